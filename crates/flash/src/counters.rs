@@ -1,0 +1,99 @@
+//! Counts of flash operations by what they were for.
+
+use std::ops::{Index, IndexMut};
+
+/// What a flash operation was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Pairs that a command reads or writes.
+    User,
+    /// Pairs that garbage collection moves.
+    Gc,
+    /// Index pages that a command reads, and those that its misses evict.
+    Index,
+    /// Index pages that garbage collection reads, moves, and evicts.
+    GcIndex,
+    /// Pages with invalid mappings (Plus, section IV-A).
+    InvalidMappings,
+    /// Pages without anything, written so that a flush can end a unit.
+    Padding,
+}
+
+impl Cause {
+    /// All causes.
+    pub const ALL: [Cause; 6] =
+        [Cause::User, Cause::Gc, Cause::Index, Cause::GcIndex, Cause::InvalidMappings, Cause::Padding];
+
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::User => "user",
+            Cause::Gc => "gc",
+            Cause::Index => "index",
+            Cause::GcIndex => "gc_index",
+            Cause::InvalidMappings => "invalid_mappings",
+            Cause::Padding => "padding",
+        }
+    }
+}
+
+/// A number for each cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerCause([u64; Cause::ALL.len()]);
+
+impl PerCause {
+    /// The sum over all causes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+impl Index<Cause> for PerCause {
+    type Output = u64;
+    fn index(&self, cause: Cause) -> &u64 {
+        &self.0[cause as usize]
+    }
+}
+
+impl IndexMut<Cause> for PerCause {
+    fn index_mut(&mut self, cause: Cause) -> &mut u64 {
+        &mut self.0[cause as usize]
+    }
+}
+
+/// What was done to the flash since the drive was new.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pages read.
+    pub reads: PerCause,
+    /// Pages programmed.
+    pub programs: PerCause,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Pages programmed on each channel.
+    pub channel_programs: Vec<u64>,
+    /// Pages programmed on each die.
+    pub die_programs: Vec<u64>,
+}
+
+impl Counters {
+    /// What was done since `before` was taken.
+    #[must_use]
+    pub fn since(&self, before: &Counters) -> Counters {
+        let per_cause = |now: &PerCause, then: &PerCause| {
+            let mut difference = PerCause::default();
+            Cause::ALL.iter().for_each(|&cause| difference[cause] = now[cause] - then[cause]);
+            difference
+        };
+        let each = |now: &[u64], then: &[u64]| now.iter().zip(then).map(|(now, then)| now - then).collect();
+        Counters {
+            reads: per_cause(&self.reads, &before.reads),
+            programs: per_cause(&self.programs, &before.programs),
+            erases: self.erases - before.erases,
+            channel_programs: each(&self.channel_programs, &before.channel_programs),
+            die_programs: each(&self.die_programs, &before.die_programs),
+        }
+    }
+}

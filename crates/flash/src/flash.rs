@@ -1,0 +1,123 @@
+//! The flash as the firmware sees it: content and time of every operation, and a count of it.
+
+use crate::timing::{Clockwork, WriteBuffer};
+use crate::{
+    Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile,
+    SuperblockId, UnitAddress, UnitImage,
+};
+use kvssd_types::Nanos;
+
+/// Array, timing, write buffer and counters of one drive.
+///
+/// Each operation takes the asker's clock and gives the moment when it is done; nothing waits by itself.
+pub struct Flash {
+    nand: Nand,
+    clockwork: Clockwork,
+    /// The write buffer's slots, one for each unit that is gathered or programmed.
+    pub buffer: WriteBuffer,
+    counters: Counters,
+}
+
+impl Flash {
+    /// An erased drive of `profile`, its pages kept by `backing`.
+    #[must_use]
+    pub fn new(profile: &Profile, backing: Box<dyn Backing>) -> Self {
+        let geometry = profile.geometry;
+        let counters = Counters {
+            channel_programs: vec![0; geometry.channels as usize],
+            die_programs: vec![0; geometry.dies() as usize],
+            ..Counters::default()
+        };
+        Flash {
+            nand: Nand::new(geometry, backing),
+            clockwork: Clockwork::new(&geometry, &profile.nand),
+            buffer: WriteBuffer::new(profile.write_buffer_units()),
+            counters,
+        }
+    }
+
+    /// How the flash is divided.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        self.nand.geometry()
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How often each block was erased.
+    pub fn erases(&self) -> impl Iterator<Item = u32> {
+        self.nand.erases()
+    }
+
+    /// Nobody asks with a clock before `now` any more.
+    pub fn advance(&mut self, now: Nanos) {
+        self.clockwork.advance(now);
+    }
+
+    /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
+    /// sensed at once. Gives the moment when the last one is there; [`Flash::page`] has the content.
+    pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
+        let geometry = *self.nand.geometry();
+        self.counters.reads[cause] += pages.len() as u64;
+        let mut done = at;
+        for run in pages.chunk_by(|left, right| {
+            right.0 == left.0.wrapping_add(1) && geometry.unit_of(*left) == geometry.unit_of(*right)
+        }) {
+            let (block, row) = geometry.block_of(geometry.unit_of(run[0]));
+            done = done.max(self.clockwork.read(block.die, row, run.len() as u32, at));
+        }
+        done
+    }
+
+    /// The content of a page that was read just now.
+    ///
+    /// # Errors
+    /// [`MediaError`] when it is not what was written.
+    pub fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        self.nand.page(page)
+    }
+
+    /// Programs a unit, whose slot of the write buffer it gives back; gives the moment when it is in flash.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    pub fn program(
+        &mut self,
+        unit: UnitAddress,
+        content: UnitImage,
+        causes: &[Cause],
+        at: Nanos,
+    ) -> Result<Nanos, MediaError> {
+        let (block, _) = self.geometry().block_of(unit);
+        let channel = self.geometry().channel_of(block.die);
+        for &cause in causes {
+            self.counters.programs[cause] += 1;
+        }
+        self.counters.channel_programs[channel as usize] += causes.len() as u64;
+        self.counters.die_programs[block.die.0 as usize] += causes.len() as u64;
+        self.nand.program(unit, content)?;
+        let done = self.clockwork.program(block.die, at);
+        self.buffer.give_back(done);
+        Ok(done)
+    }
+
+    /// Erases the blocks of a superblock side by side; gives the moment when the last one is erased.
+    pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Nanos {
+        let mut done = at;
+        for die in (0..self.geometry().dies()).map(DieId) {
+            self.nand.erase(BlockAddress { superblock, die });
+            self.counters.erases += 1;
+            done = done.max(self.clockwork.erase(die, at));
+        }
+        done
+    }
+
+    /// See [`Backing::forget`].
+    pub fn forget(&mut self, page: PageAddress, start: usize) {
+        self.nand.forget(page, start);
+    }
+}

@@ -1,0 +1,214 @@
+//! How a drive's flash is divided, and the addresses of its parts.
+//!
+//! Pages are numbered in the order in which a log fills a superblock (the same block number on every die): the pages of a
+//! one-shot program, then the next channel, then the next die of the channels, then the next word line.
+//!
+//! ```text
+//!   superblock s, row r       channel 0      channel 1   ...   channel 7
+//!     die 0 of a channel      p0 .. p7       p8 .. p15         p56 .. p63
+//!     die 1 of a channel      p64 .. p71     ...
+//!   row r + 1                 ...
+//! ```
+//!
+//! So that "the next page of the log" is "the next number", and every other part of an address is arithmetic.
+
+use serde::Deserialize;
+
+/// A mapping page, the smallest thing that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageAddress(pub u32);
+
+/// The pages of a one-shot program, the smallest thing that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitAddress(pub u32);
+
+/// A block of one die, the smallest thing that is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockAddress {
+    /// The superblock that the block belongs to, which is its number in its die.
+    pub superblock: SuperblockId,
+    /// The die.
+    pub die: DieId,
+}
+
+/// The same block of every die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SuperblockId(pub u32);
+
+/// A die, channel first: die `d` hangs on channel `d % channels`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DieId(pub u32);
+
+/// How the flash is divided: a profile's `[geometry]` table. Every field is at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Independent buses.
+    pub channels: u32,
+    /// Dies that share a channel.
+    pub dies_per_channel: u32,
+    /// Blocks of a die, and so the number of superblocks.
+    pub blocks_per_die: u32,
+    /// Mapping pages of a block; a multiple of `pages_per_program`.
+    pub pages_per_block: u32,
+    /// Mapping pages that one program operation writes.
+    pub pages_per_program: u32,
+    /// Bytes of a mapping page.
+    pub page_bytes: u32,
+    /// Bytes of the out-of-band area of a mapping page.
+    pub oob_bytes: u32,
+}
+
+impl Geometry {
+    /// The number of dies.
+    #[must_use]
+    pub fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    /// The number of superblocks.
+    #[must_use]
+    pub fn superblocks(&self) -> u32 {
+        self.blocks_per_die
+    }
+
+    /// Pages of a superblock.
+    #[must_use]
+    pub fn pages_per_superblock(&self) -> u32 {
+        self.dies() * self.pages_per_block
+    }
+
+    /// Pages of the drive.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        u64::from(self.pages_per_superblock()) * u64::from(self.blocks_per_die)
+    }
+
+    /// Units of a block: how often a block is programmed until it is full.
+    #[must_use]
+    pub fn units_per_block(&self) -> u32 {
+        self.pages_per_block / self.pages_per_program
+    }
+
+    /// Units of a superblock.
+    #[must_use]
+    pub fn units_per_superblock(&self) -> u32 {
+        self.units_per_block() * self.dies()
+    }
+
+    /// Units of the drive.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        u64::from(self.units_per_superblock()) * u64::from(self.blocks_per_die)
+    }
+
+    /// Bytes of a one-shot program.
+    #[must_use]
+    pub fn unit_bytes(&self) -> u64 {
+        u64::from(self.pages_per_program) * u64::from(self.page_bytes)
+    }
+
+    /// Bytes of a superblock.
+    #[must_use]
+    pub fn superblock_bytes(&self) -> u64 {
+        u64::from(self.pages_per_superblock()) * u64::from(self.page_bytes)
+    }
+
+    /// Bytes of all pages, without their out-of-band areas.
+    #[must_use]
+    pub fn raw_bytes(&self) -> u64 {
+        self.pages() * u64::from(self.page_bytes)
+    }
+
+    /// The superblock that `page` lies in.
+    #[must_use]
+    pub fn superblock_of(&self, page: PageAddress) -> SuperblockId {
+        SuperblockId(page.0 / self.pages_per_superblock())
+    }
+
+    /// The first page of a superblock.
+    #[must_use]
+    pub fn first_page(&self, superblock: SuperblockId) -> PageAddress {
+        PageAddress(superblock.0 * self.pages_per_superblock())
+    }
+
+    /// The unit that `page` is programmed with.
+    #[must_use]
+    pub fn unit_of(&self, page: PageAddress) -> UnitAddress {
+        UnitAddress(page.0 / self.pages_per_program)
+    }
+
+    /// The first unit of a superblock.
+    #[must_use]
+    pub fn first_unit(&self, superblock: SuperblockId) -> UnitAddress {
+        UnitAddress(superblock.0 * self.units_per_superblock())
+    }
+
+    /// The block that `unit` lies in, and which of the block's units it is.
+    #[must_use]
+    pub fn block_of(&self, unit: UnitAddress) -> (BlockAddress, u32) {
+        let within = unit.0 % self.units_per_superblock();
+        let superblock = SuperblockId(unit.0 / self.units_per_superblock());
+        (BlockAddress { superblock, die: DieId(within % self.dies()) }, within / self.dies())
+    }
+
+    /// The unit of `block` with number `row`; the inverse of [`Geometry::block_of`].
+    #[must_use]
+    pub fn unit_at(&self, block: BlockAddress, row: u32) -> UnitAddress {
+        UnitAddress(block.superblock.0 * self.units_per_superblock() + row * self.dies() + block.die.0)
+    }
+
+    /// The channel that a die hangs on.
+    #[must_use]
+    pub fn channel_of(&self, die: DieId) -> u32 {
+        die.0 % self.channels
+    }
+
+    /// Blocks numbered densely, for tables with an entry a block.
+    #[must_use]
+    pub fn block_index(&self, block: BlockAddress) -> usize {
+        block.superblock.0 as usize * self.dies() as usize + block.die.0 as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn addresses_and_numbers_are_one_to_one(channels in 1u32..9, ways in 1u32..9, rows in 1u32..5, pages in 1u32..9, page in 0u32..1_000_000) {
+            let geometry = Geometry {
+                channels, dies_per_channel: ways, blocks_per_die: 3, pages_per_block: rows * pages,
+                pages_per_program: pages, page_bytes: 4096, oob_bytes: 64,
+            };
+            let page = PageAddress(page % geometry.pages() as u32);
+            let unit = geometry.unit_of(page);
+            let (block, row) = geometry.block_of(unit);
+            prop_assert_eq!(geometry.unit_at(block, row), unit);
+            prop_assert_eq!(block.superblock, geometry.superblock_of(page));
+            prop_assert!(block.die.0 < geometry.dies() && row < geometry.units_per_block());
+        }
+    }
+
+    #[test]
+    fn the_log_goes_over_channels_before_dies_before_rows() {
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            blocks_per_die: 2,
+            pages_per_block: 4,
+            pages_per_program: 2,
+            page_bytes: 4096,
+            oob_bytes: 64,
+        };
+        let path: Vec<_> = (0..8)
+            .map(|unit| {
+                let (block, row) = geometry.block_of(UnitAddress(unit));
+                (geometry.channel_of(block.die), block.die.0, row)
+            })
+            .collect();
+        assert_eq!(path, [(0, 0, 0), (1, 1, 0), (0, 2, 0), (1, 3, 0), (0, 0, 1), (1, 1, 1), (0, 2, 1), (1, 3, 1)]);
+    }
+}

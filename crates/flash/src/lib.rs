@@ -1,0 +1,42 @@
+//! NAND flash in user space: where bytes lie, the rules they lie by, and how long touching them takes.
+//!
+//! ```text
+//!             firmware
+//!                |  read / program / erase, each with the asker's clock; a time comes back
+//!   +------------v------------+
+//!   |          Flash          |  counts every operation by cause
+//!   +-----+-------------+-----+
+//!         |             |
+//!   +-----v-----+ +-----v-----+     +-----------+
+//!   |   Nand    | |  timing   |<----|  Profile  |  geometry, timings, DRAM, cores, link: a TOML file
+//!   | the rules | | calendars |     +-----------+
+//!   +-----+-----+ +-----------+
+//!         |
+//!   +-----v------------------+
+//!   | Backing: ropes | bytes |  what keeps the pages
+//!   +------------------------+
+//! ```
+//!
+//! A page is a [`rope`]: firmware bytes are kept as bytes, generated values as the seed that describes them. It still has a byte
+//! format ([`codec`]), and a backing that keeps nothing but those bytes.
+//!
+//! What it does not do: decide where anything goes (that is firmware), or know what a key is.
+
+pub mod codec;
+mod counters;
+mod flash;
+mod geometry;
+mod nand;
+mod profile;
+pub mod rope;
+mod store;
+pub mod timing;
+mod unit;
+
+pub use counters::{Cause, Counters, PerCause};
+pub use flash::Flash;
+pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
+pub use nand::Nand;
+pub use profile::{CoreCosts, Firmware, Link, Memory, NandTimes, PROFILE_NAMES, Profile, ProfileError, Space};
+pub use store::{Backing, ByteBacking, MediaError, RopeBacking};
+pub use unit::{PageView, UnitBuilder, UnitImage};

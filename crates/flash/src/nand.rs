@@ -1,0 +1,159 @@
+//! The array and NAND's rules: a block is erased as a whole, its units are programmed in order, once, and only what was
+//! programmed is read.
+//!
+//! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
+
+use crate::{Backing, BlockAddress, Geometry, MediaError, PageAddress, PageView, UnitAddress, UnitImage};
+
+/// The array: a [`Backing`] behind the rules of NAND.
+pub struct Nand {
+    geometry: Geometry,
+    blocks: Vec<Block>,
+    backing: Box<dyn Backing>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    units_programmed: u32,
+    erases: u32,
+}
+
+impl Nand {
+    /// An array whose blocks are all erased.
+    #[must_use]
+    pub fn new(geometry: Geometry, backing: Box<dyn Backing>) -> Self {
+        let blocks = vec![Block::default(); geometry.superblocks() as usize * geometry.dies() as usize];
+        Nand { geometry, blocks, backing }
+    }
+
+    /// How the array is divided.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Writes a unit.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    ///
+    /// # Panics
+    /// When the unit is not the next one of its block, or does not have the pages of one.
+    pub fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+        let (block, row) = self.geometry.block_of(unit);
+        let state = &mut self.blocks[self.geometry.block_index(block)];
+        assert_eq!(row, state.units_programmed, "NAND rule: the units of {block:?} are programmed in order, once");
+        assert_eq!(content.pages(), self.geometry.pages_per_program as usize, "a unit is programmed whole");
+        state.units_programmed += 1;
+        self.backing.program(unit, content)
+    }
+
+    /// Reads a page.
+    ///
+    /// # Errors
+    /// [`MediaError`] when its bytes are not what was written.
+    ///
+    /// # Panics
+    /// When the page was not programmed since its block was erased.
+    pub fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        let (block, row) = self.geometry.block_of(self.geometry.unit_of(page));
+        let state = self.blocks[self.geometry.block_index(block)];
+        assert!(row < state.units_programmed, "NAND rule: {page:?} is read before it was programmed");
+        self.backing.page(page)
+    }
+
+    /// Erases a block.
+    pub fn erase(&mut self, block: BlockAddress) {
+        let state = &mut self.blocks[self.geometry.block_index(block)];
+        state.units_programmed = 0;
+        state.erases += 1;
+        self.backing.erase(block);
+    }
+
+    /// See [`Backing::forget`].
+    pub fn forget(&mut self, page: PageAddress, start: usize) {
+        self.backing.forget(page, start);
+    }
+
+    /// How often each block was erased.
+    pub fn erases(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|block| block.erases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ByteBacking, DieId, RopeBacking, SuperblockId};
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        blocks_per_die: 2,
+        pages_per_block: 3,
+        pages_per_program: 1,
+        page_bytes: 512,
+        oob_bytes: 32,
+    };
+
+    fn nands() -> [Nand; 2] {
+        [
+            Nand::new(GEOMETRY, Box::new(RopeBacking::new(GEOMETRY))),
+            Nand::new(GEOMETRY, Box::new(ByteBacking::new(GEOMETRY))),
+        ]
+    }
+
+    fn unit(fill: u8) -> UnitImage {
+        UnitImage::of_bytes(&[fill], &[fill; 512])
+    }
+
+    #[test]
+    fn what_is_programmed_is_read_until_it_is_erased() {
+        for mut nand in nands() {
+            let block = BlockAddress { superblock: SuperblockId(1), die: DieId(1) };
+            for life in 0..3 {
+                for row in 0..3 {
+                    let address = GEOMETRY.unit_at(block, row);
+                    nand.program(address, unit(row as u8 + life)).unwrap();
+                    let page = nand.page(PageAddress(address.0)).unwrap();
+                    assert_eq!((page.oob, page.data.blob(0..512)[511]), (&[row as u8 + life][..], row as u8 + life));
+                }
+                nand.erase(block);
+            }
+            assert_eq!(nand.erases().collect::<Vec<_>>(), [0, 0, 0, 3]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "in order, once")]
+    fn a_page_is_not_programmed_twice() {
+        let [mut nand, _] = nands();
+        nand.program(UnitAddress(0), unit(1)).unwrap();
+        let _ = nand.program(UnitAddress(0), unit(2));
+    }
+
+    #[test]
+    #[should_panic(expected = "in order, once")]
+    fn no_page_is_skipped() {
+        let [mut nand, _] = nands();
+        let _ = nand.program(UnitAddress(2), unit(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "before it was programmed")]
+    fn an_erased_page_is_not_read() {
+        let [mut nand, _] = nands();
+        nand.program(UnitAddress(0), unit(1)).unwrap();
+        nand.erase(BlockAddress { superblock: SuperblockId(0), die: DieId(0) });
+        let _ = nand.page(PageAddress(0));
+    }
+
+    #[test]
+    fn damage_is_an_error_that_names_the_page() {
+        let mut backing = ByteBacking::new(GEOMETRY);
+        backing.program(UnitAddress(0), unit(1)).unwrap();
+        backing.bytes_mut(PageAddress(0)).unwrap()[100] ^= 4;
+        let error = backing.page(PageAddress(0)).unwrap_err();
+        assert_eq!(error.to_string(), "page 0 is damaged: the checksum does not match");
+    }
+}

@@ -1,0 +1,334 @@
+//! Device profiles: everything about a testbed that is a number, read from a TOML file.
+//!
+//! A profile is fixed from published figures before any run; a figure that no source gives is called an estimate where it stands.
+//! Units are in the key names. An unknown key, a missing one and an impossible value are errors that name the file and the key.
+
+use crate::Geometry;
+use kvssd_types::Nanos;
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+use thiserror::Error;
+
+/// The profiles that come with the program.
+pub const PROFILE_NAMES: [&str; 2] = ["970pro", "kvvirt"];
+
+const BUILT_IN: [(&str, &str); 2] = [
+    (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
+    (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
+];
+
+/// A testbed.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// What it is called in reports.
+    pub name: String,
+    /// Where its figures come from, in a sentence.
+    pub description: String,
+    /// How the flash is divided.
+    pub geometry: Geometry,
+    /// How long flash takes.
+    pub nand: NandTimes,
+    /// The way to the host.
+    pub link: Link,
+    /// The controller's fixed latencies.
+    pub firmware: Firmware,
+    /// What the controller's cores take for a step of the firmware.
+    pub core_costs: CoreCosts,
+    /// The controller's memory.
+    pub memory: Memory,
+    /// How much of the flash is not for the user.
+    pub space: Space,
+}
+
+/// The `[nand]` table.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NandTimes {
+    /// tR of a read of at most `read_small_bytes_max`, one for each level of a cell; rows of a block take turns.
+    pub read_small_ns: Vec<u64>,
+    /// tR of a larger read, one for each level of a cell.
+    pub read_large_ns: Vec<u64>,
+    /// The largest read that counts as small.
+    pub read_small_bytes_max: u32,
+    /// tPROG of a one-shot program.
+    pub program_ns: u64,
+    /// tBERS of a block.
+    pub erase_ns: u64,
+    /// Bandwidth of a channel.
+    pub channel_bytes_per_s: u64,
+    /// The largest transfer that holds a channel without a pause.
+    pub channel_transfer_bytes_max: u32,
+}
+
+/// The `[link]` table: the bus to the host, the same in both directions at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Bandwidth of a direction.
+    pub bytes_per_s: u64,
+}
+
+/// The `[firmware]` table: latencies of the controller's pipeline, which hold no core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firmware {
+    /// A command that reads at most 4 KiB.
+    pub read_small_ns: u64,
+    /// A command that reads more.
+    pub read_large_ns: u64,
+    /// A command that writes.
+    pub write_ns: u64,
+    /// More for each 4 KiB, begun or full, that it writes.
+    pub write_4k_ns: u64,
+}
+
+/// The `[core_costs]` table: time on one of the firmware's cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreCosts {
+    /// The cores that work on commands and in the background.
+    pub cores: u32,
+    /// Taking a command in and completing it.
+    pub command_ns: u64,
+    /// Hashing a key.
+    pub hash_ns: u64,
+    /// Finding a section of the index in the directory and the cache.
+    pub section_ns: u64,
+    /// Comparing two integers in a search of a section, a cache miss included.
+    pub comparison_ns: u64,
+    /// Comparing a whole key with the one in a record.
+    pub key_compare_ns: u64,
+    /// Placing a record in the log, its out-of-band entry and validity.
+    pub append_ns: u64,
+    /// Looking at a record in garbage collection.
+    pub gc_record_ns: u64,
+}
+
+/// The `[memory]` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// The one budget that index, validity, log and superblock tables are charged to. Scales with the capacity.
+    pub dram_bytes: u64,
+    /// The write buffer, beside the budget: it belongs to the dies it feeds and does not scale.
+    pub write_buffer_bytes: u64,
+}
+
+/// The `[space]` table.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Space {
+    /// Flash that is kept from the user, in per cent of all flash.
+    pub over_provisioning_percent: f64,
+}
+
+/// Why a profile cannot be used. Names the file (or the built-in profile) and the key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("profile {file}: {why}")]
+pub struct ProfileError {
+    file: String,
+    why: String,
+}
+
+impl Profile {
+    /// The built-in profile called `name`, or the one in the file of that path, with `overrides` of the form
+    /// (`table.key`, TOML value) put over it.
+    ///
+    /// # Errors
+    /// When there is no such profile, it does not parse, has an unknown key, lacks one, or a value is impossible.
+    pub fn load(name: &str, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
+        let fail = |why: String| ProfileError { file: name.to_owned(), why };
+        let text = match BUILT_IN.iter().find(|built_in| built_in.0 == name) {
+            Some(built_in) => built_in.1.to_owned(),
+            None if Path::new(name).exists() => {
+                fs::read_to_string(name).map_err(|error| fail(format!("cannot be read: {error}")))?
+            }
+            None => {
+                let known = PROFILE_NAMES.join(", ");
+                return Err(fail(format!("there is no such profile ({known}) and no such file")));
+            }
+        };
+        let mut table: toml::Table = toml::from_str(&text).map_err(|error| fail(one_line(&error)))?;
+        for (key, value) in overrides {
+            put_over(&mut table, key, value).map_err(fail)?;
+        }
+        let profile: Profile = serde::Deserialize::deserialize(toml::Value::Table(table))
+            .map_err(|error: toml::de::Error| fail(one_line(&error)))?;
+        profile.check().map_err(fail)?;
+        Ok(profile)
+    }
+
+    /// The same testbed with a `factor` of the capacity and of the memory: fewer blocks a die, everything else alike.
+    ///
+    /// # Errors
+    /// When the factor is not above zero, or so small or large that no superblock, or no addressable drive, is left.
+    pub fn scaled(&self, factor: f64) -> Result<Profile, ProfileError> {
+        let mut scaled = self.clone();
+        let fail = |why: String| ProfileError { file: self.name.clone(), why };
+        let blocks = f64::from(self.geometry.blocks_per_die) * factor;
+        if !(factor.is_finite() && blocks >= 1.0) {
+            return Err(fail(format!(
+                "a scale of {factor} of {} superblocks leaves no superblock",
+                self.geometry.blocks_per_die
+            )));
+        }
+        scaled.geometry.blocks_per_die = blocks as u32;
+        scaled.memory.dram_bytes = (self.memory.dram_bytes as f64 * factor) as u64;
+        scaled.check().map_err(fail)?;
+        Ok(scaled)
+    }
+
+    /// The number of units that the write buffer holds.
+    #[must_use]
+    pub fn write_buffer_units(&self) -> u32 {
+        u32::try_from(self.memory.write_buffer_bytes / self.geometry.unit_bytes()).unwrap_or(u32::MAX)
+    }
+
+    /// The time that `bytes` take over the link.
+    #[must_use]
+    pub fn link_time(&self, bytes: u64) -> Nanos {
+        Nanos::of_transfer(bytes, self.link.bytes_per_s)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let geometry = self.geometry;
+        let positive = [
+            ("geometry.channels", u64::from(geometry.channels)),
+            ("geometry.dies_per_channel", u64::from(geometry.dies_per_channel)),
+            ("geometry.blocks_per_die", u64::from(geometry.blocks_per_die)),
+            ("geometry.pages_per_block", u64::from(geometry.pages_per_block)),
+            ("geometry.pages_per_program", u64::from(geometry.pages_per_program)),
+            ("nand.program_ns", self.nand.program_ns),
+            ("nand.erase_ns", self.nand.erase_ns),
+            ("nand.channel_bytes_per_s", self.nand.channel_bytes_per_s),
+            ("nand.channel_transfer_bytes_max", u64::from(self.nand.channel_transfer_bytes_max)),
+            ("link.bytes_per_s", self.link.bytes_per_s),
+            ("core_costs.cores", u64::from(self.core_costs.cores)),
+        ];
+        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(format!("{key} must be above 0"));
+        }
+        let between = |key: &str, value: u64, low: u64, high: u64| {
+            (low..=high)
+                .contains(&value)
+                .then_some(())
+                .ok_or(format!("{key} = {value} must lie between {low} and {high}"))
+        };
+        between("geometry.channels", geometry.channels.into(), 1, 1024)?;
+        between("geometry.dies_per_channel", geometry.dies_per_channel.into(), 1, 1024)?;
+        between("geometry.pages_per_block", geometry.pages_per_block.into(), 1, 1 << 20)?;
+        between("geometry.page_bytes", geometry.page_bytes.into(), 512, 65_536)?;
+        between("geometry.oob_bytes", geometry.oob_bytes.into(), 32, 8_192)?;
+        between("core_costs.cores", self.core_costs.cores.into(), 1, 1024)?;
+        if !geometry.page_bytes.is_power_of_two() {
+            return Err(format!("geometry.page_bytes = {} must be a power of two", geometry.page_bytes));
+        }
+        if geometry.pages_per_block % geometry.pages_per_program != 0 {
+            return Err(format!(
+                "geometry.pages_per_block = {} must be a multiple of geometry.pages_per_program = {}",
+                geometry.pages_per_block, geometry.pages_per_program
+            ));
+        }
+        between("geometry.pages_per_program", geometry.pages_per_program.into(), 1, 256)?;
+        let superblock_pages = u64::from(geometry.dies()) * u64::from(geometry.pages_per_block);
+        if superblock_pages.saturating_mul(geometry.blocks_per_die.into()) >= u64::from(u32::MAX) {
+            return Err("geometry has more than 2^32 - 2 pages".to_owned());
+        }
+        for (key, levels) in
+            [("nand.read_small_ns", &self.nand.read_small_ns), ("nand.read_large_ns", &self.nand.read_large_ns)]
+        {
+            if levels.is_empty() || levels.contains(&0) {
+                return Err(format!("{key} must have a time above 0 for each level of a cell"));
+            }
+        }
+        if !(0.0..=50.0).contains(&self.space.over_provisioning_percent) {
+            return Err("space.over_provisioning_percent must lie between 0 and 50".to_owned());
+        }
+        if self.write_buffer_units() < 4 {
+            return Err(format!(
+                "memory.write_buffer_bytes = {} must hold at least 4 programs of {} bytes",
+                self.memory.write_buffer_bytes,
+                geometry.unit_bytes()
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
+    let parsed: toml::Table = toml::from_str(&format!("value = {value}"))
+        .map_err(|_| format!("{key}={value}: the value is not a TOML value"))?;
+    let unknown = || format!("there is no key {key}");
+    let (table_name, field) = key.split_once('.').ok_or_else(unknown)?;
+    let inner = table.get_mut(table_name).and_then(toml::Value::as_table_mut).ok_or_else(unknown)?;
+    let slot = inner.get_mut(field).ok_or_else(unknown)?;
+    *slot = parsed["value"].clone();
+    Ok(())
+}
+
+fn one_line(error: &toml::de::Error) -> String {
+    let lines: Vec<_> =
+        error.to_string().lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(overrides: &[(&str, &str)]) -> String {
+        let overrides: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Profile::load("kvvirt", &overrides).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_profiles_that_come_along_are_sound() {
+        for name in PROFILE_NAMES {
+            let profile = Profile::load(name, &[]).unwrap();
+            assert_eq!(profile.name, name);
+        }
+        let kvvirt = Profile::load("kvvirt", &[]).unwrap().geometry;
+        assert_eq!((kvvirt.raw_bytes(), kvvirt.superblock_bytes(), kvvirt.superblocks()), (128 << 30, 8 << 20, 16384));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_key() {
+        assert!(error(&[("geometry.channels", "0")]).contains("kvvirt: geometry.channels must be above 0"));
+        assert!(error(&[("geometry.chanels", "1")]).contains("there is no key geometry.chanels"));
+        assert!(error(&[("channels", "1")]).contains("there is no key channels"));
+        assert!(
+            error(&[("geometry.page_bytes", "5000")]).contains("geometry.page_bytes = 5000 must be a power of two")
+        );
+        assert!(error(&[("geometry.page_bytes", "\"x\"")]).contains("page_bytes"));
+        assert!(
+            error(&[("geometry.pages_per_block", "33")]).contains("geometry.pages_per_block = 33 must be a multiple")
+        );
+        assert!(error(&[("nand.read_small_ns", "[]")]).contains("nand.read_small_ns"));
+        assert!(error(&[("nand.erase_ns", "0")]).contains("nand.erase_ns must be above 0"));
+        assert!(error(&[("memory.write_buffer_bytes", "1")]).contains("memory.write_buffer_bytes = 1"));
+        assert!(error(&[("geometry.blocks_per_die", "100000000")]).contains("2^32"));
+        assert!(Profile::load("nowhere", &[]).unwrap_err().to_string().contains("970pro, kvvirt"));
+    }
+
+    #[test]
+    fn an_unknown_key_in_a_file_is_named() {
+        let text = BUILT_IN[1].1.replace("page_bytes", "page_octets");
+        let error = toml::from_str::<Profile>(&text).unwrap_err().to_string();
+        assert!(error.contains("page_octets"), "{error}");
+    }
+
+    #[test]
+    fn scaling_keeps_dies_and_shrinks_capacity_and_memory() {
+        let whole = Profile::load("kvvirt", &[]).unwrap();
+        let part = whole.scaled(1.0 / 64.0).unwrap();
+        assert_eq!(part.geometry.raw_bytes(), whole.geometry.raw_bytes() / 64);
+        assert_eq!(part.memory.dram_bytes, whole.memory.dram_bytes / 64);
+        assert_eq!(part.memory.write_buffer_bytes, whole.memory.write_buffer_bytes);
+        assert_eq!(part.geometry.dies(), whole.geometry.dies());
+        assert!(whole.scaled(1e-9).unwrap_err().to_string().contains("leaves no superblock"));
+        assert!(whole.scaled(f64::NAN).is_err());
+        assert!(whole.scaled(-1.0).is_err());
+    }
+}

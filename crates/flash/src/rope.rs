@@ -1,0 +1,428 @@
+//! Ropes: runs of bytes of which some are held and some only described.
+//!
+//! A rope is kept as a string of codes, so that a page full of generated records costs a hundred bytes, not four thousand:
+//!
+//! ```text
+//!   code := head, then by its two lowest bits          head = length << 2 | kind, as LEB128
+//!     0  literal   `length` bytes
+//!     1  pattern   first byte of the pattern as LEB128, seed u64
+//!     2  zeros     nothing
+//!     3  blob      number of the blob as LEB128; its bytes are shared, not copied
+//! ```
+//!
+//! This is how memory keeps pages, not what lies in flash: that is always the bytes a rope stands for ([`RopeRef::copy_to`]).
+
+use kvssd_types::{Pattern, Value, ValueBuilder};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that several owners share.
+pub type Blob = Arc<[u8]>;
+
+/// From this length on shared bytes are kept as a blob; shorter ones are cheaper as a copy.
+const BLOB_BYTES_MIN: usize = 256;
+
+const LITERAL: usize = 0;
+const PATTERN: usize = 1;
+const ZEROS: usize = 2;
+const BLOB: usize = 3;
+
+/// A rope that can grow.
+#[derive(Clone, Debug, Default)]
+pub struct Rope {
+    code: Vec<u8>,
+    blobs: Vec<Option<Blob>>,
+    length: usize,
+}
+
+/// A rope to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct RopeRef<'a> {
+    pub(crate) code: &'a [u8],
+    pub(crate) blobs: &'a [Option<Blob>],
+}
+
+/// One run of a rope.
+#[derive(Clone, Debug)]
+pub enum Piece<'a> {
+    /// Held bytes.
+    Literal(&'a [u8]),
+    /// Described bytes.
+    Pattern(Pattern),
+    /// That many zeros.
+    Zeros(usize),
+    /// Shared bytes: all of the blob, or a part of it.
+    Blob(&'a Blob, Range<usize>),
+    /// That many bytes which the firmware gave up ([`Backing::forget`](crate::Backing::forget)).
+    Forgotten(usize),
+}
+
+impl Rope {
+    /// The number of bytes that the rope stands for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the rope stands for no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Makes the rope empty and keeps its memory.
+    pub fn clear(&mut self) {
+        self.code.clear();
+        self.blobs.clear();
+        self.length = 0;
+    }
+
+    /// The rope to look at.
+    #[must_use]
+    pub fn as_ref(&self) -> RopeRef<'_> {
+        RopeRef { code: &self.code, blobs: &self.blobs }
+    }
+
+    /// Appends bytes.
+    pub fn push_literal(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.head(bytes.len(), LITERAL);
+            self.code.extend_from_slice(bytes);
+        }
+    }
+
+    /// Appends described bytes.
+    pub fn push_pattern(&mut self, pattern: Pattern) {
+        if pattern.length > 0 {
+            self.head(pattern.length as usize, PATTERN);
+            put_number(&mut self.code, pattern.offset as usize);
+            self.code.extend_from_slice(&pattern.seed.to_le_bytes());
+        }
+    }
+
+    /// Appends zeros.
+    pub fn push_zeros(&mut self, count: usize) {
+        if count > 0 {
+            self.head(count, ZEROS);
+        }
+    }
+
+    /// Appends shared bytes.
+    pub fn push_blob(&mut self, blob: &Blob) {
+        if blob.len() < BLOB_BYTES_MIN {
+            self.push_literal(blob);
+        } else {
+            self.head(blob.len(), BLOB);
+            put_number(&mut self.code, self.blobs.len());
+            self.blobs.push(Some(Arc::clone(blob)));
+        }
+    }
+
+    /// Appends the bytes of a value.
+    pub fn push_value(&mut self, value: &Value) {
+        match value {
+            Value::Bytes(bytes) => self.push_blob(bytes),
+            Value::Pattern(pattern) => self.push_pattern(*pattern),
+        }
+    }
+
+    /// Appends a part of another rope.
+    pub fn push_slice(&mut self, source: RopeRef<'_>, range: Range<usize>) {
+        for piece in source.slice(range) {
+            match piece {
+                Piece::Literal(bytes) => self.push_literal(bytes),
+                Piece::Pattern(pattern) => self.push_pattern(pattern),
+                Piece::Zeros(count) => self.push_zeros(count),
+                Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(blob),
+                // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
+                Piece::Blob(blob, part) => self.push_blob(&blob[part].into()),
+                Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
+            }
+        }
+    }
+
+    fn head(&mut self, length: usize, kind: usize) {
+        put_number(&mut self.code, length << 2 | kind);
+        self.length += length;
+    }
+
+    pub(crate) fn blobs_mut(&mut self) -> &mut Vec<Option<Blob>> {
+        &mut self.blobs
+    }
+}
+
+impl<'a> RopeRef<'a> {
+    /// The runs of the rope, in order.
+    #[must_use]
+    pub fn pieces(self) -> Pieces<'a> {
+        Pieces { rope: self, position: 0 }
+    }
+
+    /// The runs that make up the bytes of `range`.
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Slice<'a> {
+        Slice { pieces: self.pieces(), position: 0, range }
+    }
+
+    /// Writes the bytes from `start` on to `out`, as many as it takes.
+    ///
+    /// # Panics
+    /// When the rope ends before that, or the bytes were forgotten.
+    pub fn copy_to(self, start: usize, out: &mut [u8]) {
+        let mut rest = &mut *out;
+        for piece in self.slice(start..start + rest.len()) {
+            let (here, after) = rest.split_at_mut(piece.len());
+            piece.copy_to(here);
+            rest = after;
+        }
+        assert!(rest.is_empty(), "the rope ends before its reader");
+    }
+
+    /// Hands the bytes of `range` to a value that is put together.
+    ///
+    /// # Panics
+    /// When bytes in the range were forgotten.
+    pub fn push_to(self, range: Range<usize>, value: &mut ValueBuilder) {
+        for piece in self.slice(range) {
+            match piece {
+                Piece::Literal(bytes) => value.push_bytes(bytes),
+                Piece::Pattern(pattern) => value.push_pattern(pattern),
+                Piece::Zeros(count) => value.push_bytes(&vec![0; count]),
+                Piece::Blob(blob, part) => value.push_bytes(&blob[part]),
+                Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
+            }
+        }
+    }
+
+    /// The bytes of `range` as a blob: shared where the rope keeps just them as one, a copy otherwise.
+    #[must_use]
+    pub fn blob(self, range: Range<usize>) -> Blob {
+        if let Some(Piece::Blob(blob, part)) = self.slice(range.clone()).next()
+            && part == (0..range.len())
+            && blob.len() == range.len()
+        {
+            return Arc::clone(blob);
+        }
+        let mut bytes = vec![0; range.len()];
+        self.copy_to(range.start, &mut bytes);
+        bytes.into()
+    }
+
+    /// The number of the blob that starts at byte `start`, if one does.
+    pub(crate) fn blob_number_at(self, start: usize) -> Option<usize> {
+        let mut pieces = self.pieces();
+        let mut position = 0;
+        while position < start {
+            position += pieces.next()?.len();
+        }
+        let (head, after) = get_number(self.code, pieces.position);
+        (position == start && pieces.position < self.code.len() && head & 3 == BLOB)
+            .then(|| get_number(self.code, after).0)
+    }
+}
+
+impl Piece<'_> {
+    /// The number of bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no piece is empty")]
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Literal(bytes) => bytes.len(),
+            Piece::Pattern(pattern) => pattern.length as usize,
+            Piece::Zeros(count) | Piece::Forgotten(count) => *count,
+            Piece::Blob(_, part) => part.len(),
+        }
+    }
+
+    fn copy_to(&self, out: &mut [u8]) {
+        match self {
+            Piece::Literal(bytes) => out.copy_from_slice(bytes),
+            Piece::Pattern(pattern) => pattern.fill(0..out.len(), out),
+            Piece::Zeros(_) => out.fill(0),
+            Piece::Blob(blob, part) => out.copy_from_slice(&blob[part.clone()]),
+            Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
+        }
+    }
+
+    fn cut(self, range: Range<usize>) -> Self {
+        match self {
+            Piece::Literal(bytes) => Piece::Literal(&bytes[range]),
+            Piece::Pattern(pattern) => Piece::Pattern(pattern.slice(range)),
+            Piece::Zeros(_) => Piece::Zeros(range.len()),
+            Piece::Blob(blob, part) => Piece::Blob(blob, part.start + range.start..part.start + range.end),
+            Piece::Forgotten(_) => Piece::Forgotten(range.len()),
+        }
+    }
+}
+
+/// The runs of a rope ([`RopeRef::pieces`]).
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    rope: RopeRef<'a>,
+    position: usize,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let code = self.rope.code;
+        if self.position >= code.len() {
+            return None;
+        }
+        let (head, at) = get_number(code, self.position);
+        let length = head >> 2;
+        let (piece, end) = match head & 3 {
+            LITERAL => (Piece::Literal(&code[at..at + length]), at + length),
+            PATTERN => {
+                let (offset, seed_at) = get_number(code, at);
+                let mut seed = [0; 8];
+                seed.copy_from_slice(&code[seed_at..seed_at + 8]);
+                let seed = u64::from_le_bytes(seed);
+                (Piece::Pattern(Pattern { seed, offset: offset as u32, length: length as u32 }), seed_at + 8)
+            }
+            ZEROS => (Piece::Zeros(length), at),
+            _ => {
+                let (number, end) = get_number(code, at);
+                match &self.rope.blobs[number] {
+                    Some(blob) => (Piece::Blob(blob, 0..length), end),
+                    None => (Piece::Forgotten(length), end),
+                }
+            }
+        };
+        self.position = end;
+        Some(piece)
+    }
+}
+
+/// The runs of a part of a rope ([`RopeRef::slice`]).
+#[derive(Clone, Debug)]
+pub struct Slice<'a> {
+    pieces: Pieces<'a>,
+    position: usize,
+    range: Range<usize>,
+}
+
+impl<'a> Iterator for Slice<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        while self.position < self.range.end {
+            let piece = self.pieces.next()?;
+            let (start, length) = (self.position, piece.len());
+            self.position += length;
+            if self.position > self.range.start {
+                let from = self.range.start.saturating_sub(start);
+                let to = length.min(self.range.end - start);
+                return Some(if (from, to) == (0, length) { piece } else { piece.cut(from..to) });
+            }
+        }
+        None
+    }
+}
+
+fn put_number(code: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        code.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    code.push(number as u8);
+}
+
+/// The number at `position` and the position behind it; zero past the end.
+fn get_number(code: &[u8], mut position: usize) -> (usize, usize) {
+    let (mut number, mut shift) = (0, 0);
+    while let Some(&byte) = code.get(position) {
+        position += 1;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+        shift += 7;
+    }
+    (number, position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Run {
+        Literal(Vec<u8>),
+        Pattern(u64, u32, u32),
+        Zeros(usize),
+        Blob(Vec<u8>),
+    }
+
+    fn run() -> impl Strategy<Value = Run> {
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(Run::Literal),
+            (any::<u64>(), 0u32..5000, 0u32..700).prop_map(|(seed, offset, length)| Run::Pattern(seed, offset, length)),
+            (0usize..300).prop_map(Run::Zeros),
+            prop::collection::vec(any::<u8>(), 0..700).prop_map(Run::Blob),
+        ]
+    }
+
+    fn build(runs: &[Run]) -> (Rope, Vec<u8>) {
+        let (mut rope, mut bytes) = (Rope::default(), Vec::new());
+        for run in runs {
+            match run {
+                Run::Literal(literal) => {
+                    rope.push_literal(literal);
+                    bytes.extend(literal);
+                }
+                &Run::Pattern(seed, offset, length) => {
+                    let pattern = Pattern { seed, offset, length };
+                    rope.push_pattern(pattern);
+                    bytes.extend(Value::Pattern(pattern).to_vec());
+                }
+                &Run::Zeros(count) => {
+                    rope.push_zeros(count);
+                    bytes.resize(bytes.len() + count, 0);
+                }
+                Run::Blob(blob) => {
+                    rope.push_blob(&blob.as_slice().into());
+                    bytes.extend(blob);
+                }
+            }
+        }
+        (rope, bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn a_rope_is_its_bytes(runs in prop::collection::vec(run(), 0..12), cut in any::<(prop::sample::Index, prop::sample::Index)>()) {
+            let (rope, bytes) = build(&runs);
+            prop_assert_eq!(rope.len(), bytes.len());
+            let (a, b) = (cut.0.index(bytes.len() + 1), cut.1.index(bytes.len() + 1));
+            let range = a.min(b)..a.max(b);
+
+            let mut copied = vec![1; range.len()];
+            rope.as_ref().copy_to(range.start, &mut copied);
+            prop_assert_eq!(&copied, &bytes[range.clone()]);
+
+            let mut again = Rope::default();
+            again.push_slice(rope.as_ref(), range.clone());
+            prop_assert_eq!(again.len(), range.len());
+            prop_assert_eq!(&*again.as_ref().blob(0..range.len()), &bytes[range.clone()]);
+
+            let mut value = ValueBuilder::default();
+            rope.as_ref().push_to(range.clone(), &mut value);
+            prop_assert_eq!(value.build().to_vec(), &bytes[range]);
+        }
+    }
+
+    #[test]
+    fn a_blob_is_shared_not_copied() {
+        let blob: Blob = vec![7; 4096].into();
+        let mut rope = Rope::default();
+        rope.push_zeros(64);
+        rope.push_blob(&blob);
+        assert!(Arc::ptr_eq(&rope.as_ref().blob(64..64 + 4096), &blob));
+        assert_eq!(rope.as_ref().blob_number_at(64), Some(0));
+        assert_eq!(rope.as_ref().blob_number_at(0), None);
+        assert_eq!(rope.as_ref().blob_number_at(64 + 4096), None);
+    }
+}

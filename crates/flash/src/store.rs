@@ -1,0 +1,133 @@
+//! What keeps the pages: memory that holds ropes, or memory that holds nothing but bytes.
+
+use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
+use thiserror::Error;
+
+/// The medium gave back something that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MediaError {
+    /// A page's bytes are damaged.
+    #[error("page {} is damaged: {why}", page.0)]
+    Damaged {
+        /// The page.
+        page: PageAddress,
+        /// What is wrong with its bytes.
+        why: &'static str,
+    },
+}
+
+/// Keeps the content of programmed units until their block is erased. Knows no rules of NAND: [`Nand`](crate::Nand) has
+/// checked them before.
+pub trait Backing: Send {
+    /// Keeps `content` as unit `unit`.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed to take it.
+    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError>;
+
+    /// A page that was programmed.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`] when its bytes are not what was written.
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
+
+    /// Drops the content of a block.
+    fn erase(&mut self, block: BlockAddress);
+
+    /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob: memory may let
+    /// go of them. Flash itself knows no such thing, and a backing may ignore it.
+    fn forget(&mut self, page: PageAddress, start: usize);
+}
+
+/// Keeps ropes: a drive full of generated values costs a few per cent of its capacity in memory.
+#[derive(Debug)]
+pub struct RopeBacking {
+    geometry: Geometry,
+    units: Vec<Option<UnitImage>>,
+}
+
+impl RopeBacking {
+    /// An erased drive.
+    #[must_use]
+    pub fn new(geometry: Geometry) -> Self {
+        RopeBacking { geometry, units: (0..geometry.units()).map(|_| None).collect() }
+    }
+}
+
+impl Backing for RopeBacking {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+        self.units[unit.0 as usize] = Some(content);
+        Ok(())
+    }
+
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        let unit = &self.units[self.geometry.unit_of(page).0 as usize];
+        let index = page.0 % self.geometry.pages_per_program;
+        Ok(unit.as_ref().expect("the array lets only programmed pages through").page(index as usize))
+    }
+
+    fn erase(&mut self, block: BlockAddress) {
+        for row in 0..self.geometry.units_per_block() {
+            self.units[self.geometry.unit_at(block, row).0 as usize] = None;
+        }
+    }
+
+    fn forget(&mut self, page: PageAddress, start: usize) {
+        if let Some(unit) = &mut self.units[self.geometry.unit_of(page).0 as usize] {
+            unit.forget((page.0 % self.geometry.pages_per_program) as usize, start);
+        }
+    }
+}
+
+/// Keeps the bytes of every page as they lie in flash, and believes nothing that the checksum does not confirm. Slow and
+/// large; it proves that the format carries everything the firmware needs.
+#[derive(Debug)]
+pub struct ByteBacking {
+    geometry: Geometry,
+    pages: Vec<Option<Box<[u8]>>>,
+    opened: UnitImage,
+}
+
+impl ByteBacking {
+    /// An erased drive.
+    #[must_use]
+    pub fn new(geometry: Geometry) -> Self {
+        ByteBacking {
+            geometry,
+            pages: (0..geometry.pages()).map(|_| None).collect(),
+            opened: UnitImage::of_bytes(&[], &[]),
+        }
+    }
+
+    /// The bytes of a programmed page, to damage them.
+    #[must_use]
+    pub fn bytes_mut(&mut self, page: PageAddress) -> Option<&mut [u8]> {
+        self.pages[page.0 as usize].as_deref_mut()
+    }
+}
+
+impl Backing for ByteBacking {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+        let first = unit.0 as usize * self.geometry.pages_per_program as usize;
+        for index in 0..content.pages() {
+            self.pages[first + index] = Some(codec::encode(&self.geometry, content.page(index)).into());
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        let bytes = self.pages[page.0 as usize].as_ref().expect("the array lets only programmed pages through");
+        self.opened = codec::decode(&self.geometry, bytes).map_err(|why| MediaError::Damaged { page, why })?;
+        Ok(self.opened.page(0))
+    }
+
+    fn erase(&mut self, block: BlockAddress) {
+        let pages = self.geometry.pages_per_program as usize;
+        for row in 0..self.geometry.units_per_block() {
+            let first = self.geometry.unit_at(block, row).0 as usize * pages;
+            self.pages[first..first + pages].fill(None);
+        }
+    }
+
+    fn forget(&mut self, _page: PageAddress, _start: usize) {}
+}

@@ -1,0 +1,167 @@
+//! A calendar: when one resource (a die, a channel, the link, a core) is taken.
+//!
+//! A reservation takes the first gap that is long enough at or after the asker's clock, so that a request that is handled
+//! later can use a gap that an earlier one left:
+//!
+//! ```text
+//!   taken   |####|      |########|   |###|
+//!   asks for 3 at t          ^ gap of 6: taken from there
+//! ```
+
+use kvssd_types::Nanos;
+use std::collections::VecDeque;
+
+/// The reservations of one resource that still matter. Neighbours that touch are one.
+#[derive(Clone, Debug, Default)]
+pub struct Calendar {
+    taken: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Calendar {
+    /// The first moment at or after `at` from which the resource is free for `length`.
+    #[must_use]
+    pub fn first_gap(&self, at: Nanos, length: Nanos) -> Nanos {
+        match self.taken.back() {
+            Some(last) if last.1 > at => {}
+            _ => return at,
+        }
+        let mut start = at;
+        for &(from, until) in self.taken.range(self.first_ending_after(at)..) {
+            if start + length <= from {
+                return start;
+            }
+            start = start.max(until);
+        }
+        start
+    }
+
+    /// The end of the reservation that keeps the resource from being free from `from` until `until`; none when it is free.
+    #[must_use]
+    pub fn conflict(&self, from: Nanos, until: Nanos) -> Option<Nanos> {
+        let next = self.taken.get(self.first_ending_after(from))?;
+        (next.0 < until).then_some(next.1)
+    }
+
+    /// Takes the resource from `from` until `until`.
+    ///
+    /// # Panics
+    /// When it is taken already.
+    pub fn reserve(&mut self, from: Nanos, until: Nanos) {
+        if from == until {
+            return;
+        }
+        let index = self.first_ending_after(from);
+        assert!(self.taken.get(index).is_none_or(|next| until <= next.0), "a resource is taken twice");
+        let touches_next = self.taken.get(index).is_some_and(|next| next.0 == until);
+        let touches_previous = index > 0 && self.taken[index - 1].1 == from;
+        match (touches_previous, touches_next) {
+            (true, true) => {
+                self.taken[index - 1].1 = self.taken[index].1;
+                self.taken.remove(index);
+            }
+            (true, false) => self.taken[index - 1].1 = until,
+            (false, true) => self.taken[index].0 = from,
+            (false, false) => self.taken.insert(index, (from, until)),
+        }
+    }
+
+    /// Takes the resource for `length` in the first gap at or after `at`; gives the start.
+    pub fn take(&mut self, at: Nanos, length: Nanos) -> Nanos {
+        let start = self.first_gap(at, length);
+        self.reserve(start, start + length);
+        start
+    }
+
+    /// Drops what ended before `now`: nobody asks with an earlier clock any more.
+    pub fn advance(&mut self, now: Nanos) {
+        while self.taken.front().is_some_and(|first| first.1 <= now) {
+            self.taken.pop_front();
+        }
+    }
+
+    /// The end of the last reservation.
+    #[must_use]
+    pub fn end(&self) -> Nanos {
+        self.taken.back().map_or(Nanos::ZERO, |last| last.1)
+    }
+
+    fn first_ending_after(&self, at: Nanos) -> usize {
+        // Most calendars hold a handful of reservations: looking at each is faster than halving.
+        if self.taken.len() <= 16 {
+            return self.taken.iter().position(|taken| taken.1 > at).unwrap_or(self.taken.len());
+        }
+        self.taken.partition_point(|taken| taken.1 <= at)
+    }
+}
+
+/// Several resources of which any will do, such as the cores of the firmware.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    members: Vec<Calendar>,
+}
+
+impl Pool {
+    /// `members` free resources, at least one.
+    #[must_use]
+    pub fn new(members: u32) -> Self {
+        assert!(members > 0, "a pool has members");
+        Pool { members: vec![Calendar::default(); members as usize] }
+    }
+
+    /// Takes the member that is free first for `length` at or after `at`; gives the end.
+    pub fn take(&mut self, at: Nanos, length: Nanos, now: Nanos) -> Nanos {
+        let mut best = (Nanos::MAX, 0);
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.advance(now);
+            let start = member.first_gap(at, length);
+            if start < best.0 {
+                best = (start, index);
+            }
+            if start == at {
+                break;
+            }
+        }
+        self.members[best.1].reserve(best.0, best.0 + length);
+        best.0 + length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn takes_the_first_gap_and_never_twice(asks in prop::collection::vec((0u64..300, 1u64..20), 1..60)) {
+            let mut calendar = Calendar::default();
+            let mut taken = vec![false; 4000];
+            for (at, length) in asks {
+                let expected = (at as usize..).find(|&start| !taken[start..start + length as usize].contains(&true)).unwrap();
+                let start = calendar.take(Nanos(at), Nanos(length)).0 as usize;
+                prop_assert_eq!(start, expected);
+                taken[start..start + length as usize].fill(true);
+                let runs = taken.windows(2).filter(|pair| !pair[0] && pair[1]).count() + usize::from(taken[0]);
+                prop_assert_eq!(calendar.taken.len(), runs);
+            }
+        }
+    }
+
+    #[test]
+    fn a_later_request_uses_the_gap_that_an_earlier_one_left() {
+        let mut calendar = Calendar::default();
+        assert_eq!(calendar.take(Nanos(100), Nanos(10)), Nanos(100));
+        assert_eq!(calendar.take(Nanos(50), Nanos(10)), Nanos(50));
+        assert_eq!(calendar.take(Nanos(55), Nanos(41)), Nanos(110));
+        assert_eq!(calendar.conflict(Nanos(60), Nanos(100)), None);
+        assert_eq!(calendar.conflict(Nanos(60), Nanos(101)), Some(Nanos(151)));
+    }
+
+    #[test]
+    fn a_pool_works_on_several_things_at_once() {
+        let mut pool = Pool::new(2);
+        assert_eq!(pool.take(Nanos(0), Nanos(10), Nanos(0)), Nanos(10));
+        assert_eq!(pool.take(Nanos(0), Nanos(10), Nanos(0)), Nanos(10));
+        assert_eq!(pool.take(Nanos(0), Nanos(10), Nanos(0)), Nanos(20));
+    }
+}

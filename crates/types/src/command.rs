@@ -1,0 +1,79 @@
+//! Commands to a key-value drive and its replies, as typed values (the wire formats live elsewhere).
+
+use crate::{Key, Value};
+
+/// When a store may take place (Key Value Command Set, Store, options bits 0 and 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreCondition {
+    /// Whether or not the key is there.
+    #[default]
+    Always,
+    /// Only when the key is there, else [`KvError::KeyNotFound`](crate::KvError::KeyNotFound).
+    IfExists,
+    /// Only when the key is not there, else [`KvError::KeyExists`](crate::KvError::KeyExists).
+    IfAbsent,
+}
+
+/// One command.
+#[derive(Clone, Debug)]
+pub enum Command<'a> {
+    /// Binds `value` to `key`.
+    Store {
+        /// The key.
+        key: Key<'a>,
+        /// 0 bytes to the drive's largest value.
+        value: Value,
+        /// Whether the key must or must not be there before.
+        condition: StoreCondition,
+    },
+    /// Reads `length_bytes` bytes of the value from `offset_bytes` on, or as many as there are.
+    Retrieve {
+        /// The key.
+        key: Key<'a>,
+        /// The first byte of the value that is wanted.
+        offset_bytes: u32,
+        /// How many bytes are wanted at most.
+        length_bytes: u32,
+    },
+    /// Removes the key and its value.
+    Delete {
+        /// The key.
+        key: Key<'a>,
+    },
+    /// Asks whether the key is there.
+    Exist {
+        /// The key.
+        key: Key<'a>,
+    },
+    /// Lists keys in the drive's own stable order, from `from` on (or the next one after it).
+    List {
+        /// Where to start; none for the first key.
+        from: Option<Key<'a>>,
+        /// The most keys to give back.
+        keys_max: usize,
+    },
+    /// Waits until everything accepted before is in flash.
+    Flush,
+}
+
+/// What a command that went well gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// To [`Command::Store`].
+    Stored,
+    /// To [`Command::Retrieve`].
+    Retrieved {
+        /// The part of the value that was asked for.
+        value: Value,
+        /// The size of the whole value.
+        value_bytes: u32,
+    },
+    /// To [`Command::Delete`].
+    Deleted,
+    /// To [`Command::Exist`]: the key is there.
+    Exists,
+    /// To [`Command::List`].
+    Listed(Vec<Box<[u8]>>),
+    /// To [`Command::Flush`].
+    Flushed,
+}

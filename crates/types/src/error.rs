@@ -1,0 +1,35 @@
+//! What a command can be refused with.
+
+use thiserror::Error;
+
+/// Why the drive did not do what a command asked. Each variant has one NVMe Key Value status
+/// (Key Value Command Set, "Command Specific / Generic Status Values").
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KvError {
+    /// Status 81h. Nothing was stored; reads and deletes go on, and deletes make room again.
+    #[error("capacity exceeded: the pair does not fit in the space that is left")]
+    CapacityExceeded,
+    /// Status 85h.
+    #[error("invalid value size: {value_bytes} bytes, and this drive takes at most {value_bytes_max}")]
+    InvalidValueSize {
+        /// The size that was asked for.
+        value_bytes: u64,
+        /// The largest that this drive takes.
+        value_bytes_max: u64,
+    },
+    /// Status 86h.
+    #[error("invalid key size: {key_bytes} bytes, and a key has 1 to 255")]
+    InvalidKeySize {
+        /// The size that was asked for.
+        key_bytes: usize,
+    },
+    /// Status 87h.
+    #[error("the key does not exist")]
+    KeyNotFound,
+    /// Status 89h.
+    #[error("the key exists")]
+    KeyExists,
+    /// Status 88h: the flash gave back something that is not what was written there.
+    #[error("unrecovered error: {0}")]
+    Unrecovered(String),
+}

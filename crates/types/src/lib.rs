@@ -1,0 +1,24 @@
+//! What every floor of the house speaks: keys, values, commands, replies, errors, virtual time and the
+//! deterministic random generator.
+//!
+//! ```text
+//!   host program, benchmark            Command ->            <- Reply | KvError
+//!   ------------------------------------------------------------------------------
+//!   device, firmware, flash            Key, Value, Nanos, Random
+//! ```
+//!
+//! Nothing here does I/O, reads a clock or knows how a drive works.
+
+mod command;
+mod error;
+mod key;
+mod random;
+mod time;
+mod value;
+
+pub use command::{Command, Reply, StoreCondition};
+pub use error::KvError;
+pub use key::{KEY_BYTES_MAX, Key};
+pub use random::{Random, mix64};
+pub use time::Nanos;
+pub use value::{Pattern, VALUE_BYTES_MAX, Value, ValueBuilder};
