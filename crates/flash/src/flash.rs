@@ -6,6 +6,10 @@ use crate::{
     SuperblockId, UnitAddress, UnitImage,
 };
 use kvssd_types::Nanos;
+use std::collections::VecDeque;
+
+/// The units of one die that are remembered to be in flight. Later ones land before they are asked for.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// Array, timing, write buffer and counters of one drive.
 ///
@@ -15,7 +19,10 @@ pub struct Flash {
     clockwork: Clockwork,
     /// The write buffer's slots, one for each unit that is gathered or programmed.
     pub buffer: WriteBuffer,
+    /// Units whose program has not ended, by die, with the moment when it ends: their data is still in the buffer.
+    in_flight: Vec<VecDeque<(UnitAddress, Nanos)>>,
     counters: Counters,
+    pages_erased: u64,
 }
 
 impl Flash {
@@ -32,7 +39,9 @@ impl Flash {
             nand: Nand::new(geometry, backing),
             clockwork: Clockwork::new(&geometry, &profile.nand),
             buffer: WriteBuffer::new(profile.write_buffer_units()),
+            in_flight: vec![VecDeque::new(); geometry.dies() as usize],
             counters,
+            pages_erased: 0,
         }
     }
 
@@ -48,6 +57,18 @@ impl Flash {
         &self.counters
     }
 
+    /// Pages that are programmed and not erased.
+    #[must_use]
+    pub fn pages_programmed(&self) -> u64 {
+        self.nand.pages_programmed()
+    }
+
+    /// Pages that were programmed and then erased.
+    #[must_use]
+    pub fn pages_erased(&self) -> u64 {
+        self.pages_erased
+    }
+
     /// How often each block was erased.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.nand.erases()
@@ -59,15 +80,20 @@ impl Flash {
     }
 
     /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
-    /// sensed at once. Gives the moment when the last one is there; [`Flash::page`] has the content.
+    /// sensed at once. What is still in the write buffer takes no time. Gives the moment when the last one is there;
+    /// [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
-        self.counters.reads[cause] += pages.len() as u64;
         let mut done = at;
         for run in pages.chunk_by(|left, right| {
             right.0 == left.0.wrapping_add(1) && geometry.unit_of(*left) == geometry.unit_of(*right)
         }) {
-            let (block, row) = geometry.block_of(geometry.unit_of(run[0]));
+            let unit = geometry.unit_of(run[0]);
+            let (block, row) = geometry.block_of(unit);
+            if self.in_flight[block.die.0 as usize].iter().any(|&(flying, lands)| flying == unit && lands > at) {
+                continue;
+            }
+            self.counters.reads[cause] += run.len() as u64;
             done = done.max(self.clockwork.read(block.die, row, run.len() as u32, at));
         }
         done
@@ -102,6 +128,13 @@ impl Flash {
         self.nand.program(unit, content)?;
         let done = self.clockwork.program(block.die, at);
         self.buffer.give_back(done);
+        let in_flight = &mut self.in_flight[block.die.0 as usize];
+        while in_flight.len() > IN_FLIGHT_MAX
+            || in_flight.front().is_some_and(|&(_, lands)| lands <= self.clockwork.now())
+        {
+            in_flight.pop_front();
+        }
+        in_flight.push_back((unit, done));
         Ok(done)
     }
 
@@ -109,9 +142,13 @@ impl Flash {
     pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Nanos {
         let mut done = at;
         for die in (0..self.geometry().dies()).map(DieId) {
-            self.nand.erase(BlockAddress { superblock, die });
+            self.pages_erased += self.nand.erase(BlockAddress { superblock, die });
             self.counters.erases += 1;
-            done = done.max(self.clockwork.erase(die, at));
+            let landed = self.in_flight[die.0 as usize]
+                .iter()
+                .filter(|&&(unit, _)| self.nand.geometry().block_of(unit).0.superblock == superblock)
+                .fold(at, |landed, &(_, lands)| landed.max(lands));
+            done = done.max(self.clockwork.erase(die, landed));
         }
         done
     }

@@ -62,12 +62,20 @@ impl Nand {
         self.backing.page(page)
     }
 
-    /// Erases a block.
-    pub fn erase(&mut self, block: BlockAddress) {
+    /// Erases a block; gives the number of pages that were programmed in it.
+    pub fn erase(&mut self, block: BlockAddress) -> u64 {
         let state = &mut self.blocks[self.geometry.block_index(block)];
-        state.units_programmed = 0;
+        let units = std::mem::take(&mut state.units_programmed);
         state.erases += 1;
         self.backing.erase(block);
+        u64::from(units) * u64::from(self.geometry.pages_per_program)
+    }
+
+    /// Pages that are programmed and not erased.
+    #[must_use]
+    pub fn pages_programmed(&self) -> u64 {
+        let units: u64 = self.blocks.iter().map(|block| u64::from(block.units_programmed)).sum();
+        units * u64::from(self.geometry.pages_per_program)
     }
 
     /// See [`Backing::forget`].

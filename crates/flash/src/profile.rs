@@ -225,7 +225,7 @@ impl Profile {
         if !geometry.page_bytes.is_power_of_two() {
             return Err(format!("geometry.page_bytes = {} must be a power of two", geometry.page_bytes));
         }
-        if geometry.pages_per_block % geometry.pages_per_program != 0 {
+        if !geometry.pages_per_block.is_multiple_of(geometry.pages_per_program) {
             return Err(format!(
                 "geometry.pages_per_block = {} must be a multiple of geometry.pages_per_program = {}",
                 geometry.pages_per_block, geometry.pages_per_program

@@ -70,8 +70,7 @@ impl UnitBuilder {
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
         assert!(index < self.pages, "page {index} of {} is not there yet", self.pages);
-        let end = (index + 1 < self.pages).then(|| start_of(&self.code, index + 1)).unwrap_or(self.code.len());
-        view(&self.code, &self.blobs, start_of(&self.code, index), end)
+        view(&self.code, &self.blobs, index, self.pages)
     }
 
     /// The finished unit; the builder is empty again and keeps its memory.
@@ -105,8 +104,7 @@ impl UnitImage {
     /// One of the pages.
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
-        let end = (index + 1 < self.pages()).then(|| start_of(&self.code, index + 1)).unwrap_or(self.code.len());
-        view(&self.code, &self.blobs, start_of(&self.code, index), end)
+        view(&self.code, &self.blobs, index, self.pages())
     }
 
     /// Lets go of the blob that starts at byte `start` of a page, if one does.
@@ -127,7 +125,9 @@ fn first_blob(code: &[u8], start: usize) -> usize {
     usize::from(u16::from_le_bytes([code[start + 2], code[start + 3]]))
 }
 
-fn view<'a>(code: &'a [u8], blobs: &'a [Option<Blob>], start: usize, end: usize) -> PageView<'a> {
+fn view<'a>(code: &'a [u8], blobs: &'a [Option<Blob>], index: usize, pages: usize) -> PageView<'a> {
+    let start = start_of(code, index);
+    let end = if index + 1 < pages { start_of(code, index + 1) } else { code.len() };
     let oob_bytes = usize::from(u16::from_le_bytes([code[start], code[start + 1]]));
     let (oob, rope) = code[start + HEAD_BYTES..end].split_at(oob_bytes);
     PageView { oob, data: RopeRef { code: rope, blobs: &blobs[first_blob(code, start)..] } }

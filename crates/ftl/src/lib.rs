@@ -1,1 +1,42 @@
+//! The firmware of a key-value SSD.
+//!
+//! ```text
+//!   Engine       store, retrieve, delete, exist, list, flush
+//!     |  \
+//!     |   Collector (gc)        greedy victims, in the background
+//!     |     |
+//!   Index --+-- Validity        the seams: where a key lives, how a dead record is known
+//!     |     |
+//!    Io ----+                   the clock of a command or task; reads wait, programs do not
+//!     |
+//!   log, superblocks            streams, grains, records over pages
+//!     |
+//!   kvssd_flash::Flash
+//! ```
+//!
+//! A [`Design`] names an index, a validity and a grain size; everything else is shared. The firmware knows no NVMe, no wall
+//! clock and no file.
 
+mod address;
+mod design;
+mod dram;
+mod engine;
+mod gc;
+pub mod index;
+mod io;
+mod log;
+mod oob;
+mod record;
+mod superblock;
+pub mod validity;
+
+pub use address::{Grain, Packing};
+pub use design::{DESIGNS, Design, DesignError, IndexKind, ValidityKind};
+pub use dram::DramUse;
+pub use engine::{Engine, Utilization};
+pub use gc::{GcCounters, greedy};
+pub use io::{Io, Media};
+pub use log::NewRecord;
+pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
+pub use record::{RecordHead, write_record};
+pub use superblock::{SYSTEM, State, Superblock, Superblocks};

@@ -9,6 +9,9 @@
 //!
 //!   erase     die     |------------ erase ------------|
 //! ```
+//!
+//! A die does what it is asked for in the free time that it has, around what it promised to requests that were handled
+//! before (see [`Calendar`]).
 
 use crate::timing::Calendar;
 use crate::{DieId, Geometry, NandTimes};
@@ -34,8 +37,6 @@ struct Crossing {
     sense: Vec<Nanos>,
     /// Each chunk's time on the channel.
     chunks: Vec<Nanos>,
-    /// All chunks without a pause.
-    transfer: Nanos,
 }
 
 impl Clockwork {
@@ -53,7 +54,6 @@ impl Clockwork {
             let sense = if small { &times.read_small_ns } else { &times.read_large_ns };
             Crossing {
                 sense: sense.iter().copied().map(Nanos).collect(),
-                transfer: chunks.iter().copied().sum(),
                 chunks,
             }
         };
@@ -73,6 +73,12 @@ impl Clockwork {
         self.now = self.now.max(now);
     }
 
+    /// The clock before which nobody asks any more.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
     /// Reads `pages` pages of the unit in row `row` of a block on `die`; gives the moment when they are in the controller.
     pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
         let crossing = &self.crossings[pages as usize];
@@ -81,20 +87,10 @@ impl Clockwork {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
         channel.advance(self.now);
-        let mut from = at;
-        loop {
-            let start = die.first_gap(from, sense + crossing.transfer);
-            let out = cross(channel, &crossing.chunks, start + sense);
-            match die.conflict(start, out) {
-                None => {
-                    die.reserve(start, out);
-                    reserve_crossing(channel, &crossing.chunks, start + sense);
-                    return out;
-                }
-                // The channel is so busy that the die would be held into its next reservation: try behind that.
-                Some(end) => from = end,
-            }
-        }
+        let sensed = die.fill(at, sense);
+        let out = crossing.over(channel, sensed);
+        die.fill(sensed, out - sensed);
+        out
     }
 
     /// Programs a unit on `die`; gives the moment when the program ends.
@@ -104,35 +100,22 @@ impl Clockwork {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
         channel.advance(self.now);
-        let mut from = at;
-        loop {
-            let start = die.first_gap(from, crossing.transfer + self.program);
-            let end = cross(channel, &crossing.chunks, start) + self.program;
-            match die.conflict(start, end) {
-                None => {
-                    die.reserve(start, end);
-                    reserve_crossing(channel, &crossing.chunks, start);
-                    return end;
-                }
-                Some(busy_until) => from = busy_until,
-            }
-        }
+        let start = die.first_gap(at, Nanos(1));
+        let data_in = crossing.over(channel, start);
+        die.fill(start, data_in - start + self.program)
     }
 
     /// Erases a block on `die`; gives the moment when it is erased.
     pub fn erase(&mut self, die: DieId, at: Nanos) -> Nanos {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
-        die.take(at, self.erase) + self.erase
+        die.fill(at, self.erase)
     }
 }
 
-/// When the last of `chunks` would be over the channel, each going as soon as the one before it is over.
-fn cross(channel: &Calendar, chunks: &[Nanos], at: Nanos) -> Nanos {
-    chunks.iter().fold(at, |ready, &chunk| channel.first_gap(ready, chunk) + chunk)
-}
-
-/// Takes what [`cross`] found.
-fn reserve_crossing(channel: &mut Calendar, chunks: &[Nanos], at: Nanos) {
-    chunks.iter().fold(at, |ready, &chunk| channel.take(ready, chunk) + chunk);
+impl Crossing {
+    /// Takes the channel for each chunk, which goes when the one before it is over; gives the moment when the last one is.
+    fn over(&self, channel: &mut Calendar, at: Nanos) -> Nanos {
+        self.chunks.iter().fold(at, |ready, &chunk| channel.squeeze(ready, chunk))
+    }
 }

@@ -1,0 +1,223 @@
+//! Designs: named points in the space of index, validity and packing, and the engine built from one.
+
+use crate::address::Packing;
+use crate::engine::{Engine, Limits};
+use crate::index::section::{CompactLayout, FixedLayout};
+use crate::index::{HashIndex, Index};
+use crate::io::Media;
+use crate::oob::OobFormat;
+use crate::validity::{GrainBitmap, InvalidMappings, Validity};
+use kvssd_flash::codec::OOB_HEAD_BYTES;
+use kvssd_flash::{Backing, Flash, Geometry, Profile};
+use kvssd_types::VALUE_BYTES_MAX;
+use thiserror::Error;
+
+/// Where a key lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Sections with all slots (Plus, section III-A).
+    HashFixed,
+    /// Sections with living mappings only (Plus, section IV-B).
+    HashCompact,
+}
+
+/// How garbage collection knows what is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidityKind {
+    /// A bit a grain (Plus, section III-A).
+    GrainBitmap,
+    /// Pages of invalid mappings (Plus, section IV-A).
+    InvalidMappings,
+}
+
+/// A drive's firmware, described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// What it is called in reports.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub description: &'static str,
+    /// Where a key lives.
+    pub index: IndexKind,
+    /// How garbage collection knows what is dead.
+    pub validity: ValidityKind,
+    /// The smallest piece of flash that a record is given.
+    pub grain_bytes: u32,
+    /// Garbage collection works while fewer superblocks are free.
+    pub gc_low_superblocks: u32,
+    /// Commands wait while no more superblocks are free.
+    pub gc_high_superblocks: u32,
+}
+
+/// The designs that come with the program.
+pub const DESIGNS: [Design; 2] = [
+    Design {
+        name: "original",
+        description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
+        index: IndexKind::HashFixed,
+        validity: ValidityKind::GrainBitmap,
+        grain_bytes: 512,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 2,
+    },
+    Design {
+        name: "plus",
+        description: "sections with living mappings only, invalid mappings on flash, 64 B grains (Plus paper, section IV)",
+        index: IndexKind::HashCompact,
+        validity: ValidityKind::InvalidMappings,
+        grain_bytes: 64,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+    },
+];
+
+/// Why a design cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DesignError {
+    /// There is none of that name.
+    #[error("there is no design {name:?} (there are: {known})")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A parameter that it does not have, or a value that it cannot have.
+    #[error("design.{key}: {why}")]
+    Parameter {
+        /// The parameter.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// It does not fit the profile's drive.
+    #[error("design {design} does not fit profile {profile}: {why}")]
+    DoesNotFit {
+        /// The design.
+        design: &'static str,
+        /// The profile.
+        profile: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Design {
+    /// The design called `name`.
+    ///
+    /// # Errors
+    /// [`DesignError::Unknown`] when there is none.
+    pub fn named(name: &str) -> Result<Design, DesignError> {
+        DESIGNS.iter().find(|design| design.name == name).cloned().ok_or_else(|| DesignError::Unknown {
+            name: name.to_owned(),
+            known: DESIGNS.map(|design| design.name).join(", "),
+        })
+    }
+
+    /// Sets the parameter `key`.
+    ///
+    /// # Errors
+    /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), DesignError> {
+        let fail = |why: &str| DesignError::Parameter { key: key.to_owned(), why: why.to_owned() };
+        let number = value.parse::<u32>().map_err(|_| fail("the value must be a whole number"));
+        match key {
+            "grain_bytes" => self.grain_bytes = number?,
+            "gc_low_superblocks" => self.gc_low_superblocks = number?,
+            "gc_high_superblocks" => self.gc_high_superblocks = number?,
+            _ => return Err(fail("there is no such parameter (grain_bytes, gc_low_superblocks, gc_high_superblocks)")),
+        }
+        Ok(())
+    }
+
+    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps.
+    ///
+    /// # Errors
+    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size.
+    pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
+        let geometry = profile.geometry;
+        let fail = |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.name.clone(), why };
+        self.check(&geometry).map_err(fail)?;
+        let packing = Packing::new(&geometry, self.grain_bytes);
+        let grains = packing.grains_per_superblock * u64::from(geometry.superblocks());
+        let format = OobFormat::new(packing.grains_per_page, grains);
+        let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
+        if oob_bytes > geometry.oob_bytes as usize {
+            return Err(fail(format!(
+                "design.grain_bytes = {} needs {oob_bytes} out-of-band bytes a page, and geometry.oob_bytes is {}",
+                self.grain_bytes, geometry.oob_bytes
+            )));
+        }
+        let index: Box<dyn Index> = match self.index {
+            IndexKind::HashFixed => {
+                Box::new(HashIndex::new(FixedLayout::new(geometry.page_bytes, grains), grains, geometry.page_bytes))
+            }
+            IndexKind::HashCompact => {
+                let layout = CompactLayout::new(geometry.page_bytes, self.grain_bytes);
+                let layout = layout.ok_or_else(|| {
+                    fail(format!(
+                        "hash-compact has no sections of {} byte pages and {} byte grains",
+                        geometry.page_bytes, self.grain_bytes
+                    ))
+                })?;
+                Box::new(HashIndex::new(layout, grains, geometry.page_bytes))
+            }
+        };
+        let validity: Box<dyn Validity> = match self.validity {
+            ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, grains)),
+            ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, &geometry)),
+        };
+        let flash = Flash::new(profile, backing);
+        let media = Media::new(flash, packing, format, validity, profile.core_costs);
+        let reserve = self.reserve_superblocks(profile);
+        let limits = Limits {
+            high: self.gc_high_superblocks as usize,
+            capacity_grains: u64::from(geometry.superblocks() - reserve) * packing.grains_per_superblock,
+            value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
+            dram_bytes: profile.memory.dram_bytes,
+        };
+        let engine = Engine::new(media, index, self.gc_low_superblocks as usize, limits);
+        let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
+        if needed > limits.dram_bytes {
+            return Err(fail(format!(
+                "memory.dram_bytes = {} and the design needs at least {needed}",
+                limits.dram_bytes
+            )));
+        }
+        Ok(engine)
+    }
+
+    /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
+    /// collection needs to come through.
+    fn reserve_superblocks(&self, profile: &Profile) -> u32 {
+        let superblocks = profile.geometry.superblocks();
+        let spare = (f64::from(superblocks) * profile.space.over_provisioning_percent / 100.0).ceil() as u32;
+        1 + spare.max(self.gc_low_superblocks + 4)
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), String> {
+        let Design { grain_bytes, gc_low_superblocks: low, gc_high_superblocks: high, .. } = *self;
+        if grain_bytes < 16 || !geometry.page_bytes.is_multiple_of(grain_bytes) {
+            return Err(format!(
+                "design.grain_bytes = {grain_bytes} must be at least 16 and divide geometry.page_bytes = {}",
+                geometry.page_bytes
+            ));
+        }
+        if high < 2 || low <= high || low > 1 << 20 {
+            return Err(format!(
+                "design.gc_high_superblocks = {high} must be at least 2 and below design.gc_low_superblocks = {low}"
+            ));
+        }
+        if geometry.page_bytes < 512 {
+            return Err("a record's head needs pages of 512 bytes".to_owned());
+        }
+        let needed = low + 4 + 1 + 8;
+        if geometry.superblocks() < needed {
+            return Err(format!(
+                "a drive of {} superblocks is too small: the reserve of garbage collection and 8 to write to make {needed}",
+                geometry.superblocks()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,385 @@
+//! The engine: commands on pairs, over an index, a log and garbage collection.
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::gc::{Collector, GcCounters};
+use crate::index::{Index, IndexCounters, Position};
+use crate::io::{Io, Media};
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use crate::record::{RecordHead, write_record};
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, Counters, Geometry, PageAddress};
+use kvssd_types::{Command, Key, KvError, Nanos, Reply, StoreCondition, Value, ValueBuilder};
+
+/// How full the drive is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Utilization {
+    /// Pairs that are stored.
+    pub pairs: u64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: u64,
+    /// Bytes of flash that their records take, in whole grains.
+    pub record_bytes: u64,
+    /// Bytes of flash that everything that lives takes, the index with it.
+    pub live_bytes: u64,
+    /// The most that may live.
+    pub capacity_bytes: u64,
+}
+
+/// The limits that the engine was built with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Commands wait while no more superblocks are free.
+    pub(crate) high: usize,
+    pub(crate) capacity_grains: u64,
+    pub(crate) value_bytes_max: u64,
+    pub(crate) dram_bytes: u64,
+}
+
+/// The firmware of one drive.
+pub struct Engine {
+    media: Media,
+    index: Box<dyn Index>,
+    collector: Collector,
+    limits: Limits,
+    utilization: Utilization,
+    record: Rope,
+}
+
+/// A pair that a look-up found.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    place: Grain,
+    head: RecordHead,
+}
+
+impl Engine {
+    pub(crate) fn new(media: Media, index: Box<dyn Index>, low: usize, limits: Limits) -> Self {
+        let collector = Collector::new(&media, low);
+        let mut engine =
+            Engine { media, index, collector, limits, utilization: Utilization::default(), record: Rope::default() };
+        engine.share_dram();
+        engine
+    }
+
+    /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
+    pub fn execute(&mut self, command: Command<'_>, at: Nanos) -> (Nanos, Result<Reply, KvError>) {
+        let mut at = at;
+        let mut reply = self.wait_for_room(&command, &mut at);
+        let mut io = Io::new(&mut self.media, at, false);
+        io.cpu(io.costs().command_ns);
+        if reply.is_ok() {
+            reply = match command {
+                Command::Store { key, value, condition } => {
+                    let Engine { index, limits, utilization, record, .. } = self;
+                    store(&mut io, index.as_mut(), limits, utilization, record, (key, &value, condition))
+                }
+                Command::Retrieve { key, offset_bytes, length_bytes } => {
+                    retrieve(&mut io, self.index.as_mut(), key, offset_bytes, length_bytes)
+                }
+                Command::Delete { key } => delete(&mut io, self.index.as_mut(), &mut self.utilization, key),
+                Command::Exist { key } => find(&mut io, self.index.as_mut(), key)
+                    .and_then(|(_, found)| found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)),
+                Command::List { from, keys_max } => list(&mut io, self.index.as_mut(), from, keys_max),
+                Command::Flush => io.flush().map(|drained| {
+                    io.wait_until(drained);
+                    Reply::Flushed
+                }),
+            };
+        }
+        (io.settle(), reply)
+    }
+
+    /// Lets background work go on until `now`; commands come with clocks from `now` on.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
+        self.media.advance(now);
+        if self.collector.clock < now && !self.collector.is_wanted(&self.media) {
+            self.collector.clock = now;
+        }
+        while self.collector.clock < now && self.collector.is_wanted(&self.media) {
+            if !self.collect()? {
+                self.collector.clock = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// How the flash is divided.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.media.geometry
+    }
+
+    /// The largest value that a store takes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u64 {
+        self.limits.value_bytes_max
+    }
+
+    /// How full the drive is.
+    #[must_use]
+    pub fn utilization(&self) -> Utilization {
+        let grain_bytes = u64::from(self.media.packing.grain_bytes);
+        Utilization {
+            live_bytes: self.media.superblocks.live_grains() * grain_bytes,
+            capacity_bytes: self.limits.capacity_grains * grain_bytes,
+            ..self.utilization
+        }
+    }
+
+    /// Operations on flash so far.
+    #[must_use]
+    pub fn flash_counters(&self) -> &Counters {
+        self.media.flash.counters()
+    }
+
+    /// How often each block was erased.
+    pub fn erases(&self) -> impl Iterator<Item = u32> {
+        self.media.flash.erases()
+    }
+
+    /// What the index counted so far.
+    #[must_use]
+    pub fn index_counters(&self) -> IndexCounters {
+        self.index.counters()
+    }
+
+    /// What garbage collection did so far.
+    #[must_use]
+    pub fn gc_counters(&self) -> GcCounters {
+        self.collector.counters
+    }
+
+    /// Whether the index keeps keys in order.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.index.is_ordered()
+    }
+
+    /// DRAM by part.
+    #[must_use]
+    pub fn dram(&self) -> DramUse {
+        let mut dram = DramUse::default();
+        self.media.dram(&mut dram);
+        self.index.dram(&mut dram);
+        dram
+    }
+
+    /// The budget that [`Engine::dram`] keeps to.
+    #[must_use]
+    pub fn dram_budget_bytes(&self) -> u64 {
+        self.limits.dram_bytes
+    }
+
+    /// Checks what must hold between commands.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn check_invariants(&self) {
+        let live: u64 = self.media.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
+        assert_eq!(live, self.media.superblocks.live_grains(), "the sum of living grains is that of the superblocks");
+        let geometry = &self.media.geometry;
+        let programmed = self.media.flash.counters().programs.total();
+        let dies: u64 = self.media.flash.counters().die_programs.iter().sum();
+        assert_eq!(programmed, dies, "every program has a cause and a die");
+        let pages_now = self.media.flash.pages_programmed();
+        let erased = self.media.flash.pages_erased();
+        assert_eq!(programmed, pages_now + erased, "every page that was programmed is there or was erased");
+        assert!(pages_now <= geometry.pages());
+    }
+
+    /// One step of garbage collection; gives false when there is nothing to gain.
+    fn collect(&mut self) -> Result<bool, KvError> {
+        let gained = self.collector.step(&mut self.media, self.index.as_mut())?;
+        self.share_dram();
+        Ok(gained)
+    }
+
+    /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
+    fn share_dram(&mut self) {
+        let mut dram = DramUse::default();
+        self.media.dram(&mut dram);
+        let taken = dram.total_bytes() + u64::from(self.media.geometry.page_bytes);
+        self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
+    }
+
+    /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
+    fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<Reply, KvError> {
+        let record_bytes = match command {
+            Command::Store { value, .. } if value.len() as u64 > self.limits.value_bytes_max => {
+                let value_bytes_max = self.limits.value_bytes_max;
+                return Err(KvError::InvalidValueSize { value_bytes: value.len() as u64, value_bytes_max });
+            }
+            Command::Store { key, value, .. } => RecordHead::bytes_for(key.bytes().len()) + value.len(),
+            _ => 0,
+        };
+        let superblock_bytes = self.media.geometry.superblock_bytes();
+        let needed = self.limits.high + 1 + (record_bytes as u64 / superblock_bytes) as usize;
+        while self.media.superblocks.free() < needed {
+            self.collector.clock = self.collector.clock.max(self.media.now);
+            if !self.collect()? {
+                break;
+            }
+            *at = (*at).max(self.collector.clock);
+        }
+        let is_store = matches!(command, Command::Store { .. });
+        // Nothing to gain: deletes may use the reserve, stores may not.
+        if is_store && self.media.superblocks.free() < needed {
+            Err(KvError::CapacityExceeded)
+        } else {
+            Ok(Reply::Stored)
+        }
+    }
+}
+
+/// Looks `key` up; gives its position and the pair that was found there.
+fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
+    let mut found = None;
+    let position = index.locate(io, key, &mut |io, place| {
+        let packing = io.packing();
+        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        io.read(page, Cause::User);
+        io.cpu(io.costs().key_compare_ns);
+        let page_bytes = io.media.geometry.page_bytes as usize;
+        found = RecordHead::matching(io.data(page)?, start, page_bytes, key).map(|head| Found { place, head });
+        Ok(found.is_some())
+    })?;
+    Ok((position, found))
+}
+
+fn store(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    (key, value, condition): (Key<'_>, &Value, StoreCondition),
+) -> Result<Reply, KvError> {
+    let (position, found) = find(io, index, key)?;
+    match condition {
+        StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
+        StoreCondition::IfAbsent if found.is_some() => return Err(KvError::KeyExists),
+        _ => {}
+    }
+    let packing = io.packing();
+    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
+    let grains = packing.grains_of(head.record_bytes());
+    let freed = found.map_or(0, |found| packing.grains_of(found.head.record_bytes()));
+    let taken = (utilization.record_bytes + index.footprint_bytes()) / u64::from(packing.grain_bytes);
+    let wanted = taken + u64::from(grains) - u64::from(freed);
+    // An overwrite that takes no more than it frees is always welcome.
+    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains) {
+        return Err(KvError::CapacityExceeded);
+    }
+    record.clear();
+    write_record(key, value, record);
+    let place = io.append(NewRecord {
+        stream: Stream::User,
+        kind: Kind::Pair,
+        tag: position.tag,
+        bytes: record.as_ref(),
+        length: record.len(),
+        unbroken_bytes: head.bytes(),
+        cause: Cause::User,
+    })?;
+    if let Some(old) = found {
+        io.pair_died(position.tag, old.place, freed)?;
+        utilization.remove(&old.head, freed, packing.grain_bytes);
+    }
+    index.bind(io, position, place)?;
+    utilization.add(&head, grains, packing.grain_bytes);
+    Ok(Reply::Stored)
+}
+
+fn retrieve(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+    offset_bytes: u32,
+    length_bytes: u32,
+) -> Result<Reply, KvError> {
+    let (_, found) = find(io, index, key)?;
+    let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let packing = io.packing();
+    let first = offset_bytes.min(head.value_bytes) as usize;
+    let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
+    // Bytes counted from the start of the record's first page, which look-up has read.
+    let base = packing.byte_in_page(place) + head.bytes();
+    let wanted = base + first..base + last;
+    let mut pages: Vec<(PageAddress, usize)> = Vec::new();
+    let mut page = packing.page_of(place);
+    for number in 0..wanted.end.div_ceil(page_bytes) {
+        if number > 0 {
+            page = io.media.page_after(page);
+        }
+        if (number + 1) * page_bytes > wanted.start && !wanted.is_empty() {
+            pages.push((page, number * page_bytes));
+        }
+    }
+    let unread: Vec<PageAddress> = pages.iter().filter(|(_, start)| *start > 0).map(|(page, _)| *page).collect();
+    io.read_all(&unread, Cause::User);
+    let mut value = ValueBuilder::default();
+    for (page, start) in pages {
+        let range = wanted.start.max(start) - start..wanted.end.min(start + page_bytes) - start;
+        io.data(page)?.push_to(range, &mut value);
+    }
+    Ok(Reply::Retrieved { value: value.build(), value_bytes: head.value_bytes })
+}
+
+fn delete(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    key: Key<'_>,
+) -> Result<Reply, KvError> {
+    let (position, found) = find(io, index, key)?;
+    let found = found.ok_or(KvError::KeyNotFound)?;
+    let packing = io.packing();
+    let grains = packing.grains_of(found.head.record_bytes());
+    io.pair_died(position.tag, found.place, grains)?;
+    index.unbind(io, position)?;
+    utilization.remove(&found.head, grains, packing.grain_bytes);
+    Ok(Reply::Deleted)
+}
+
+fn list(io: &mut Io<'_>, index: &mut dyn Index, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
+    let tag = match from {
+        Some(key) => find(io, index, key)?.0.tag,
+        None => 0,
+    };
+    let mut places = Vec::new();
+    index.list(io, tag, keys_max, &mut places)?;
+    let packing = io.packing();
+    let mut pages: Vec<PageAddress> = places.iter().map(|(_, place)| packing.page_of(*place)).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    io.read_all(&pages, Cause::User);
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let mut keys = Vec::with_capacity(places.len());
+    for (_, place) in places {
+        let data = io.data(packing.page_of(place))?;
+        let start = packing.byte_in_page(place);
+        let head = RecordHead::read(data, start, page_bytes)?;
+        keys.push(head.key(data, start, &mut [0; 255]).into());
+    }
+    Ok(Reply::Listed(keys))
+}
+
+impl Utilization {
+    fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+        self.pairs += 1;
+        self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);
+        self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
+    }
+
+    fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+        self.pairs -= 1;
+        self.pair_bytes -= u64::from(head.key_bytes) + u64::from(head.value_bytes);
+        self.record_bytes -= u64::from(grains) * u64::from(grain_bytes);
+    }
+}

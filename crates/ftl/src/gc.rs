@@ -1,0 +1,341 @@
+//! Garbage collection: a background task with a clock of its own.
+//!
+//! ```text
+//!   choose victim -> open (read its invalid mappings) -> step, step, step ... -> close -> erase -> free
+//!                                                         |
+//!                           read the pages that live, copy the living, tell the index, all of a step side by side
+//! ```
+//!
+//! It runs while fewer than `low` superblocks are free. Moving pairs changes sections, which are evicted to the map log, so a
+//! victim can take more room than it gives, for a while. When the reserve runs low in the middle of one, a map superblock is
+//! collected in between: moving sections changes nothing but the directory.
+
+use crate::address::Grain;
+use crate::index::{Index, Move};
+use crate::io::{Io, Media};
+use crate::log::NewRecord;
+use crate::oob::{Kind, Oob, Stream};
+use crate::record::RecordHead;
+use crate::superblock::{State, Superblock};
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, PageAddress, SuperblockId};
+use kvssd_types::{KvError, Nanos};
+
+/// Superblocks that a step may take: one for the pairs that it moves, one for the sections that this evicts, and one more.
+const STEP_SUPERBLOCKS: usize = 3;
+
+/// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
+/// gives more than a page.
+#[must_use]
+pub fn greedy(superblocks: &[Superblock], grains_max: u64, map_only: bool) -> Option<SuperblockId> {
+    let closed = |superblock: &Superblock| {
+        superblock.state == State::ClosedMap || (superblock.state == State::ClosedData && !map_only)
+    };
+    let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| closed(superblock));
+    let kept = |superblock: &Superblock| superblock.live_grains + superblock.padding_grains;
+    // Nothing is easier to collect than a superblock without life, however much of it was padding.
+    let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept(superblock) };
+    let (number, best) = candidates.min_by_key(|(_, superblock)| rank(superblock))?;
+    (rank(best) <= grains_max).then_some(SuperblockId(number as u32))
+}
+
+/// The task.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    /// When it has done what it did so far.
+    pub(crate) clock: Nanos,
+    /// Works while fewer superblocks are free.
+    low: usize,
+    pages_per_step: u32,
+    /// The victim, and above it the map superblock that is collected in between.
+    victims: Vec<Victim>,
+    /// Superblocks collected and pairs moved so far.
+    pub(crate) counters: GcCounters,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    superblock: SuperblockId,
+    kind: State,
+    /// The next of its pages to look at.
+    next: u32,
+}
+
+/// What garbage collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcCounters {
+    /// Superblocks that were erased.
+    pub superblocks: u64,
+    /// Pairs that were moved.
+    pub pairs_moved: u64,
+    /// Pages that were not read because nothing in them lived.
+    pub pages_skipped: u64,
+    /// Grains of pairs that were alive in the victims.
+    pub live_grains: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(media: &Media, low: usize) -> Self {
+        let geometry = &media.geometry;
+        let stripe = geometry.channels * geometry.pages_per_program;
+        // Each of up to 64 pairs in a page may evict a page of the index: a step must not take more than a superblock.
+        let pages_per_step = (geometry.pages_per_superblock() / 64).clamp(1, stripe);
+        Collector { clock: Nanos::ZERO, low, pages_per_step, victims: Vec::new(), counters: GcCounters::default() }
+    }
+
+    /// Whether there is something to do.
+    pub(crate) fn is_wanted(&self, media: &Media) -> bool {
+        !self.victims.is_empty() || media.superblocks.free() < self.low
+    }
+
+    /// Does one bounded step. Gives false when there is nothing to gain.
+    pub(crate) fn step(&mut self, media: &mut Media, index: &mut dyn Index) -> Result<bool, KvError> {
+        let mut io = Io::new(media, self.clock, true);
+        let short = io.media.superblocks.free() < STEP_SUPERBLOCKS;
+        match self.victims.last() {
+            None => {
+                if !self.open_victim(&mut io, false)? {
+                    return Ok(false);
+                }
+            }
+            Some(top) if short && top.kind == State::ClosedData => {
+                self.open_victim(&mut io, true)?;
+            }
+            Some(_) => {}
+        }
+        self.work(&mut io, index)?;
+        self.clock = io.settle();
+        Ok(true)
+    }
+
+    fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
+        let Media { superblocks, packing, .. } = &mut *io.media;
+        let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
+        let Some(superblock) = greedy(superblocks.all(), grains_max, map_only) else { return Ok(false) };
+        let Superblock { state: kind, live_grains, .. } = *superblocks.get(superblock);
+        superblocks.condemn(superblock);
+        if kind == State::ClosedData {
+            self.counters.live_grains += live_grains;
+        }
+        // Where nothing lives, nobody will ask which mapping is invalid.
+        let spills = if live_grains == 0 { Vec::new() } else { io.media.validity.spills(superblock).to_vec() };
+        let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.packing.page_of(spill)).collect();
+        pages.sort_unstable();
+        io.read_all(&pages, Cause::InvalidMappings);
+        let page_bytes = io.media.geometry.page_bytes as usize;
+        let mut contents = Vec::with_capacity(pages.len());
+        for page in pages {
+            contents.push(io.data(page)?.blob(0..page_bytes));
+        }
+        io.media.validity.open_victim(superblock, &contents);
+        self.victims.push(Victim { superblock, kind, next: 0 });
+        Ok(true)
+    }
+
+    fn work(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<(), KvError> {
+        let pages_per_step = self.pages_per_step as usize;
+        let Some(victim) = self.victims.last_mut() else { return Ok(()) };
+        let superblock = victim.superblock;
+        let first = io.media.geometry.first_page(superblock);
+        let mut pages = Vec::with_capacity(pages_per_step);
+        let end = if io.media.superblocks.get(superblock).live_grains == 0 {
+            victim.next
+        } else {
+            io.media.geometry.pages_per_superblock()
+        };
+        while victim.next < end && pages.len() < pages_per_step {
+            let page = PageAddress(first.0 + victim.next);
+            victim.next += 1;
+            if io.media.validity.page_is_dead(page) {
+                self.counters.pages_skipped += 1;
+            } else {
+                pages.push(page);
+            }
+        }
+        if pages.is_empty() {
+            self.victims.pop();
+            return close_victim(io, superblock, &mut self.counters);
+        }
+        match victim.kind {
+            State::ClosedMap => move_map_pages(io, index, &pages),
+            _ => move_pairs(io, index, &pages, first, &mut self.counters),
+        }
+    }
+}
+
+fn close_victim(io: &mut Io<'_>, superblock: SuperblockId, counters: &mut GcCounters) -> Result<(), KvError> {
+    let grains_per_page = io.media.packing.grains_per_page;
+    for spill in io.media.validity.close_victim(superblock) {
+        io.discard(spill, grains_per_page);
+    }
+    let at = io.settle();
+    let erased = io.media.flash.erase(superblock, at);
+    io.media.superblocks.release(superblock, erased);
+    counters.superblocks += 1;
+    Ok(())
+}
+
+/// Moves the living index sections and pages of invalid mappings of `pages`.
+fn move_map_pages(io: &mut Io<'_>, index: &mut dyn Index, pages: &[PageAddress]) -> Result<(), KvError> {
+    io.read_all(pages, Cause::GcIndex);
+    let packing = io.media.packing;
+    for &page in pages {
+        let oob = oob_of(io, page)?;
+        for entry in oob.entries {
+            let from = packing.grain(page, entry.grain);
+            io.cpu(io.media.costs.gc_record_ns);
+            match oob.kind {
+                Kind::Section => index.relocate_own(io, entry.tag, from)?,
+                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
+                Kind::Pair | Kind::Padding => unreachable!("pairs and padding have no entries in a map superblock"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
+    if !io.media.validity.spills(superblock).contains(&from) {
+        return Ok(());
+    }
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let mut bytes = Rope::default();
+    bytes.push_slice(io.data(io.media.packing.page_of(from))?, 0..page_bytes);
+    let to = io.append(NewRecord {
+        stream: Stream::Map,
+        kind: Kind::InvalidMappings,
+        tag: superblock.0.into(),
+        bytes: bytes.as_ref(),
+        length: page_bytes,
+        unbroken_bytes: page_bytes,
+        cause: Cause::InvalidMappings,
+    })?;
+    io.media.validity.spill_moved(superblock, from, to);
+    io.discard(from, io.media.packing.grains_per_page);
+    Ok(())
+}
+
+/// Moves the living pairs that start in `pages`, and the one that runs into the superblock whose first page is `first`.
+fn move_pairs(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    pages: &[PageAddress],
+    first: PageAddress,
+    counters: &mut GcCounters,
+) -> Result<(), KvError> {
+    io.read_all(pages, Cause::Gc);
+    let packing = io.media.packing;
+    let mut moves = Vec::new();
+    let mut copy = Rope::default();
+    for &page in pages {
+        let oob = oob_of(io, page)?;
+        if page == first
+            && let Some(head) = oob.continues
+            && let Some(tag) = tag_of(io, head)?
+            && index.is_bound(io, tag, head)?
+        {
+            moves.push(copy_pair(io, tag, head, page, &mut copy)?);
+        }
+        for entry in &oob.entries {
+            let from = packing.grain(page, entry.grain);
+            io.cpu(io.media.costs.gc_record_ns);
+            if io.media.validity.is_live(entry.tag, from) {
+                let last = *pages.last().expect("there are pages");
+                moves.push(copy_pair(io, entry.tag, from, last, &mut copy)?);
+            }
+        }
+    }
+    index.relocate(io, &mut moves)?;
+    let victim = io.media.geometry.superblock_of(first);
+    for pair in &moves {
+        assert!(pair.moved, "validity and index disagree about {pair:?}");
+        if packing.superblock_of(pair.from) == victim {
+            io.vacate(pair.from, pair.grains);
+        } else {
+            // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
+            io.pair_died(pair.tag, pair.from, pair.grains)?;
+        }
+    }
+    counters.pairs_moved += moves.len() as u64;
+    Ok(())
+}
+
+/// The tag of the record that starts at `head`, in another superblock.
+fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
+    let packing = io.media.packing;
+    let page = packing.page_of(head);
+    // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
+    if !matches!(io.media.superblocks.get(packing.superblock_of(head)).state, State::ClosedData | State::Victim) {
+        return Ok(None);
+    }
+    io.read(page, Cause::Gc);
+    let index = packing.index_in_page(head);
+    Ok(oob_of(io, page)?.entries.iter().find(|entry| entry.grain == index).map(|entry| entry.tag))
+}
+
+/// Copies the pair at `from`, of which the pages up to `read` are in the controller, to the log.
+fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: PageAddress, copy: &mut Rope) -> Result<Move, KvError> {
+    let packing = io.media.packing;
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
+    let head = RecordHead::read(io.data(page)?, start, page_bytes)?;
+    let length = head.record_bytes();
+    copy.clear();
+    loop {
+        let count = (page_bytes - start).min(length - copy.len());
+        copy.push_slice(io.data(page)?, start..start + count);
+        if copy.len() == length {
+            break;
+        }
+        let behind = page >= read;
+        page = io.media.page_after(page);
+        start = 0;
+        if behind {
+            io.read(page, Cause::Gc);
+        }
+    }
+    let to = io.append(NewRecord {
+        stream: Stream::Gc,
+        kind: Kind::Pair,
+        tag,
+        bytes: copy.as_ref(),
+        length,
+        unbroken_bytes: head.bytes(),
+        cause: Cause::Gc,
+    })?;
+    Ok(Move { tag, from, to, grains: packing.grains_of(length), moved: false })
+}
+
+fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Oob, KvError> {
+    let format = io.media.log.format;
+    let oob = format.decode(io.page(page)?.oob);
+    oob.ok_or_else(|| KvError::Unrecovered(format!("page {} has no out-of-band area", page.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::superblock::SYSTEM;
+
+    fn superblocks(states: &[(State, u64)]) -> Vec<Superblock> {
+        states
+            .iter()
+            .map(|&(state, live_grains)| Superblock { state, live_grains, padding_grains: 0, next: SYSTEM })
+            .collect()
+    }
+
+    #[test]
+    fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
+        let all = superblocks(&[
+            (State::System, 0),
+            (State::Free, 0),
+            (State::Open, 1),
+            (State::Victim, 2),
+            (State::ClosedData, 5),
+            (State::ClosedMap, 6),
+        ]);
+        assert_eq!(greedy(&all, 9, false), Some(SuperblockId(4)));
+        assert_eq!(greedy(&all, 9, true), Some(SuperblockId(5)));
+        assert_eq!(greedy(&all, 4, false), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! The seam: where does a key live?
+//!
+//! | name | what it is |
+//! |---|---|
+//! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
+//! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
+
+mod hash;
+mod probe;
+pub mod section;
+
+pub use hash::HashIndex;
+pub use probe::Entry as SlotEntry;
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::io::Io;
+use kvssd_types::{Key, KvError};
+
+/// Where a key is, or would be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// What the index finds the pair by without its key; it goes into the out-of-band area. [`Position::FULL`] when the key
+    /// is not there and the index has no room for it.
+    pub tag: u64,
+    /// The pair's place, if the key is there.
+    pub place: Option<Grain>,
+    /// The hash of the key.
+    pub hash: u64,
+    /// How many slots were looked at before the position.
+    pub probes: u32,
+}
+
+impl Position {
+    /// The tag of a position that cannot be bound.
+    pub const FULL: u64 = u64::MAX;
+}
+
+/// A pair that garbage collection has copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    /// The pair's tag.
+    pub tag: u64,
+    /// Where it was.
+    pub from: Grain,
+    /// Where its copy is.
+    pub to: Grain,
+    /// Its grains.
+    pub grains: u32,
+    /// Set by the index: the key lives at `to` now. If not set, the pair was dead.
+    pub moved: bool,
+}
+
+/// Reads the record at a place and tells whether it is the key's.
+pub type Holds<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
+
+/// What an index counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexCounters {
+    /// Look-ups for commands.
+    pub lookups: u64,
+    /// Sections that look-ups wanted.
+    pub section_accesses: u64,
+    /// Sections that were on flash when a command wanted them.
+    pub section_misses: u64,
+    /// Records that were read for a key and held another one.
+    pub collisions: u64,
+    /// Flash reads of index pages for look-ups, in all.
+    pub flash_reads: u64,
+    /// The most flash reads of index pages that one look-up took.
+    pub flash_reads_max: u64,
+    /// Bytes of sections read from flash, for commands and for garbage collection.
+    pub bytes_read: [u64; 2],
+    /// Bytes of sections written to the log, for commands and for garbage collection.
+    pub bytes_written: [u64; 2],
+}
+
+/// Maps keys to places.
+///
+/// An index touches flash through `io` and in no other way, so that every access takes its time and is counted. It writes what
+/// it wants to keep to the map log ([`Io::append`]) and is asked about it again when garbage collection comes by.
+pub trait Index: Send {
+    /// Finds `key`. `holds` reads the record at a candidate place and compares the whole key.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError>;
+
+    /// Binds the key of `position` to `place`. Nothing may have happened to the key since it was located.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError>;
+
+    /// Removes the key of `position`, which was found there.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError>;
+
+    /// Binds each pair that still lives at `from` to `to`, and says so in `moved`. The order of the moves is free.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError>;
+
+    /// Whether a pair with `tag` lives at `place`.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError>;
+
+    /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read: if it is still wanted, it
+    /// is appended anew.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError>;
+
+    /// Appends to `places` the tags and places of up to `count` pairs, in the index's own stable order, from `tag` on.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError>;
+
+    /// Whether keys come in their own order, so that ranges make sense.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
+    /// The most that may be kept in DRAM, of the device's one budget.
+    fn set_dram_budget(&mut self, bytes: u64);
+
+    /// Every byte that is kept in DRAM.
+    fn dram(&self, dram: &mut DramUse);
+
+    /// Bytes that the index takes on flash when all that it keeps in DRAM is written, with the padding of its pages.
+    fn footprint_bytes(&self) -> u64;
+
+    /// What was counted so far.
+    fn counters(&self) -> IndexCounters;
+}

@@ -1,0 +1,383 @@
+//! A demand-cached hash index: the table lies in flash in sections, of which DRAM holds a directory and the last loaded.
+//!
+//! ```text
+//!   key -> hash -> slot (h + c + c^2) -> section -> directory -> cached? else read from flash
+//!                   ^ next c                              entry -> place -> record: the key? else collision
+//! ```
+//!
+//! Sections leave DRAM first in, first out; a changed one is appended to the map log, whose open page gathers sections of
+//! all sizes until it is full. What a section looks like is its [`SectionLayout`]: that is all that `hash-fixed` and
+//! `hash-compact` differ in.
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::probe::{Entry, PROBES_MAX, Probe};
+use crate::index::section::SectionLayout;
+use crate::index::{Holds, Index, IndexCounters, Move, Position};
+use crate::io::Io;
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use kvssd_flash::PageAddress;
+use kvssd_flash::rope::{Blob, Rope};
+use kvssd_types::{Key, KvError, Nanos};
+use std::collections::VecDeque;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes of DRAM that a cached section takes beside its own: its number, state and place in the queue.
+const CACHE_ENTRY_BYTES: u64 = 16;
+const NOT_CACHED: u32 = u32::MAX;
+
+/// The index over sections of one layout.
+pub struct HashIndex<L> {
+    layout: L,
+    probe: Probe,
+    slots: u64,
+    page_bytes: u32,
+    directory: Vec<DirectoryEntry>,
+    cache: Vec<Cached>,
+    cache_free: Vec<u32>,
+    queue: VecDeque<u32>,
+    cached_bytes: u64,
+    footprint_bytes: u64,
+    budget_bytes: u64,
+    counters: IndexCounters,
+}
+
+/// Where a section is.
+#[derive(Clone, Copy, Debug)]
+struct DirectoryEntry {
+    /// Its place on flash; grain 0 while it has none.
+    place: Grain,
+    /// Its bytes on flash.
+    bytes: u32,
+    /// Its number in the cache.
+    cached: u32,
+}
+
+#[derive(Debug)]
+struct Cached {
+    section: u64,
+    bytes: Blob,
+    dirty: bool,
+    /// When it is in DRAM: a command that comes before has to wait.
+    ready: Nanos,
+}
+
+impl<L: SectionLayout> HashIndex<L> {
+    /// An empty table with a slot for every grain of the drive.
+    #[must_use]
+    pub fn new(layout: L, grains: u64, page_bytes: u32) -> Self {
+        let sections = grains.div_ceil(layout.slots()) as usize;
+        let nowhere = DirectoryEntry { place: Grain(0), bytes: 0, cached: NOT_CACHED };
+        HashIndex {
+            layout,
+            probe: Probe::new(grains),
+            slots: grains,
+            page_bytes,
+            directory: vec![nowhere; sections],
+            cache: Vec::new(),
+            cache_free: Vec::new(),
+            queue: VecDeque::new(),
+            cached_bytes: 0,
+            footprint_bytes: 0,
+            budget_bytes: u64::MAX,
+            counters: IndexCounters::default(),
+        }
+    }
+
+    fn section_of(&self, slot: u64) -> (u64, u32) {
+        (slot / self.layout.slots(), (slot % self.layout.slots()) as u32)
+    }
+
+    /// The entry of a slot; loads its section if need be.
+    fn entry(&mut self, io: &mut Io<'_>, slot: u64) -> Result<Entry, KvError> {
+        let (section, within) = self.section_of(slot);
+        let cached = self.load(io, section)?;
+        let (entry, comparisons) = self.layout.get(&self.cache[cached].bytes, within);
+        io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
+        Ok(entry)
+    }
+
+    fn set_entry(&mut self, io: &mut Io<'_>, slot: u64, entry: Entry) -> Result<(), KvError> {
+        let (section, within) = self.section_of(slot);
+        let index = self.load(io, section)?;
+        let cached = &mut self.cache[index];
+        let before = cached.bytes.len() as u64;
+        let comparisons = self.layout.set(&mut cached.bytes, within, entry);
+        let after = cached.bytes.len() as u64;
+        self.cached_bytes = self.cached_bytes - before + after;
+        if before != after {
+            self.footprint_bytes = self.footprint_bytes + self.share_of_page(after) - self.share_of_page(before);
+        }
+        self.cache[index].dirty = true;
+        io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
+        self.keep_to_budget(io)
+    }
+
+    /// Adds to, or takes from, the passes of the slots that `position` came by.
+    fn count_passes(&mut self, io: &mut Io<'_>, position: Position, comes: bool) -> Result<(), KvError> {
+        for count in 0..position.probes {
+            let slot = self.probe.slot(position.hash, count);
+            let mut entry = self.entry(io, slot)?;
+            // A saturated count has lost its number and must stay.
+            if entry.passes < self.layout.passes_max() {
+                entry.passes = if comes { entry.passes + 1 } else { entry.passes - 1 };
+                self.set_entry(io, slot, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a section into DRAM; gives its number in the cache.
+    fn load(&mut self, io: &mut Io<'_>, section: u64) -> Result<usize, KvError> {
+        io.cpu(io.costs().section_ns);
+        let directory = self.directory[section as usize];
+        if directory.cached != NOT_CACHED {
+            io.wait_until(self.cache[directory.cached as usize].ready);
+            return Ok(directory.cached as usize);
+        }
+        if directory.place == Grain(0) {
+            let bytes = self.layout.empty();
+            self.footprint_bytes += self.share_of_page(bytes.len() as u64);
+            return self.admit(io, section, bytes);
+        }
+        let cause = io.index_cause();
+        let page = io.packing().page_of(directory.place);
+        let reads = u64::from(io.read(page, cause));
+        if !io.background {
+            self.counters.section_misses += 1;
+            self.counters.flash_reads += reads;
+        }
+        self.take_in(io, section)
+    }
+
+    /// Brings several sections into DRAM, read side by side.
+    fn load_all(&mut self, io: &mut Io<'_>, sections: &[u64]) -> Result<(), KvError> {
+        let missing = |index: &Self, section: u64| {
+            let directory = index.directory[section as usize];
+            directory.cached == NOT_CACHED && directory.place != Grain(0)
+        };
+        let mut wanted: Vec<u64> = sections.iter().copied().filter(|&section| missing(self, section)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut pages: Vec<PageAddress> =
+            wanted.iter().map(|&section| io.packing().page_of(self.directory[section as usize].place)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let cause = io.index_cause();
+        io.read_all(&pages, cause);
+        for section in wanted {
+            // Taking one in may have evicted another, never brought one in.
+            self.take_in(io, section)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a section from a page that was read into DRAM.
+    fn take_in(&mut self, io: &mut Io<'_>, section: u64) -> Result<usize, KvError> {
+        let DirectoryEntry { place, bytes, .. } = self.directory[section as usize];
+        let packing = io.packing();
+        let start = packing.byte_in_page(place);
+        let bytes = io.data(packing.page_of(place))?.blob(start..start + bytes as usize);
+        self.counters.bytes_read[usize::from(io.background)] += bytes.len() as u64;
+        self.admit(io, section, bytes)
+    }
+
+    /// Puts a section into the cache, and others out of it until it fits.
+    fn admit(&mut self, io: &mut Io<'_>, section: u64, bytes: Blob) -> Result<usize, KvError> {
+        self.cached_bytes += bytes.len() as u64 + CACHE_ENTRY_BYTES;
+        self.keep_to_budget(io)?;
+        let cached = Cached { section, bytes, dirty: false, ready: io.clock };
+        let index = match self.cache_free.pop() {
+            Some(index) => {
+                self.cache[index as usize] = cached;
+                index
+            }
+            None => {
+                self.cache.push(cached);
+                (self.cache.len() - 1) as u32
+            }
+        };
+        self.directory[section as usize].cached = index;
+        self.queue.push_back(index);
+        Ok(index as usize)
+    }
+
+    /// Puts out the sections that were loaded first until the others fit the budget.
+    fn keep_to_budget(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        while self.cached_bytes > self.budget_bytes
+            && let Some(index) = self.queue.pop_front()
+        {
+            let cached = &mut self.cache[index as usize];
+            let (section, dirty) = (cached.section, cached.dirty);
+            let bytes = std::mem::take(&mut cached.bytes);
+            self.cached_bytes -= bytes.len() as u64 + CACHE_ENTRY_BYTES;
+            self.cache_free.push(index);
+            self.directory[section as usize].cached = NOT_CACHED;
+            if dirty {
+                self.write(io, section, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a section to the map log in place of the one on flash.
+    fn write(&mut self, io: &mut Io<'_>, section: u64, bytes: &Blob) -> Result<(), KvError> {
+        let mut rope = Rope::default();
+        rope.push_blob(bytes);
+        let place = io.append(NewRecord {
+            stream: Stream::Map,
+            kind: Kind::Section,
+            tag: section,
+            bytes: rope.as_ref(),
+            length: bytes.len(),
+            unbroken_bytes: bytes.len(),
+            cause: io.index_cause(),
+        })?;
+        self.counters.bytes_written[usize::from(io.background)] += bytes.len() as u64;
+        let directory = &mut self.directory[section as usize];
+        let (old, old_bytes) = (directory.place, directory.bytes);
+        directory.place = place;
+        directory.bytes = bytes.len() as u32;
+        if old != Grain(0) {
+            io.discard(old, io.packing().grains_of(old_bytes as usize));
+        }
+        Ok(())
+    }
+
+    /// The part of a page that a section of `bytes` takes with the padding behind it.
+    fn share_of_page(&self, bytes: u64) -> u64 {
+        let page_bytes = u64::from(self.page_bytes);
+        page_bytes / (page_bytes / bytes)
+    }
+
+    fn search(&mut self, io: &mut Io<'_>, hash: u64, holds: &mut Holds<'_>) -> Result<Position, KvError> {
+        let mut free = None;
+        for probes in 0..PROBES_MAX {
+            let slot = self.probe.slot(hash, probes);
+            let entry = self.entry(io, slot)?;
+            let here = Position { tag: slot, place: Some(entry.place), hash, probes };
+            if entry.place == Grain(0) {
+                free = free.or(Some(Position { place: None, ..here }));
+                if entry.is_end() {
+                    break;
+                }
+            } else if holds(io, entry.place)? {
+                return Ok(here);
+            } else {
+                self.counters.collisions += 1;
+            }
+        }
+        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, probes: PROBES_MAX }))
+    }
+}
+
+impl<L: SectionLayout> Index for HashIndex<L> {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
+        let reads_before = self.counters.flash_reads;
+        io.cpu(io.costs().hash_ns);
+        let position = self.search(io, xxh3_64(key.bytes()), holds)?;
+        self.counters.lookups += 1;
+        self.counters.section_accesses += u64::from(position.probes) + 1;
+        self.counters.flash_reads_max = self.counters.flash_reads_max.max(self.counters.flash_reads - reads_before);
+        Ok(position)
+    }
+
+    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+        let entry = self.entry(io, position.tag)?;
+        if position.place.is_none() {
+            self.count_passes(io, position, true)?;
+        }
+        self.set_entry(io, position.tag, Entry { place, ..entry })
+    }
+
+    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        let entry = self.entry(io, position.tag)?;
+        self.set_entry(io, position.tag, Entry { place: Grain(0), ..entry })?;
+        self.count_passes(io, position, false)
+    }
+
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        // In the order of the sections, so that each is changed in one go.
+        moves.sort_unstable_by_key(|pair| pair.tag);
+        // As many at a time as surely stay cached until they are changed.
+        let section_bytes = u64::from(self.layout.bytes_max()) + CACHE_ENTRY_BYTES;
+        let at_once = (self.budget_bytes / section_bytes / 2).clamp(1, 1024) as usize;
+        for moves in moves.chunks_mut(at_once) {
+            let sections: Vec<u64> = moves.iter().map(|pair| self.section_of(pair.tag).0).collect();
+            self.load_all(io, &sections)?;
+            for pair in moves {
+                let entry = self.entry(io, pair.tag)?;
+                pair.moved = entry.place == pair.from;
+                if pair.moved {
+                    self.set_entry(io, pair.tag, Entry { place: pair.to, ..entry })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
+        Ok(self.entry(io, tag)?.place == place)
+    }
+
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        let Some(&DirectoryEntry { place, bytes, cached }) = self.directory.get(number as usize) else { return Ok(()) };
+        if place != from {
+            return Ok(());
+        }
+        if cached == NOT_CACHED {
+            let packing = io.packing();
+            let start = packing.byte_in_page(from);
+            let bytes = io.data(packing.page_of(from))?.blob(start..start + bytes as usize);
+            self.counters.bytes_read[usize::from(io.background)] += bytes.len() as u64;
+            return self.write(io, number, &bytes);
+        }
+        let cached = &mut self.cache[cached as usize];
+        let bytes = Blob::clone(&cached.bytes);
+        cached.dirty = false;
+        self.write(io, number, &bytes)
+    }
+
+    fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError> {
+        let (mut slot, mut left) = (tag, count);
+        while slot < self.slots && left > 0 {
+            let (section, within) = self.section_of(slot);
+            let directory = self.directory[section as usize];
+            let first = section * self.layout.slots();
+            slot = first + self.layout.slots();
+            if directory.cached == NOT_CACHED && directory.place == Grain(0) {
+                continue;
+            }
+            let cached = self.load(io, section)?;
+            let mut from = within;
+            while left > 0
+                && let Some((at, entry)) = self.layout.next(&self.cache[cached].bytes, from)
+            {
+                io.cpu(io.costs().comparison_ns);
+                places.push((first + u64::from(at), entry.place));
+                from = at + 1;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_dram_budget(&mut self, bytes: u64) {
+        let directory_bytes = self.directory.len() as u64 * self.layout.directory_entry_bytes();
+        self.budget_bytes = bytes.saturating_sub(directory_bytes);
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_directory", self.directory.len() as u64 * self.layout.directory_entry_bytes());
+        dram.add("index_sections", self.cached_bytes);
+    }
+
+    fn footprint_bytes(&self) -> u64 {
+        self.footprint_bytes
+    }
+
+    fn counters(&self) -> IndexCounters {
+        self.counters
+    }
+}

@@ -1,0 +1,37 @@
+//! Sections: how a run of the table's slots lies in bytes, in DRAM as on flash.
+
+mod compact;
+mod fixed;
+
+pub use compact::CompactLayout;
+pub use fixed::FixedLayout;
+
+use crate::index::probe::Entry;
+use kvssd_flash::rope::Blob;
+
+/// The layout of a section. Methods give the number of integers that they compared, which is what a search costs.
+pub trait SectionLayout: Send {
+    /// The slots that a section covers.
+    fn slots(&self) -> u64;
+
+    /// A section without entries.
+    fn empty(&self) -> Blob;
+
+    /// The most bytes that a section takes.
+    fn bytes_max(&self) -> u32;
+
+    /// What the directory keeps in DRAM for each section: the place on flash, and the size where that differs.
+    fn directory_entry_bytes(&self) -> u64;
+
+    /// The largest count of passes that an entry can hold.
+    fn passes_max(&self) -> u32;
+
+    /// The entry of `slot`, and the comparisons.
+    fn get(&self, section: &[u8], slot: u32) -> (Entry, u32);
+
+    /// Sets the entry of `slot`; gives the comparisons.
+    fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
+
+    /// The lowest slot at or behind `slot` that holds a pair, with the pair's entry.
+    fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)>;
+}

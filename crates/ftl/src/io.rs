@@ -1,0 +1,343 @@
+//! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
+
+use crate::address::{Grain, Packing};
+use crate::dram::DramUse;
+use crate::log::{Log, NewRecord};
+use crate::oob::{Kind, OobFormat, Stream};
+use crate::superblock::{State, Superblocks};
+use crate::validity::Validity;
+use kvssd_flash::rope::RopeRef;
+use kvssd_flash::timing::Pool;
+use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, SuperblockId};
+use kvssd_types::{KvError, Nanos};
+
+/// The machinery that every design shares and every index works on, through an [`Io`].
+pub struct Media {
+    pub(crate) flash: Flash,
+    pub(crate) geometry: Geometry,
+    pub(crate) packing: Packing,
+    pub(crate) superblocks: Superblocks,
+    pub(crate) log: Log,
+    pub(crate) validity: Box<dyn Validity>,
+    pub(crate) cores: Pool,
+    pub(crate) costs: CoreCosts,
+    pub(crate) now: Nanos,
+    oob_bytes: Vec<u8>,
+}
+
+impl Media {
+    pub(crate) fn new(
+        flash: Flash,
+        packing: Packing,
+        format: OobFormat,
+        validity: Box<dyn Validity>,
+        costs: CoreCosts,
+    ) -> Self {
+        let geometry = *flash.geometry();
+        Media {
+            superblocks: Superblocks::new(geometry.superblocks()),
+            log: Log::new(&geometry, format),
+            cores: Pool::new(costs.cores),
+            flash,
+            geometry,
+            packing,
+            validity,
+            costs,
+            now: Nanos::ZERO,
+            oob_bytes: Vec::new(),
+        }
+    }
+
+    /// Nobody asks with a clock before `now` any more.
+    pub(crate) fn advance(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.flash.advance(now);
+    }
+
+    pub(crate) fn dram(&self, dram: &mut DramUse) {
+        dram.add("superblocks", self.superblocks.dram_bytes());
+        dram.add("log", self.log.dram_bytes());
+        self.validity.dram(dram);
+    }
+
+    /// The page behind `page` in the order of its stream.
+    pub(crate) fn page_after(&self, page: PageAddress) -> PageAddress {
+        let next = PageAddress(page.0 + 1);
+        let superblock = self.geometry.superblock_of(page);
+        if next.0 < self.geometry.first_page(superblock).0 + self.geometry.pages_per_superblock() {
+            return next;
+        }
+        self.geometry.first_page(self.superblocks.get(superblock).next)
+    }
+
+    /// Calls `visit` with each run of a record's grains that lies in one superblock.
+    fn each_run(&mut self, first: Grain, grains: u32, mut visit: impl FnMut(&mut Self, SuperblockId, Grain, u32)) {
+        let (mut first, mut left) = (first, grains);
+        while left > 0 {
+            let superblock = self.packing.superblock_of(first);
+            let room = self.packing.grains_per_superblock - first.0 % self.packing.grains_per_superblock;
+            let count = u64::from(left).min(room) as u32;
+            visit(self, superblock, first, count);
+            left -= count;
+            let next = self.superblocks.get(superblock).next;
+            first = Grain(u64::from(next.0) * self.packing.grains_per_superblock);
+        }
+    }
+}
+
+/// Flash, log and cores, with the clock of whoever works.
+///
+/// Reads move the clock to when the data is there. Programs reserve their time and do not wait, but for room in the
+/// write buffer. Work of the cores is gathered and reserved in one piece before the next flash operation.
+pub struct Io<'a> {
+    /// The shared machinery.
+    pub(crate) media: &'a mut Media,
+    /// The clock.
+    pub clock: Nanos,
+    /// Whether garbage collection works, and not a command.
+    pub background: bool,
+    work: Nanos,
+}
+
+impl<'a> Io<'a> {
+    pub(crate) fn new(media: &'a mut Media, clock: Nanos, background: bool) -> Self {
+        Io { media, clock, background, work: Nanos::ZERO }
+    }
+
+    /// How pages are divided into grains.
+    #[must_use]
+    pub fn packing(&self) -> Packing {
+        self.media.packing
+    }
+
+    /// What the steps of the firmware cost.
+    #[must_use]
+    pub fn costs(&self) -> CoreCosts {
+        self.media.costs
+    }
+
+    /// What flash operations on the index are counted under.
+    #[must_use]
+    pub fn index_cause(&self) -> Cause {
+        if self.background { Cause::GcIndex } else { Cause::Index }
+    }
+
+    /// Firmware work of `nanoseconds` on one of the cores.
+    pub fn cpu(&mut self, nanoseconds: u64) {
+        self.work.0 += nanoseconds;
+    }
+
+    /// Waits until `moment`.
+    pub fn wait_until(&mut self, moment: Nanos) {
+        self.clock = self.clock.max(moment);
+    }
+
+    /// Lets the cores do the work that was gathered; gives the clock after it.
+    pub fn settle(&mut self) -> Nanos {
+        if self.work > Nanos::ZERO {
+            self.clock = self.media.cores.take(self.clock, self.work, self.media.now);
+            self.work = Nanos::ZERO;
+        }
+        self.clock
+    }
+
+    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was one.
+    pub fn read(&mut self, page: PageAddress, cause: Cause) -> bool {
+        self.read_all(&[page], cause)
+    }
+
+    /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
+    pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
+        self.settle();
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        let before = self.clock;
+        let mut last = before;
+        for run in pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right)) {
+            if log.open_page(geometry, run[0]).is_none() {
+                last = last.max(flash.read(run, cause, before));
+            }
+        }
+        self.clock = last;
+        last > before
+    }
+
+    /// The data of a page that was read, or is still gathered.
+    ///
+    /// # Errors
+    /// [`KvError::Unrecovered`] when the flash gives back something else than was written.
+    pub fn data(&mut self, page: PageAddress) -> Result<RopeRef<'_>, KvError> {
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        match log.open_page(geometry, page) {
+            Some(data) => Ok(data),
+            None => flash.page(page).map(|view| view.data).map_err(|error| unrecovered(&error)),
+        }
+    }
+
+    /// A page of a closed superblock that was read, with its out-of-band area.
+    pub(crate) fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, KvError> {
+        self.media.flash.page(page).map_err(|error| unrecovered(&error))
+    }
+
+    /// Puts a record into the log; gives its first grain. Its grains live.
+    ///
+    /// # Errors
+    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
+        self.cpu(self.media.costs.append_ns);
+        let page_bytes = self.media.geometry.page_bytes as usize;
+        let grain_bytes = self.media.packing.grain_bytes as usize;
+        let index = record.stream as usize;
+        if self.media.log.streams[index].must_turn_page(record.kind, record.unbroken_bytes, page_bytes) {
+            self.turn_page(record.stream)?;
+        }
+        self.open(record.stream, false);
+        let packing = self.media.packing;
+        let place = self.media.log.streams[index].begin(&packing, record.kind, record.tag, record.cause);
+        let mut done = 0;
+        while done < record.length {
+            self.open(record.stream, done > 0);
+            let stream = &mut self.media.log.streams[index];
+            if done > 0 {
+                stream.oob.kind = record.kind;
+                stream.oob.continues = Some(place);
+                stream.cause = record.cause;
+            }
+            let count = (page_bytes - stream.data.len()).min(record.length - done);
+            stream.data.push_slice(record.bytes, done..done + count);
+            done += count;
+            let padding = stream.data.len().next_multiple_of(grain_bytes) - stream.data.len();
+            stream.data.push_zeros(padding);
+            if stream.data.len() == page_bytes {
+                self.turn_page(record.stream)?;
+            }
+        }
+        self.media.each_run(place, packing.grains_of(record.length), |media, superblock, first, grains| {
+            media.superblocks.add_live(superblock, grains.into());
+            media.validity.add(first, grains);
+        });
+        Ok(place)
+    }
+
+    /// The record at `place`, of `grains` grains, is no more. What garbage collection leaves behind needs no invalid mapping.
+    pub(crate) fn vacate(&mut self, place: Grain, grains: u32) {
+        self.media.each_run(place, grains, |media, superblock, first, grains| {
+            media.superblocks.remove_live(superblock, grains.into());
+            media.validity.remove(first, grains);
+        });
+    }
+
+    /// The record at `place`, of `grains` grains, is no more and nobody will read its bytes; memory may let go of them.
+    pub fn discard(&mut self, place: Grain, grains: u32) {
+        self.vacate(place, grains);
+        let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
+        if self.media.log.open_page(&self.media.geometry, page).is_none() {
+            self.media.flash.forget(page, start);
+        }
+    }
+
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more.
+    ///
+    /// # Errors
+    /// As [`Io::append`]: a page of invalid mappings may have become full.
+    pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
+        self.vacate(place, grains);
+        let Some(spill) = self.media.validity.pair_died(tag, place) else { return Ok(()) };
+        let mut bytes = kvssd_flash::rope::Rope::default();
+        bytes.push_blob(&spill.bytes);
+        let place = self.append(NewRecord {
+            stream: Stream::Map,
+            kind: Kind::InvalidMappings,
+            tag: spill.superblock.0.into(),
+            bytes: bytes.as_ref(),
+            length: bytes.len(),
+            unbroken_bytes: bytes.len(),
+            cause: Cause::InvalidMappings,
+        })?;
+        self.media.validity.spilled(spill.superblock, place);
+        Ok(())
+    }
+
+    /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
+    ///
+    /// # Errors
+    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    pub(crate) fn flush(&mut self) -> Result<Nanos, KvError> {
+        for stream in Stream::ALL {
+            while {
+                let open = &self.media.log.streams[stream as usize];
+                !open.data.is_empty() || open.unit.pages() > 0
+            } {
+                self.open(stream, false);
+                self.turn_page(stream)?;
+            }
+        }
+        Ok(self.media.flash.buffer.drained())
+    }
+
+    /// Makes sure that a stream has a page to write to and its unit a slot of the write buffer; `within` a record, a new
+    /// superblock is the one where the record goes on.
+    fn open(&mut self, stream: Stream, within: bool) {
+        let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
+        let sequence = &mut log.sequence;
+        let open = &mut log.streams[stream as usize];
+        if open.superblock.is_none() {
+            let (superblock, erased) = superblocks.open();
+            if within {
+                superblocks.link(geometry.superblock_of(open.page), superblock);
+            }
+            open.superblock = Some(superblock);
+            open.erased = erased;
+            open.page = geometry.first_page(superblock);
+        }
+        if !open.buffered {
+            self.clock = flash.buffer.take(self.clock);
+            open.buffered = true;
+        }
+        if open.data.is_empty() {
+            *sequence += 1;
+            open.oob.sequence = *sequence;
+        }
+    }
+
+    /// Finishes a stream's open page; programs its unit when that was the last page of it.
+    fn turn_page(&mut self, stream: Stream) -> Result<(), KvError> {
+        let Media { log, geometry, packing, superblocks, oob_bytes, .. } = &mut *self.media;
+        let open = &mut log.streams[stream as usize];
+        if !open.data.is_empty() {
+            let padding = u64::from(packing.grains_per_page - packing.grains_of(open.data.len()));
+            superblocks.add_padding(geometry.superblock_of(open.page), padding);
+        }
+        let unit_is_full = open.turn_page(geometry, log.format, oob_bytes);
+        let page = open.page;
+        let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
+        if unit_is_full {
+            self.program(stream, page)?;
+        }
+        let Media { log, superblocks, .. } = &mut *self.media;
+        let open = &mut log.streams[stream as usize];
+        if page.0 < last {
+            open.page.0 += 1;
+        } else if let Some(superblock) = open.superblock.take() {
+            let state = if stream == Stream::Map { State::ClosedMap } else { State::ClosedData };
+            superblocks.close(superblock, state);
+        }
+        Ok(())
+    }
+
+    fn program(&mut self, stream: Stream, last: PageAddress) -> Result<(), KvError> {
+        self.settle();
+        let Media { log, geometry, flash, .. } = &mut *self.media;
+        let open = &mut log.streams[stream as usize];
+        let at = self.clock.max(open.erased);
+        flash
+            .program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)
+            .map_err(|error| unrecovered(&error))?;
+        open.causes.clear();
+        open.buffered = false;
+        Ok(())
+    }
+}
+
+fn unrecovered(error: &MediaError) -> KvError {
+    KvError::Unrecovered(error.to_string())
+}

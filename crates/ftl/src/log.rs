@@ -1,0 +1,133 @@
+//! The log: three streams of pages, each writing to a superblock of its own.
+//!
+//! ```text
+//!   append -> open page (grains) -> open unit (pages) -> program -> next unit ... -> superblock closed -> next free one
+//!             in DRAM               a slot of the write buffer
+//! ```
+//!
+//! A record starts at a grain and runs on over pages, and over the end of a superblock into the one that its stream goes on to.
+
+use crate::address::{Grain, Packing};
+use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};
+use kvssd_flash::rope::{Rope, RopeRef};
+use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
+use kvssd_types::Nanos;
+
+/// What [`Io::append`](crate::Io::append) puts into the log.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a> {
+    /// The log.
+    pub stream: Stream,
+    /// What it is.
+    pub kind: Kind,
+    /// What its owner finds it by.
+    pub tag: u64,
+    /// Its bytes.
+    pub bytes: RopeRef<'a>,
+    /// How many these are.
+    pub length: usize,
+    /// How many of them, from the first on, must lie in one page.
+    pub unbroken_bytes: usize,
+    /// What the pages that it fills are counted under.
+    pub cause: Cause,
+}
+
+/// The streams and what they are gathering.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) streams: [OpenStream; 3],
+    pub(crate) format: OobFormat,
+    pub(crate) sequence: u64,
+}
+
+/// A stream's open superblock, unit and page.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    pub(crate) superblock: Option<SuperblockId>,
+    /// When the erase of the superblock ends.
+    pub(crate) erased: Nanos,
+    /// The page that is gathered.
+    pub(crate) page: PageAddress,
+    pub(crate) data: Rope,
+    pub(crate) oob: Oob,
+    /// The finished pages of the unit, and what each is counted under.
+    pub(crate) unit: UnitBuilder,
+    pub(crate) causes: Vec<Cause>,
+    /// What the gathered page is counted under: what opened it.
+    pub(crate) cause: Cause,
+    /// Whether the unit has its slot of the write buffer.
+    pub(crate) buffered: bool,
+}
+
+impl Log {
+    pub(crate) fn new(geometry: &Geometry, format: OobFormat) -> Self {
+        let open = |stream| OpenStream {
+            superblock: None,
+            erased: Nanos::ZERO,
+            page: PageAddress(0),
+            data: Rope::default(),
+            oob: Oob { kind: Kind::Padding, stream, sequence: 0, continues: None, entries: Vec::new() },
+            unit: UnitBuilder::new(geometry.pages_per_program as usize),
+            causes: Vec::new(),
+            cause: Cause::Padding,
+            buffered: false,
+        };
+        Log { streams: Stream::ALL.map(open), format, sequence: 0 }
+    }
+
+    /// The data of a page that is still being gathered.
+    pub(crate) fn open_page(&self, geometry: &Geometry, page: PageAddress) -> Option<RopeRef<'_>> {
+        let stream = self.streams.iter().find(|stream| {
+            stream.superblock.is_some()
+                && geometry.unit_of(stream.page) == geometry.unit_of(page)
+                && page <= stream.page
+        })?;
+        Some(stream.page_data(page))
+    }
+
+    /// Bytes of DRAM beside the write buffer: the superblock, page and sequence of each stream.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        self.streams.len() as u64 * 32
+    }
+}
+
+impl OpenStream {
+    /// Whether the open page is of another kind, or has not room for `unbroken_bytes`.
+    pub(crate) fn must_turn_page(&self, kind: Kind, unbroken_bytes: usize, page_bytes: usize) -> bool {
+        !self.data.is_empty() && (self.oob.kind != kind || page_bytes - self.data.len() < unbroken_bytes)
+    }
+
+    /// Marks the start of a record; gives its first grain.
+    pub(crate) fn begin(&mut self, packing: &Packing, kind: Kind, tag: u64, cause: Cause) -> Grain {
+        if self.data.is_empty() {
+            self.oob.kind = kind;
+            self.cause = cause;
+        }
+        let grain = (self.data.len() / packing.grain_bytes as usize) as u32;
+        self.oob.entries.push(Entry { grain, tag });
+        packing.grain(self.page, grain)
+    }
+
+    /// Fills the rest of the page with zeros and adds it to the unit; gives whether the unit is full.
+    pub(crate) fn turn_page(&mut self, geometry: &Geometry, format: OobFormat, oob_bytes: &mut Vec<u8>) -> bool {
+        self.data.push_zeros(geometry.page_bytes as usize - self.data.len());
+        oob_bytes.clear();
+        format.encode(&self.oob, oob_bytes);
+        self.unit.push(oob_bytes, &mut self.data);
+        self.causes.push(self.cause);
+        self.oob.kind = Kind::Padding;
+        self.oob.continues = None;
+        self.oob.entries.clear();
+        self.cause = Cause::Padding;
+        self.unit.pages() == geometry.pages_per_program as usize
+    }
+
+    fn page_data(&self, page: PageAddress) -> RopeRef<'_> {
+        let back = (self.page.0 - page.0) as usize;
+        if back == 0 {
+            return self.data.as_ref();
+        }
+        let view: PageView<'_> = self.unit.page(self.unit.pages() - back);
+        view.data
+    }
+}

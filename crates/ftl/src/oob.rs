@@ -1,0 +1,177 @@
+//! What the firmware writes to the out-of-band area of a page: what lies in it, and for whom.
+//!
+//! ```text
+//!   [kind u4 | stream u3 | continues u1] [sequence u48] [head of the continued record u40, if continues]
+//!   then for each record that starts in the page: [grain in the page u8 or u16] [tag u32 or u40]
+//! ```
+//!
+//! The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
+//! section is the section's number; that of a page of invalid mappings is its superblock.
+
+use crate::address::Grain;
+
+/// What the records of a page are. A page holds one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Key-value pairs.
+    Pair,
+    /// Sections of the index.
+    Section,
+    /// Invalid mappings of a superblock.
+    InvalidMappings,
+    /// Nothing.
+    Padding,
+}
+
+/// Which log a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Pairs that commands store.
+    User,
+    /// Pairs that garbage collection moves.
+    Gc,
+    /// Index sections and invalid mappings.
+    Map,
+}
+
+impl Stream {
+    /// All streams.
+    pub const ALL: [Stream; 3] = [Stream::User, Stream::Gc, Stream::Map];
+}
+
+/// A record that starts in a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which of the page's grains it starts at.
+    pub grain: u32,
+    /// What its owner finds it by.
+    pub tag: u64,
+}
+
+/// The out-of-band area of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oob {
+    /// What the page holds.
+    pub kind: Kind,
+    /// The log that it belongs to.
+    pub stream: Stream,
+    /// Counts the pages of all logs in the order in which they were opened.
+    pub sequence: u64,
+    /// The first grain of the record that runs on into this page.
+    pub continues: Option<Grain>,
+    /// The records that start in the page, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// The widths of a drive's entries, fixed when it is designed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OobFormat {
+    wide_grains: bool,
+    wide_tags: bool,
+}
+
+const SEQUENCE_BYTES: usize = 6;
+const WIDE_TAG_BYTES: usize = 5;
+const CONTINUES: u8 = 0x80;
+
+impl OobFormat {
+    /// The narrowest format for pages of `grains_per_page` and tags below `tags`.
+    #[must_use]
+    pub fn new(grains_per_page: u32, tags: u64) -> Self {
+        OobFormat { wide_grains: grains_per_page > 1 << 8, wide_tags: tags > 1 << 32 }
+    }
+
+    /// The most bytes that a page of `entries` takes.
+    #[must_use]
+    pub fn bytes_max(&self, entries: u32) -> usize {
+        1 + SEQUENCE_BYTES + WIDE_TAG_BYTES + entries as usize * self.entry_bytes()
+    }
+
+    fn entry_bytes(&self) -> usize {
+        (if self.wide_grains { 2 } else { 1 }) + self.tag_bytes()
+    }
+
+    fn tag_bytes(&self) -> usize {
+        if self.wide_tags { WIDE_TAG_BYTES } else { 4 }
+    }
+
+    /// Writes `oob` to the empty `bytes`.
+    pub fn encode(&self, oob: &Oob, bytes: &mut Vec<u8>) {
+        let continues = if oob.continues.is_some() { CONTINUES } else { 0 };
+        bytes.push(oob.kind as u8 | (oob.stream as u8) << 4 | continues);
+        bytes.extend_from_slice(&oob.sequence.to_le_bytes()[..SEQUENCE_BYTES]);
+        if let Some(head) = oob.continues {
+            bytes.extend_from_slice(&head.0.to_le_bytes()[..WIDE_TAG_BYTES]);
+        }
+        for entry in &oob.entries {
+            if self.wide_grains {
+                bytes.extend_from_slice(&(entry.grain as u16).to_le_bytes());
+            } else {
+                bytes.push(entry.grain as u8);
+            }
+            bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes()]);
+        }
+    }
+
+    /// What `bytes` say; none when they are not an out-of-band area.
+    #[must_use]
+    pub fn decode(&self, bytes: &[u8]) -> Option<Oob> {
+        let (&head, rest) = bytes.split_first()?;
+        let kind = *[Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding].get(usize::from(head & 0xf))?;
+        let stream = *Stream::ALL.get(usize::from(head >> 4 & 7))?;
+        let (sequence, mut rest) = rest.split_at_checked(SEQUENCE_BYTES)?;
+        let continues = if head & CONTINUES != 0 {
+            let (grain, after) = rest.split_at_checked(WIDE_TAG_BYTES)?;
+            rest = after;
+            Some(Grain(number(grain)))
+        } else {
+            None
+        };
+        if rest.len() % self.entry_bytes() != 0 {
+            return None;
+        }
+        let grain_bytes = self.entry_bytes() - self.tag_bytes();
+        let entries = rest
+            .chunks_exact(self.entry_bytes())
+            .map(|entry| Entry { grain: number(&entry[..grain_bytes]) as u32, tag: number(&entry[grain_bytes..]) })
+            .collect();
+        Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_area_reads_back(
+            kind in 0usize..4, stream in 0usize..3, sequence in 0u64..1 << 48, continues in proptest::option::of(1u64..1 << 40),
+            entries in prop::collection::vec((0u32..512, 0u64..1 << 36), 0..64), wide: bool,
+        ) {
+            let format = if wide { OobFormat::new(512, 1 << 36) } else { OobFormat::new(256, 1 << 32) };
+            let clip = |grain: u32, tag: u64| if wide { (grain, tag) } else { (grain & 0xff, tag & 0xffff_ffff) };
+            let oob = Oob {
+                kind: [Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding][kind],
+                stream: Stream::ALL[stream],
+                sequence,
+                continues: continues.map(Grain),
+                entries: entries.into_iter().map(|(grain, tag)| clip(grain, tag)).map(|(grain, tag)| Entry { grain, tag }).collect(),
+            };
+            let mut bytes = Vec::new();
+            format.encode(&oob, &mut bytes);
+            prop_assert!(bytes.len() <= format.bytes_max(oob.entries.len() as u32));
+            prop_assert_eq!(format.decode(&bytes), Some(oob));
+        }
+
+        #[test]
+        fn any_bytes_are_an_area_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = OobFormat::new(64, 1 << 31).decode(&bytes);
+        }
+    }
+}

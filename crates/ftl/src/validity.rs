@@ -1,0 +1,82 @@
+//! Validity: how garbage collection knows that a record is dead.
+//!
+//! | name | keeps in DRAM | on flash |
+//! |---|---|---|
+//! | `grain-bitmap` | a bit a grain | nothing |
+//! | `invalid-mappings` | a counter a page, a buffer a superblock | pages of (hash index, grain) that died |
+//!
+//! A validity is pure state: it never touches flash. What it wants written or read, the engine writes and reads for it.
+
+mod grain_bitmap;
+mod invalid_mappings;
+
+pub use grain_bitmap::GrainBitmap;
+pub use invalid_mappings::InvalidMappings;
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use kvssd_flash::rope::Blob;
+use kvssd_flash::{PageAddress, SuperblockId};
+
+/// A page that a validity wants to have in flash.
+#[derive(Clone, Debug)]
+pub struct Spill {
+    /// The superblock that it speaks of.
+    pub superblock: SuperblockId,
+    /// Its bytes, a page of them.
+    pub bytes: Blob,
+}
+
+/// Knows which records are dead.
+///
+/// The engine reports every record that begins or ceases to live, grain by grain ([`add`](Validity::add),
+/// [`remove`](Validity::remove): runs never cross a superblock), and each pair whose mapping was replaced or removed
+/// ([`pair_died`](Validity::pair_died)). In return `is_live` must be right for every pair of a superblock between `open_victim`
+/// and `close_victim`. A validity that spills pages has their places reported back, and is told when garbage collection moves them.
+pub trait Validity: Send {
+    /// `grains` grains from `first` on belong to a record that lives.
+    fn add(&mut self, first: Grain, grains: u32);
+
+    /// `grains` grains from `first` on belonged to a record that died or moved away.
+    fn remove(&mut self, first: Grain, grains: u32);
+
+    /// Whether nothing in the page lives, so that it need not be read.
+    fn page_is_dead(&self, page: PageAddress) -> bool;
+
+    /// The pair with `tag` at `place` is not the key's pair any more. Gives a page when one is full.
+    fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill>;
+
+    /// Where the pages that were spilled for a superblock lie.
+    fn spills(&self, superblock: SuperblockId) -> &[Grain] {
+        let _ = superblock;
+        &[]
+    }
+
+    /// The page that was spilled for a superblock lies at `place`.
+    fn spilled(&mut self, superblock: SuperblockId, place: Grain) {
+        let _ = (superblock, place);
+    }
+
+    /// Whether the page at `from` is still wanted; if so, it lies at `to` from now on.
+    fn spill_moved(&mut self, superblock: SuperblockId, from: Grain, to: Grain) -> bool {
+        let _ = (superblock, from, to);
+        false
+    }
+
+    /// Garbage collection begins with a superblock; `pages` are the contents of its spills.
+    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) {
+        let _ = (superblock, pages);
+    }
+
+    /// Whether the pair with `tag` at `place`, in an open victim, lives.
+    fn is_live(&self, tag: u64, place: Grain) -> bool;
+
+    /// Garbage collection is done with a superblock: nothing is to be known of it any more. Its spills are free.
+    fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {
+        let _ = superblock;
+        Vec::new()
+    }
+
+    /// Every byte that a device would keep for this.
+    fn dram(&self, dram: &mut DramUse);
+}

@@ -1,0 +1,102 @@
+//! `grain-bitmap`: a bit for every grain of the drive (Plus, section III-A).
+
+use crate::address::{Grain, Packing};
+use crate::dram::DramUse;
+use crate::validity::{Spill, Validity};
+use kvssd_flash::PageAddress;
+
+/// A bit a grain, set while the grain belongs to a record that lives.
+#[derive(Debug)]
+pub struct GrainBitmap {
+    packing: Packing,
+    words: Vec<u64>,
+    grains: u64,
+}
+
+impl GrainBitmap {
+    /// No grain of `grains` lives.
+    #[must_use]
+    pub fn new(packing: Packing, grains: u64) -> Self {
+        GrainBitmap { packing, words: vec![0; grains.div_ceil(64) as usize], grains }
+    }
+
+    /// Calls `change` with each word that the run touches and the run's bits in it.
+    fn each_word(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u64, u64)) {
+        let (mut bit, end) = (first.0, first.0 + u64::from(grains));
+        while bit < end {
+            let within = bit % 64;
+            let count = (64 - within).min(end - bit);
+            let mask = (u64::MAX >> (64 - count)) << within;
+            change(&mut self.words[(bit / 64) as usize], mask);
+            bit += count;
+        }
+    }
+}
+
+impl Validity for GrainBitmap {
+    fn add(&mut self, first: Grain, grains: u32) {
+        self.each_word(first, grains, |word, bits| {
+            assert_eq!(*word & bits, 0, "a grain is given out twice");
+            *word |= bits;
+        });
+    }
+
+    fn remove(&mut self, first: Grain, grains: u32) {
+        self.each_word(first, grains, |word, bits| {
+            assert_eq!(*word & bits, bits, "a grain dies twice");
+            *word &= !bits;
+        });
+    }
+
+    fn page_is_dead(&self, page: PageAddress) -> bool {
+        let first = self.packing.grain(page, 0).0;
+        let count = u64::from(self.packing.grains_per_page);
+        (first..first + count).step_by(64.min(count) as usize).all(|bit| {
+            let mask = (u64::MAX >> (64 - count.min(64))) << (bit % 64);
+            self.words[(bit / 64) as usize] & mask == 0
+        })
+    }
+
+    fn pair_died(&mut self, _tag: u64, _place: Grain) -> Option<Spill> {
+        None
+    }
+
+    fn is_live(&self, _tag: u64, place: Grain) -> bool {
+        self.words[(place.0 / 64) as usize] >> (place.0 % 64) & 1 == 1
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("grain_bitmap", self.grains.div_ceil(8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::Geometry;
+
+    #[test]
+    fn bits_follow_the_grains() {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            blocks_per_die: 4,
+            pages_per_block: 8,
+            pages_per_program: 1,
+            page_bytes: 4096,
+            oob_bytes: 384,
+        };
+        for grain_bytes in [16, 64, 512] {
+            let packing = Packing::new(&geometry, grain_bytes);
+            let mut bitmap = GrainBitmap::new(packing, 4 * packing.grains_per_superblock);
+            let first = packing.grain(PageAddress(3), packing.grains_per_page - 3);
+            bitmap.add(first, 5);
+            assert!(bitmap.is_live(0, first) && bitmap.is_live(0, Grain(first.0 + 4)));
+            assert!(!bitmap.is_live(0, Grain(first.0 - 1)) && !bitmap.is_live(0, Grain(first.0 + 5)));
+            let dead: Vec<_> = (2..6).map(|page| bitmap.page_is_dead(PageAddress(page))).collect();
+            assert_eq!(dead, [true, false, false, true]);
+            bitmap.remove(first, 5);
+            assert!((2..6).all(|page| bitmap.page_is_dead(PageAddress(page))));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! `invalid-mappings`: mappings that died, gathered by superblock and written to flash (Plus, section IV-A).
+//!
+//! ```text
+//!   pair dies  ->  buffer of its superblock  --full-->  page in the map log   (list of the superblock's pages in DRAM)
+//!   victim     ->  its pages and its buffer  -------->  a set of dead mappings, for as long as it is collected
+//! ```
+//!
+//! The paper counts the invalid grains of a page; the living ones are counted here, which says the same and needs no
+//! reset when a block is erased.
+
+use crate::address::{Grain, Packing};
+use crate::dram::DramUse;
+use crate::validity::{Spill, Validity};
+use kvssd_flash::rope::Blob;
+use kvssd_flash::{Geometry, PageAddress, SuperblockId};
+use std::collections::BTreeMap;
+
+/// Bytes of a dead mapping: hash index (40 bits), grain within the superblock (24 bits).
+const MAPPING_BYTES: usize = 8;
+const PLACE_BITS: u32 = 24;
+
+/// Counters, buffers and lists of pages, in DRAM.
+#[derive(Debug)]
+pub struct InvalidMappings {
+    packing: Packing,
+    page_bytes: u32,
+    live_grains: Vec<u16>,
+    buffers: Vec<Vec<u64>>,
+    spills: Vec<Vec<Grain>>,
+    victims: BTreeMap<SuperblockId, Vec<u64>>,
+    /// Pages in all lists.
+    spills_count: u64,
+}
+
+impl InvalidMappings {
+    /// Nothing has lived yet.
+    #[must_use]
+    pub fn new(packing: Packing, geometry: &Geometry) -> Self {
+        assert!(packing.grains_per_superblock < 1 << PLACE_BITS, "a grain within its superblock has {PLACE_BITS} bits");
+        let superblocks = geometry.superblocks() as usize;
+        InvalidMappings {
+            packing,
+            page_bytes: geometry.page_bytes,
+            live_grains: vec![0; geometry.pages() as usize],
+            buffers: vec![Vec::new(); superblocks],
+            spills: vec![Vec::new(); superblocks],
+            victims: BTreeMap::new(),
+            spills_count: 0,
+        }
+    }
+
+    fn mapping(&self, tag: u64, place: Grain) -> u64 {
+        (tag << PLACE_BITS) | (place.0 % self.packing.grains_per_superblock)
+    }
+
+    /// Calls `change` with the counter of each page that the run touches and the number of the run's grains in it.
+    fn each_page(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u16, u16)) {
+        let (mut grain, mut left) = (first, grains);
+        while left > 0 {
+            let count = left.min(self.packing.grains_per_page - self.packing.index_in_page(grain));
+            change(&mut self.live_grains[self.packing.page_of(grain).0 as usize], count as u16);
+            grain.0 += u64::from(count);
+            left -= count;
+        }
+    }
+}
+
+impl Validity for InvalidMappings {
+    fn add(&mut self, first: Grain, grains: u32) {
+        let grains_per_page = self.packing.grains_per_page;
+        self.each_page(first, grains, |live, count| {
+            *live += count;
+            assert!(u32::from(*live) <= grains_per_page, "a grain is given out twice");
+        });
+    }
+
+    fn remove(&mut self, first: Grain, grains: u32) {
+        self.each_page(first, grains, |live, count| *live = live.checked_sub(count).expect("a grain dies twice"));
+    }
+
+    fn page_is_dead(&self, page: PageAddress) -> bool {
+        self.live_grains[page.0 as usize] == 0
+    }
+
+    fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
+        let superblock = self.packing.superblock_of(place);
+        let mapping = self.mapping(tag, place);
+        if let Some(dead) = self.victims.get_mut(&superblock) {
+            let position = dead.partition_point(|&other| other < mapping);
+            dead.insert(position, mapping);
+            return None;
+        }
+        let buffer = &mut self.buffers[superblock.0 as usize];
+        buffer.push(mapping);
+        if buffer.len() < self.page_bytes as usize / MAPPING_BYTES {
+            return None;
+        }
+        let bytes: Vec<u8> = buffer.iter().flat_map(|mapping| mapping.to_le_bytes()).collect();
+        // Most superblocks never fill a second page: give the memory back.
+        *buffer = Vec::new();
+        Some(Spill { superblock, bytes: bytes.into() })
+    }
+
+    fn spills(&self, superblock: SuperblockId) -> &[Grain] {
+        &self.spills[superblock.0 as usize]
+    }
+
+    fn spilled(&mut self, superblock: SuperblockId, place: Grain) {
+        self.spills_count += 1;
+        self.spills[superblock.0 as usize].push(place);
+    }
+
+    fn spill_moved(&mut self, superblock: SuperblockId, from: Grain, to: Grain) -> bool {
+        let place = self.spills[superblock.0 as usize].iter_mut().find(|place| **place == from);
+        place.map(|place| *place = to).is_some()
+    }
+
+    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) {
+        let mut dead = std::mem::take(&mut self.buffers[superblock.0 as usize]);
+        for page in pages {
+            dead.extend(page.chunks_exact(MAPPING_BYTES).map(|bytes| {
+                let mut mapping = [0; MAPPING_BYTES];
+                mapping.copy_from_slice(bytes);
+                u64::from_le_bytes(mapping)
+            }));
+        }
+        dead.sort_unstable();
+        self.victims.insert(superblock, dead);
+    }
+
+    fn is_live(&self, tag: u64, place: Grain) -> bool {
+        let dead = self.victims.get(&self.packing.superblock_of(place)).expect("only a victim is asked about");
+        dead.binary_search(&self.mapping(tag, place)).is_err()
+    }
+
+    fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {
+        self.victims.remove(&superblock);
+        self.buffers[superblock.0 as usize] = Vec::new();
+        let freed = std::mem::take(&mut self.spills[superblock.0 as usize]);
+        self.spills_count -= freed.len() as u64;
+        freed
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        let counter_bytes = if self.packing.grains_per_page < 256 { 1 } else { 2 };
+        dram.add("page_counters", self.live_grains.len() as u64 * counter_bytes);
+        // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").
+        dram.add("invalid_mapping_buffers", self.buffers.len() as u64 * u64::from(self.page_bytes));
+        dram.add("invalid_mapping_lists", self.spills_count * 4);
+        dram.add("victim_tables", self.victims.values().map(|dead| (dead.len() * MAPPING_BYTES) as u64).sum());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> InvalidMappings {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            blocks_per_die: 4,
+            pages_per_block: 16,
+            pages_per_program: 1,
+            page_bytes: 512,
+            oob_bytes: 384,
+        };
+        InvalidMappings::new(Packing::new(&geometry, 64), &geometry)
+    }
+
+    #[test]
+    fn what_died_before_and_during_collection_is_dead_and_nothing_else() {
+        let mut validity = small();
+        let place = |grain| Grain(128 + grain);
+        let mut pages = Vec::new();
+        for grain in 0..100 {
+            if let Some(spill) = validity.pair_died(grain, place(grain)) {
+                assert_eq!(spill.superblock, SuperblockId(1));
+                validity.spilled(spill.superblock, Grain(1000 + grain));
+                pages.push(spill.bytes);
+            }
+        }
+        assert_eq!(pages.len(), 1);
+        assert!(validity.spill_moved(SuperblockId(1), Grain(1063), Grain(7)));
+        assert!(!validity.spill_moved(SuperblockId(1), Grain(1063), Grain(8)));
+        validity.open_victim(SuperblockId(1), &pages);
+        assert!((0..100).all(|grain| !validity.is_live(grain, place(grain))));
+        assert!((100..128).all(|grain| validity.is_live(grain, place(grain))));
+        assert!(validity.is_live(1, place(2)), "a mapping is a tag and a place");
+        assert!(validity.pair_died(110, place(110)).is_none());
+        assert!(!validity.is_live(110, place(110)) && validity.is_live(111, place(111)));
+        assert_eq!(validity.close_victim(SuperblockId(1)), [Grain(7)]);
+    }
+
+    /// A victim without a living record has pages of invalid mappings too; were they kept, they would kill the records
+    /// that are written to the superblock later.
+    #[test]
+    fn a_wholly_invalid_victim_frees_its_pages_and_the_next_life_is_not_touched() {
+        let mut validity = small();
+        for grain in 0..64 {
+            if let Some(spill) = validity.pair_died(grain, Grain(128 + grain)) {
+                validity.spilled(spill.superblock, Grain(9));
+            }
+        }
+        validity.open_victim(SuperblockId(1), &[]);
+        assert_eq!(validity.close_victim(SuperblockId(1)), [Grain(9)]);
+        assert!(validity.spills(SuperblockId(1)).is_empty());
+        validity.open_victim(SuperblockId(1), &[]);
+        assert!((0..64).all(|grain| validity.is_live(grain, Grain(128 + grain))));
+    }
+}

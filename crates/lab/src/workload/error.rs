@@ -1,0 +1,31 @@
+//! What the description of a workload can be refused for.
+
+use kvssd_types::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use thiserror::Error;
+
+/// Why a workload cannot be as it was described. The messages are for the person who described it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WorkloadError {
+    /// A name that stands for nothing.
+    #[error("unknown {what} \"{name}\": choose one of {choices}")]
+    UnknownName {
+        /// What was to be named.
+        what: &'static str,
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        choices: &'static str,
+    },
+    /// A key length out of range.
+    #[error("keys of {key_bytes} bytes: a key has 1 to {KEY_BYTES_MAX}")]
+    KeyBytes {
+        /// The length that was asked for.
+        key_bytes: usize,
+    },
+    /// A value size out of range.
+    #[error("values of {value_bytes} bytes: a value has 1 to {VALUE_BYTES_MAX}")]
+    ValueBytes {
+        /// The size that was asked for.
+        value_bytes: u32,
+    },
+}

@@ -1,0 +1,41 @@
+//! Workloads: which operations a host asks for, on which keys, with values of which sizes.
+//!
+//! ```text
+//!   YcsbCore, Distribution            Random (an argument)
+//!            |                              |
+//!          Ycsb ------- next(random) -------+--> Operation { record, .. }
+//!            |                                             |
+//!         Chooser                            record -------+------- record, version
+//!   uniform | zipfian | latest                 |                         |
+//!                                          KeyShape                  ValueSizes
+//!                                              |                         |
+//!                                         key_bytes                 value bytes
+//! ```
+//!
+//! Everything is counted in record numbers: records `0..records` are loaded, and inserts take the numbers that follow.
+//! A [`KeyShape`] turns a record number into a key, and [`ValueSizes`] tells how large a version of a record is. Both
+//! are pure functions, so whoever verifies a store needs no memory of what was written, but for the version numbers.
+//!
+//! The definitions are those of YCSB (github.com/brianfrankcooper/YCSB), so that results compare with published ones.
+//! All arithmetic is on integers or of the kind that IEEE 754 rounds in one way only: a seed gives the same operations
+//! on every machine.
+
+mod chooser;
+mod distribution;
+mod error;
+mod keys;
+mod operation;
+mod scrambled;
+mod value_sizes;
+mod ycsb;
+mod zeta;
+mod zipfian;
+
+pub use chooser::Chooser;
+pub use distribution::Distribution;
+pub use error::WorkloadError;
+pub use keys::KeyShape;
+pub use operation::Operation;
+pub use value_sizes::{SizeDistribution, ValueSizes};
+pub use ycsb::{Ycsb, YcsbCore};
+pub use zipfian::Zipfian;

@@ -1,0 +1,184 @@
+//! Sizes of values.
+
+use super::{WorkloadError, Zipfian};
+use kvssd_types::{Random, VALUE_BYTES_MAX};
+use std::fmt;
+use std::str::FromStr;
+
+/// How the sizes of values vary (YCSB core property `fieldlengthdistribution`; a record is one field here).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeDistribution {
+    /// All of the largest size.
+    Constant,
+    /// 1 to the largest, each as often.
+    Uniform,
+    /// 1 to the largest, by the zipfian law: the smaller the more often.
+    Zipfian,
+}
+
+impl SizeDistribution {
+    /// Every distribution.
+    pub const ALL: [SizeDistribution; 3] =
+        [SizeDistribution::Constant, SizeDistribution::Uniform, SizeDistribution::Zipfian];
+
+    /// The name a user types.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SizeDistribution::Constant => "constant",
+            SizeDistribution::Uniform => "uniform",
+            SizeDistribution::Zipfian => "zipfian",
+        }
+    }
+}
+
+impl fmt::Display for SizeDistribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SizeDistribution {
+    type Err = WorkloadError;
+
+    fn from_str(name: &str) -> Result<Self, WorkloadError> {
+        SizeDistribution::ALL.into_iter().find(|distribution| distribution.name() == name).ok_or_else(|| {
+            WorkloadError::UnknownName {
+                what: "distribution of value sizes",
+                name: name.to_owned(),
+                choices: "constant, uniform, zipfian",
+            }
+        })
+    }
+}
+
+/// The size of every version of every record: a pure function, so that nobody has to remember it.
+#[derive(Clone, Debug)]
+pub struct ValueSizes {
+    law: Law,
+    bytes_max: u32,
+    seed: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Law {
+    Constant,
+    Uniform,
+    Zipfian(Zipfian),
+}
+
+impl ValueSizes {
+    /// Sizes of up to `bytes_max` bytes, those that `seed` names among all of the distribution.
+    ///
+    /// # Errors
+    /// [`WorkloadError::ValueBytes`] when `bytes_max` is zero or more than [`VALUE_BYTES_MAX`].
+    pub fn new(distribution: SizeDistribution, bytes_max: u32, seed: u64) -> Result<Self, WorkloadError> {
+        if !(1..=VALUE_BYTES_MAX).contains(&(bytes_max as usize)) {
+            return Err(WorkloadError::ValueBytes { value_bytes: bytes_max });
+        }
+        let law = match distribution {
+            SizeDistribution::Constant => Law::Constant,
+            SizeDistribution::Uniform => Law::Uniform,
+            SizeDistribution::Zipfian => Law::Zipfian(Zipfian::new(u64::from(bytes_max))),
+        };
+        Ok(ValueSizes { law, bytes_max, seed })
+    }
+
+    /// The largest size in bytes.
+    #[must_use]
+    pub fn bytes_max(&self) -> u32 {
+        self.bytes_max
+    }
+
+    /// The size in bytes of version `version` of record `record`, 1 to [`ValueSizes::bytes_max`].
+    #[must_use]
+    pub fn bytes(&self, record: u64, version: u32) -> u32 {
+        match &self.law {
+            Law::Constant => self.bytes_max,
+            Law::Uniform => 1 + self.random(record, version).below(u64::from(self.bytes_max)) as u32,
+            Law::Zipfian(zipfian) => 1 + zipfian.draw(&mut self.random(record, version)) as u32,
+        }
+    }
+
+    /// The randomness of one version. The draw between keeps version 1 of record 2 apart from version 2 of record 1.
+    fn random(&self, record: u64, version: u32) -> Random {
+        Random::new(Random::stream(self.seed, record).bits() ^ u64::from(version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::zeta::zeta;
+    use super::*;
+
+    const BYTES_MAX: u32 = 4096;
+
+    fn sizes(distribution: SizeDistribution, seed: u64) -> Vec<u32> {
+        let sizes = ValueSizes::new(distribution, BYTES_MAX, seed).unwrap();
+        (0..1000)
+            .flat_map(|record| (0..100).map(move |version| (record, version)))
+            .map(|(record, version)| sizes.bytes(record, version))
+            .collect()
+    }
+
+    fn mean(sizes: &[u32]) -> f64 {
+        sizes.iter().copied().map(f64::from).sum::<f64>() / sizes.len() as f64
+    }
+
+    #[test]
+    fn names_read_back_and_wrong_ones_are_told_the_choices() {
+        for distribution in SizeDistribution::ALL {
+            assert_eq!(distribution.to_string().parse(), Ok(distribution));
+        }
+        let message = "normal".parse::<SizeDistribution>().unwrap_err().to_string();
+        assert!(message.ends_with("choose one of constant, uniform, zipfian"), "{message}");
+    }
+
+    #[test]
+    fn sizes_out_of_range_are_refused() {
+        for bytes_max in [0, VALUE_BYTES_MAX as u32 + 1] {
+            assert!(ValueSizes::new(SizeDistribution::Constant, bytes_max, 0).is_err());
+        }
+        assert!(ValueSizes::new(SizeDistribution::Zipfian, VALUE_BYTES_MAX as u32, 0).is_ok());
+    }
+
+    #[test]
+    fn the_seed_alone_decides() {
+        for distribution in [SizeDistribution::Uniform, SizeDistribution::Zipfian] {
+            assert_eq!(sizes(distribution, 1), sizes(distribution, 1));
+            assert_ne!(sizes(distribution, 1), sizes(distribution, 2));
+        }
+    }
+
+    #[test]
+    fn constant_is_constant() {
+        assert!(sizes(SizeDistribution::Constant, 1).iter().all(|&bytes| bytes == BYTES_MAX));
+    }
+
+    #[test]
+    fn uniform_is_even() {
+        let sizes = sizes(SizeDistribution::Uniform, 0);
+        assert!((mean(&sizes) - 2048.5).abs() < 5.0 * 1182.5 / (sizes.len() as f64).sqrt(), "{}", mean(&sizes));
+        assert!(sizes.iter().min() < Some(&5) && sizes.iter().max() > Some(&4092));
+        assert!(sizes.iter().all(|bytes| (1..=BYTES_MAX).contains(bytes)));
+    }
+
+    #[test]
+    fn zipfian_prefers_the_small() {
+        let sizes = sizes(SizeDistribution::Zipfian, 0);
+        let ones = sizes.iter().filter(|&&bytes| bytes == 1).count() as f64;
+        let expected = sizes.len() as f64 / zeta(u64::from(BYTES_MAX));
+        assert!((ones - expected).abs() < 5.0 * expected.sqrt(), "{ones} and {expected}");
+        assert!(sizes.iter().all(|bytes| (1..=BYTES_MAX).contains(bytes)));
+        assert!(sizes.iter().max() > Some(&4000));
+    }
+
+    #[test]
+    fn records_and_versions_do_not_stand_for_each_other() {
+        let sizes = ValueSizes::new(SizeDistribution::Uniform, VALUE_BYTES_MAX as u32, 0).unwrap();
+        let same =
+            (0..1000u32).filter(|&n| sizes.bytes(u64::from(n), n + 1) == sizes.bytes(u64::from(n) + 1, n)).count();
+        let lined_up = (0..1000u32).filter(|&n| sizes.bytes(u64::from(n) + 1, n) == sizes.bytes(1, 0)).count();
+        assert!(same < 5 && lined_up < 5, "{same}, {lined_up}");
+    }
+}
