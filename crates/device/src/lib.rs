@@ -1,1 +1,165 @@
+//! The drive: commands in, completions out, on virtual time.
+//!
+//! ```text
+//!   host     submit(command, arrival)                                   completion(done, reply)
+//!              |                                                              ^
+//!   link       value -> in                                           value -> out
+//!              |                                                              |
+//!   pipeline   fixed latency of the controller, holds no core                 |
+//!              |                                                              |
+//!   engine     cores, index, log, write buffer, flash ------------------------+
+//! ```
+//!
+//! Commands must come in the order of their arrival. Each is executed at once, in virtual time that reaches ahead; resources
+//! remember when they are taken. Between arrivals the background work catches up.
+//!
+//! What it does not do: speak a wire protocol, or read a clock.
 
+use kvssd_flash::timing::Calendar;
+use kvssd_flash::{Backing, Profile};
+use kvssd_ftl::{Design, DesignError, Engine};
+use kvssd_types::{Command, KvError, Nanos, Reply};
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// When the host has the answer.
+    pub done: Nanos,
+    /// The answer.
+    pub reply: Result<Reply, KvError>,
+}
+
+/// A drive.
+pub struct Device {
+    engine: Engine,
+    profile: Profile,
+    link_in: Calendar,
+    link_out: Calendar,
+    last_arrival: Nanos,
+}
+
+impl Device {
+    /// A new drive with the firmware `design` on the hardware `profile`, its pages kept by `backing`.
+    ///
+    /// # Errors
+    /// When the design does not fit the hardware.
+    pub fn new(design: &Design, profile: &Profile, backing: Box<dyn Backing>) -> Result<Self, DesignError> {
+        Ok(Device {
+            engine: design.build(profile, backing)?,
+            profile: profile.clone(),
+            link_in: Calendar::default(),
+            link_out: Calendar::default(),
+            last_arrival: Nanos::ZERO,
+        })
+    }
+
+    /// Executes a command that arrives at `arrival`.
+    ///
+    /// # Panics
+    /// When a command was submitted that arrived later.
+    pub fn submit(&mut self, command: Command<'_>, arrival: Nanos) -> Completion {
+        assert!(self.last_arrival <= arrival, "commands are submitted in the order of their arrival");
+        self.last_arrival = arrival;
+        self.link_in.advance(arrival);
+        self.link_out.advance(arrival);
+        if let Err(error) = self.engine.advance(arrival) {
+            return Completion { done: arrival, reply: Err(error) };
+        }
+        let start = self.take_in(&command, arrival);
+        let (executed, reply) = self.engine.execute(command, start);
+        let bytes_out = match &reply {
+            Ok(Reply::Retrieved { value, .. }) => value.len() as u64,
+            // Each key of a list has a length of two bytes before it.
+            Ok(Reply::Listed(keys)) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
+            _ => 0,
+        };
+        let length = self.profile.link_time(bytes_out);
+        let done = self.link_out.take(executed, length) + length;
+        Completion { done, reply }
+    }
+
+    /// The firmware, to look at.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The hardware.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Moves a command's data over the link and the command through the controller's pipeline.
+    fn take_in(&mut self, command: &Command<'_>, arrival: Nanos) -> Nanos {
+        const SMALL_BYTES: u32 = 4096;
+        let firmware = self.profile.firmware;
+        match command {
+            Command::Store { value, .. } => {
+                let bytes = value.len() as u64;
+                let length = self.profile.link_time(bytes);
+                let arrived = self.link_in.take(arrival, length) + length;
+                let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
+                arrived + Nanos(firmware.write_ns + firmware.write_4k_ns * pages)
+            }
+            Command::Retrieve { length_bytes, .. } if *length_bytes > SMALL_BYTES => {
+                arrival + Nanos(firmware.read_large_ns)
+            }
+            Command::Retrieve { .. } | Command::Exist { .. } | Command::List { .. } => {
+                arrival + Nanos(firmware.read_small_ns)
+            }
+            Command::Delete { .. } | Command::Flush => arrival + Nanos(firmware.write_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::RopeBacking;
+    use kvssd_types::{Key, Pattern, StoreCondition, Value};
+
+    fn device() -> Device {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
+        let design = Design::named("original").unwrap();
+        Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap()
+    }
+
+    fn store(device: &mut Device, key: &[u8], length: u32, arrival: Nanos) -> Completion {
+        let value = Value::Pattern(Pattern { seed: 1, offset: 0, length });
+        device.submit(Command::Store { key: Key::new(key).unwrap(), value, condition: StoreCondition::Always }, arrival)
+    }
+
+    #[test]
+    fn a_retrieve_pays_the_pipeline_the_flash_and_the_link() {
+        let mut device = device();
+        store(&mut device, b"key", 1000, Nanos::ZERO);
+        device.submit(Command::Flush, Nanos(1));
+        let arrival = Nanos(1_000_000_000);
+        let retrieve =
+            |length_bytes| Command::Retrieve { key: Key::new(b"key").unwrap(), offset_bytes: 0, length_bytes };
+        let done = device.submit(retrieve(1000), arrival).done - arrival;
+        let costs = device.profile().core_costs;
+        let cores = costs.command_ns + costs.hash_ns + costs.section_ns + costs.comparison_ns;
+        // Row 0 of a block is the fast level; the comparison of the keys comes after the read.
+        let expected = 21_500 + cores + 29_760 + 4_883 + costs.key_compare_ns + 284;
+        assert_eq!(done, Nanos(expected));
+        assert!(device.submit(retrieve(0), Nanos(2_000_000_000)).done.0 - 2_000_000_000 < expected);
+    }
+
+    #[test]
+    fn the_link_carries_one_value_after_the_other() {
+        let mut device = device();
+        let one = store(&mut device, b"a", 1 << 20, Nanos::ZERO).done;
+        let two = store(&mut device, b"b", 1 << 20, Nanos::ZERO).done;
+        assert!(two >= one && two - Nanos::ZERO >= device.profile().link_time(2 << 20));
+    }
+
+    #[test]
+    #[should_panic(expected = "in the order of their arrival")]
+    fn time_does_not_go_back() {
+        let mut device = device();
+        device.submit(Command::Flush, Nanos(5));
+        device.submit(Command::Flush, Nanos(4));
+    }
+}

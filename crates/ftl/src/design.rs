@@ -45,7 +45,7 @@ pub struct Design {
     pub grain_bytes: u32,
     /// Garbage collection works while fewer superblocks are free.
     pub gc_low_superblocks: u32,
-    /// Commands wait while no more superblocks are free.
+    /// Commands wait while fewer superblocks are free, beside the three that garbage collection keeps for itself.
     pub gc_high_superblocks: u32,
 }
 
@@ -203,9 +203,9 @@ impl Design {
                 geometry.page_bytes
             ));
         }
-        if high < 2 || low <= high || low > 1 << 20 {
+        if high < 1 || low < high + 4 || low > 1 << 20 {
             return Err(format!(
-                "design.gc_high_superblocks = {high} must be at least 2 and below design.gc_low_superblocks = {low}"
+                "design.gc_high_superblocks = {high} must be at least 1 and design.gc_low_superblocks = {low} at least 4 more"
             ));
         }
         if geometry.page_bytes < 512 {

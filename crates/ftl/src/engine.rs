@@ -2,7 +2,7 @@
 
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::gc::{Collector, GcCounters};
+use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::index::{Index, IndexCounters, Position};
 use crate::io::{Io, Media};
 use crate::log::NewRecord;
@@ -30,7 +30,7 @@ pub struct Utilization {
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Commands wait while no more superblocks are free.
+    /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
     pub(crate) high: usize,
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
@@ -218,7 +218,7 @@ impl Engine {
             _ => 0,
         };
         let superblock_bytes = self.media.geometry.superblock_bytes();
-        let needed = self.limits.high + 1 + (record_bytes as u64 / superblock_bytes) as usize;
+        let needed = self.limits.high + STEP_SUPERBLOCKS + (record_bytes as u64 / superblock_bytes) as usize;
         while self.media.superblocks.free() < needed {
             self.collector.clock = self.collector.clock.max(self.media.now);
             if !self.collect()? {

@@ -21,8 +21,9 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
-/// Superblocks that a step may take: one for the pairs that it moves, one for the sections that this evicts, and one more.
-const STEP_SUPERBLOCKS: usize = 3;
+/// Superblocks that garbage collection keeps for itself. A step may take one for the pairs that it moves and one for the
+/// sections that this evicts; with one more left, a map superblock can be collected in between.
+pub(crate) const STEP_SUPERBLOCKS: usize = 3;
 
 /// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
 /// gives more than a page.

@@ -1,1 +1,35 @@
+//! The laboratory: workloads, experiments, claims and reports.
+//!
+//! ```text
+//!   Setup   design, profile, pairs, hosts, seed
+//!     |
+//!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
+//!     |                            |
+//!   Device (kvssd_device)        Run: a report, in JSON or as a column of a table
+//!                                  |
+//!                                claims: paper, ours, verdict
+//! ```
+//!
+//! It reads the host's clock only to say how long a run took; nothing else in a report depends on it.
 
+pub mod claims;
+mod error;
+mod host;
+mod latency;
+mod observer;
+mod report;
+mod session;
+mod setup;
+mod table;
+pub mod workload;
+
+pub use error::LabError;
+pub use host::Pace;
+pub use latency::{Latencies, LatencySummary};
+pub use observer::{Observer, Quiet};
+pub use report::{
+    ChannelReport, DramReport, FlashReport, GcReport, HostReport, IndexReport, Run, RunReport, WearReport,
+};
+pub use session::Session;
+pub use setup::Setup;
+pub use table::comparison;

@@ -1,13 +1,14 @@
 //! A calendar: when one resource (a die, a channel, the link, a core) is taken.
 //!
-//! A reservation takes the first gap that is long enough at or after the asker's clock, so that a request that is handled
-//! later can use a gap that an earlier one left:
+//! A reservation takes free time at or after the asker's clock, so that a request that is handled later can use a gap that an
+//! earlier one left:
 //!
 //! ```text
-//!   taken             |####|   |########|      |###|
-//!   take 6 at t     t                     ^^^^^^          the first gap that is long enough
-//!   fill 6 at t     t ^      ^^^          ^^              whatever is free
-//!   squeeze 6 at t  t        ^^^          ^^^             from the first gap that half of it fits into
+//!                     t
+//!   taken               ####   ########        ###
+//!   take 6 at t                        ^^^^^^      the first gap that is long enough
+//!   fill 6 at t       ^^    ^^^        ^           whatever is free
+//!   squeeze 6 at t          ^^^        ^^^         from the first gap on that half of it fits into
 //! ```
 //!
 //! Only the link and the cores insist on a whole gap. For dies and channels, gaps that are too short would be lost although

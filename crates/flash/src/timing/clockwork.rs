@@ -52,10 +52,7 @@ impl Clockwork {
                 .collect();
             let small = bytes <= u64::from(times.read_small_bytes_max);
             let sense = if small { &times.read_small_ns } else { &times.read_large_ns };
-            Crossing {
-                sense: sense.iter().copied().map(Nanos).collect(),
-                chunks,
-            }
+            Crossing { sense: sense.iter().copied().map(Nanos).collect(), chunks }
         };
         Clockwork {
             channels_count: geometry.channels,

@@ -1,0 +1,152 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
+use std::path::PathBuf;
+
+/// Run key-value workloads on key-value SSD designs and see what they cost.
+#[derive(Debug, Parser)]
+#[command(name = "kvssd", version, max_term_width = 110)]
+#[command(after_help = "Examples:
+  kvssd bench                                   original and plus under YCSB-A, side by side
+  kvssd bench --workload ycsb-c --json runs.json
+  kvssd bench --design plus --value-bytes 50 --scale 1/256
+  kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
+  kvssd profiles                                the testbeds that come along")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Fill a drive, overwrite it, run a workload; one column for each design
+    Bench(BenchOptions),
+    /// Run the experiments behind a paper's claims
+    Reproduce(ReproduceOptions),
+    /// List the designs
+    Designs,
+    /// List the profiles
+    Profiles,
+}
+
+/// `kvssd bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd bench --design plus --design original --workload ycsb-a --distribution uniform --seed 1
+  kvssd bench --profile my-drive.toml --scale 1 --records 1000000
+  kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
+  kvssd bench --rate 150000                     an open loop: commands arrive at that rate")]
+pub struct BenchOptions {
+    /// A design, again for each more to compare [default: original and plus]
+    #[arg(long, value_name = "NAME")]
+    pub design: Vec<String>,
+    /// The testbed: a name (see `kvssd profiles`) or a TOML file
+    #[arg(long, default_value = "kvvirt", value_name = "NAME|FILE")]
+    pub profile: String,
+    /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
+    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
+    pub scale: f64,
+    /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
+    #[arg(long, default_value = "ycsb-a", value_name = "NAME")]
+    pub workload: YcsbCore,
+    /// uniform, zipfian or latest [default: the workload's own]
+    #[arg(long, value_name = "NAME")]
+    pub distribution: Option<Distribution>,
+    /// Pairs that the drive is filled with [default: as full as the Plus paper's]
+    #[arg(long, value_name = "N")]
+    pub records: Option<u64>,
+    /// Random overwrites before the run [default: as many as records]
+    #[arg(long, value_name = "N")]
+    pub overwrites: Option<u64>,
+    /// Operations of the run [default: a tenth of the records]
+    #[arg(long, value_name = "N")]
+    pub operations: Option<u64>,
+    /// Host threads
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub threads: u32,
+    /// Commands that each thread has under way
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub queue_depth: u32,
+    /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+    /// Bytes of a key, 1 to 255
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub key_bytes: usize,
+    /// Bytes of a value, at most, 1 to 2 MiB
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub value_bytes: u32,
+    /// How the sizes of values are distributed: constant, uniform or zipfian
+    #[arg(long, default_value = "constant", value_name = "NAME")]
+    pub value_distribution: SizeDistribution,
+    /// Of everything that is random
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// Writes the runs to a file, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `kvssd reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceOptions {
+    /// The paper
+    pub paper: Paper,
+    /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1
+    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
+    pub scale: f64,
+    /// Of everything that is random
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Overrides a key of the profile or a parameter of the designs
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// Writes the claims to a file, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// A paper whose claims can be run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Paper {
+    /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support
+    Plus,
+}
+
+/// A fraction such as 1/64, or a number.
+fn scale(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("{text:?} is not a number"));
+    let factor = match text.split_once('/') {
+        Some((over, under)) => number(over)? / number(under)?,
+        None => number(text)?,
+    };
+    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("a scale is above 0, such as 1/64".to_owned()) }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_scale_is_a_fraction_or_a_number() {
+        assert_eq!((scale("1/64"), scale("0.5"), scale("1")), (Ok(1.0 / 64.0), Ok(0.5), Ok(1.0)));
+        assert!(scale("0").is_err() && scale("1/0").is_err() && scale("-1").is_err() && scale("x").is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! `kvssd bench`: designs side by side under one workload.
+
+use crate::Outcome;
+use crate::arguments::BenchOptions;
+use crate::fail::Failure;
+use crate::output::JsonFile;
+use crate::progress::Progress;
+use kvssd_flash::Profile;
+use kvssd_ftl::{DESIGNS, Design, DesignError};
+use kvssd_lab::{Pace, RunReport, Session, Setup, comparison};
+use serde_json::json;
+
+/// Runs the bench.
+pub fn run(options: &BenchOptions) -> Outcome {
+    let json_file = JsonFile::open(options.json.as_deref())?;
+    let setups = setups(options)?;
+    let mut progress = Progress::new();
+    let mut runs = Vec::new();
+    for setup in &setups {
+        runs.push(run_one(setup, options, &mut progress)?);
+    }
+    drop(progress);
+    if !json_file.takes_stdout() {
+        print!("{}", comparison(&runs.iter().collect::<Vec<_>>()));
+    }
+    json_file.write(&json!({ "runs": runs }))?;
+    match runs.iter().map(|run| run.failed_retrieves).sum() {
+        0 => Ok(()),
+        wrong => Err(Failure::Wrong(wrong)),
+    }
+}
+
+fn run_one(setup: &Setup, options: &BenchOptions, progress: &mut Progress) -> Result<RunReport, Failure> {
+    let operations = options.operations.unwrap_or(setup.records.div_ceil(10));
+    let mut session = Session::new(setup, operations)?;
+    session.check_workload(options.workload)?;
+    session.fill(progress)?;
+    session.overwrite(options.overwrites.unwrap_or(setup.records), progress)?;
+    Ok(session.run(options.workload, options.distribution, operations, progress)?.report)
+}
+
+/// Every design's setup, so that what is wrong with any of them is said before the first runs.
+fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
+    let (for_designs, for_profile): (Vec<_>, Vec<_>) =
+        options.set.iter().cloned().partition(|(key, _)| key.starts_with("design."));
+    let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
+    let records =
+        options.records.unwrap_or_else(|| Setup::default_records(&profile, options.key_bytes, options.value_bytes));
+    designs(&options.design, &for_designs)?
+        .into_iter()
+        .map(|design| {
+            let setup = Setup {
+                design,
+                profile: profile.clone(),
+                records,
+                key_bytes: options.key_bytes,
+                value_bytes: options.value_bytes,
+                value_distribution: options.value_distribution,
+                threads: options.threads,
+                queue_depth: options.queue_depth,
+                pace: options.rate.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
+                seed: options.seed,
+            };
+            setup.check(0)?;
+            Ok(setup)
+        })
+        .collect()
+}
+
+/// The designs of these names, or all, with parameters put over them.
+pub fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<Design>, DesignError> {
+    let mut designs = if names.is_empty() {
+        DESIGNS.to_vec()
+    } else {
+        names.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
+    };
+    for design in &mut designs {
+        for (key, value) in parameters {
+            design.set(key.trim_start_matches("design."), value)?;
+        }
+    }
+    Ok(designs)
+}

@@ -1,0 +1,52 @@
+//! What can be wrong with an experiment.
+
+use crate::workload::WorkloadError;
+use kvssd_flash::ProfileError;
+use kvssd_ftl::DesignError;
+use kvssd_types::KvError;
+use thiserror::Error;
+
+/// Why an experiment was not run to its end.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The design is unknown or does not fit.
+    #[error(transparent)]
+    Design(#[from] DesignError),
+    /// The profile is unknown or impossible.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The workload is unknown or impossible.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A number that it cannot be.
+    #[error("{0}")]
+    Setup(String),
+    /// Ranges were asked of an index without order.
+    #[error(
+        "workload {workload} scans ranges, and the index of design {design} has no order: choose another workload or design"
+    )]
+    NoRanges {
+        /// The workload.
+        workload: String,
+        /// The design.
+        design: String,
+    },
+    /// The drive is too small for the records.
+    #[error(
+        "the drive of design {design} is full after {stored} of {records} records: ask for fewer --records, smaller values or a larger --scale"
+    )]
+    Full {
+        /// The design.
+        design: String,
+        /// The records that fitted.
+        stored: u64,
+        /// The records that were wanted.
+        records: u64,
+    },
+    /// The drive failed a command that it should have done.
+    #[error("the drive failed: {0}")]
+    Drive(KvError),
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,262 @@
+//! A session: one drive through fill, overwrite and runs.
+
+use crate::error::LabError;
+use crate::host::{Hosts, Turn};
+use crate::latency::Latencies;
+use crate::observer::Observer;
+use crate::report::{Baseline, Measured, Run};
+use crate::setup::Setup;
+use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, Ycsb, YcsbCore};
+use kvssd_device::{Completion, Device};
+use kvssd_flash::RopeBacking;
+use kvssd_types::{Command, KEY_BYTES_MAX, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value, mix64};
+use std::time::Instant;
+
+/// How often the observer is told, in operations.
+const REPORT_EVERY: u64 = 1 << 12;
+
+/// A drive with pairs on it, and the memory of which version of each record it must hold.
+pub struct Session {
+    setup: Setup,
+    device: Device,
+    keys: KeyShape,
+    sizes: ValueSizes,
+    versions: Vec<u32>,
+    clock: Nanos,
+    phases: u64,
+}
+
+impl Session {
+    /// A new drive, and room for `inserts_max` records beyond those that it is filled with.
+    ///
+    /// # Errors
+    /// When the setup is impossible.
+    pub fn new(setup: &Setup, inserts_max: u64) -> Result<Self, LabError> {
+        setup.check(inserts_max)?;
+        let backing = Box::new(RopeBacking::new(setup.profile.geometry));
+        let device = Device::new(&setup.design, &setup.profile, backing)?;
+        let (value_bytes, value_bytes_max) = (u64::from(setup.value_bytes), device.engine().value_bytes_max());
+        if value_bytes > value_bytes_max {
+            return Err(LabError::Setup(format!(
+                "--value-bytes {value_bytes} is more than the {value_bytes_max} bytes that this drive takes"
+            )));
+        }
+        let versions = Vec::with_capacity((setup.records + inserts_max) as usize);
+        Ok(Session {
+            keys: setup.keys()?,
+            sizes: setup.value_sizes()?,
+            setup: setup.clone(),
+            device,
+            versions,
+            clock: Nanos::ZERO,
+            phases: 0,
+        })
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The setup.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Inserts the records, in the order of their hashed keys' numbers.
+    ///
+    /// # Errors
+    /// When the drive is full before, or the observer interrupts.
+    pub fn fill(&mut self, observer: &mut dyn Observer) -> Result<(), LabError> {
+        let (mut next, records) = (0, self.setup.records);
+        self.phase("fill", records, observer, |_| {
+            next += 1;
+            Operation::Insert { record: next - 1 }
+        })?;
+        Ok(())
+    }
+
+    /// Overwrites `count` records, chosen at random.
+    ///
+    /// # Errors
+    /// When the drive fails, or the observer interrupts.
+    pub fn overwrite(&mut self, count: u64, observer: &mut dyn Observer) -> Result<(), LabError> {
+        let records = self.setup.records;
+        self.phase("overwrite", count, observer, |random| Operation::Update { record: random.below(records) })?;
+        Ok(())
+    }
+
+    /// Whether the drive can do what a workload asks for.
+    ///
+    /// # Errors
+    /// [`LabError::NoRanges`] when it scans and the index has no order.
+    pub fn check_workload(&self, core: YcsbCore) -> Result<(), LabError> {
+        if core == YcsbCore::E && !self.device.engine().is_ordered() {
+            let (workload, design) = (core.to_string(), self.setup.design.name.to_owned());
+            return Err(LabError::NoRanges { workload, design });
+        }
+        Ok(())
+    }
+
+    /// Runs a YCSB workload and measures it.
+    ///
+    /// # Errors
+    /// When the workload asks for what the design has not, the drive fails, or the observer interrupts.
+    pub fn run(
+        &mut self,
+        core: YcsbCore,
+        distribution: Option<Distribution>,
+        operations: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, LabError> {
+        self.check_workload(core)?;
+        let records = self.versions.len() as u64;
+        let mut workload = Ycsb::new(core, distribution, records, operations);
+        let baseline = Baseline::of(&self.device);
+        let measured = self.phase(core.name(), operations, observer, |random| workload.next(random))?;
+        let distribution = distribution.unwrap_or(core.default_distribution());
+        Ok(Run::new(&self.setup, core, distribution, records, &self.device, &baseline, &measured))
+    }
+
+    /// Lets the hosts work through `count` operations.
+    fn phase(
+        &mut self,
+        name: &str,
+        count: u64,
+        observer: &mut dyn Observer,
+        mut next: impl FnMut(&mut Random) -> Operation,
+    ) -> Result<Measured, LabError> {
+        observer.begin(&format!("{} {name}", self.setup.design.name), count);
+        self.phases += 1;
+        let seed = mix64(self.setup.seed ^ self.phases << 32);
+        let mut randoms: Vec<Random> =
+            (0..self.setup.threads).map(|thread| Random::stream(seed, thread.into())).collect();
+        let Setup { pace, threads, queue_depth, .. } = self.setup;
+        let mut hosts = Hosts::new(pace, threads, queue_depth, self.clock, seed);
+        let mut measured = Measured { start: self.clock, end: self.clock, ..Measured::default() };
+        let started = Instant::now();
+        let mut begun = 0;
+        let mut under_way = 0;
+        while begun < count || under_way > 0 {
+            let (at, turn) = hosts.pop();
+            match turn {
+                Turn::Next { .. } if begun == count => {}
+                Turn::Next { thread } => {
+                    let operation = next(&mut randoms[thread as usize]);
+                    begun += 1;
+                    under_way += u64::from(matches!(operation, Operation::ReadModifyWrite { .. }));
+                    self.execute(operation, thread, at, &mut hosts, &mut measured)?;
+                    if begun.is_multiple_of(REPORT_EVERY) {
+                        observer.progress(begun);
+                        if observer.is_interrupted() {
+                            return Err(LabError::Interrupted);
+                        }
+                    }
+                }
+                Turn::WriteBack { thread, record } => {
+                    under_way -= 1;
+                    self.execute(Operation::Update { record }, thread, at, &mut hosts, &mut measured)?;
+                }
+            }
+        }
+        observer.progress(count);
+        self.clock = measured.end;
+        measured.operations = count;
+        measured.wall = started.elapsed();
+        Ok(measured)
+    }
+
+    /// Submits an operation's first command, at `at`, and gives the hosts their next turn.
+    fn execute(
+        &mut self,
+        operation: Operation,
+        thread: u32,
+        at: Nanos,
+        hosts: &mut Hosts,
+        measured: &mut Measured,
+    ) -> Result<(), LabError> {
+        let done = match operation {
+            Operation::Read { record } => self.retrieve(record, at, measured)?,
+            Operation::ReadModifyWrite { record } => {
+                let done = self.retrieve(record, at, measured)?;
+                measured.end = measured.end.max(done);
+                hosts.write_back(done, thread, record);
+                return Ok(());
+            }
+            Operation::Update { record } => {
+                self.versions[record as usize] += 1;
+                self.store(record, at, measured)?
+            }
+            Operation::Insert { record } => {
+                assert_eq!(record, self.versions.len() as u64, "records are inserted in their order");
+                self.versions.push(0);
+                self.store(record, at, measured)?
+            }
+            Operation::Scan { .. } => unreachable!("scans need an index with ranges, and none has been built"),
+        };
+        measured.end = measured.end.max(done);
+        hosts.done(done, thread);
+        Ok(())
+    }
+
+    fn store(&mut self, record: u64, at: Nanos, measured: &mut Measured) -> Result<Nanos, LabError> {
+        let mut room = [0; KEY_BYTES_MAX];
+        let key = self.keys.write(record, &mut room);
+        let pattern = self.pattern(record);
+        let command = Command::Store { key, value: Value::Pattern(pattern), condition: StoreCondition::Always };
+        let Completion { done, reply } = self.device.submit(command, at);
+        match reply {
+            Ok(_) => {}
+            Err(KvError::CapacityExceeded) => {
+                let (design, stored) = (self.setup.design.name.to_owned(), self.device.engine().utilization().pairs);
+                return Err(LabError::Full { design, stored, records: self.setup.records.max(stored + 1) });
+            }
+            Err(other) => return Err(LabError::Drive(other)),
+        }
+        measured.stored_bytes += key.bytes().len() as u64 + u64::from(pattern.length);
+        measured.stores.add(done - at);
+        Ok(done)
+    }
+
+    fn retrieve(&mut self, record: u64, at: Nanos, measured: &mut Measured) -> Result<Nanos, LabError> {
+        let mut room = [0; KEY_BYTES_MAX];
+        let key = self.keys.write(record, &mut room);
+        let expected = Value::Pattern(self.pattern(record));
+        let command = Command::Retrieve { key, offset_bytes: 0, length_bytes: self.sizes.bytes_max() };
+        let Completion { done, reply } = self.device.submit(command, at);
+        match reply {
+            Ok(Reply::Retrieved { value, .. }) if value == expected => measured.verified_retrieves += 1,
+            Ok(_) | Err(KvError::KeyNotFound) => measured.failed_retrieves += 1,
+            Err(other) => return Err(LabError::Drive(other)),
+        }
+        measured.retrieved_bytes += expected.len() as u64;
+        measured.retrieves.add(done - at);
+        Ok(done)
+    }
+
+    /// The value that a record must have now.
+    fn pattern(&self, record: u64) -> Pattern {
+        let version = self.versions[record as usize];
+        let seed = mix64(mix64(self.setup.seed ^ record << 20) + u64::from(version));
+        Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) }
+    }
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Measured {
+            operations: 0,
+            start: Nanos::ZERO,
+            end: Nanos::ZERO,
+            retrieves: Latencies::new(),
+            stores: Latencies::new(),
+            stored_bytes: 0,
+            retrieved_bytes: 0,
+            verified_retrieves: 0,
+            failed_retrieves: 0,
+            wall: std::time::Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs side by side, for people.
+
+use crate::report::RunReport;
+use kvssd_types::Nanos;
+
+type Figure = (&'static str, fn(&RunReport) -> String);
+
+/// A table with a line a figure and a column a run.
+#[must_use]
+pub fn comparison(runs: &[&RunReport]) -> String {
+    let rows = rows(runs);
+    let columns = runs.len() + 1;
+    let widths: Vec<usize> =
+        (0..columns).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let first = format!("{:<width$}", row[0], width = widths[0]);
+        let others = row[1..].iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}"));
+        text.push_str(format!("{first}{}", others.collect::<String>()).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
+    let row = |name: &str, figure: &dyn Fn(&RunReport) -> String| {
+        std::iter::once(name.to_owned()).chain(runs.iter().map(|run| figure(run))).collect::<Vec<_>>()
+    };
+    let heading = |name: &str| row(name, &|_| String::new());
+    let mut rows = Vec::new();
+    rows.push(row("", &|run| run.design.clone()));
+    rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
+    FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
+    for (title, causes) in [("flash reads, pages", 0), ("flash programs, pages", 1)] {
+        rows.push(heading(title));
+        let counts = |run: &RunReport| if causes == 0 { run.flash.reads.clone() } else { run.flash.programs.clone() };
+        for cause in runs.first().map(|run| counts(run)).unwrap_or_default().into_keys() {
+            let wanted = runs.iter().any(|run| counts(run)[cause] > 0);
+            if wanted {
+                rows.push(row(&format!("  {cause}"), &|run| grouped(counts(run)[cause])));
+            }
+        }
+    }
+    rows.push(heading("device DRAM"));
+    let mut parts: Vec<&str> = runs.iter().flat_map(|run| run.dram.parts.keys().copied()).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    for part in parts {
+        rows.push(row(&format!("  {part}"), &|run| {
+            run.dram.parts.get(part).map_or("-".to_owned(), |&bytes| size(bytes))
+        }));
+    }
+    rows.push(row("  used of budget", &|run| {
+        format!("{} of {}", size(run.dram.used_bytes), size(run.dram.budget_bytes))
+    }));
+    rows.push(row("verified / failed retrieves", &|run| {
+        format!("{} / {}", grouped(run.verified_retrieves), grouped(run.failed_retrieves))
+    }));
+    rows.push(row("simulated time", &|run| Nanos(run.simulated_ns).to_string()));
+    rows.push(row("faster than real time", &|run| format!("{:.2}x", run.host.speedup)));
+    rows
+}
+
+const FIGURES: [Figure; 17] = [
+    ("records", |run| grouped(run.records)),
+    ("operations", |run| grouped(run.operations)),
+    ("throughput, op/s", |run| grouped(run.throughput_ops_s as u64)),
+    ("retrieve mean", |run| Nanos(run.latency_ns["retrieve"].mean as u64).to_string()),
+    ("retrieve p50 / p99", |run| percentiles(run, "retrieve")),
+    ("retrieve p99.9 / max", |run| tail(run, "retrieve")),
+    ("store mean", |run| Nanos(run.latency_ns["store"].mean as u64).to_string()),
+    ("store p50 / p99", |run| percentiles(run, "store")),
+    ("store p99.9 / max", |run| tail(run, "store")),
+    ("write amplification", |run| ratio(run.write_amplification)),
+    ("read amplification", |run| ratio(run.read_amplification)),
+    ("space amplification", |run| ratio(run.space_amplification)),
+    ("index cache hits", |run| {
+        run.index.cache_hit_ratio.map_or("-".to_owned(), |hits| format!("{:.1} %", hits * 100.0))
+    }),
+    ("index reads / look-up, max", |run| {
+        format!("{:.2}, {}", run.index.flash_reads_per_lookup_mean, run.index.flash_reads_per_lookup_max)
+    }),
+    ("key collisions", |run| grouped(run.index.collisions)),
+    ("block erases", |run| grouped(run.flash.erases)),
+    ("erases a block, min / mean / max", |run| {
+        format!("{} / {:.1} / {}", run.wear.erases_min, run.wear.erases_mean, run.wear.erases_max)
+    }),
+];
+
+fn percentiles(run: &RunReport, command: &str) -> String {
+    format!("{} / {}", Nanos(run.latency_ns[command].p50), Nanos(run.latency_ns[command].p99))
+}
+
+fn tail(run: &RunReport, command: &str) -> String {
+    format!("{} / {}", Nanos(run.latency_ns[command].p999), Nanos(run.latency_ns[command].max))
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes in the largest binary unit that leaves at least 1.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes < 1 << 10 => format!("{bytes} B"),
+        bytes if bytes < 1 << 20 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        bytes if bytes < 1 << 30 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        assert_eq!([0, 12, 123, 1234, 1_234_567].map(grouped), ["0", "12", "123", "1 234", "1 234 567"]);
+    }
+
+    #[test]
+    fn sizes_keep_their_magnitude() {
+        assert_eq!([512, 1536, 3 << 20].map(size), ["512 B", "1.5 KiB", "3.0 MiB"]);
+    }
+}
