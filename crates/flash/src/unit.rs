@@ -1,7 +1,7 @@
 //! The content of a one-shot program: the pages that are written together, kept in one piece of memory.
 //!
 //! ```text
-//!   code   [start of page 0 u32] .. [start of page n-1 u32] [page 0] .. [page n-1]
+//!   code   [start of page 0 u32] .. [start of page n-1 u32] [end u32] [page 0] .. [page n-1]
 //!   page   [out-of-band length u16] [number of its first blob u16] [out-of-band bytes] [rope code]
 //! ```
 
@@ -29,6 +29,7 @@ pub struct UnitBuilder {
     code: Vec<u8>,
     blobs: Vec<Option<Blob>>,
     pages: usize,
+    pages_max: usize,
 }
 
 const START_BYTES: usize = 4;
@@ -38,7 +39,9 @@ impl UnitBuilder {
     /// Room for `pages_max` pages.
     #[must_use]
     pub fn new(pages_max: usize) -> Self {
-        UnitBuilder { code: vec![0; pages_max * START_BYTES], blobs: Vec::new(), pages: 0 }
+        let mut builder = UnitBuilder { code: Vec::new(), blobs: Vec::new(), pages: 0, pages_max };
+        builder.reset();
+        builder
     }
 
     /// The number of pages so far.
@@ -52,14 +55,13 @@ impl UnitBuilder {
     /// # Panics
     /// When `oob` is longer than 64 KiB.
     pub fn push(&mut self, oob: &[u8], data: &mut Rope) {
-        let start = u32::try_from(self.code.len()).expect("a unit is small");
-        self.code[self.pages * START_BYTES..][..START_BYTES].copy_from_slice(&start.to_le_bytes());
         self.code.extend(u16::try_from(oob.len()).expect("an out-of-band area is small").to_le_bytes());
         self.code.extend(u16::try_from(self.blobs.len()).expect("a unit has few blobs").to_le_bytes());
         self.code.extend_from_slice(oob);
         self.code.extend_from_slice(data.as_ref().code);
         self.blobs.append(data.blobs_mut());
         self.pages += 1;
+        self.mark();
         data.clear();
     }
 
@@ -70,17 +72,28 @@ impl UnitBuilder {
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
         assert!(index < self.pages, "page {index} of {} is not there yet", self.pages);
-        view(&self.code, &self.blobs, index, self.pages)
+        view(&self.code, &self.blobs, index)
     }
 
     /// The finished unit; the builder is empty again and keeps its memory.
     pub fn finish(&mut self) -> UnitImage {
-        let pages_max = start_of(&self.code, 0) / START_BYTES;
-        assert_eq!(self.pages, pages_max, "a unit is programmed whole");
+        assert_eq!(self.pages, self.pages_max, "a unit is programmed whole");
         let image = UnitImage { code: self.code.as_slice().into(), blobs: std::mem::take(&mut self.blobs).into() };
-        self.code.truncate(pages_max * START_BYTES);
-        self.pages = 0;
+        self.reset();
         image
+    }
+
+    fn reset(&mut self) {
+        self.code.clear();
+        self.code.resize((self.pages_max + 1) * START_BYTES, 0);
+        self.pages = 0;
+        self.mark();
+    }
+
+    /// Notes where the next page starts, which is where the last one ends.
+    fn mark(&mut self) {
+        let start = u32::try_from(self.code.len()).expect("a unit is small");
+        self.code[self.pages * START_BYTES..][..START_BYTES].copy_from_slice(&start.to_le_bytes());
     }
 }
 
@@ -98,13 +111,13 @@ impl UnitImage {
     /// The number of pages.
     #[must_use]
     pub fn pages(&self) -> usize {
-        start_of(&self.code, 0) / START_BYTES
+        start_of(&self.code, 0) / START_BYTES - 1
     }
 
     /// One of the pages.
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
-        view(&self.code, &self.blobs, index, self.pages())
+        view(&self.code, &self.blobs, index)
     }
 
     /// Lets go of the blob that starts at byte `start` of a page, if one does.
@@ -125,9 +138,8 @@ fn first_blob(code: &[u8], start: usize) -> usize {
     usize::from(u16::from_le_bytes([code[start + 2], code[start + 3]]))
 }
 
-fn view<'a>(code: &'a [u8], blobs: &'a [Option<Blob>], index: usize, pages: usize) -> PageView<'a> {
-    let start = start_of(code, index);
-    let end = if index + 1 < pages { start_of(code, index + 1) } else { code.len() };
+fn view<'a>(code: &'a [u8], blobs: &'a [Option<Blob>], index: usize) -> PageView<'a> {
+    let (start, end) = (start_of(code, index), start_of(code, index + 1));
     let oob_bytes = usize::from(u16::from_le_bytes([code[start], code[start + 1]]));
     let (oob, rope) = code[start + HEAD_BYTES..end].split_at(oob_bytes);
     PageView { oob, data: RopeRef { code: rope, blobs: &blobs[first_blob(code, start)..] } }

@@ -1,11 +1,13 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::address::Packing;
+use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
 use crate::index::section::{CompactLayout, FixedLayout};
 use crate::index::{HashIndex, Index};
 use crate::io::Media;
 use crate::oob::OobFormat;
+use crate::superblock::Superblocks;
 use crate::validity::{GrainBitmap, InvalidMappings, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, Profile};
@@ -185,6 +187,36 @@ impl Design {
             )));
         }
         Ok(engine)
+    }
+
+    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks have as
+    /// many pages of invalid mappings as they can (Plus, "Memory Accounting").
+    #[must_use]
+    pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
+        let packing = Packing::new(geometry, self.grain_bytes);
+        let superblocks = u64::from(geometry.superblocks());
+        let grains = packing.grains_per_superblock * superblocks;
+        let mut dram = DramUse::default();
+        Superblocks::charge(superblocks, &mut dram);
+        match self.validity {
+            ValidityKind::GrainBitmap => GrainBitmap::charge(grains, &mut dram),
+            ValidityKind::InvalidMappings => {
+                let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, geometry.page_bytes);
+                let page_bytes = geometry.page_bytes;
+                InvalidMappings::charge(&packing, geometry.pages(), superblocks, page_bytes, spills, &mut dram);
+            }
+        }
+        match self.index {
+            IndexKind::HashFixed => {
+                HashIndex::charge_directory(&FixedLayout::new(geometry.page_bytes, grains), grains, &mut dram);
+            }
+            IndexKind::HashCompact => {
+                if let Some(layout) = CompactLayout::new(geometry.page_bytes, self.grain_bytes) {
+                    HashIndex::charge_directory(&layout, grains, &mut dram);
+                }
+            }
+        }
+        dram
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage

@@ -55,7 +55,7 @@ impl Media {
     }
 
     pub(crate) fn dram(&self, dram: &mut DramUse) {
-        dram.add("superblocks", self.superblocks.dram_bytes());
+        Superblocks::charge(self.superblocks.all().len() as u64, dram);
         dram.add("log", self.log.dram_bytes());
         self.validity.dram(dram);
     }
@@ -219,7 +219,7 @@ impl<'a> Io<'a> {
     }
 
     /// The record at `place`, of `grains` grains, is no more. What garbage collection leaves behind needs no invalid mapping.
-    pub(crate) fn vacate(&mut self, place: Grain, grains: u32) {
+    pub fn vacate(&mut self, place: Grain, grains: u32) {
         self.media.each_run(place, grains, |media, superblock, first, grains| {
             media.superblocks.remove_live(superblock, grains.into());
             media.validity.remove(first, grains);
@@ -229,10 +229,18 @@ impl<'a> Io<'a> {
     /// The record at `place`, of `grains` grains, is no more and nobody will read its bytes; memory may let go of them.
     pub fn discard(&mut self, place: Grain, grains: u32) {
         self.vacate(place, grains);
+        self.forget(place);
+    }
+
+    /// Nobody will read the bytes of the record at `place` any more, though flash keeps them: memory may let go of them. Gives
+    /// whether it was told; the bytes may still be gathered.
+    pub fn forget(&mut self, place: Grain) -> bool {
         let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
-        if self.media.log.open_page(&self.media.geometry, page).is_none() {
+        let is_flashed = self.media.log.open_page(&self.media.geometry, page).is_none();
+        if is_flashed {
             self.media.flash.forget(page, start);
         }
+        is_flashed
     }
 
     /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more.
@@ -290,9 +298,10 @@ impl<'a> Io<'a> {
             open.page = geometry.first_page(superblock);
         }
         if !open.buffered {
-            self.clock = flash.buffer.take(self.clock);
+            open.slot_since = flash.buffer.take(self.clock);
             open.buffered = true;
         }
+        self.clock = self.clock.max(open.slot_since);
         if open.data.is_empty() {
             *sequence += 1;
             open.oob.sequence = *sequence;

@@ -57,6 +57,8 @@ pub(crate) struct OpenStream {
     pub(crate) cause: Cause,
     /// Whether the unit has its slot of the write buffer.
     pub(crate) buffered: bool,
+    /// From when on it has it.
+    pub(crate) slot_since: Nanos,
 }
 
 impl Log {
@@ -71,6 +73,7 @@ impl Log {
             causes: Vec::new(),
             cause: Cause::Padding,
             buffered: false,
+            slot_since: Nanos::ZERO,
         };
         Log { streams: Stream::ALL.map(open), format, sequence: 0 }
     }

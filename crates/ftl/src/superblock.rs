@@ -1,5 +1,6 @@
 //! The table of superblocks: what state each is in and how much of it lives.
 
+use crate::dram::DramUse;
 use kvssd_flash::SuperblockId;
 use kvssd_types::Nanos;
 use std::collections::VecDeque;
@@ -80,11 +81,9 @@ impl Superblocks {
         self.live_grains
     }
 
-    /// Bytes of DRAM that the table takes on a device: living and padding grains, next, erase count and state,
-    /// 17 bytes each.
-    #[must_use]
-    pub fn dram_bytes(&self) -> u64 {
-        self.all.len() as u64 * 17
+    /// Charges a table of `count` superblocks: living and padding grains, next, erase count and state of each, 17 bytes.
+    pub fn charge(count: u64, dram: &mut DramUse) {
+        dram.add("superblocks", count * 17);
     }
 
     /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends.

@@ -32,6 +32,9 @@ pub enum Action {
     Profiles,
 }
 
+/// Keys and the values to put over them.
+pub type Overrides = Vec<(String, String)>;
+
 /// `kvssd bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -87,7 +90,7 @@ pub struct BenchOptions {
     pub seed: u64,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<(String, String)>,
+    pub set: Overrides,
     /// Writes the runs to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -106,7 +109,7 @@ pub struct ReproduceOptions {
     pub seed: u64,
     /// Overrides a key of the profile or a parameter of the designs
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<(String, String)>,
+    pub set: Overrides,
     /// Writes the claims to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

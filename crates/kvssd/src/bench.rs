@@ -1,14 +1,17 @@
 //! `kvssd bench`: designs side by side under one workload.
 
 use crate::Outcome;
-use crate::arguments::BenchOptions;
+use crate::arguments::{BenchOptions, Overrides};
 use crate::fail::Failure;
 use crate::output::JsonFile;
 use crate::progress::Progress;
 use kvssd_flash::Profile;
 use kvssd_ftl::{DESIGNS, Design, DesignError};
-use kvssd_lab::{Pace, RunReport, Session, Setup, comparison};
+use kvssd_lab::{LabError, Pace, RunReport, Session, Setup, comparison};
 use serde_json::json;
+
+/// What the parameters of designs begin with among the overrides.
+const DESIGN_PREFIX: &str = "design.";
 
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
@@ -26,7 +29,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     json_file.write(&json!({ "runs": runs }))?;
     match runs.iter().map(|run| run.failed_retrieves).sum() {
         0 => Ok(()),
-        wrong => Err(Failure::Wrong(wrong)),
+        wrong => Err(LabError::WrongValues(wrong).into()),
     }
 }
 
@@ -41,8 +44,7 @@ fn run_one(setup: &Setup, options: &BenchOptions, progress: &mut Progress) -> Re
 
 /// Every design's setup, so that what is wrong with any of them is said before the first runs.
 fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
-    let (for_designs, for_profile): (Vec<_>, Vec<_>) =
-        options.set.iter().cloned().partition(|(key, _)| key.starts_with("design."));
+    let (for_designs, for_profile) = split_overrides(&options.set);
     let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
     let records =
         options.records.unwrap_or_else(|| Setup::default_records(&profile, options.key_bytes, options.value_bytes));
@@ -67,8 +69,18 @@ fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
         .collect()
 }
 
+/// What is to be put over the designs, and over the profile.
+pub fn split_overrides(overrides: &Overrides) -> (Overrides, Overrides) {
+    let (mut for_designs, for_profile): (Vec<_>, Vec<_>) =
+        overrides.iter().cloned().partition(|(key, _)| key.starts_with(DESIGN_PREFIX));
+    for (key, _) in &mut for_designs {
+        key.drain(..DESIGN_PREFIX.len());
+    }
+    (for_designs, for_profile)
+}
+
 /// The designs of these names, or all, with parameters put over them.
-pub fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<Design>, DesignError> {
+fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<Design>, DesignError> {
     let mut designs = if names.is_empty() {
         DESIGNS.to_vec()
     } else {
@@ -76,7 +88,7 @@ pub fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<
     };
     for design in &mut designs {
         for (key, value) in parameters {
-            design.set(key.trim_start_matches("design."), value)?;
+            design.set(key, value)?;
         }
     }
     Ok(designs)

@@ -21,9 +21,6 @@ pub enum Failure {
         /// What the system says.
         why: std::io::Error,
     },
-    /// The drive gave back something else than was stored.
-    #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
-    Wrong(u64),
 }
 
 impl Failure {
@@ -31,7 +28,7 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         match self {
             Failure::Lab(LabError::Interrupted) => ExitCode::from(130),
-            Failure::Lab(LabError::Drive(_)) | Failure::Wrong(_) => ExitCode::from(1),
+            Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_)) => ExitCode::from(1),
             Failure::Lab(_) | Failure::Output { .. } => ExitCode::from(2),
         }
     }

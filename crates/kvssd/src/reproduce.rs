@@ -1,9 +1,35 @@
 //! `kvssd reproduce`: a paper's claims.
 
 use crate::Outcome;
-use crate::arguments::ReproduceOptions;
+use crate::arguments::{Paper, ReproduceOptions};
+use crate::bench::split_overrides;
+use crate::output::JsonFile;
+use crate::progress::Progress;
+use kvssd_flash::Profile;
+use kvssd_lab::claims::{Claim, reproduce_plus};
+use serde_json::json;
 
 /// Runs the claims.
-pub fn run(_options: &ReproduceOptions) -> Outcome {
-    Ok(())
+pub fn run(options: &ReproduceOptions) -> Outcome {
+    let json_file = JsonFile::open(options.json.as_deref())?;
+    let (for_designs, for_profile) = split_overrides(&options.set);
+    let mut progress = Progress::new();
+    let claims = match options.paper {
+        Paper::Plus => {
+            let profile = Profile::load("kvvirt", &for_profile)?;
+            reproduce_plus(&profile, &for_designs, options.scale, options.seed, &mut progress)?
+        }
+    };
+    drop(progress);
+    if !json_file.takes_stdout() {
+        claims.iter().for_each(print);
+    }
+    json_file.write(&json!({ "claims": claims }))
+}
+
+fn print(claim: &Claim) {
+    println!("{:<8} {}", claim.id, claim.claim);
+    println!("{:<8}   paper   {}", "", claim.paper);
+    println!("{:<8}   ours    {}   [scale {}]", "", claim.ours, claim.scale);
+    println!("{:<8}   verdict {}", "", claim.verdict.name());
 }

@@ -46,6 +46,9 @@ pub enum LabError {
     /// The drive failed a command that it should have done.
     #[error("the drive failed: {0}")]
     Drive(KvError),
+    /// The drive gave back something else than was stored.
+    #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
+    WrongValues(u64),
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,

@@ -78,6 +78,18 @@ impl Session {
         Ok(())
     }
 
+    /// Inserts records until no more fits; gives how many did.
+    ///
+    /// # Errors
+    /// When the drive fails, or the observer interrupts.
+    pub fn fill_up(&mut self, observer: &mut dyn Observer) -> Result<u64, LabError> {
+        match self.fill(observer) {
+            Ok(()) => Ok(self.setup.records),
+            Err(LabError::Full { stored, .. }) => Ok(stored),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Overwrites `count` records, chosen at random.
     ///
     /// # Errors

@@ -59,6 +59,8 @@ struct Cached {
     section: u64,
     bytes: Blob,
     dirty: bool,
+    /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
+    forgotten: bool,
     /// When it is in DRAM: a command that comes before has to wait.
     ready: Nanos,
 }
@@ -85,6 +87,11 @@ impl<L: SectionLayout> HashIndex<L> {
         }
     }
 
+    /// Charges the directory of a table with a slot for each of `grains`.
+    pub fn charge_directory(layout: &L, grains: u64, dram: &mut DramUse) {
+        dram.add("index_directory", grains.div_ceil(layout.slots()) * layout.directory_entry_bytes());
+    }
+
     fn section_of(&self, slot: u64) -> (u64, u32) {
         (slot / self.layout.slots(), (slot % self.layout.slots()) as u32)
     }
@@ -102,6 +109,10 @@ impl<L: SectionLayout> HashIndex<L> {
         let (section, within) = self.section_of(slot);
         let index = self.load(io, section)?;
         let cached = &mut self.cache[index];
+        let on_flash = self.directory[section as usize].place;
+        if !cached.dirty && on_flash != Grain(0) {
+            cached.forgotten = io.forget(on_flash);
+        }
         let before = cached.bytes.len() as u64;
         let comparisons = self.layout.set(&mut cached.bytes, within, entry);
         let after = cached.bytes.len() as u64;
@@ -187,7 +198,7 @@ impl<L: SectionLayout> HashIndex<L> {
     fn admit(&mut self, io: &mut Io<'_>, section: u64, bytes: Blob) -> Result<usize, KvError> {
         self.cached_bytes += bytes.len() as u64 + CACHE_ENTRY_BYTES;
         self.keep_to_budget(io)?;
-        let cached = Cached { section, bytes, dirty: false, ready: io.clock };
+        let cached = Cached { section, bytes, dirty: false, forgotten: false, ready: io.clock };
         let index = match self.cache_free.pop() {
             Some(index) => {
                 self.cache[index as usize] = cached;
@@ -209,20 +220,20 @@ impl<L: SectionLayout> HashIndex<L> {
             && let Some(index) = self.queue.pop_front()
         {
             let cached = &mut self.cache[index as usize];
-            let (section, dirty) = (cached.section, cached.dirty);
+            let (section, dirty, forgotten) = (cached.section, cached.dirty, cached.forgotten);
             let bytes = std::mem::take(&mut cached.bytes);
             self.cached_bytes -= bytes.len() as u64 + CACHE_ENTRY_BYTES;
             self.cache_free.push(index);
             self.directory[section as usize].cached = NOT_CACHED;
             if dirty {
-                self.write(io, section, &bytes)?;
+                self.write(io, section, &bytes, forgotten)?;
             }
         }
         Ok(())
     }
 
     /// Appends a section to the map log in place of the one on flash.
-    fn write(&mut self, io: &mut Io<'_>, section: u64, bytes: &Blob) -> Result<(), KvError> {
+    fn write(&mut self, io: &mut Io<'_>, section: u64, bytes: &Blob, forgotten: bool) -> Result<(), KvError> {
         let mut rope = Rope::default();
         rope.push_blob(bytes);
         let place = io.append(NewRecord {
@@ -239,8 +250,11 @@ impl<L: SectionLayout> HashIndex<L> {
         let (old, old_bytes) = (directory.place, directory.bytes);
         directory.place = place;
         directory.bytes = bytes.len() as u32;
-        if old != Grain(0) {
-            io.discard(old, io.packing().grains_of(old_bytes as usize));
+        let old_grains = io.packing().grains_of(old_bytes as usize);
+        if forgotten {
+            io.vacate(old, old_grains);
+        } else if old != Grain(0) {
+            io.discard(old, old_grains);
         }
         Ok(())
     }
@@ -331,12 +345,13 @@ impl<L: SectionLayout> Index for HashIndex<L> {
             let start = packing.byte_in_page(from);
             let bytes = io.data(packing.page_of(from))?.blob(start..start + bytes as usize);
             self.counters.bytes_read[usize::from(io.background)] += bytes.len() as u64;
-            return self.write(io, number, &bytes);
+            return self.write(io, number, &bytes, false);
         }
         let cached = &mut self.cache[cached as usize];
         let bytes = Blob::clone(&cached.bytes);
+        let forgotten = std::mem::take(&mut cached.forgotten);
         cached.dirty = false;
-        self.write(io, number, &bytes)
+        self.write(io, number, &bytes, forgotten)
     }
 
     fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError> {
@@ -369,7 +384,7 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_directory", self.directory.len() as u64 * self.layout.directory_entry_bytes());
+        HashIndex::charge_directory(&self.layout, self.slots, dram);
         dram.add("index_sections", self.cached_bytes);
     }
 

@@ -20,6 +20,11 @@ impl GrainBitmap {
         GrainBitmap { packing, words: vec![0; grains.div_ceil(64) as usize], grains }
     }
 
+    /// Charges the bitmap of a drive of `grains`.
+    pub fn charge(grains: u64, dram: &mut DramUse) {
+        dram.add("grain_bitmap", grains.div_ceil(8));
+    }
+
     /// Calls `change` with each word that the run touches and the run's bits in it.
     fn each_word(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u64, u64)) {
         let (mut bit, end) = (first.0, first.0 + u64::from(grains));
@@ -66,7 +71,7 @@ impl Validity for GrainBitmap {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        dram.add("grain_bitmap", self.grains.div_ceil(8));
+        GrainBitmap::charge(self.grains, dram);
     }
 }
 

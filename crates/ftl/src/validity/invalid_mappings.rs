@@ -49,6 +49,21 @@ impl InvalidMappings {
         }
     }
 
+    /// Charges the counters, buffers and lists of a drive of `pages` and `superblocks`, with `spills` pages in its lists.
+    pub fn charge(packing: &Packing, pages: u64, superblocks: u64, page_bytes: u32, spills: u64, dram: &mut DramUse) {
+        let counter_bytes = if packing.grains_per_page < 256 { 1 } else { 2 };
+        dram.add("page_counters", pages * counter_bytes);
+        // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").
+        dram.add("invalid_mapping_buffers", superblocks * u64::from(page_bytes));
+        dram.add("invalid_mapping_lists", spills * 4);
+    }
+
+    /// The most pages that a superblock's list can have: every grain of it was a pair that died.
+    #[must_use]
+    pub fn spills_max(packing: &Packing, page_bytes: u32) -> u64 {
+        packing.grains_per_superblock * MAPPING_BYTES as u64 / u64::from(page_bytes)
+    }
+
     fn mapping(&self, tag: u64, place: Grain) -> u64 {
         (tag << PLACE_BITS) | (place.0 % self.packing.grains_per_superblock)
     }
@@ -142,11 +157,14 @@ impl Validity for InvalidMappings {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        let counter_bytes = if self.packing.grains_per_page < 256 { 1 } else { 2 };
-        dram.add("page_counters", self.live_grains.len() as u64 * counter_bytes);
-        // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").
-        dram.add("invalid_mapping_buffers", self.buffers.len() as u64 * u64::from(self.page_bytes));
-        dram.add("invalid_mapping_lists", self.spills_count * 4);
+        InvalidMappings::charge(
+            &self.packing,
+            self.live_grains.len() as u64,
+            self.buffers.len() as u64,
+            self.page_bytes,
+            self.spills_count,
+            dram,
+        );
         dram.add("victim_tables", self.victims.values().map(|dead| (dead.len() * MAPPING_BYTES) as u64).sum());
     }
 }
