@@ -32,8 +32,8 @@ pub enum Action {
     Profiles,
 }
 
-/// Keys and the values to put over them.
-pub type Overrides = Vec<(String, String)>;
+/// A key and the value to put over it.
+pub type Assignment = (String, String);
 
 /// `kvssd bench`.
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ pub struct BenchOptions {
     pub seed: u64,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Overrides,
+    pub set: Vec<Assignment>,
     /// Writes the runs to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -109,7 +109,7 @@ pub struct ReproduceOptions {
     pub seed: u64,
     /// Overrides a key of the profile or a parameter of the designs
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Overrides,
+    pub set: Vec<Assignment>,
     /// Writes the claims to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -132,7 +132,7 @@ fn scale(text: &str) -> Result<f64, String> {
     if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("a scale is above 0, such as 1/64".to_owned()) }
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }

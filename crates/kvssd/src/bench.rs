@@ -1,7 +1,7 @@
 //! `kvssd bench`: designs side by side under one workload.
 
 use crate::Outcome;
-use crate::arguments::{BenchOptions, Overrides};
+use crate::arguments::{Assignment, BenchOptions};
 use crate::fail::Failure;
 use crate::output::JsonFile;
 use crate::progress::Progress;
@@ -70,7 +70,7 @@ fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
 }
 
 /// What is to be put over the designs, and over the profile.
-pub fn split_overrides(overrides: &Overrides) -> (Overrides, Overrides) {
+pub fn split_overrides(overrides: &[Assignment]) -> (Vec<Assignment>, Vec<Assignment>) {
     let (mut for_designs, for_profile): (Vec<_>, Vec<_>) =
         overrides.iter().cloned().partition(|(key, _)| key.starts_with(DESIGN_PREFIX));
     for (key, _) in &mut for_designs {
