@@ -85,6 +85,9 @@ impl Flash {
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let mut done = at;
+        if pages.len() > 1 {
+            self.nand.warm(pages);
+        }
         for run in pages.chunk_by(|left, right| {
             right.0 == left.0.wrapping_add(1) && geometry.unit_of(*left) == geometry.unit_of(*right)
         }) {

@@ -62,6 +62,11 @@ impl Nand {
         self.backing.page(page)
     }
 
+    /// See [`Backing::warm`].
+    pub fn warm(&self, pages: &[PageAddress]) {
+        self.backing.warm(pages);
+    }
+
     /// Erases a block; gives the number of pages that were programmed in it.
     pub fn erase(&mut self, block: BlockAddress) -> u64 {
         let state = &mut self.blocks[self.geometry.block_index(block)];

@@ -34,6 +34,11 @@ pub trait Backing: Send {
     /// Drops the content of a block.
     fn erase(&mut self, block: BlockAddress);
 
+    /// These pages will be looked at one after the other: memory may begin to bring them closer.
+    fn warm(&self, pages: &[PageAddress]) {
+        let _ = pages;
+    }
+
     /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob: memory may let
     /// go of them. Flash itself knows no such thing, and a backing may ignore it.
     fn forget(&mut self, page: PageAddress, start: usize);
@@ -64,6 +69,16 @@ impl Backing for RopeBacking {
         let unit = &self.units[self.geometry.unit_of(page).0 as usize];
         let index = page.0 % self.geometry.pages_per_program;
         Ok(unit.as_ref().expect("the array lets only programmed pages through").page(index as usize))
+    }
+
+    fn warm(&self, pages: &[PageAddress]) {
+        // Loads that do not depend on each other: the processor waits for many at once, not for one after the other.
+        let touched = pages.iter().fold(0u8, |sum, &page| {
+            let index = page.0 % self.geometry.pages_per_program;
+            let unit = &self.units[self.geometry.unit_of(page).0 as usize];
+            sum ^ unit.as_ref().map_or(0, |unit| unit.touch(index as usize))
+        });
+        std::hint::black_box(touched);
     }
 
     fn erase(&mut self, block: BlockAddress) {

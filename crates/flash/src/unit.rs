@@ -120,6 +120,11 @@ impl UnitImage {
         view(&self.code, &self.blobs, index)
     }
 
+    /// Reads a byte of a page and one of its table of blobs, for the processor to have them at hand.
+    pub(crate) fn touch(&self, index: usize) -> u8 {
+        self.code[start_of(&self.code, index)] ^ u8::from(self.blobs.first().is_some_and(Option::is_some))
+    }
+
     /// Lets go of the blob that starts at byte `start` of a page, if one does.
     pub(crate) fn forget(&mut self, index: usize, start: usize) {
         if let Some(number) = self.page(index).data.blob_number_at(start) {

@@ -224,6 +224,7 @@ impl Engine {
             if !self.collect()? {
                 break;
             }
+            self.collector.counters.stall_ns += (self.collector.clock - *at).0;
             *at = (*at).max(self.collector.clock);
         }
         let is_store = matches!(command, Command::Store { .. });

@@ -21,17 +21,15 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
-/// Superblocks that garbage collection keeps for itself. A step may take one for the pairs that it moves and one for the
-/// sections that this evicts; with one more left, a map superblock can be collected in between.
+/// Superblocks that garbage collection keeps for itself. A step may take one for the pairs that it moves and two for the
+/// sections that this evicts, though it hardly ever does; with one left, a map superblock can be collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 3;
 
 /// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
 /// gives more than a page.
 #[must_use]
 pub fn greedy(superblocks: &[Superblock], grains_max: u64, map_only: bool) -> Option<SuperblockId> {
-    let closed = |superblock: &Superblock| {
-        superblock.state == State::ClosedMap || (superblock.state == State::ClosedData && !map_only)
-    };
+    let closed = |superblock: &Superblock| superblock.state == State::Closed && (superblock.is_map || !map_only);
     let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| closed(superblock));
     let kept = |superblock: &Superblock| superblock.live_grains + superblock.padding_grains;
     // Nothing is easier to collect than a superblock without life, however much of it was padding.
@@ -57,7 +55,6 @@ pub(crate) struct Collector {
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     superblock: SuperblockId,
-    kind: State,
     /// The next of its pages to look at.
     next: u32,
 }
@@ -71,16 +68,18 @@ pub struct GcCounters {
     pub pairs_moved: u64,
     /// Pages that were not read because nothing in them lived.
     pub pages_skipped: u64,
-    /// Grains of pairs that were alive in the victims.
-    pub live_grains: u64,
+    /// How long it worked, in nanoseconds.
+    pub busy_ns: u64,
+    /// How long commands waited for it, in nanoseconds, all together.
+    pub stall_ns: u64,
 }
 
 impl Collector {
     pub(crate) fn new(media: &Media, low: usize) -> Self {
         let geometry = &media.geometry;
         let stripe = geometry.channels * geometry.pages_per_program;
-        // Each of up to 64 pairs in a page may evict a page of the index: a step must not take more than a superblock.
-        let pages_per_step = (geometry.pages_per_superblock() / 64).clamp(1, stripe);
+        // Each of up to 64 pairs in a page may evict a page of the index, which makes two superblocks at the most.
+        let pages_per_step = (geometry.pages_per_superblock() / 32).clamp(1, stripe);
         Collector { clock: Nanos::ZERO, low, pages_per_step, victims: Vec::new(), counters: GcCounters::default() }
     }
 
@@ -99,13 +98,15 @@ impl Collector {
                     return Ok(false);
                 }
             }
-            Some(top) if short && top.kind == State::ClosedData => {
+            Some(top) if short && !io.media.superblocks.get(top.superblock).is_map => {
                 self.open_victim(&mut io, true)?;
             }
             Some(_) => {}
         }
         self.work(&mut io, index)?;
-        self.clock = io.settle();
+        let done = io.settle();
+        self.counters.busy_ns += (done - self.clock).0;
+        self.clock = done;
         Ok(true)
     }
 
@@ -113,11 +114,8 @@ impl Collector {
         let Media { superblocks, packing, .. } = &mut *io.media;
         let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
         let Some(superblock) = greedy(superblocks.all(), grains_max, map_only) else { return Ok(false) };
-        let Superblock { state: kind, live_grains, .. } = *superblocks.get(superblock);
+        let live_grains = superblocks.get(superblock).live_grains;
         superblocks.condemn(superblock);
-        if kind == State::ClosedData {
-            self.counters.live_grains += live_grains;
-        }
         // Where nothing lives, nobody will ask which mapping is invalid.
         let spills = if live_grains == 0 { Vec::new() } else { io.media.validity.spills(superblock).to_vec() };
         let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.packing.page_of(spill)).collect();
@@ -129,7 +127,7 @@ impl Collector {
             contents.push(io.data(page)?.blob(0..page_bytes));
         }
         io.media.validity.open_victim(superblock, &contents);
-        self.victims.push(Victim { superblock, kind, next: 0 });
+        self.victims.push(Victim { superblock, next: 0 });
         Ok(true)
     }
 
@@ -157,10 +155,7 @@ impl Collector {
             self.victims.pop();
             return close_victim(io, superblock, &mut self.counters);
         }
-        match victim.kind {
-            State::ClosedMap => move_map_pages(io, index, &pages),
-            _ => move_pairs(io, index, &pages, first, &mut self.counters),
-        }
+        move_pages(io, index, &pages, first, &mut self.counters)
     }
 }
 
@@ -176,25 +171,6 @@ fn close_victim(io: &mut Io<'_>, superblock: SuperblockId, counters: &mut GcCoun
     Ok(())
 }
 
-/// Moves the living index sections and pages of invalid mappings of `pages`.
-fn move_map_pages(io: &mut Io<'_>, index: &mut dyn Index, pages: &[PageAddress]) -> Result<(), KvError> {
-    io.read_all(pages, Cause::GcIndex);
-    let packing = io.media.packing;
-    for &page in pages {
-        let oob = oob_of(io, page)?;
-        for entry in oob.entries {
-            let from = packing.grain(page, entry.grain);
-            io.cpu(io.media.costs.gc_record_ns);
-            match oob.kind {
-                Kind::Section => index.relocate_own(io, entry.tag, from)?,
-                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
-                Kind::Pair | Kind::Padding => unreachable!("pairs and padding have no entries in a map superblock"),
-            }
-        }
-    }
-    Ok(())
-}
-
 fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
     if !io.media.validity.spills(superblock).contains(&from) {
         return Ok(());
@@ -203,7 +179,7 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     let mut bytes = Rope::default();
     bytes.push_slice(io.data(io.media.packing.page_of(from))?, 0..page_bytes);
     let to = io.append(NewRecord {
-        stream: Stream::Map,
+        stream: Stream::Gc,
         kind: Kind::InvalidMappings,
         tag: superblock.0.into(),
         bytes: bytes.as_ref(),
@@ -216,16 +192,18 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves the living pairs that start in `pages`, and the one that runs into the superblock whose first page is `first`.
-fn move_pairs(
+/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`.
+fn move_pages(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     pages: &[PageAddress],
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
-    io.read_all(pages, Cause::Gc);
+    let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).is_map;
+    io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
+    let last = *pages.last().expect("a step has pages");
     let mut moves = Vec::new();
     let mut copy = Rope::default();
     for &page in pages {
@@ -240,9 +218,13 @@ fn move_pairs(
         for entry in &oob.entries {
             let from = packing.grain(page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
-            if io.media.validity.is_live(entry.tag, from) {
-                let last = *pages.last().expect("there are pages");
-                moves.push(copy_pair(io, entry.tag, from, last, &mut copy)?);
+            match oob.kind {
+                Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
+                    moves.push(copy_pair(io, entry.tag, from, last, &mut copy)?);
+                }
+                Kind::Section => index.relocate_own(io, entry.tag, from)?,
+                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
+                Kind::Pair | Kind::Padding => {}
             }
         }
     }
@@ -266,7 +248,8 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
-    if !matches!(io.media.superblocks.get(packing.superblock_of(head)).state, State::ClosedData | State::Victim) {
+    let Superblock { state, is_map, .. } = *io.media.superblocks.get(packing.superblock_of(head));
+    if is_map || !matches!(state, State::Closed | State::Victim) {
         return Ok(None);
     }
     io.read(page, Cause::Gc);
@@ -318,23 +301,21 @@ mod tests {
     use super::*;
     use crate::superblock::SYSTEM;
 
-    fn superblocks(states: &[(State, u64)]) -> Vec<Superblock> {
-        states
-            .iter()
-            .map(|&(state, live_grains)| Superblock { state, live_grains, padding_grains: 0, next: SYSTEM })
-            .collect()
+    fn superblock((state, is_map, live_grains): (State, bool, u64)) -> Superblock {
+        Superblock { state, is_map, live_grains, padding_grains: 0, next: SYSTEM }
     }
 
     #[test]
     fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
-        let all = superblocks(&[
-            (State::System, 0),
-            (State::Free, 0),
-            (State::Open, 1),
-            (State::Victim, 2),
-            (State::ClosedData, 5),
-            (State::ClosedMap, 6),
-        ]);
+        let all = [
+            (State::System, false, 0),
+            (State::Free, false, 0),
+            (State::Open, true, 1),
+            (State::Victim, true, 2),
+            (State::Closed, false, 5),
+            (State::Closed, true, 6),
+        ]
+        .map(superblock);
         assert_eq!(greedy(&all, 9, false), Some(SuperblockId(4)));
         assert_eq!(greedy(&all, 9, true), Some(SuperblockId(5)));
         assert_eq!(greedy(&all, 4, false), None);

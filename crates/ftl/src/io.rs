@@ -4,7 +4,7 @@ use crate::address::{Grain, Packing};
 use crate::dram::DramUse;
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
-use crate::superblock::{State, Superblocks};
+use crate::superblock::Superblocks;
 use crate::validity::Validity;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Pool;
@@ -253,7 +253,7 @@ impl<'a> Io<'a> {
         let mut bytes = kvssd_flash::rope::Rope::default();
         bytes.push_blob(&spill.bytes);
         let place = self.append(NewRecord {
-            stream: Stream::Map,
+            stream: Stream::User,
             kind: Kind::InvalidMappings,
             tag: spill.superblock.0.into(),
             bytes: bytes.as_ref(),
@@ -289,7 +289,7 @@ impl<'a> Io<'a> {
         let sequence = &mut log.sequence;
         let open = &mut log.streams[stream as usize];
         if open.superblock.is_none() {
-            let (superblock, erased) = superblocks.open();
+            let (superblock, erased) = superblocks.open(stream == Stream::Map);
             if within {
                 superblocks.link(geometry.superblock_of(open.page), superblock);
             }
@@ -327,8 +327,7 @@ impl<'a> Io<'a> {
         if page.0 < last {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
-            let state = if stream == Stream::Map { State::ClosedMap } else { State::ClosedData };
-            superblocks.close(superblock, state);
+            superblocks.close(superblock);
         }
         Ok(())
     }

@@ -26,11 +26,11 @@ pub enum Kind {
 /// Which log a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Pairs that commands store.
+    /// Pairs that commands store, and pages of invalid mappings, which live about as long.
     User,
-    /// Pairs that garbage collection moves.
+    /// The same when garbage collection has moved them.
     Gc,
-    /// Index sections and invalid mappings.
+    /// Sections of the index.
     Map,
 }
 

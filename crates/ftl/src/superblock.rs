@@ -14,10 +14,8 @@ pub enum State {
     Free,
     /// A stream is writing to it.
     Open,
-    /// Full of pairs.
-    ClosedData,
-    /// Full of index sections and invalid mappings.
-    ClosedMap,
+    /// Full.
+    Closed,
     /// Garbage collection is moving its living records out.
     Victim,
 }
@@ -27,6 +25,8 @@ pub enum State {
 pub struct Superblock {
     /// What it is used for.
     pub state: State,
+    /// Whether it holds sections of the index, and not pairs and invalid mappings.
+    pub is_map: bool,
     /// The grains in it that belong to living records.
     pub live_grains: u64,
     /// The grains at the ends of its pages that no record was given. Moving its records leaves about as many behind again.
@@ -51,7 +51,10 @@ impl Superblocks {
     #[must_use]
     pub fn new(count: u32) -> Self {
         let mut all =
-            vec![Superblock { state: State::Free, live_grains: 0, padding_grains: 0, next: SYSTEM }; count as usize];
+            vec![
+                Superblock { state: State::Free, is_map: false, live_grains: 0, padding_grains: 0, next: SYSTEM };
+                count as usize
+            ];
         all[0].state = State::System;
         let free = (1..count).map(|number| (SuperblockId(number), Nanos::ZERO)).collect();
         Superblocks { all, free, live_grains: 0 }
@@ -90,11 +93,11 @@ impl Superblocks {
     ///
     /// # Panics
     /// When none is free: garbage collection keeps a reserve so that this cannot be.
-    pub fn open(&mut self) -> (SuperblockId, Nanos) {
+    pub fn open(&mut self, is_map: bool) -> (SuperblockId, Nanos) {
         let (superblock, erased) =
             self.free.pop_front().expect("garbage collection keeps a reserve of free superblocks");
         self.all[superblock.0 as usize] =
-            Superblock { state: State::Open, live_grains: 0, padding_grains: 0, next: SYSTEM };
+            Superblock { state: State::Open, is_map, live_grains: 0, padding_grains: 0, next: SYSTEM };
         (superblock, erased)
     }
 
@@ -109,16 +112,16 @@ impl Superblocks {
     }
 
     /// A superblock is full.
-    pub fn close(&mut self, superblock: SuperblockId, state: State) {
+    pub fn close(&mut self, superblock: SuperblockId) {
         let closed = &mut self.all[superblock.0 as usize];
         assert_eq!(closed.state, State::Open, "only an open superblock is closed");
-        closed.state = state;
+        closed.state = State::Closed;
     }
 
     /// Garbage collection begins with a superblock.
     pub fn condemn(&mut self, superblock: SuperblockId) {
         let victim = &mut self.all[superblock.0 as usize];
-        assert!(matches!(victim.state, State::ClosedData | State::ClosedMap), "only a closed superblock is collected");
+        assert_eq!(victim.state, State::Closed, "only a closed superblock is collected");
         victim.state = State::Victim;
     }
 

@@ -120,6 +120,8 @@ pub struct GcReport {
     pub superblocks: u64,
     pub pairs_moved: u64,
     pub pages_skipped: u64,
+    pub busy_ns: u64,
+    pub stall_ns: u64,
 }
 
 /// Erases of a block since the drive was new.
@@ -199,6 +201,8 @@ impl Run {
                 superblocks: gc.superblocks - before.gc.superblocks,
                 pairs_moved: gc.pairs_moved - before.gc.pairs_moved,
                 pages_skipped: gc.pages_skipped - before.gc.pages_skipped,
+                busy_ns: gc.busy_ns - before.gc.busy_ns,
+                stall_ns: gc.stall_ns - before.gc.stall_ns,
             },
             wear: wear_report(engine.erases()),
             channels: channel_report(&flash.channel_programs),

@@ -61,7 +61,7 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows
 }
 
-const FIGURES: [Figure; 17] = [
+const FIGURES: [Figure; 18] = [
     ("records", |run| grouped(run.records)),
     ("operations", |run| grouped(run.operations)),
     ("throughput, op/s", |run| grouped(run.throughput_ops_s as u64)),
@@ -81,6 +81,9 @@ const FIGURES: [Figure; 17] = [
         format!("{:.2}, {}", run.index.flash_reads_per_lookup_mean, run.index.flash_reads_per_lookup_max)
     }),
     ("key collisions", |run| grouped(run.index.collisions)),
+    ("garbage collection busy, share", |run| {
+        format!("{:.0} %", run.gc.busy_ns as f64 / run.simulated_ns.max(1) as f64 * 100.0)
+    }),
     ("block erases", |run| grouped(run.flash.erases)),
     ("erases a block, min / mean / max", |run| {
         format!("{} / {:.1} / {}", run.wear.erases_min, run.wear.erases_mean, run.wear.erases_max)

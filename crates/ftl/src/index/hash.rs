@@ -159,7 +159,8 @@ impl<L: SectionLayout> HashIndex<L> {
             self.counters.section_misses += 1;
             self.counters.flash_reads += reads;
         }
-        self.take_in(io, section)
+        let bytes = self.content(io, section)?;
+        self.admit(io, section, bytes)
     }
 
     /// Brings several sections into DRAM, read side by side.
@@ -177,21 +178,21 @@ impl<L: SectionLayout> HashIndex<L> {
         pages.dedup();
         let cause = io.index_cause();
         io.read_all(&pages, cause);
-        for section in wanted {
+        let contents = wanted.iter().map(|&section| self.content(io, section)).collect::<Result<Vec<_>, _>>()?;
+        for (section, bytes) in wanted.into_iter().zip(contents) {
             // Taking one in may have evicted another, never brought one in.
-            self.take_in(io, section)?;
+            self.admit(io, section, bytes)?;
         }
         Ok(())
     }
 
-    /// Takes a section from a page that was read into DRAM.
-    fn take_in(&mut self, io: &mut Io<'_>, section: u64) -> Result<usize, KvError> {
+    /// The bytes of a section in a page that was read.
+    fn content(&mut self, io: &mut Io<'_>, section: u64) -> Result<Blob, KvError> {
         let DirectoryEntry { place, bytes, .. } = self.directory[section as usize];
         let packing = io.packing();
         let start = packing.byte_in_page(place);
-        let bytes = io.data(packing.page_of(place))?.blob(start..start + bytes as usize);
-        self.counters.bytes_read[usize::from(io.background)] += bytes.len() as u64;
-        self.admit(io, section, bytes)
+        self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+        Ok(io.data(packing.page_of(place))?.blob(start..start + bytes as usize))
     }
 
     /// Puts a section into the cache, and others out of it until it fits.
@@ -336,15 +337,12 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     }
 
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
-        let Some(&DirectoryEntry { place, bytes, cached }) = self.directory.get(number as usize) else { return Ok(()) };
+        let Some(&DirectoryEntry { place, cached, .. }) = self.directory.get(number as usize) else { return Ok(()) };
         if place != from {
             return Ok(());
         }
         if cached == NOT_CACHED {
-            let packing = io.packing();
-            let start = packing.byte_in_page(from);
-            let bytes = io.data(packing.page_of(from))?.blob(start..start + bytes as usize);
-            self.counters.bytes_read[usize::from(io.background)] += bytes.len() as u64;
+            let bytes = self.content(io, number)?;
             return self.write(io, number, &bytes, false);
         }
         let cached = &mut self.cache[cached as usize];

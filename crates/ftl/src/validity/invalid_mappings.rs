@@ -1,7 +1,7 @@
 //! `invalid-mappings`: mappings that died, gathered by superblock and written to flash (Plus, section IV-A).
 //!
 //! ```text
-//!   pair dies  ->  buffer of its superblock  --full-->  page in the map log   (list of the superblock's pages in DRAM)
+//!   pair dies  ->  buffer of its superblock  --full-->  page among the pairs  (list of the superblock's pages in DRAM)
 //!   victim     ->  its pages and its buffer  -------->  a set of dead mappings, for as long as it is collected
 //! ```
 //!

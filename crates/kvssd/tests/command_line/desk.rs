@@ -1,0 +1,106 @@
+//! A folder in which the program is run, and how to read what it reports.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A drive so small and full that garbage collection runs in the measured phase of both designs.
+pub const NEARLY_FULL: &str = "--scale 1/512 --records 100000 --operations 40000";
+
+/// Enough to see that something works.
+pub const TINY: &str = "--scale 1/512 --records 5000 --operations 3000";
+
+/// Runs the program in an empty folder.
+pub struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    /// A new folder.
+    pub fn new() -> Self {
+        Desk { folder: TempDir::new().expect("a folder can be made") }
+    }
+
+    /// Puts a file into the folder.
+    pub fn put(&self, file: &str, text: &str) {
+        fs::write(self.folder.path().join(file), text).expect("the folder takes files");
+    }
+
+    /// The text of a file in the folder.
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.folder.path().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// The names of the files in the folder.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).expect("the folder can be read");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry can be read").file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The program with arguments, to be started.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kvssd"));
+        command.current_dir(self.folder.path()).args(arguments.split_whitespace());
+        command
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// What the program prints when it does as it is told.
+    pub fn prints(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "kvssd {arguments}: {output:?}");
+        assert!(output.stderr.is_empty(), "kvssd {arguments}: {output:?}");
+        String::from_utf8(output.stdout).expect("output is text")
+    }
+
+    /// What is wrong with how the program refuses to work; it has to say in one line what cannot be, and to leave no file.
+    pub fn wrong_with_refusal(&self, arguments: &str, names: &[&str]) -> Option<String> {
+        let before = self.files();
+        let output = self.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_usage = said.starts_with("error: ");
+        let is_line = said.starts_with("kvssd: ") && said.lines().count() == 1;
+        let wrong = if output.status.code() != Some(2) {
+            format!("{}", output.status)
+        } else if !output.stdout.is_empty() {
+            "it printed something".to_owned()
+        } else if !(is_usage || is_line) {
+            "its message is not one line".to_owned()
+        } else if let Some(name) = names.iter().find(|name| !said.contains(**name)) {
+            format!("its message does not name {name}")
+        } else if self.files() != before {
+            format!("it left {:?}", self.files())
+        } else {
+            return None;
+        };
+        Some(format!("kvssd {arguments}: {wrong}: {said}"))
+    }
+
+    /// Asserts that the program refuses to work as it should.
+    pub fn refuses(&self, arguments: &str, names: &[&str]) {
+        assert_eq!(self.wrong_with_refusal(arguments, names), None);
+    }
+}
+
+/// The runs of a bench that must succeed.
+pub fn bench(arguments: &str) -> Vec<Value> {
+    runs(&Desk::new().prints(&format!("bench --json - {arguments}")))
+}
+
+/// The runs in a report.
+pub fn runs(document: &str) -> Vec<Value> {
+    let document: Value = serde_json::from_str(document).expect("the document is JSON");
+    document["runs"].as_array().expect("there are runs").clone()
+}
+
+/// The number at a JSON pointer.
+pub fn number(run: &Value, pointer: &str) -> f64 {
+    run.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer} is no number in {run:#}"))
+}

@@ -1,0 +1,93 @@
+//! What is refused: with exit status 2, in one line that names what cannot be, and without a file left behind.
+
+use crate::desk::{Desk, TINY, runs};
+
+#[test]
+fn what_cannot_be_is_refused_before_work_begins() {
+    let desk = Desk::new();
+    let cases = [
+        ("--design nonsense", ["nonsense", "original, plus"]),
+        ("--profile nonsense", ["nonsense", "970pro, kvvirt"]),
+        ("--workload nonsense", ["nonsense", "ycsb-a"]),
+        ("--workload ycsb-e", ["ycsb-e", "original"]),
+        ("--distribution nonsense", ["nonsense", "zipfian"]),
+        ("--value-distribution nonsense", ["nonsense", "constant"]),
+        ("--set nand.nonsense_ns=1", ["kvvirt", "nand.nonsense_ns"]),
+        ("--set nonsense", ["nonsense", "--set"]),
+        ("--set nand.erase_ns=soon", ["kvvirt", "nand.erase_ns"]),
+        ("--set nand.program_ns=9223372036854775807", ["kvvirt", "nand.program_ns"]),
+        ("--set geometry.channels=0", ["kvvirt", "geometry.channels"]),
+        ("--set geometry.channels=1.5", ["kvvirt", "geometry.channels"]),
+        ("--set geometry.page_bytes=5000", ["kvvirt", "geometry.page_bytes"]),
+        ("--set geometry.pages_per_block=7", ["kvvirt", "geometry.pages_per_block"]),
+        ("--set geometry.oob_bytes=32", ["kvvirt", "geometry.oob_bytes"]),
+        ("--set geometry.blocks_per_die=4000000000", ["kvvirt", "pages"]),
+        ("--set memory.dram_bytes=100000", ["kvvirt", "memory.dram_bytes"]),
+        ("--set design.nonsense=1", ["design.nonsense", "grain_bytes"]),
+        ("--set design.grain_bytes=100", ["kvvirt", "design.grain_bytes"]),
+        ("--set design.grain_bytes=many", ["design.grain_bytes", "number"]),
+        ("--set design.gc_high_superblocks=4294967295", ["kvvirt", "design.gc_high_superblocks"]),
+        ("--scale 0", ["--scale", "0"]),
+        ("--scale 1/100000", ["kvvirt", "superblock"]),
+        ("--scale 1/2000", ["kvvirt", "8 superblocks"]),
+        ("--scale 1000000000", ["kvvirt", "pages"]),
+        ("--records 0", ["--records", "0"]),
+        ("--records 18446744073709551615", ["--records", "18446744073709551615"]),
+        ("--operations 18446744073709551615", ["--operations", "18446744073709551615"]),
+        ("--threads 0", ["--threads", "0"]),
+        ("--queue-depth 0", ["--queue-depth", "0"]),
+        ("--rate 0", ["--rate", "0"]),
+        ("--rate nan", ["--rate", "0"]),
+        ("--rate 1e-300", ["--rate", "0"]),
+        ("--key-bytes 0", ["key", "255"]),
+        ("--key-bytes 256", ["256", "255"]),
+        ("--key-bytes 1", ["keys of 1 byte", "records"]),
+        ("--value-bytes 0", ["value", "2097152"]),
+        ("--value-bytes 2097153", ["2097153", "2097152"]),
+    ];
+    let wrong: String = cases
+        .iter()
+        .filter_map(|(arguments, names)| desk.wrong_with_refusal(&format!("bench --json runs.json {arguments}"), names))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_work_begins() {
+    let desk = Desk::new();
+    desk.refuses("bench --json nowhere/runs.json", &["nowhere/runs.json"]);
+    desk.refuses(&format!("bench {TINY} --json ."), &["."]);
+}
+
+#[test]
+fn records_that_do_not_fit_leave_no_file() {
+    let arguments = "bench --scale 1/700 --records 140000 --json runs.json";
+    Desk::new().refuses(arguments, &["full", "140000", "original"]);
+}
+
+#[test]
+fn a_profile_file_is_used_or_what_is_wrong_in_it_is_named() {
+    const KVVIRT: &str = include_str!("../../../flash/profiles/kvvirt.toml");
+    let desk = Desk::new();
+    desk.put("mine.toml", &KVVIRT.replace("name = \"kvvirt\"", "name = \"mine\""));
+    let run = &runs(&desk.prints(&format!("bench {TINY} --profile mine.toml --json -")))[0];
+    assert_eq!(run["profile"], "mine");
+    for (file, text, name) in [
+        ("unknown.toml", KVVIRT.replace("page_bytes =", "page_octets ="), "page_octets"),
+        ("lacking.toml", KVVIRT.replace("oob_bytes =", "# oob_bytes ="), "oob_bytes"),
+        ("impossible.toml", KVVIRT.replace("dies_per_channel = 8", "dies_per_channel = 0"), "dies_per_channel"),
+        ("prose.toml", "This is not TOML.".to_owned(), "TOML"),
+        ("empty.toml", String::new(), "name"),
+    ] {
+        desk.put(file, &text);
+        desk.refuses(&format!("bench --profile {file} --json runs.json"), &[file, name]);
+    }
+}
+
+#[test]
+fn an_older_report_stays_when_a_bench_is_refused() {
+    let desk = Desk::new();
+    desk.put("runs.json", "older");
+    desk.refuses("bench --json runs.json --design nonsense", &["nonsense"]);
+    assert_eq!(desk.read("runs.json"), "older");
+}

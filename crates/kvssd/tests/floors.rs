@@ -1,0 +1,125 @@
+//! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
+//!
+//! ```text
+//!   5  kvssd                 the command line
+//!   4  lab
+//!   3  device
+//!   2  ftl                   knows no NVMe
+//!   1  flash                 0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
+//!   0  types
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every crate's directory and floor; imports point down only.
+const FLOORS: [(&str, u32); 6] = [("types", 0), ("flash", 1), ("ftl", 2), ("device", 3), ("lab", 4), ("kvssd", 5)];
+
+/// The highest floor whose results depend on the seed and the options alone.
+const DETERMINISTIC_FLOOR_MAX: u32 = 3;
+
+/// What would let the machine or the moment into a result.
+const NOT_DETERMINISTIC: [&str; 5] = ["Instant", "SystemTime", "thread::", "HashMap", "HashSet"];
+
+const LINES_MAX: usize = 700;
+
+#[test]
+fn every_crate_has_a_floor() {
+    let mut directories: Vec<String> = entries(&crates()).iter().map(|path| name(path)).collect();
+    let mut floors = FLOORS.map(|(directory, _)| directory.to_owned());
+    directories.sort();
+    floors.sort();
+    assert_eq!(directories, floors);
+}
+
+#[test]
+fn a_crate_stands_on_lower_floors_only() {
+    let mut arrows = 0;
+    for (directory, floor) in FLOORS {
+        let manifest = read(&crates().join(directory).join("Cargo.toml"));
+        for other in crates_named_in(&manifest).filter(|other| *other != directory) {
+            let below = FLOORS.iter().find(|(directory, _)| *directory == other).expect("a crate has a floor").1;
+            assert!(below < floor, "{directory} on floor {floor} must not depend on {other} on floor {below}");
+            arrows += 1;
+        }
+    }
+    assert!(arrows >= FLOORS.len() - 1, "only {arrows} arrows found: the manifests are not read as they are written");
+}
+
+#[test]
+fn the_firmware_knows_no_nvme() {
+    let offences = offences(&["ftl"], |code| code.to_lowercase().contains("nvme"));
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+#[test]
+fn the_seed_alone_decides_what_a_drive_does() {
+    let drive: Vec<&str> =
+        FLOORS.iter().filter(|(_, floor)| *floor <= DETERMINISTIC_FLOOR_MAX).map(|(directory, _)| *directory).collect();
+    let offences = offences(&drive, |code| NOT_DETERMINISTIC.iter().any(|word| code.contains(word)));
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let files = source_files(&crates());
+    assert!(files.len() > FLOORS.len(), "only {} source files found", files.len());
+    for file in files {
+        let lines = read(&file).lines().count();
+        assert!(lines <= LINES_MAX, "{} has {lines} lines: split it before {LINES_MAX}", file.display());
+    }
+}
+
+/// The directories of all crates of this project that a manifest names. Every mention counts, so that no way of writing a
+/// dependency slips through.
+fn crates_named_in(manifest: &str) -> impl Iterator<Item = &str> {
+    manifest
+        .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
+        .filter_map(|word| word.strip_prefix("kvssd-").or((word == "kvssd").then_some(word)))
+}
+
+/// Where code of these crates, comments apart, is such as it must not be.
+fn offences(directories: &[&str], is_offence: impl Fn(&str) -> bool) -> Vec<String> {
+    let files: Vec<_> =
+        directories.iter().flat_map(|directory| source_files(&crates().join(directory).join("src"))).collect();
+    assert!(files.len() >= directories.len(), "only {} source files found", files.len());
+    let mut offences = Vec::new();
+    for file in files {
+        for (index, line) in read(&file).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if is_offence(code) {
+                offences.push(format!("{}:{}: {}", file.display(), index + 1, code.trim()));
+            }
+        }
+    }
+    offences
+}
+
+fn source_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in entries(directory) {
+        if path.is_dir() {
+            files.extend(source_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies beside the others").to_owned()
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    entries.map(|entry| entry.expect("an entry can be read").path()).collect()
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("an entry has a name").to_string_lossy().into_owned()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
