@@ -1,5 +1,6 @@
 //! The flash as the firmware sees it: content and time of every operation, and a count of it.
 
+use crate::rope::Blob;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
     Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile,
@@ -156,8 +157,8 @@ impl Flash {
         done
     }
 
-    /// See [`Backing::forget`].
-    pub fn forget(&mut self, page: PageAddress, start: usize) {
-        self.nand.forget(page, start);
+    /// See [`Backing::take`].
+    pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
+        self.nand.take(page, start)
     }
 }

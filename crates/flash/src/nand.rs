@@ -3,6 +3,7 @@
 //!
 //! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
 
+use crate::rope::Blob;
 use crate::{Backing, BlockAddress, Geometry, MediaError, PageAddress, PageView, UnitAddress, UnitImage};
 
 /// The array: a [`Backing`] behind the rules of NAND.
@@ -83,9 +84,9 @@ impl Nand {
         units * u64::from(self.geometry.pages_per_program)
     }
 
-    /// See [`Backing::forget`].
-    pub fn forget(&mut self, page: PageAddress, start: usize) {
-        self.backing.forget(page, start);
+    /// See [`Backing::take`].
+    pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
+        self.backing.take(page, start)
     }
 
     /// How often each block was erased.

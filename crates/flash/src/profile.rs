@@ -222,6 +222,37 @@ impl Profile {
         between("geometry.page_bytes", geometry.page_bytes.into(), 512, 65_536)?;
         between("geometry.oob_bytes", geometry.oob_bytes.into(), 32, 8_192)?;
         between("core_costs.cores", self.core_costs.cores.into(), 1, 1024)?;
+        // More than an hour for a step is a slip of the unit, and would run virtual time out of its range.
+        const STEP_NS_MAX: u64 = 3_600_000_000_000;
+        let (firmware, costs) = (self.firmware, self.core_costs);
+        let steps = [
+            ("nand.program_ns", self.nand.program_ns),
+            ("nand.erase_ns", self.nand.erase_ns),
+            ("firmware.read_small_ns", firmware.read_small_ns),
+            ("firmware.read_large_ns", firmware.read_large_ns),
+            ("firmware.write_ns", firmware.write_ns),
+            ("firmware.write_4k_ns", firmware.write_4k_ns),
+            ("core_costs.command_ns", costs.command_ns),
+            ("core_costs.hash_ns", costs.hash_ns),
+            ("core_costs.section_ns", costs.section_ns),
+            ("core_costs.comparison_ns", costs.comparison_ns),
+            ("core_costs.key_compare_ns", costs.key_compare_ns),
+            ("core_costs.append_ns", costs.append_ns),
+            ("core_costs.gc_record_ns", costs.gc_record_ns),
+        ];
+        for (key, value) in steps {
+            between(key, value, 0, STEP_NS_MAX)?;
+        }
+        for (key, levels) in
+            [("nand.read_small_ns", &self.nand.read_small_ns), ("nand.read_large_ns", &self.nand.read_large_ns)]
+        {
+            if levels.is_empty() {
+                return Err(format!("{key} must have a time for each level of a cell"));
+            }
+            levels.iter().try_for_each(|&level| between(key, level, 1, STEP_NS_MAX))?;
+        }
+        between("nand.channel_bytes_per_s", self.nand.channel_bytes_per_s, 1, 1 << 50)?;
+        between("link.bytes_per_s", self.link.bytes_per_s, 1, 1 << 50)?;
         if !geometry.page_bytes.is_power_of_two() {
             return Err(format!("geometry.page_bytes = {} must be a power of two", geometry.page_bytes));
         }
@@ -235,13 +266,6 @@ impl Profile {
         let superblock_pages = u64::from(geometry.dies()) * u64::from(geometry.pages_per_block);
         if superblock_pages.saturating_mul(geometry.blocks_per_die.into()) >= u64::from(u32::MAX) {
             return Err("geometry has more than 2^32 - 2 pages".to_owned());
-        }
-        for (key, levels) in
-            [("nand.read_small_ns", &self.nand.read_small_ns), ("nand.read_large_ns", &self.nand.read_large_ns)]
-        {
-            if levels.is_empty() || levels.contains(&0) {
-                return Err(format!("{key} must have a time above 0 for each level of a cell"));
-            }
         }
         if !(0.0..=50.0).contains(&self.space.over_provisioning_percent) {
             return Err("space.over_provisioning_percent must lie between 0 and 50".to_owned());

@@ -53,7 +53,7 @@ pub enum Piece<'a> {
     Zeros(usize),
     /// Shared bytes: all of the blob, or a part of it.
     Blob(&'a Blob, Range<usize>),
-    /// That many bytes which the firmware gave up ([`Backing::forget`](crate::Backing::forget)).
+    /// That many bytes which the firmware gave up ([`Backing::take`](crate::Backing::take)).
     Forgotten(usize),
 }
 
@@ -108,20 +108,35 @@ impl Rope {
     }
 
     /// Appends shared bytes.
-    pub fn push_blob(&mut self, blob: &Blob) {
+    pub fn push_blob(&mut self, blob: Blob) {
         if blob.len() < BLOB_BYTES_MIN {
-            self.push_literal(blob);
+            self.push_literal(&blob);
         } else {
             self.head(blob.len(), BLOB);
             put_number(&mut self.code, self.blobs.len());
-            self.blobs.push(Some(Arc::clone(blob)));
+            self.blobs.push(Some(blob));
         }
+    }
+
+    /// Appends all of another rope and empties it. Its blobs move over as they are: nobody touches their bytes.
+    pub fn push_rope(&mut self, source: &mut Rope) {
+        let mut blobs = std::mem::take(&mut source.blobs).into_iter();
+        let mut pieces = RopeRef { code: &source.code, blobs: &[] }.pieces();
+        while let Some((kind, length, code)) = pieces.next_code() {
+            if kind == BLOB {
+                self.push_blob(blobs.next().flatten().expect("a rope to move holds its blobs, in order"));
+            } else {
+                self.code.extend_from_slice(code);
+                self.length += length;
+            }
+        }
+        source.clear();
     }
 
     /// Appends the bytes of a value.
     pub fn push_value(&mut self, value: &Value) {
         match value {
-            Value::Bytes(bytes) => self.push_blob(bytes),
+            Value::Bytes(bytes) => self.push_blob(Arc::clone(bytes)),
             Value::Pattern(pattern) => self.push_pattern(*pattern),
         }
     }
@@ -133,9 +148,9 @@ impl Rope {
                 Piece::Literal(bytes) => self.push_literal(bytes),
                 Piece::Pattern(pattern) => self.push_pattern(pattern),
                 Piece::Zeros(count) => self.push_zeros(count),
-                Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(blob),
+                Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(Arc::clone(blob)),
                 // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
-                Piece::Blob(blob, part) => self.push_blob(&blob[part].into()),
+                Piece::Blob(blob, part) => self.push_blob(blob[part].into()),
                 Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
             }
         }
@@ -161,7 +176,9 @@ impl<'a> RopeRef<'a> {
     /// The runs that make up the bytes of `range`.
     #[must_use]
     pub fn slice(self, range: Range<usize>) -> Slice<'a> {
-        Slice { pieces: self.pieces(), position: 0, range }
+        let mut pieces = self.pieces();
+        let position = pieces.skip_to(range.start);
+        Slice { pieces, position, range }
     }
 
     /// Writes the bytes from `start` on to `out`, as many as it takes.
@@ -211,10 +228,7 @@ impl<'a> RopeRef<'a> {
     /// The number of the blob that starts at byte `start`, if one does.
     pub(crate) fn blob_number_at(self, start: usize) -> Option<usize> {
         let mut pieces = self.pieces();
-        let mut position = 0;
-        while position < start {
-            position += pieces.next()?.len();
-        }
+        let position = pieces.skip_to(start);
         let (head, after) = get_number(self.code, pieces.position);
         (position == start && pieces.position < self.code.len() && head & 3 == BLOB)
             .then(|| get_number(self.code, after).0)
@@ -260,6 +274,39 @@ impl Piece<'_> {
 pub struct Pieces<'a> {
     rope: RopeRef<'a>,
     position: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// The kind, length and code of the next run, which is passed over.
+    fn next_code(&mut self) -> Option<(usize, usize, &'a [u8])> {
+        let (code, start) = (self.rope.code, self.position);
+        if start >= code.len() {
+            return None;
+        }
+        let (head, at) = get_number(code, start);
+        let (kind, length) = (head & 3, head >> 2);
+        self.position = match kind {
+            LITERAL => at + length,
+            PATTERN => get_number(code, at).1 + 8,
+            ZEROS => at,
+            _ => get_number(code, at).1,
+        };
+        Some((kind, length, &code[start..self.position]))
+    }
+
+    /// Passes over the runs that end at or before byte `target` of the rope; gives the byte that the next one starts at.
+    fn skip_to(&mut self, target: usize) -> usize {
+        let mut start = 0;
+        loop {
+            let before = self.position;
+            let Some((_, length, _)) = self.next_code() else { return start };
+            if start + length > target {
+                self.position = before;
+                return start;
+            }
+            start += length;
+        }
+    }
 }
 
 impl<'a> Iterator for Pieces<'a> {
@@ -330,6 +377,7 @@ fn put_number(code: &mut Vec<u8>, mut number: usize) {
 }
 
 /// The number at `position` and the position behind it; zero past the end.
+#[inline]
 fn get_number(code: &[u8], mut position: usize) -> (usize, usize) {
     let (mut number, mut shift) = (0, 0);
     while let Some(&byte) = code.get(position) {
@@ -383,7 +431,7 @@ mod tests {
                     bytes.resize(bytes.len() + count, 0);
                 }
                 Run::Blob(blob) => {
-                    rope.push_blob(&blob.as_slice().into());
+                    rope.push_blob(blob.as_slice().into());
                     bytes.extend(blob);
                 }
             }
@@ -408,6 +456,13 @@ mod tests {
             prop_assert_eq!(again.len(), range.len());
             prop_assert_eq!(&*again.as_ref().blob(0..range.len()), &bytes[range.clone()]);
 
+            let mut moved = Rope::default();
+            moved.push_zeros(5);
+            moved.push_rope(&mut again);
+            prop_assert!(again.is_empty());
+            prop_assert_eq!(moved.len(), range.len() + 5);
+            prop_assert_eq!(&*moved.as_ref().blob(5..5 + range.len()), &bytes[range.clone()]);
+
             let mut value = ValueBuilder::default();
             rope.as_ref().push_to(range.clone(), &mut value);
             prop_assert_eq!(value.build().to_vec(), &bytes[range]);
@@ -419,7 +474,7 @@ mod tests {
         let blob: Blob = vec![7; 4096].into();
         let mut rope = Rope::default();
         rope.push_zeros(64);
-        rope.push_blob(&blob);
+        rope.push_blob(Arc::clone(&blob));
         assert!(Arc::ptr_eq(&rope.as_ref().blob(64..64 + 4096), &blob));
         assert_eq!(rope.as_ref().blob_number_at(64), Some(0));
         assert_eq!(rope.as_ref().blob_number_at(0), None);

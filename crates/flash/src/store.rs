@@ -1,5 +1,6 @@
 //! What keeps the pages: memory that holds ropes, or memory that holds nothing but bytes.
 
+use crate::rope::Blob;
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
 use thiserror::Error;
 
@@ -40,8 +41,11 @@ pub trait Backing: Send {
     }
 
     /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob: memory may let
-    /// go of them. Flash itself knows no such thing, and a backing may ignore it.
-    fn forget(&mut self, page: PageAddress, start: usize);
+    /// go of them, and gives them. Flash itself knows no such thing, and a backing may ignore it.
+    fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
+        let _ = (page, start);
+        None
+    }
 }
 
 /// Keeps ropes: a drive full of generated values costs a few per cent of its capacity in memory.
@@ -87,10 +91,9 @@ impl Backing for RopeBacking {
         }
     }
 
-    fn forget(&mut self, page: PageAddress, start: usize) {
-        if let Some(unit) = &mut self.units[self.geometry.unit_of(page).0 as usize] {
-            unit.forget((page.0 % self.geometry.pages_per_program) as usize, start);
-        }
+    fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
+        let unit = self.units[self.geometry.unit_of(page).0 as usize].as_mut()?;
+        unit.take((page.0 % self.geometry.pages_per_program) as usize, start)
     }
 }
 
@@ -143,6 +146,4 @@ impl Backing for ByteBacking {
             self.pages[first..first + pages].fill(None);
         }
     }
-
-    fn forget(&mut self, _page: PageAddress, _start: usize) {}
 }

@@ -125,12 +125,11 @@ impl UnitImage {
         self.code[start_of(&self.code, index)] ^ u8::from(self.blobs.first().is_some_and(Option::is_some))
     }
 
-    /// Lets go of the blob that starts at byte `start` of a page, if one does.
-    pub(crate) fn forget(&mut self, index: usize, start: usize) {
-        if let Some(number) = self.page(index).data.blob_number_at(start) {
-            let first = first_blob(&self.code, start_of(&self.code, index));
-            self.blobs[first + number] = None;
-        }
+    /// Takes the blob that starts at byte `start` of a page, if one does.
+    pub(crate) fn take(&mut self, index: usize, start: usize) -> Option<Blob> {
+        let number = self.page(index).data.blob_number_at(start)?;
+        let first = first_blob(&self.code, start_of(&self.code, index));
+        self.blobs[first + number].take()
     }
 }
 
@@ -163,7 +162,7 @@ mod tests {
             for page in 0..3u8 {
                 let mut rope = Rope::default();
                 rope.push_literal(&[page; 10]);
-                rope.push_blob(&blob);
+                rope.push_blob(Arc::clone(&blob));
                 builder.push(&[round, page], &mut rope);
                 assert!(rope.is_empty());
                 assert_eq!(builder.page(page.into()).oob, [round, page]);
@@ -176,7 +175,7 @@ mod tests {
                 assert_eq!(&*view.data.blob(0..10), [page; 10]);
                 assert!(Arc::ptr_eq(&view.data.blob(10..1010), &blob));
             }
-            unit.forget(1, 10);
+            assert!(unit.take(1, 10).is_some() && unit.take(1, 10).is_none() && unit.take(1, 0).is_none());
             assert!(unit.page(1).data.blob_number_at(10).is_some());
             assert_eq!(&*unit.page(1).data.blob(0..10), [1; 10]);
             assert!(Arc::ptr_eq(&unit.page(2).data.blob(10..1010), &blob));

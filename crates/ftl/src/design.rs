@@ -32,6 +32,28 @@ pub enum ValidityKind {
     InvalidMappings,
 }
 
+impl IndexKind {
+    /// The name in lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexKind::HashFixed => "hash-fixed",
+            IndexKind::HashCompact => "hash-compact",
+        }
+    }
+}
+
+impl ValidityKind {
+    /// The name in lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ValidityKind::GrainBitmap => "grain-bitmap",
+            ValidityKind::InvalidMappings => "invalid-mappings",
+        }
+    }
+}
+
 /// A drive's firmware, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
@@ -235,7 +257,7 @@ impl Design {
                 geometry.page_bytes
             ));
         }
-        if high < 1 || low < high + 4 || low > 1 << 20 {
+        if high < 1 || low > 1 << 20 || low < high.saturating_add(4) {
             return Err(format!(
                 "design.gc_high_superblocks = {high} must be at least 1 and design.gc_low_superblocks = {low} at least 4 more"
             ));

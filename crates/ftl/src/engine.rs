@@ -45,6 +45,8 @@ pub struct Engine {
     limits: Limits,
     utilization: Utilization,
     record: Rope,
+    /// What the other parts had of the DRAM when the index was told its share.
+    dram_shared: u64,
 }
 
 /// A pair that a look-up found.
@@ -57,8 +59,15 @@ struct Found {
 impl Engine {
     pub(crate) fn new(media: Media, index: Box<dyn Index>, low: usize, limits: Limits) -> Self {
         let collector = Collector::new(&media, low);
-        let mut engine =
-            Engine { media, index, collector, limits, utilization: Utilization::default(), record: Rope::default() };
+        let mut engine = Engine {
+            media,
+            index,
+            collector,
+            limits,
+            utilization: Utilization::default(),
+            record: Rope::default(),
+            dram_shared: 0,
+        };
         engine.share_dram();
         engine
     }
@@ -88,7 +97,9 @@ impl Engine {
                 }),
             };
         }
-        (io.settle(), reply)
+        let done = io.settle();
+        self.share_dram();
+        (done, reply)
     }
 
     /// Lets background work go on until `now`; commands come with clocks from `now` on.
@@ -137,9 +148,9 @@ impl Engine {
         self.media.flash.counters()
     }
 
-    /// How often each block was erased.
+    /// How often each block of the log was erased; the system superblock's are not.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
-        self.media.flash.erases()
+        self.media.flash.erases().skip(self.media.geometry.dies() as usize)
     }
 
     /// What the index counted so far.
@@ -201,10 +212,11 @@ impl Engine {
 
     /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
-        let mut dram = DramUse::default();
-        self.media.dram(&mut dram);
-        let taken = dram.total_bytes() + u64::from(self.media.geometry.page_bytes);
-        self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
+        let taken = self.media.dram_bytes() + u64::from(self.media.geometry.page_bytes);
+        if taken != self.dram_shared {
+            self.dram_shared = taken;
+            self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
+        }
     }
 
     /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
@@ -282,8 +294,7 @@ fn store(
         stream: Stream::User,
         kind: Kind::Pair,
         tag: position.tag,
-        bytes: record.as_ref(),
-        length: record.len(),
+        bytes: record,
         unbroken_bytes: head.bytes(),
         cause: Cause::User,
     })?;
@@ -350,7 +361,11 @@ fn delete(
 
 fn list(io: &mut Io<'_>, index: &mut dyn Index, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
     let tag = match from {
-        Some(key) => find(io, index, key)?.0.tag,
+        Some(key) => match find(io, index, key)?.0 {
+            // An index that is full up has no place for the key either: start where a search for it would.
+            Position { tag: Position::FULL, hash, .. } => index.first_tag(hash),
+            Position { tag, .. } => tag,
+        },
         None => 0,
     };
     let mut places = Vec::new();

@@ -21,8 +21,8 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
-/// Superblocks that garbage collection keeps for itself. A step may take one for the pairs that it moves and two for the
-/// sections that this evicts, though it hardly ever does; with one left, a map superblock can be collected in between.
+/// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, one for the
+/// sections that this evicts, and one for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 3;
 
 /// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
@@ -78,7 +78,7 @@ impl Collector {
     pub(crate) fn new(media: &Media, low: usize) -> Self {
         let geometry = &media.geometry;
         let stripe = geometry.channels * geometry.pages_per_program;
-        // Each of up to 64 pairs in a page may evict a page of the index, which makes two superblocks at the most.
+        // Each of up to 64 pairs in a page may evict a page of the index: bounded by what a superblock holds.
         let pages_per_step = (geometry.pages_per_superblock() / 32).clamp(1, stripe);
         Collector { clock: Nanos::ZERO, low, pages_per_step, victims: Vec::new(), counters: GcCounters::default() }
     }
@@ -182,8 +182,7 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
         stream: Stream::Gc,
         kind: Kind::InvalidMappings,
         tag: superblock.0.into(),
-        bytes: bytes.as_ref(),
-        length: page_bytes,
+        bytes: &mut bytes,
         unbroken_bytes: page_bytes,
         cause: Cause::InvalidMappings,
     })?;
@@ -203,24 +202,27 @@ fn move_pages(
     let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).is_map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
-    let last = *pages.last().expect("a step has pages");
     let mut moves = Vec::new();
     let mut copy = Rope::default();
-    for &page in pages {
-        let oob = oob_of(io, page)?;
+    let oobs = pages.iter().map(|&page| oob_of(io, page)).collect::<Result<Vec<_>, _>>()?;
+    if is_map {
+        index.warm(&oobs.iter().flat_map(|oob| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
+    }
+    for (&page, oob) in pages.iter().zip(&oobs) {
         if page == first
             && let Some(head) = oob.continues
             && let Some(tag) = tag_of(io, head)?
             && index.is_bound(io, tag, head)?
         {
-            moves.push(copy_pair(io, tag, head, page, &mut copy)?);
+            // Of its pages, the one in this superblock has been read.
+            moves.push(copy_pair(io, tag, head, &[page], &mut copy)?);
         }
         for entry in &oob.entries {
             let from = packing.grain(page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
             match oob.kind {
                 Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
-                    moves.push(copy_pair(io, entry.tag, from, last, &mut copy)?);
+                    moves.push(copy_pair(io, entry.tag, from, pages, &mut copy)?);
                 }
                 Kind::Section => index.relocate_own(io, entry.tag, from)?,
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
@@ -257,8 +259,8 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
     Ok(oob_of(io, page)?.entries.iter().find(|entry| entry.grain == index).map(|entry| entry.tag))
 }
 
-/// Copies the pair at `from`, of which the pages up to `read` are in the controller, to the log.
-fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: PageAddress, copy: &mut Rope) -> Result<Move, KvError> {
+/// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
+fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
     let packing = io.media.packing;
     let page_bytes = io.media.geometry.page_bytes as usize;
     let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
@@ -271,10 +273,9 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: PageAddress, copy: &m
         if copy.len() == length {
             break;
         }
-        let behind = page >= read;
         page = io.media.page_after(page);
         start = 0;
-        if behind {
+        if read.binary_search(&page).is_err() {
             io.read(page, Cause::Gc);
         }
     }
@@ -282,8 +283,7 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: PageAddress, copy: &m
         stream: Stream::Gc,
         kind: Kind::Pair,
         tag,
-        bytes: copy.as_ref(),
-        length,
+        bytes: copy,
         unbroken_bytes: head.bytes(),
         cause: Cause::Gc,
     })?;

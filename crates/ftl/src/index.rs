@@ -61,13 +61,13 @@ pub struct IndexCounters {
     pub lookups: u64,
     /// Sections that look-ups wanted.
     pub section_accesses: u64,
-    /// Sections that were on flash when a command wanted them.
+    /// Sections that were not in DRAM when a look-up wanted them.
     pub section_misses: u64,
     /// Records that were read for a key and held another one.
     pub collisions: u64,
     /// Flash reads of index pages for look-ups, in all.
     pub flash_reads: u64,
-    /// The most flash reads of index pages that one look-up took.
+    /// The most flash reads of index pages that one look-up took, since the drive was new.
     pub flash_reads_max: u64,
     /// Bytes of sections read from flash, for commands and for garbage collection.
     pub bytes_read: [u64; 2],
@@ -117,11 +117,20 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError>;
 
+    /// The index's own records with these tags will be relocated one after the other: memory may begin to bring what it knows
+    /// of them closer.
+    fn warm(&self, numbers: &[u64]) {
+        let _ = numbers;
+    }
+
     /// Appends to `places` the tags and places of up to `count` pairs, in the index's own stable order, from `tag` on.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError>;
+
+    /// The tag that a key with `hash` would have in an empty index.
+    fn first_tag(&self, hash: u64) -> u64;
 
     /// Whether keys come in their own order, so that ranges make sense.
     fn is_ordered(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
 use crate::superblock::Superblocks;
 use crate::validity::Validity;
-use kvssd_flash::rope::RopeRef;
+use kvssd_flash::rope::{Blob, Rope, RopeRef};
 use kvssd_flash::timing::Pool;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, SuperblockId};
 use kvssd_types::{KvError, Nanos};
@@ -58,6 +58,12 @@ impl Media {
         Superblocks::charge(self.superblocks.all().len() as u64, dram);
         dram.add("log", self.log.dram_bytes());
         self.validity.dram(dram);
+    }
+
+    /// The sum of [`Media::dram`], which is asked for after every command.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        let superblocks = self.superblocks.all().len() as u64;
+        superblocks * Superblocks::ENTRY_BYTES + self.log.dram_bytes() + self.validity.dram_bytes()
     }
 
     /// The page behind `page` in the order of its stream.
@@ -193,8 +199,9 @@ impl<'a> Io<'a> {
         self.open(record.stream, false);
         let packing = self.media.packing;
         let place = self.media.log.streams[index].begin(&packing, record.kind, record.tag, record.cause);
+        let length = record.bytes.len();
         let mut done = 0;
-        while done < record.length {
+        while done < length {
             self.open(record.stream, done > 0);
             let stream = &mut self.media.log.streams[index];
             if done > 0 {
@@ -202,8 +209,12 @@ impl<'a> Io<'a> {
                 stream.oob.continues = Some(place);
                 stream.cause = record.cause;
             }
-            let count = (page_bytes - stream.data.len()).min(record.length - done);
-            stream.data.push_slice(record.bytes, done..done + count);
+            let count = (page_bytes - stream.data.len()).min(length - done);
+            if count == length {
+                stream.data.push_rope(record.bytes);
+            } else {
+                stream.data.push_slice(record.bytes.as_ref(), done..done + count);
+            }
             done += count;
             let padding = stream.data.len().next_multiple_of(grain_bytes) - stream.data.len();
             stream.data.push_zeros(padding);
@@ -211,7 +222,7 @@ impl<'a> Io<'a> {
                 self.turn_page(record.stream)?;
             }
         }
-        self.media.each_run(place, packing.grains_of(record.length), |media, superblock, first, grains| {
+        self.media.each_run(place, packing.grains_of(length), |media, superblock, first, grains| {
             media.superblocks.add_live(superblock, grains.into());
             media.validity.add(first, grains);
         });
@@ -235,12 +246,33 @@ impl<'a> Io<'a> {
     /// Nobody will read the bytes of the record at `place` any more, though flash keeps them: memory may let go of them. Gives
     /// whether it was told; the bytes may still be gathered.
     pub fn forget(&mut self, place: Grain) -> bool {
-        let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
-        let is_flashed = self.media.log.open_page(&self.media.geometry, page).is_none();
+        let is_flashed = self.is_flashed(place);
         if is_flashed {
-            self.media.flash.forget(page, start);
+            drop(self.take(place));
         }
         is_flashed
+    }
+
+    /// As [`Io::forget`], and gives the `length` bytes of the record, whose page was read.
+    ///
+    /// # Errors
+    /// As [`Io::data`].
+    pub fn take_last(&mut self, place: Grain, length: usize) -> Result<Blob, KvError> {
+        let taken = if self.is_flashed(place) { self.take(place) } else { None };
+        if let Some(bytes) = taken.filter(|bytes| bytes.len() == length) {
+            return Ok(bytes);
+        }
+        let start = self.media.packing.byte_in_page(place);
+        Ok(self.data(self.media.packing.page_of(place))?.blob(start..start + length))
+    }
+
+    fn is_flashed(&self, place: Grain) -> bool {
+        self.media.log.open_page(&self.media.geometry, self.media.packing.page_of(place)).is_none()
+    }
+
+    fn take(&mut self, place: Grain) -> Option<Blob> {
+        let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
+        self.media.flash.take(page, start)
     }
 
     /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more.
@@ -250,15 +282,14 @@ impl<'a> Io<'a> {
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         self.vacate(place, grains);
         let Some(spill) = self.media.validity.pair_died(tag, place) else { return Ok(()) };
-        let mut bytes = kvssd_flash::rope::Rope::default();
-        bytes.push_blob(&spill.bytes);
+        let mut bytes = Rope::default();
+        bytes.push_blob(spill.bytes);
         let place = self.append(NewRecord {
             stream: Stream::User,
             kind: Kind::InvalidMappings,
             tag: spill.superblock.0.into(),
-            bytes: bytes.as_ref(),
-            length: bytes.len(),
             unbroken_bytes: bytes.len(),
+            bytes: &mut bytes,
             cause: Cause::InvalidMappings,
         })?;
         self.media.validity.spilled(spill.superblock, place);
@@ -302,7 +333,7 @@ impl<'a> Io<'a> {
             open.buffered = true;
         }
         self.clock = self.clock.max(open.slot_since);
-        if open.data.is_empty() {
+        if open.data.is_empty() && open.oob.entries.is_empty() {
             *sequence += 1;
             open.oob.sequence = *sequence;
         }

@@ -14,7 +14,7 @@ use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuil
 use kvssd_types::Nanos;
 
 /// What [`Io::append`](crate::Io::append) puts into the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct NewRecord<'a> {
     /// The log.
     pub stream: Stream,
@@ -22,10 +22,8 @@ pub struct NewRecord<'a> {
     pub kind: Kind,
     /// What its owner finds it by.
     pub tag: u64,
-    /// Its bytes.
-    pub bytes: RopeRef<'a>,
-    /// How many these are.
-    pub length: usize,
+    /// Its bytes, which may be moved out.
+    pub bytes: &'a mut Rope,
     /// How many of them, from the first on, must lie in one page.
     pub unbroken_bytes: usize,
     /// What the pages that it fills are counted under.

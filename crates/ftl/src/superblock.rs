@@ -84,9 +84,12 @@ impl Superblocks {
         self.live_grains
     }
 
-    /// Charges a table of `count` superblocks: living and padding grains, next, erase count and state of each, 17 bytes.
+    /// Bytes of DRAM for each: living and padding grains, next, erase count and state.
+    pub const ENTRY_BYTES: u64 = 17;
+
+    /// Charges a table of `count` superblocks.
     pub fn charge(count: u64, dram: &mut DramUse) {
-        dram.add("superblocks", count * 17);
+        dram.add("superblocks", count * Self::ENTRY_BYTES);
     }
 
     /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends.

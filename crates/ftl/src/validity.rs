@@ -79,4 +79,11 @@ pub trait Validity: Send {
 
     /// Every byte that a device would keep for this.
     fn dram(&self, dram: &mut DramUse);
+
+    /// The sum of [`Validity::dram`].
+    fn dram_bytes(&self) -> u64 {
+        let mut dram = DramUse::default();
+        self.dram(&mut dram);
+        dram.total_bytes()
+    }
 }

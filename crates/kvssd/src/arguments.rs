@@ -43,7 +43,7 @@ pub type Assignment = (String, String);
   kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate")]
 pub struct BenchOptions {
-    /// A design, again for each more to compare [default: original and plus]
+    /// A design, again for each more to compare [default: all of them]
     #[arg(long, value_name = "NAME")]
     pub design: Vec<String>,
     /// The testbed: a name (see `kvssd profiles`) or a TOML file
@@ -74,7 +74,7 @@ pub struct BenchOptions {
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub queue_depth: u32,
     /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
-    #[arg(long, value_name = "PER_SECOND")]
+    #[arg(long, value_name = "PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Bytes of a key, 1 to 255
     #[arg(long, default_value_t = 8, value_name = "N")]
@@ -86,7 +86,7 @@ pub struct BenchOptions {
     #[arg(long, default_value = "constant", value_name = "NAME")]
     pub value_distribution: SizeDistribution,
     /// Of everything that is random
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     pub seed: u64,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
@@ -105,7 +105,7 @@ pub struct ReproduceOptions {
     #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
     /// Of everything that is random
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     pub seed: u64,
     /// Overrides a key of the profile or a parameter of the designs
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
@@ -134,6 +134,9 @@ fn scale(text: &str) -> Result<f64, String> {
 
 fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
+    if value.contains('\n') {
+        return Err("a value is one line".to_owned());
+    }
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 

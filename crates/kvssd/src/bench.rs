@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::{Assignment, BenchOptions};
 use crate::fail::Failure;
-use crate::output::JsonFile;
+use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
 use kvssd_ftl::{DESIGNS, Design, DesignError};
@@ -24,7 +24,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     }
     drop(progress);
     if !json_file.takes_stdout() {
-        print!("{}", comparison(&runs.iter().collect::<Vec<_>>()));
+        print(&comparison(&runs.iter().collect::<Vec<_>>()))?;
     }
     json_file.write(&json!({ "runs": runs }))?;
     match runs.iter().map(|run| run.failed_retrieves).sum() {
@@ -63,7 +63,7 @@ fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
                 pace: options.rate.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
                 seed: options.seed,
             };
-            setup.check(0)?;
+            setup.check(options.operations.unwrap_or(0))?;
             Ok(setup)
         })
         .collect()

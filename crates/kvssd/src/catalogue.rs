@@ -1,34 +1,42 @@
 //! `kvssd designs` and `kvssd profiles`.
 
 use crate::Outcome;
+use crate::output::print;
 use kvssd_flash::{PROFILE_NAMES, Profile};
 use kvssd_ftl::DESIGNS;
 
 /// Lists the designs.
 pub fn designs() -> Outcome {
-    for design in DESIGNS {
-        println!("{:<10} {}", design.name, design.description);
-        println!(
-            "{:<10} index {:?}, validity {:?}; design.grain_bytes={} design.gc_low_superblocks={} design.gc_high_superblocks={}",
-            "",
-            design.index,
-            design.validity,
-            design.grain_bytes,
-            design.gc_low_superblocks,
-            design.gc_high_superblocks
-        );
-    }
-    Ok(())
+    let text: String = DESIGNS
+        .iter()
+        .map(|design| {
+            format!(
+                "{:<10} {}\n{:<10} index {}, validity {}; design.grain_bytes={} design.gc_low_superblocks={} \
+                 design.gc_high_superblocks={}\n",
+                design.name,
+                design.description,
+                "",
+                design.index.name(),
+                design.validity.name(),
+                design.grain_bytes,
+                design.gc_low_superblocks,
+                design.gc_high_superblocks
+            )
+        })
+        .collect();
+    print(&text)
 }
 
 /// Lists the profiles.
 pub fn profiles() -> Outcome {
+    let mut text = String::new();
     for name in PROFILE_NAMES {
         let profile = Profile::load(name, &[])?;
         let geometry = profile.geometry;
-        println!("{:<10} {}", profile.name, profile.description);
-        println!(
-            "{:<10} {} GiB: {} channels x {} dies x {} blocks x {} pages of {} bytes, {} MiB of DRAM",
+        text += &format!(
+            "{:<10} {}\n{:<10} {} GiB: {} channels x {} dies x {} blocks x {} pages of {} bytes, {} MiB of DRAM\n",
+            profile.name,
+            profile.description,
             "",
             geometry.raw_bytes() >> 30,
             geometry.channels,
@@ -39,5 +47,5 @@ pub fn profiles() -> Outcome {
             profile.memory.dram_bytes >> 20
         );
     }
-    Ok(())
+    print(&text)
 }

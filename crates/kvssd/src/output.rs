@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::fail::Failure;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -16,26 +16,28 @@ impl JsonFile {
     /// The file at `path`, if one is wanted; `-` is the standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = path.filter(|path| !is_stdout(path)) {
-            let draft = draft_of(path);
-            fs::write(&draft, b"").and_then(|()| fs::remove_file(&draft)).map_err(|why| fail(path, why))?;
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let can_be_written = match fs::metadata(path) {
+                Ok(found) if found.is_dir() => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
+                Ok(_) => OpenOptions::new().append(true).open(path).map(|_| ()),
+                Err(_) => tempfile::tempfile_in(folder).map(|_| ()),
+            };
+            can_be_written.map_err(|why| fail(path, why))?;
         }
         Ok(JsonFile { path: path.map(Path::to_owned) })
     }
 
-    /// Writes the document: to a draft beside the file, which then takes its name.
+    /// Writes the document: to a draft beside the file, which then takes its name. What is no regular file, such as a pipe, is
+    /// written to as it is.
     pub fn write(&self, document: &Value) -> Outcome {
         let Some(path) = &self.path else { return Ok(()) };
         let text = format!("{document:#}\n");
         if is_stdout(path) {
-            return stdout().write_all(text.as_bytes()).map_err(|why| fail(path, why));
+            return print(&text);
         }
-        let draft = draft_of(path);
-        let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
-        written.map_err(|why| {
-            // The draft is of no use; that it may stay behind is the lesser trouble.
-            let _ = fs::remove_file(&draft);
-            fail(path, why)
-        })
+        let is_plain = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+        let written = if is_plain { fs::write(path, text) } else { write_whole(path, &text) };
+        written.map_err(|why| fail(path, why))
     }
 
     /// Whether tables would get in the way of the document.
@@ -48,10 +50,27 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn draft_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut draft = tempfile::Builder::new().permissions(readable()).tempfile_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Prints a text whole. A reader that has gone away wants no more, and is no error.
+pub fn print(text: &str) -> Outcome {
+    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(Path::new("standard output"), why)),
+        _ => Ok(()),
+    }
+}
+
+/// The permissions that a file made in the ordinary way has.
+#[cfg(unix)]
+fn readable() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(0o644)
 }
 
 fn fail(path: &Path, why: std::io::Error) -> Failure {

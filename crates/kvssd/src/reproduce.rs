@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::bench::split_overrides;
-use crate::output::JsonFile;
+use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
 use kvssd_lab::claims::{Claim, reproduce_plus};
@@ -22,14 +22,13 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     };
     drop(progress);
     if !json_file.takes_stdout() {
-        claims.iter().for_each(print);
+        print(&claims.iter().map(text_of).collect::<String>())?;
     }
     json_file.write(&json!({ "claims": claims }))
 }
 
-fn print(claim: &Claim) {
-    println!("{:<8} {}", claim.id, claim.claim);
-    println!("{:<8}   paper   {}", "", claim.paper);
-    println!("{:<8}   ours    {}   [scale {}]", "", claim.ours, claim.scale);
-    println!("{:<8}   verdict {}", "", claim.verdict.name());
+fn text_of(claim: &Claim) -> String {
+    let Claim { id, claim, paper, ours, verdict, scale } = claim;
+    let verdict = verdict.name();
+    format!("{id:<8} {claim}\n{:<10} paper {paper}; ours {ours} (scale {scale}): {verdict}\n", "")
 }

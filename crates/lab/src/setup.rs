@@ -6,6 +6,11 @@ use crate::workload::{KeyShape, SizeDistribution, ValueSizes};
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 
+/// The most operations of a run: more than anyone waits for, and far from where numbers end.
+const OPERATIONS_MAX: u64 = 1 << 40;
+/// The longest open loop, in seconds of virtual time, which counts nanoseconds in 64 bits.
+const SECONDS_MAX: f64 = 1e9;
+
 /// A drive, the pairs on it and the hosts before it.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -73,9 +78,21 @@ impl Setup {
             );
         }
         if let Pace::Open { rate_per_s } = self.pace
-            && !(rate_per_s.is_finite() && rate_per_s > 0.0)
+            && !(rate_per_s.is_finite() && rate_per_s > 0.0 && self.records as f64 / rate_per_s <= SECONDS_MAX)
         {
-            return fail("--rate must be above 0 commands a second".to_owned());
+            return fail(
+                "--rate must be above 0 commands a second, and the records be filled in within thirty years".to_owned(),
+            );
+        }
+        if inserts_max > OPERATIONS_MAX {
+            return fail(format!("--operations must be at most {OPERATIONS_MAX}"));
+        }
+        if let Pace::Open { rate_per_s } = self.pace
+            && inserts_max as f64 / rate_per_s > SECONDS_MAX
+        {
+            return fail(format!(
+                "--rate {rate_per_s} would take more than thirty years: ask for more commands a second"
+            ));
         }
         let keys = self.keys()?;
         if self.records.saturating_add(inserts_max) > keys.records_max() {

@@ -29,14 +29,15 @@ impl Nanos {
 
 impl Add for Nanos {
     type Output = Nanos;
+    /// The end of time is never passed.
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0 + other.0)
+        Nanos(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Nanos {
     fn add_assign(&mut self, other: Nanos) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
