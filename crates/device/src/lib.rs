@@ -18,7 +18,7 @@
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
-use kvssd_types::{Command, KvError, Nanos, Reply};
+use kvssd_types::{Command, Key, KvError, Nanos, Reply};
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,11 @@ impl Device {
         Completion { done, reply }
     }
 
+    /// See [`Engine::expect`].
+    pub fn expect(&mut self, keys: &[Key<'_>]) {
+        self.engine.expect(keys);
+    }
+
     /// The firmware, to look at.
     #[must_use]
     pub fn engine(&self) -> &Engine {
@@ -117,7 +122,7 @@ impl Device {
 mod tests {
     use super::*;
     use kvssd_flash::RopeBacking;
-    use kvssd_types::{Key, Pattern, StoreCondition, Value};
+    use kvssd_types::{Pattern, StoreCondition, Value};
 
     fn device() -> Device {
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();

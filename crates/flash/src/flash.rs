@@ -86,9 +86,6 @@ impl Flash {
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let mut done = at;
-        if pages.len() > 1 {
-            self.nand.warm(pages);
-        }
         for run in pages.chunk_by(|left, right| {
             right.0 == left.0.wrapping_add(1) && geometry.unit_of(*left) == geometry.unit_of(*right)
         }) {
@@ -155,6 +152,11 @@ impl Flash {
             done = done.max(self.clockwork.erase(die, landed));
         }
         done
+    }
+
+    /// See [`Backing::warm`].
+    pub fn warm(&self, places: &[(PageAddress, usize)]) {
+        self.nand.warm(places);
     }
 
     /// See [`Backing::take`].

@@ -64,8 +64,8 @@ impl Nand {
     }
 
     /// See [`Backing::warm`].
-    pub fn warm(&self, pages: &[PageAddress]) {
-        self.backing.warm(pages);
+    pub fn warm(&self, places: &[(PageAddress, usize)]) {
+        self.backing.warm(places);
     }
 
     /// Erases a block; gives the number of pages that were programmed in it.

@@ -120,9 +120,21 @@ impl UnitImage {
         view(&self.code, &self.blobs, index)
     }
 
-    /// Reads a byte of a page and one of its table of blobs, for the processor to have them at hand.
-    pub(crate) fn touch(&self, index: usize) -> u8 {
+    /// Reads where a page starts, for the processor to have it at hand.
+    pub(crate) fn touch_starts(&self, index: usize, _start: usize) -> u8 {
+        self.code[index * START_BYTES]
+    }
+
+    /// Reads a page's first byte and one of the table of blobs.
+    pub(crate) fn touch_page(&self, index: usize, _start: usize) -> u8 {
         self.code[start_of(&self.code, index)] ^ u8::from(self.blobs.first().is_some_and(Option::is_some))
+    }
+
+    /// Reads the first byte of the blob that starts at byte `start` of a page, if one does.
+    pub(crate) fn touch_blob(&self, index: usize, start: usize) -> u8 {
+        let data = self.page(index).data;
+        let blob = data.blob_number_at(start).and_then(|number| data.blobs[number].as_ref());
+        blob.map_or(0, |blob| blob[0])
     }
 
     /// Takes the blob that starts at byte `start` of a page, if one does.

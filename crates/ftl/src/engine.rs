@@ -119,6 +119,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Commands on these keys will come soon. A hint to the memory of the machine that simulates the drive: it changes nothing,
+    /// and takes no virtual time.
+    pub fn expect(&mut self, keys: &[Key<'_>]) {
+        let places = self.index.expect(keys);
+        Io::new(&mut self.media, Nanos::ZERO, false).warm(places.into_iter());
+    }
+
     /// How the flash is divided.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {

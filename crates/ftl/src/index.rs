@@ -117,6 +117,13 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError>;
 
+    /// These keys will be looked up soon: memory may begin to bring what it knows of them closer, and gives the
+    /// places on flash that it will want.
+    fn expect(&self, keys: &[Key<'_>]) -> Vec<Grain> {
+        let _ = keys;
+        Vec::new()
+    }
+
     /// The index's own records with these tags will be relocated one after the other: memory may begin to bring what it knows
     /// of them closer.
     fn warm(&self, numbers: &[u64]) {

@@ -9,11 +9,15 @@ use crate::setup::Setup;
 use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, Ycsb, YcsbCore};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::RopeBacking;
-use kvssd_types::{Command, KEY_BYTES_MAX, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value, mix64};
+use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value, mix64};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 /// How often the observer is told, in operations.
 const REPORT_EVERY: u64 = 1 << 12;
+
+/// How many operations are drawn at a time.
+const LOOK_AHEAD: u64 = 32;
 
 /// A drive with pairs on it, and the memory of which version of each record it must hold.
 pub struct Session {
@@ -144,8 +148,9 @@ impl Session {
         observer.begin(&format!("{} {name}", self.setup.design.name), count);
         self.phases += 1;
         let seed = mix64(self.setup.seed ^ self.phases << 32);
-        let mut randoms: Vec<Random> =
-            (0..self.setup.threads).map(|thread| Random::stream(seed, thread.into())).collect();
+        // One sequence of operations for all threads: whichever is ready takes the next one.
+        let mut random = Random::new(seed);
+        let mut upcoming = VecDeque::new();
         let Setup { pace, threads, queue_depth, .. } = self.setup;
         let mut hosts = Hosts::new(pace, threads, queue_depth, self.clock, seed);
         let mut measured = Measured { start: self.clock, end: self.clock, ..Measured::default() };
@@ -157,7 +162,12 @@ impl Session {
             match turn {
                 Turn::Next { .. } if begun == count => {}
                 Turn::Next { thread } => {
-                    let operation = next(&mut randoms[thread as usize]);
+                    if upcoming.is_empty() {
+                        let ahead = (count - begun).min(LOOK_AHEAD);
+                        upcoming.extend((0..ahead).map(|_| next(&mut random)));
+                        self.expect(upcoming.make_contiguous());
+                    }
+                    let operation = upcoming.pop_front().expect("operations were drawn just now");
                     begun += 1;
                     under_way += u64::from(matches!(operation, Operation::ReadModifyWrite { .. }));
                     self.execute(operation, thread, at, &mut hosts, &mut measured)?;
@@ -179,6 +189,19 @@ impl Session {
         measured.operations = count;
         measured.wall = started.elapsed();
         Ok(measured)
+    }
+
+    /// Tells the drive's memory what will be wanted soon.
+    fn expect(&mut self, upcoming: &[Operation]) {
+        let mut rooms = [[0; KEY_BYTES_MAX]; LOOK_AHEAD as usize];
+        let keys: Vec<Key<'_>> = upcoming
+            .iter()
+            .zip(&mut rooms)
+            .map(|(operation, room)| self.keys.write(operation.record(), room))
+            .collect();
+        self.device.expect(&keys);
+        let versions = upcoming.iter().filter_map(|operation| self.versions.get(operation.record() as usize));
+        std::hint::black_box(versions.fold(0, |sum, version| sum ^ version));
     }
 
     /// Submits an operation's first command, at `at`, and gives the hosts their next turn.

@@ -85,7 +85,7 @@ impl Setup {
             );
         }
         if inserts_max > OPERATIONS_MAX {
-            return fail(format!("--operations must be at most {OPERATIONS_MAX}"));
+            return fail(format!("--operations {inserts_max} must be at most {OPERATIONS_MAX}"));
         }
         if let Pace::Open { rate_per_s } = self.pace
             && inserts_max as f64 / rate_per_s > SECONDS_MAX

@@ -188,6 +188,7 @@ impl<L: SectionLayout> HashIndex<L> {
         pages.dedup();
         let cause = io.index_cause();
         io.read_all(&pages, cause);
+        io.warm(wanted.iter().map(|&section| self.directory[section as usize].place));
         let contents = wanted.iter().map(|&section| self.content(io, section)).collect::<Result<Vec<_>, _>>()?;
         for (section, bytes) in wanted.into_iter().zip(contents) {
             // Taking one in may have evicted another, never brought one in.
@@ -363,6 +364,15 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         let forgotten = std::mem::take(&mut cached.forgotten);
         cached.dirty = false;
         self.write(io, number, bytes, forgotten)
+    }
+
+    fn expect(&self, keys: &[Key<'_>]) -> Vec<Grain> {
+        let sections = keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0)).0);
+        let directory = sections.map(|section| self.directory[section as usize]);
+        directory
+            .filter(|entry| entry.cached == NOT_CACHED && entry.place != Grain(0))
+            .map(|entry| entry.place)
+            .collect()
     }
 
     fn warm(&self, numbers: &[u64]) {

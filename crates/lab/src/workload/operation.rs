@@ -31,3 +31,17 @@ pub enum Operation {
         length: u32,
     },
 }
+
+impl Operation {
+    /// The record that it is about, or begins with.
+    #[must_use]
+    pub fn record(self) -> u64 {
+        match self {
+            Operation::Read { record }
+            | Operation::Update { record }
+            | Operation::Insert { record }
+            | Operation::ReadModifyWrite { record }
+            | Operation::Scan { record, .. } => record,
+        }
+    }
+}
