@@ -197,37 +197,38 @@ impl<'a> Io<'a> {
     /// # Errors
     /// [`KvError::Unrecovered`] when the flash fails to take a unit.
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
+        let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
         self.cpu(self.media.costs.append_ns);
         let page_bytes = self.media.geometry.page_bytes as usize;
         let grain_bytes = self.media.packing.grain_bytes as usize;
-        let index = record.stream as usize;
-        if self.media.log.streams[index].must_turn_page(record.kind, record.unbroken_bytes, page_bytes) {
-            self.turn_page(record.stream)?;
+        let index = stream as usize;
+        if self.media.log.streams[index].must_turn_page(kind, unbroken_bytes, page_bytes) {
+            self.turn_page(stream)?;
         }
-        self.open(record.stream, false);
+        self.open(stream, false);
         let packing = self.media.packing;
-        let place = self.media.log.streams[index].begin(&packing, record.kind, record.tag, record.cause);
-        let length = record.bytes.len();
+        let place = self.media.log.streams[index].begin(&packing, kind, tag, cause);
+        let length = bytes.len();
         let mut done = 0;
         while done < length {
-            self.open(record.stream, done > 0);
-            let stream = &mut self.media.log.streams[index];
+            self.open(stream, done > 0);
+            let open = &mut self.media.log.streams[index];
             if done > 0 {
-                stream.oob.kind = record.kind;
-                stream.oob.continues = Some(place);
-                stream.cause = record.cause;
+                open.oob.kind = kind;
+                open.oob.continues = Some(place);
+                open.cause = cause;
             }
-            let count = (page_bytes - stream.data.len()).min(length - done);
+            let count = (page_bytes - open.data.len()).min(length - done);
             if count == length {
-                stream.data.push_rope(record.bytes);
+                open.data.push_rope(bytes);
             } else {
-                stream.data.push_slice(record.bytes.as_ref(), done..done + count);
+                open.data.push_slice(bytes.as_ref(), done..done + count);
             }
             done += count;
-            let padding = stream.data.len().next_multiple_of(grain_bytes) - stream.data.len();
-            stream.data.push_zeros(padding);
-            if stream.data.len() == page_bytes {
-                self.turn_page(record.stream)?;
+            let padding = open.data.len().next_multiple_of(grain_bytes) - open.data.len();
+            open.data.push_zeros(padding);
+            if open.data.len() == page_bytes {
+                self.turn_page(stream)?;
             }
         }
         self.media.each_run(place, packing.grains_of(length), |media, superblock, first, grains| {

@@ -116,8 +116,8 @@ impl<L: SectionLayout> HashIndex<L> {
         Ok(self.layout.get(&self.cache[cached].bytes, within))
     }
 
-    /// Sets the entry of a slot that was looked up: the firmware holds a pointer to it, and pays only for splitting a section.
-
+    /// Sets the entry of a slot that was looked up: the firmware holds a pointer to it, and pays only for
+    /// sorting a section anew.
     fn set_entry(&mut self, io: &mut Io<'_>, slot: u64, entry: Entry) -> Result<(), KvError> {
         let (section, within) = self.section_of(slot);
         let index = self.load(io, section)?;
@@ -134,8 +134,7 @@ impl<L: SectionLayout> HashIndex<L> {
             self.footprint_bytes = self.footprint_bytes + self.share_of_page(after) - self.share_of_page(before);
         }
         self.cache[index].dirty = true;
-        let splits = u64::from(comparisons) > self.layout.slots().ilog2() as u64 * 2;
-        io.cpu(if splits { u64::from(comparisons) * io.costs().comparison_ns } else { 0 });
+        io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
         self.keep_to_budget(io)
     }
 

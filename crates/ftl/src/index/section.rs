@@ -9,7 +9,7 @@ pub use fixed::FixedLayout;
 use crate::index::probe::Entry;
 use kvssd_flash::rope::Blob;
 
-/// The layout of a section. Methods give the number of integers that they compared, which is what a search costs.
+/// The layout of a section.
 pub trait SectionLayout: Send {
     /// The slots that a section covers.
     fn slots(&self) -> u64;
@@ -29,7 +29,7 @@ pub trait SectionLayout: Send {
     /// The entry of `slot`, and the comparisons.
     fn get(&self, section: &[u8], slot: u32) -> (Entry, u32);
 
-    /// Sets the entry of `slot`; gives the comparisons.
+    /// Sets the entry of `slot`; gives the comparisons for sorting the section anew, none where that was not needed.
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
 
     /// The lowest slot at or behind `slot` that holds a pair, with the pair's entry.

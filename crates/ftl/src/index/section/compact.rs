@@ -199,7 +199,7 @@ impl SectionLayout for CompactLayout {
         };
         let Some(index) = index else {
             if entry.is_end() {
-                return comparisons;
+                return 0;
             }
             let mut entries = self.entries(section, None);
             let at = entries.partition_point(|&other| slot_of(other) < slot);
@@ -219,7 +219,7 @@ impl SectionLayout for CompactLayout {
                 }
             }
         }
-        comparisons
+        0
     }
 
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {

@@ -78,7 +78,7 @@ impl SectionLayout for FixedLayout {
         } else {
             bytes.copy_from_slice(&(entry.place.0 as u32 | entry.passes << 28).to_le_bytes());
         }
-        1
+        0
     }
 
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {
