@@ -5,7 +5,7 @@
 //! ```text
 //!   code := head, then by its two lowest bits          head = length << 2 | kind, as LEB128
 //!     0  literal   `length` bytes
-//!     1  pattern   first byte of the pattern as LEB128, seed u64
+//!     1  pattern   first byte of the pattern << 1 | wide as LEB128, seed u64 if wide, u48 otherwise
 //!     2  zeros     nothing
 //!     3  blob      number of the blob as LEB128; its bytes are shared, not copied
 //! ```
@@ -13,11 +13,52 @@
 //! This is how memory keeps pages, not what lies in flash: that is always the bytes a rope stands for ([`RopeRef::copy_to`]).
 
 use kvssd_types::{Pattern, Value, ValueBuilder};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes that several owners share.
-pub type Blob = Arc<[u8]>;
+/// Bytes that several owners share, with room to grow behind them.
+#[derive(Clone, Debug, Default)]
+pub struct Blob {
+    memory: Arc<[u8]>,
+    length: u32,
+}
+
+impl Blob {
+    /// These bytes, in memory of a multiple of `step` bytes. Where many blobs grow little by little, a step of several times
+    /// that little keeps their memory from falling to pieces of every size.
+    #[must_use]
+    pub fn with_steps(bytes: &[u8], step: usize) -> Self {
+        let mut memory = Vec::with_capacity(bytes.len().next_multiple_of(step));
+        memory.extend_from_slice(bytes);
+        memory.resize(memory.capacity(), 0);
+        Blob { memory: memory.into(), length: bytes.len() as u32 }
+    }
+
+    /// The bytes to change: copied first if there is another owner.
+    pub fn make_mut(&mut self) -> &mut [u8] {
+        &mut Arc::make_mut(&mut self.memory)[..self.length as usize]
+    }
+}
+
+impl Deref for Blob {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[..self.length as usize]
+    }
+}
+
+impl From<Vec<u8>> for Blob {
+    fn from(bytes: Vec<u8>) -> Self {
+        Blob { length: bytes.len() as u32, memory: bytes.into() }
+    }
+}
+
+impl From<Arc<[u8]>> for Blob {
+    fn from(memory: Arc<[u8]>) -> Self {
+        Blob { length: memory.len() as u32, memory }
+    }
+}
 
 /// From this length on shared bytes are kept as a blob; shorter ones are cheaper as a copy.
 const BLOB_BYTES_MIN: usize = 256;
@@ -26,6 +67,13 @@ const LITERAL: usize = 0;
 const PATTERN: usize = 1;
 const ZEROS: usize = 2;
 const BLOB: usize = 3;
+
+/// Seeds below 2^48 are kept in six bytes.
+const NARROW_SEED_BITS: u32 = 48;
+
+fn seed_bytes(wide: bool) -> usize {
+    if wide { 8 } else { NARROW_SEED_BITS as usize / 8 }
+}
 
 /// A rope that can grow.
 #[derive(Clone, Debug, Default)]
@@ -95,8 +143,9 @@ impl Rope {
     pub fn push_pattern(&mut self, pattern: Pattern) {
         if pattern.length > 0 {
             self.head(pattern.length as usize, PATTERN);
-            put_number(&mut self.code, pattern.offset as usize);
-            self.code.extend_from_slice(&pattern.seed.to_le_bytes());
+            let wide = pattern.seed >> NARROW_SEED_BITS != 0;
+            put_number(&mut self.code, (pattern.offset as usize) << 1 | usize::from(wide));
+            self.code.extend_from_slice(&pattern.seed.to_le_bytes()[..seed_bytes(wide)]);
         }
     }
 
@@ -136,7 +185,7 @@ impl Rope {
     /// Appends the bytes of a value.
     pub fn push_value(&mut self, value: &Value) {
         match value {
-            Value::Bytes(bytes) => self.push_blob(Arc::clone(bytes)),
+            Value::Bytes(bytes) => self.push_blob(Arc::clone(bytes).into()),
             Value::Pattern(pattern) => self.push_pattern(*pattern),
         }
     }
@@ -148,9 +197,9 @@ impl Rope {
                 Piece::Literal(bytes) => self.push_literal(bytes),
                 Piece::Pattern(pattern) => self.push_pattern(pattern),
                 Piece::Zeros(count) => self.push_zeros(count),
-                Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(Arc::clone(blob)),
+                Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(blob.clone()),
                 // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
-                Piece::Blob(blob, part) => self.push_blob(blob[part].into()),
+                Piece::Blob(blob, part) => self.push_blob(blob[part].to_vec().into()),
                 Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
             }
         }
@@ -218,7 +267,7 @@ impl<'a> RopeRef<'a> {
             && part == (0..range.len())
             && blob.len() == range.len()
         {
-            return Arc::clone(blob);
+            return blob.clone();
         }
         let mut bytes = vec![0; range.len()];
         self.copy_to(range.start, &mut bytes);
@@ -287,7 +336,10 @@ impl<'a> Pieces<'a> {
         let (kind, length) = (head & 3, head >> 2);
         self.position = match kind {
             LITERAL => at + length,
-            PATTERN => get_number(code, at).1 + 8,
+            PATTERN => {
+                let (offset, seed_at) = get_number(code, at);
+                seed_at + seed_bytes(offset & 1 == 1)
+            }
             ZEROS => at,
             _ => get_number(code, at).1,
         };
@@ -323,10 +375,11 @@ impl<'a> Iterator for Pieces<'a> {
             LITERAL => (Piece::Literal(&code[at..at + length]), at + length),
             PATTERN => {
                 let (offset, seed_at) = get_number(code, at);
+                let end = seed_at + seed_bytes(offset & 1 == 1);
                 let mut seed = [0; 8];
-                seed.copy_from_slice(&code[seed_at..seed_at + 8]);
-                let seed = u64::from_le_bytes(seed);
-                (Piece::Pattern(Pattern { seed, offset: offset as u32, length: length as u32 }), seed_at + 8)
+                seed[..end - seed_at].copy_from_slice(&code[seed_at..end]);
+                let (seed, offset) = (u64::from_le_bytes(seed), (offset >> 1) as u32);
+                (Piece::Pattern(Pattern { seed, offset, length: length as u32 }), end)
             }
             ZEROS => (Piece::Zeros(length), at),
             _ => {
@@ -368,7 +421,7 @@ impl<'a> Iterator for Slice<'a> {
     }
 }
 
-fn put_number(code: &mut Vec<u8>, mut number: usize) {
+pub(crate) fn put_number(code: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         code.push(number as u8 | 0x80);
         number >>= 7;
@@ -378,7 +431,7 @@ fn put_number(code: &mut Vec<u8>, mut number: usize) {
 
 /// The number at `position` and the position behind it; zero past the end.
 #[inline]
-fn get_number(code: &[u8], mut position: usize) -> (usize, usize) {
+pub(crate) fn get_number(code: &[u8], mut position: usize) -> (usize, usize) {
     let (mut number, mut shift) = (0, 0);
     while let Some(&byte) = code.get(position) {
         position += 1;
@@ -407,7 +460,9 @@ mod tests {
     fn run() -> impl Strategy<Value = Run> {
         prop_oneof![
             prop::collection::vec(any::<u8>(), 0..300).prop_map(Run::Literal),
-            (any::<u64>(), 0u32..5000, 0u32..700).prop_map(|(seed, offset, length)| Run::Pattern(seed, offset, length)),
+            (any::<u64>(), any::<bool>(), 0u32..5000, 0u32..700).prop_map(|(seed, wide, offset, length)| {
+                Run::Pattern(if wide { seed } else { seed >> 16 }, offset, length)
+            }),
             (0usize..300).prop_map(Run::Zeros),
             prop::collection::vec(any::<u8>(), 0..700).prop_map(Run::Blob),
         ]
@@ -431,7 +486,7 @@ mod tests {
                     bytes.resize(bytes.len() + count, 0);
                 }
                 Run::Blob(blob) => {
-                    rope.push_blob(blob.as_slice().into());
+                    rope.push_blob(Blob::with_steps(blob, 100));
                     bytes.extend(blob);
                 }
             }
@@ -474,8 +529,8 @@ mod tests {
         let blob: Blob = vec![7; 4096].into();
         let mut rope = Rope::default();
         rope.push_zeros(64);
-        rope.push_blob(Arc::clone(&blob));
-        assert!(Arc::ptr_eq(&rope.as_ref().blob(64..64 + 4096), &blob));
+        rope.push_blob(blob.clone());
+        assert!(Arc::ptr_eq(&rope.as_ref().blob(64..64 + 4096).memory, &blob.memory));
         assert_eq!(rope.as_ref().blob_number_at(64), Some(0));
         assert_eq!(rope.as_ref().blob_number_at(0), None);
         assert_eq!(rope.as_ref().blob_number_at(64 + 4096), None);

@@ -275,7 +275,8 @@ impl Session {
     /// The value that a record must have now.
     fn pattern(&self, record: u64) -> Pattern {
         let version = self.versions[record as usize];
-        let seed = mix64(mix64(self.setup.seed ^ record << 20) + u64::from(version));
+        // Seeds of 48 bits take less memory and are as far apart as a hundred million values need.
+        let seed = mix64(mix64(self.setup.seed ^ record << 20).wrapping_add(version.into())) >> 16;
         Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) }
     }
 }

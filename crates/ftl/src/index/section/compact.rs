@@ -14,7 +14,6 @@ use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
 use kvssd_flash::rope::Blob;
-use std::sync::Arc;
 
 /// Sections of 6 to 64 grains.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +89,7 @@ impl CompactLayout {
 
     fn put_at(&self, section: &mut Blob, index: usize, entry: u64) {
         let at = self.root_bytes() + index * ENTRY_BYTES;
-        Arc::make_mut(section)[at..at + ENTRY_BYTES].copy_from_slice(&entry.to_le_bytes());
+        section.make_mut()[at..at + ENTRY_BYTES].copy_from_slice(&entry.to_le_bytes());
     }
 
     /// All entries but that of slot `without`, sorted by slot.
@@ -117,7 +116,7 @@ impl CompactLayout {
                 let at = self.root_bytes() + slot_of(entry) as usize * ENTRY_BYTES;
                 bytes[at..at + ENTRY_BYTES].copy_from_slice(&entry.to_le_bytes());
             }
-            return bytes.into();
+            return self.blob(&bytes);
         }
         let mut taken = 0;
         for leaf in 0..leaves {
@@ -130,7 +129,12 @@ impl CompactLayout {
             bytes[SEPARATOR_BYTES * (leaf + 1)..][..SEPARATOR_BYTES].copy_from_slice(&separator.to_le_bytes());
             taken = until;
         }
-        bytes.into()
+        self.blob(&bytes)
+    }
+
+    /// A section's memory grows by four grains at a time, though the section grows by one.
+    fn blob(&self, bytes: &[u8]) -> Blob {
+        Blob::with_steps(bytes, ROOT_GRAINS * self.grain_bytes)
     }
 
     /// Removes what lies in place `index` and shrinks a section that has become two leaves too large.
@@ -242,7 +246,7 @@ fn count(section: &[u8]) -> usize {
 }
 
 fn set_count(section: &mut Blob, count: usize) {
-    Arc::make_mut(section)[2..4].copy_from_slice(&(count as u16).to_le_bytes());
+    section.make_mut()[2..4].copy_from_slice(&(count as u16).to_le_bytes());
 }
 
 fn slot_of(word: u64) -> u32 {

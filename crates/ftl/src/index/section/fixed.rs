@@ -9,7 +9,6 @@ use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
 use kvssd_flash::rope::Blob;
-use std::sync::Arc;
 
 /// Sections of one page, all slots in them.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +71,7 @@ impl SectionLayout for FixedLayout {
 
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32 {
         let at = slot as usize * self.entry_bytes();
-        let bytes = &mut Arc::make_mut(section)[at..at + self.entry_bytes()];
+        let bytes = &mut section.make_mut()[at..at + self.entry_bytes()];
         if self.wide {
             bytes.copy_from_slice(&(entry.place.0 | u64::from(entry.passes) << 48).to_le_bytes());
         } else {
