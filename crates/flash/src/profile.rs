@@ -112,7 +112,7 @@ pub struct CoreCosts {
 pub struct Memory {
     /// The one budget that index, validity, log and superblock tables are charged to. Scales with the capacity.
     pub dram_bytes: u64,
-    /// The write buffer, beside the budget: it belongs to the dies it feeds and does not scale.
+    /// The write buffer, charged to the budget and added to it: it belongs to the dies that it feeds and does not scale.
     pub write_buffer_bytes: u64,
 }
 

@@ -3,6 +3,7 @@
 use crate::address::Packing;
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
+use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::section::{CompactLayout, FixedLayout};
 use crate::index::{HashIndex, Index};
 use crate::io::Media;
@@ -54,6 +55,9 @@ impl ValidityKind {
     }
 }
 
+/// Superblocks that the three logs are writing to.
+const OPEN_SUPERBLOCKS: u32 = 3;
+
 /// A drive's firmware, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
@@ -67,9 +71,9 @@ pub struct Design {
     pub validity: ValidityKind,
     /// The smallest piece of flash that a record is given.
     pub grain_bytes: u32,
-    /// Garbage collection works while fewer superblocks are free.
+    /// Garbage collection works while fewer superblocks are free, beside the four that it keeps for itself.
     pub gc_low_superblocks: u32,
-    /// Commands wait while fewer superblocks are free, beside the three that garbage collection keeps for itself.
+    /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
 }
 
@@ -192,19 +196,19 @@ impl Design {
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, &geometry)),
         };
         let flash = Flash::new(profile, backing);
-        let media = Media::new(flash, packing, format, validity, profile.core_costs);
+        let media = Media::new(flash, packing, format, validity, profile);
         let reserve = self.reserve_superblocks(profile);
         let limits = Limits {
             high: self.gc_high_superblocks as usize,
             capacity_grains: u64::from(geometry.superblocks() - reserve) * packing.grains_per_superblock,
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
-            dram_bytes: profile.memory.dram_bytes,
+            dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
         };
         let engine = Engine::new(media, index, self.gc_low_superblocks as usize, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {
             return Err(fail(format!(
-                "memory.dram_bytes = {} and the design needs at least {needed}",
+                "memory.dram_bytes and memory.write_buffer_bytes, scaled, make {}, and the design needs at least {needed}",
                 limits.dram_bytes
             )));
         }
@@ -246,7 +250,7 @@ impl Design {
     fn reserve_superblocks(&self, profile: &Profile) -> u32 {
         let superblocks = profile.geometry.superblocks();
         let spare = (f64::from(superblocks) * profile.space.over_provisioning_percent / 100.0).ceil() as u32;
-        1 + spare.max(self.gc_low_superblocks + 4)
+        1 + spare.max(self.gc_low_superblocks + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32)
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), String> {
@@ -257,15 +261,15 @@ impl Design {
                 geometry.page_bytes
             ));
         }
-        if high < 1 || low > 1 << 20 || low < high.saturating_add(4) {
+        if high < 1 || low > 1 << 20 || low <= high {
             return Err(format!(
-                "design.gc_high_superblocks = {high} must be at least 1 and design.gc_low_superblocks = {low} at least 4 more"
+                "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
             ));
         }
         if geometry.page_bytes < 512 {
             return Err("a record's head needs pages of 512 bytes".to_owned());
         }
-        let needed = low + 4 + 1 + 8;
+        let needed = 1 + low + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32 + 8;
         if geometry.superblocks() < needed {
             return Err(format!(
                 "a drive of {} superblocks is too small: the reserve of garbage collection and 8 to write to make {needed}",

@@ -107,15 +107,15 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
-        self.media.advance(now);
-        if self.collector.clock < now && !self.collector.is_wanted(&self.media) {
-            self.collector.clock = now;
-        }
         while self.collector.clock < now && self.collector.is_wanted(&self.media) {
+            // The collector asks with its own clock, which lies behind.
+            self.media.advance(self.collector.clock);
             if !self.collect()? {
-                self.collector.clock = now;
+                break;
             }
         }
+        self.collector.clock = self.collector.clock.max(now);
+        self.media.advance(now);
         Ok(())
     }
 

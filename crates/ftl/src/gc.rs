@@ -6,7 +6,7 @@
 //!                           read the pages that live, copy the living, tell the index, all of a step side by side
 //! ```
 //!
-//! It runs while fewer than `low` superblocks are free. Moving pairs changes sections, which are evicted to the map log, so a
+//! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes sections, which are evicted to the map log, so a
 //! victim can take more room than it gives, for a while. When the reserve runs low in the middle of one, a map superblock is
 //! collected in between: moving sections changes nothing but the directory.
 
@@ -21,9 +21,9 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
-/// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, one for the
-/// sections that this evicts, and one for a map superblock that is then collected in between.
-pub(crate) const STEP_SUPERBLOCKS: usize = 3;
+/// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for the
+/// sections that this evicts, and one is for a map superblock that is then collected in between.
+pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 
 /// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
 /// gives more than a page.
@@ -43,7 +43,7 @@ pub fn greedy(superblocks: &[Superblock], grains_max: u64, map_only: bool) -> Op
 pub(crate) struct Collector {
     /// When it has done what it did so far.
     pub(crate) clock: Nanos,
-    /// Works while fewer superblocks are free.
+    /// Works while fewer superblocks are free, beside those that it keeps for itself.
     low: usize,
     pages_per_step: u32,
     /// The victim, and above it the map superblock that is collected in between.
@@ -78,14 +78,15 @@ impl Collector {
     pub(crate) fn new(media: &Media, low: usize) -> Self {
         let geometry = &media.geometry;
         let stripe = geometry.channels * geometry.pages_per_program;
-        // Each of up to 64 pairs in a page may evict a page of the index: bounded by what a superblock holds.
-        let pages_per_step = (geometry.pages_per_superblock() / 32).clamp(1, stripe);
+        // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
+        let pairs_max = 2 * geometry.pages_per_superblock();
+        let pages_per_step = (pairs_max / media.packing.grains_per_page).clamp(1, stripe);
         Collector { clock: Nanos::ZERO, low, pages_per_step, victims: Vec::new(), counters: GcCounters::default() }
     }
 
     /// Whether there is something to do.
     pub(crate) fn is_wanted(&self, media: &Media) -> bool {
-        !self.victims.is_empty() || media.superblocks.free() < self.low
+        !self.victims.is_empty() || media.superblocks.free() < self.low + STEP_SUPERBLOCKS
     }
 
     /// Does one bounded step. Gives false when there is nothing to gain.
@@ -126,7 +127,8 @@ impl Collector {
         for page in pages {
             contents.push(io.data(page)?.blob(0..page_bytes));
         }
-        io.media.validity.open_victim(superblock, &contents);
+        let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
+        io.cpu(mappings * io.media.costs.gc_record_ns);
         self.victims.push(Victim { superblock, next: 0 });
         Ok(true)
     }

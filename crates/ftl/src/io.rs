@@ -8,7 +8,7 @@ use crate::superblock::Superblocks;
 use crate::validity::Validity;
 use kvssd_flash::rope::{Blob, Rope, RopeRef};
 use kvssd_flash::timing::Pool;
-use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, SuperblockId};
+use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, Profile, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -21,6 +21,7 @@ pub struct Media {
     pub(crate) validity: Box<dyn Validity>,
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
+    write_buffer_bytes: u64,
     pub(crate) now: Nanos,
     oob_bytes: Vec<u8>,
 }
@@ -31,8 +32,9 @@ impl Media {
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
-        costs: CoreCosts,
+        profile: &Profile,
     ) -> Self {
+        let costs = profile.core_costs;
         let geometry = *flash.geometry();
         Media {
             superblocks: Superblocks::new(geometry.superblocks()),
@@ -43,6 +45,7 @@ impl Media {
             packing,
             validity,
             costs,
+            write_buffer_bytes: profile.memory.write_buffer_bytes,
             now: Nanos::ZERO,
             oob_bytes: Vec::new(),
         }
@@ -57,13 +60,18 @@ impl Media {
     pub(crate) fn dram(&self, dram: &mut DramUse) {
         Superblocks::charge(self.superblocks.all().len() as u64, dram);
         dram.add("log", self.log.dram_bytes());
+        // The pages that are gathered, programmed, and passed on by garbage collection.
+        dram.add("write_buffer", self.write_buffer_bytes);
         self.validity.dram(dram);
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let superblocks = self.superblocks.all().len() as u64;
-        superblocks * Superblocks::ENTRY_BYTES + self.log.dram_bytes() + self.validity.dram_bytes()
+        superblocks * Superblocks::ENTRY_BYTES
+            + self.log.dram_bytes()
+            + self.write_buffer_bytes
+            + self.validity.dram_bytes()
     }
 
     /// The page behind `page` in the order of its stream.

@@ -63,9 +63,11 @@ pub trait Validity: Send {
         false
     }
 
-    /// Garbage collection begins with a superblock; `pages` are the contents of its spills.
-    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) {
+    /// Garbage collection begins with a superblock; `pages` are the contents of its spills. Gives the mappings that were made
+    /// ready to be searched.
+    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {
         let _ = (superblock, pages);
+        0
     }
 
     /// Whether the pair with `tag` at `place`, in an open victim, lives.

@@ -130,7 +130,7 @@ impl Validity for InvalidMappings {
         place.map(|place| *place = to).is_some()
     }
 
-    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) {
+    fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {
         let mut dead = std::mem::take(&mut self.buffers[superblock.0 as usize]);
         for page in pages {
             dead.extend(page.chunks_exact(MAPPING_BYTES).map(|bytes| {
@@ -140,7 +140,9 @@ impl Validity for InvalidMappings {
             }));
         }
         dead.sort_unstable();
+        let mappings = dead.len();
         self.victims.insert(superblock, dead);
+        mappings
     }
 
     fn is_live(&self, tag: u64, place: Grain) -> bool {
