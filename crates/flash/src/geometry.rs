@@ -138,12 +138,6 @@ impl Geometry {
         UnitAddress(page.0 / self.pages_per_program)
     }
 
-    /// The first unit of a superblock.
-    #[must_use]
-    pub fn first_unit(&self, superblock: SuperblockId) -> UnitAddress {
-        UnitAddress(superblock.0 * self.units_per_superblock())
-    }
-
     /// The block that `unit` lies in, and which of the block's units it is.
     #[must_use]
     pub fn block_of(&self, unit: UnitAddress) -> (BlockAddress, u32) {

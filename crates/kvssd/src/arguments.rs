@@ -79,7 +79,7 @@ pub struct BenchOptions {
     /// Bytes of a key, 1 to 255
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub key_bytes: usize,
-    /// Bytes of a value, at most, 1 to 2 MiB
+    /// Bytes of a value, at most, 0 to 2 MiB
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub value_bytes: u32,
     /// How the sizes of values are distributed: constant, uniform or zipfian

@@ -120,12 +120,6 @@ impl Calendar {
         }
     }
 
-    /// The end of the last reservation.
-    #[must_use]
-    pub fn end(&self) -> Nanos {
-        self.taken.back().map_or(Nanos::ZERO, |last| last.1)
-    }
-
     fn first_ending_after(&self, at: Nanos) -> usize {
         // Most calendars hold a handful of reservations: looking at each is faster than halving.
         if self.taken.len() <= 16 {

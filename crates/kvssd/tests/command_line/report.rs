@@ -94,8 +94,10 @@ fn is_consistent(run: &Value) {
     assert!(number(run, "/dram/used_bytes") <= number(run, "/dram/budget_bytes"), "{run:#}");
     let parts = run["dram"]["parts"].as_object().expect("has parts").values().filter_map(Value::as_u64).sum();
     assert_eq!(run["dram"]["used_bytes"].as_u64(), Some(parts), "the parts of DRAM make up what is used");
-    assert!((0.0..=0.125).contains(&number(run, "/channels/program_share_min")), "the least of 8 channels: {run:#}");
-    assert!((0.125..=1.0).contains(&number(run, "/channels/program_share_max")), "the most of 8 channels: {run:#}");
+    // An eighth each, to within what a few open units of a short run leave over.
+    for share in ["/channels/program_share_min", "/channels/program_share_max"] {
+        assert!((number(run, share) / 0.125 - 1.0).abs() < 0.05, "{share} of 8 channels: {run:#}");
+    }
     let throughput = number(run, "/operations") / number(run, "/simulated_ns") * 1e9;
     assert!((number(run, "/throughput_ops_s") / throughput - 1.0).abs() < 1e-6, "{run:#}");
     let speedup = number(run, "/simulated_ns") / number(run, "/host/wall_ns");

@@ -23,7 +23,7 @@ pub enum WorkloadError {
         key_bytes: usize,
     },
     /// A value size out of range.
-    #[error("values of {value_bytes} bytes: a value has 1 to {VALUE_BYTES_MAX}")]
+    #[error("values of {value_bytes} bytes: a value has at most {VALUE_BYTES_MAX}")]
     ValueBytes {
         /// The size that was asked for.
         value_bytes: u32,

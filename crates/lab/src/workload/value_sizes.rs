@@ -71,12 +71,14 @@ impl ValueSizes {
     /// Sizes of up to `bytes_max` bytes, those that `seed` names among all of the distribution.
     ///
     /// # Errors
-    /// [`WorkloadError::ValueBytes`] when `bytes_max` is zero or more than [`VALUE_BYTES_MAX`].
+    /// [`WorkloadError::ValueBytes`] when `bytes_max` is more than [`VALUE_BYTES_MAX`].
     pub fn new(distribution: SizeDistribution, bytes_max: u32, seed: u64) -> Result<Self, WorkloadError> {
-        if !(1..=VALUE_BYTES_MAX).contains(&(bytes_max as usize)) {
+        if bytes_max as usize > VALUE_BYTES_MAX {
             return Err(WorkloadError::ValueBytes { value_bytes: bytes_max });
         }
         let law = match distribution {
+            // Values without bytes are all alike.
+            _ if bytes_max == 0 => Law::Constant,
             SizeDistribution::Constant => Law::Constant,
             SizeDistribution::Uniform => Law::Uniform,
             SizeDistribution::Zipfian => Law::Zipfian(Zipfian::new(u64::from(bytes_max))),
@@ -90,7 +92,7 @@ impl ValueSizes {
         self.bytes_max
     }
 
-    /// The size in bytes of version `version` of record `record`, 1 to [`ValueSizes::bytes_max`].
+    /// The size in bytes of version `version` of record `record`, 1 to [`ValueSizes::bytes_max`], or always that.
     #[must_use]
     pub fn bytes(&self, record: u64, version: u32) -> u32 {
         match &self.law {
@@ -136,10 +138,11 @@ mod tests {
 
     #[test]
     fn sizes_out_of_range_are_refused() {
-        for bytes_max in [0, VALUE_BYTES_MAX as u32 + 1] {
-            assert!(ValueSizes::new(SizeDistribution::Constant, bytes_max, 0).is_err());
+        for distribution in SizeDistribution::ALL {
+            assert!(ValueSizes::new(distribution, VALUE_BYTES_MAX as u32 + 1, 0).is_err());
+            assert!(ValueSizes::new(distribution, VALUE_BYTES_MAX as u32, 0).is_ok());
+            assert_eq!(ValueSizes::new(distribution, 0, 0).unwrap().bytes(1, 2), 0);
         }
-        assert!(ValueSizes::new(SizeDistribution::Zipfian, VALUE_BYTES_MAX as u32, 0).is_ok());
     }
 
     #[test]
