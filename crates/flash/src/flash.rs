@@ -1,6 +1,6 @@
 //! The flash as the firmware sees it: content and time of every operation, and a count of it.
 
-use crate::rope::Blob;
+use crate::Blob;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
     Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile,

@@ -22,6 +22,7 @@
 //!
 //! What it does not do: decide where anything goes (that is firmware), or know what a key is.
 
+mod blob;
 pub mod codec;
 mod counters;
 mod flash;
@@ -33,6 +34,7 @@ mod store;
 pub mod timing;
 mod unit;
 
+pub use blob::Blob;
 pub use counters::{Cause, Counters, PerCause};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};

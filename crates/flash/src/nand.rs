@@ -3,7 +3,7 @@
 //!
 //! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
 
-use crate::rope::Blob;
+use crate::Blob;
 use crate::{Backing, BlockAddress, Geometry, MediaError, PageAddress, PageView, UnitAddress, UnitImage};
 
 /// The array: a [`Backing`] behind the rules of NAND.

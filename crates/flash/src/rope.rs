@@ -12,53 +12,10 @@
 //!
 //! This is how memory keeps pages, not what lies in flash: that is always the bytes a rope stands for ([`RopeRef::copy_to`]).
 
+use crate::Blob;
 use kvssd_types::{Pattern, Value, ValueBuilder};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
-
-/// Bytes that several owners share, with room to grow behind them.
-#[derive(Clone, Debug, Default)]
-pub struct Blob {
-    memory: Arc<[u8]>,
-    length: u32,
-}
-
-impl Blob {
-    /// These bytes, in memory of a multiple of `step` bytes. Where many blobs grow little by little, a step of several times
-    /// that little keeps their memory from falling to pieces of every size.
-    #[must_use]
-    pub fn with_steps(bytes: &[u8], step: usize) -> Self {
-        let mut memory = Vec::with_capacity(bytes.len().next_multiple_of(step));
-        memory.extend_from_slice(bytes);
-        memory.resize(memory.capacity(), 0);
-        Blob { memory: memory.into(), length: bytes.len() as u32 }
-    }
-
-    /// The bytes to change: copied first if there is another owner.
-    pub fn make_mut(&mut self) -> &mut [u8] {
-        &mut Arc::make_mut(&mut self.memory)[..self.length as usize]
-    }
-}
-
-impl Deref for Blob {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.memory[..self.length as usize]
-    }
-}
-
-impl From<Vec<u8>> for Blob {
-    fn from(bytes: Vec<u8>) -> Self {
-        Blob { length: bytes.len() as u32, memory: bytes.into() }
-    }
-}
-
-impl From<Arc<[u8]>> for Blob {
-    fn from(memory: Arc<[u8]>) -> Self {
-        Blob { length: memory.len() as u32, memory }
-    }
-}
 
 /// From this length on shared bytes are kept as a blob; shorter ones are cheaper as a copy.
 const BLOB_BYTES_MIN: usize = 256;
@@ -530,7 +487,7 @@ mod tests {
         let mut rope = Rope::default();
         rope.push_zeros(64);
         rope.push_blob(blob.clone());
-        assert!(Arc::ptr_eq(&rope.as_ref().blob(64..64 + 4096).memory, &blob.memory));
+        assert_eq!(rope.as_ref().blob(64..64 + 4096).as_ptr(), blob.as_ptr());
         assert_eq!(rope.as_ref().blob_number_at(64), Some(0));
         assert_eq!(rope.as_ref().blob_number_at(0), None);
         assert_eq!(rope.as_ref().blob_number_at(64 + 4096), None);

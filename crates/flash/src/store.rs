@@ -1,6 +1,6 @@
 //! What keeps the pages: memory that holds ropes, or memory that holds nothing but bytes.
 
-use crate::rope::Blob;
+use crate::Blob;
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
 use thiserror::Error;
 

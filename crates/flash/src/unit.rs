@@ -7,7 +7,8 @@
 //!
 //! A large drive keeps millions of these: on `kvvirt`, with eight pages of four records, one takes just under a kibibyte.
 
-use crate::rope::{Blob, Rope, RopeRef, get_number, put_number};
+use crate::Blob;
+use crate::rope::{Rope, RopeRef, get_number, put_number};
 
 /// A page to look at.
 #[derive(Clone, Copy, Debug)]

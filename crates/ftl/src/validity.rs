@@ -15,7 +15,7 @@ pub use invalid_mappings::InvalidMappings;
 
 use crate::address::Grain;
 use crate::dram::DramUse;
-use kvssd_flash::rope::Blob;
+use kvssd_flash::Blob;
 use kvssd_flash::{PageAddress, SuperblockId};
 
 /// A page that a validity wants to have in flash.

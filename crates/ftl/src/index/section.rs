@@ -7,7 +7,7 @@ pub use compact::CompactLayout;
 pub use fixed::FixedLayout;
 
 use crate::index::probe::Entry;
-use kvssd_flash::rope::Blob;
+use kvssd_flash::Blob;
 
 /// The layout of a section.
 pub trait SectionLayout: Send {

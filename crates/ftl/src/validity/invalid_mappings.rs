@@ -11,7 +11,7 @@
 use crate::address::{Grain, Packing};
 use crate::dram::DramUse;
 use crate::validity::{Spill, Validity};
-use kvssd_flash::rope::Blob;
+use kvssd_flash::Blob;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@
 use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
-use kvssd_flash::rope::Blob;
+use kvssd_flash::Blob;
 
 /// Sections of 6 to 64 grains.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@
 use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
-use kvssd_flash::rope::Blob;
+use kvssd_flash::Blob;
 
 /// Sections of one page, all slots in them.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,62 @@
+//! Blobs: bytes that memory keeps once, however many pages and caches hold them.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Bytes that several owners share, with room to grow behind them.
+#[derive(Clone, Debug, Default)]
+pub struct Blob {
+    memory: Arc<[u8]>,
+    length: u32,
+}
+
+impl Blob {
+    /// These bytes, in memory of a multiple of `step` bytes. Where many blobs grow little by little, a step of several times
+    /// that little keeps their memory from falling to pieces of every size.
+    #[must_use]
+    pub fn with_steps(bytes: &[u8], step: usize) -> Self {
+        let mut memory = Vec::with_capacity(bytes.len().next_multiple_of(step));
+        memory.extend_from_slice(bytes);
+        memory.resize(memory.capacity(), 0);
+        Blob { memory: memory.into(), length: bytes.len() as u32 }
+    }
+
+    /// The bytes to change: copied first if there is another owner.
+    pub fn make_mut(&mut self) -> &mut [u8] {
+        &mut Arc::make_mut(&mut self.memory)[..self.length as usize]
+    }
+}
+
+impl Deref for Blob {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[..self.length as usize]
+    }
+}
+
+impl From<Vec<u8>> for Blob {
+    fn from(bytes: Vec<u8>) -> Self {
+        Blob { length: bytes.len() as u32, memory: bytes.into() }
+    }
+}
+
+impl From<Arc<[u8]>> for Blob {
+    fn from(memory: Arc<[u8]>) -> Self {
+        Blob { length: memory.len() as u32, memory }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_behind_the_bytes_is_not_part_of_them() {
+        let mut blob = Blob::with_steps(&[1, 2, 3], 8);
+        assert_eq!((&*blob, blob.memory.len()), (&[1, 2, 3][..], 8));
+        let shared = blob.clone();
+        blob.make_mut()[0] = 9;
+        assert_eq!((&*blob, &*shared), (&[9, 2, 3][..], &[1, 2, 3][..]));
+    }
+}
