@@ -341,9 +341,9 @@ impl<'a> Iterator for Pieces<'a> {
             ZEROS => (Piece::Zeros(length), at),
             _ => {
                 let (number, end) = get_number(code, at);
-                match &self.rope.blobs[number] {
-                    Some(blob) => (Piece::Blob(blob, 0..length), end),
-                    None => (Piece::Forgotten(length), end),
+                match self.rope.blobs.get(number) {
+                    Some(Some(blob)) => (Piece::Blob(blob, 0..length), end),
+                    _ => (Piece::Forgotten(length), end),
                 }
             }
         };

@@ -23,7 +23,9 @@ pub struct PageView<'a> {
 #[derive(Clone, Debug)]
 pub struct UnitImage {
     code: Box<[u8]>,
+    /// Empty when all have been taken: a large drive has a million of such units before they are erased.
     blobs: Box<[Option<Blob>]>,
+    blobs_left: u32,
 }
 
 /// The pages of one program operation while they are gathered.
@@ -90,7 +92,8 @@ impl UnitBuilder {
             code.extend_from_slice(&(end as u32).to_le_bytes()[..end_bytes]);
         }
         code.append(&mut self.code);
-        UnitImage { code: code.into(), blobs: std::mem::take(&mut self.blobs).into() }
+        let blobs: Box<[_]> = std::mem::take(&mut self.blobs).into();
+        UnitImage { code: code.into(), blobs_left: blobs.len() as u32, blobs }
     }
 }
 
@@ -131,7 +134,7 @@ impl UnitImage {
     /// Reads the first byte of the blob that starts at byte `start` of a page, if one does.
     pub(crate) fn touch_blob(&self, index: usize, start: usize) -> u8 {
         let data = self.page(index).data;
-        let blob = data.blob_number_at(start).and_then(|number| data.blobs[number].as_ref());
+        let blob = data.blob_number_at(start).and_then(|number| data.blobs.get(number)?.as_ref());
         blob.map_or(0, |blob| blob[0])
     }
 
@@ -140,7 +143,12 @@ impl UnitImage {
         let data = self.page(index).data;
         let first = self.blobs.len() - data.blobs.len();
         let number = data.blob_number_at(start)?;
-        self.blobs[first + number].take()
+        let blob = self.blobs.get_mut(first + number)?.take()?;
+        self.blobs_left -= 1;
+        if self.blobs_left == 0 {
+            self.blobs = Box::default();
+        }
+        Some(blob)
     }
 
     fn is_wide(&self) -> bool {
@@ -167,7 +175,7 @@ fn view<'a>(page: &'a [u8], blobs: &'a [Option<Blob>]) -> PageView<'a> {
     let (oob_bytes, at) = get_number(page, 0);
     let (first_blob, at) = get_number(page, at);
     let (oob, code) = page[at..].split_at(oob_bytes);
-    PageView { oob, data: RopeRef { code, blobs: &blobs[first_blob..] } }
+    PageView { oob, data: RopeRef { code, blobs: blobs.get(first_blob..).unwrap_or_default() } }
 }
 
 #[cfg(test)]
@@ -199,6 +207,8 @@ mod tests {
             assert!(unit.page(1).data.blob_number_at(10).is_some());
             assert_eq!(&*unit.page(1).data.blob(0..10), [1; 10]);
             assert_eq!(unit.page(2).data.blob(10..1010).as_ptr(), blob.as_ptr());
+            assert!(unit.take(0, 10).is_some() && unit.take(2, 10).is_some() && unit.take(2, 10).is_none());
+            assert_eq!((unit.page(2).oob, &*unit.page(2).data.blob(0..10)), (&[round, 2][..], &[2; 10][..]));
         }
     }
 }
