@@ -76,7 +76,7 @@ impl Backing for RopeBacking {
     }
 
     /// Each pass goes one pointer further for all places. The loads of a pass do not depend on each other, so that the processor
-    /// waits for many at once and not for one after the other: half of the time of a large drive is such waiting.
+    /// waits for many at once and not for one after the other.
     fn warm(&self, places: &[(PageAddress, usize)]) {
         let unit = |page: PageAddress| self.units[self.geometry.unit_of(page).0 as usize].as_ref();
         let index = |page: PageAddress| (page.0 % self.geometry.pages_per_program) as usize;
