@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+const CACHE_LINE_BYTES: usize = 64;
+
 /// Bytes that several owners share, with room to grow behind them.
 #[derive(Clone, Debug, Default)]
 pub struct Blob {
@@ -19,6 +21,11 @@ impl Blob {
         memory.extend_from_slice(bytes);
         memory.resize(memory.capacity(), 0);
         Blob { memory: memory.into(), length: bytes.len() as u32 }
+    }
+
+    /// Reads from all over the bytes, for the processor to have them at hand.
+    pub(crate) fn touch(&self) -> u8 {
+        touch(self)
     }
 
     /// The bytes to change: copied first if there is another owner.
@@ -45,6 +52,11 @@ impl From<Arc<[u8]>> for Blob {
     fn from(memory: Arc<[u8]>) -> Self {
         Blob { length: memory.len() as u32, memory }
     }
+}
+
+/// Reads a byte of each cache line.
+pub(crate) fn touch(bytes: &[u8]) -> u8 {
+    bytes.iter().step_by(CACHE_LINE_BYTES).fold(0, |touched, byte| touched ^ byte)
 }
 
 #[cfg(test)]

@@ -159,6 +159,12 @@ impl Flash {
         self.nand.warm(places);
     }
 
+    /// See [`Backing::peek`].
+    #[must_use]
+    pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
+        self.nand.peek(page, start)
+    }
+
     /// See [`Backing::take`].
     pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         self.nand.take(page, start)

@@ -84,6 +84,12 @@ impl Nand {
         units * u64::from(self.geometry.pages_per_program)
     }
 
+    /// See [`Backing::peek`].
+    #[must_use]
+    pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
+        self.backing.peek(page, start)
+    }
+
     /// See [`Backing::take`].
     pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         self.backing.take(page, start)

@@ -7,8 +7,10 @@
 //!     0  literal   `length` bytes
 //!     1  pattern   first byte of the pattern << 1 | wide as LEB128, seed u64 if wide, u48 otherwise
 //!     2  zeros     nothing
-//!     3  blob      number of the blob as LEB128; its bytes are shared, not copied
+//!     3  blob      nothing: it is the next of the rope's blobs, whose bytes are shared, not copied
 //! ```
+//!
+//! Beside the code a rope lists where its blobs start, so that one is found without a walk.
 //!
 //! This is how memory keeps pages, not what lies in flash: that is always the bytes a rope stands for ([`RopeRef::copy_to`]).
 
@@ -37,6 +39,7 @@ fn seed_bytes(wide: bool) -> usize {
 pub struct Rope {
     code: Vec<u8>,
     blobs: Vec<Option<Blob>>,
+    starts: Vec<u8>,
     length: usize,
 }
 
@@ -44,8 +47,14 @@ pub struct Rope {
 #[derive(Clone, Copy, Debug)]
 pub struct RopeRef<'a> {
     pub(crate) code: &'a [u8],
+    /// Empty when the firmware gave all of them up.
     pub(crate) blobs: &'a [Option<Blob>],
+    /// The byte that each blob starts at, as u32.
+    pub(crate) starts: &'a [u8],
 }
+
+/// Bytes of a blob's start.
+pub(crate) const START_BYTES: usize = 4;
 
 /// One run of a rope.
 #[derive(Clone, Debug)]
@@ -79,13 +88,14 @@ impl Rope {
     pub fn clear(&mut self) {
         self.code.clear();
         self.blobs.clear();
+        self.starts.clear();
         self.length = 0;
     }
 
     /// The rope to look at.
     #[must_use]
     pub fn as_ref(&self) -> RopeRef<'_> {
-        RopeRef { code: &self.code, blobs: &self.blobs }
+        RopeRef { code: &self.code, blobs: &self.blobs, starts: &self.starts }
     }
 
     /// Appends bytes.
@@ -118,8 +128,8 @@ impl Rope {
         if blob.len() < BLOB_BYTES_MIN {
             self.push_literal(&blob);
         } else {
+            self.starts.extend_from_slice(&(self.length as u32).to_le_bytes());
             self.head(blob.len(), BLOB);
-            put_number(&mut self.code, self.blobs.len());
             self.blobs.push(Some(blob));
         }
     }
@@ -127,7 +137,7 @@ impl Rope {
     /// Appends all of another rope and empties it. Its blobs move over as they are: nobody touches their bytes.
     pub fn push_rope(&mut self, source: &mut Rope) {
         let mut blobs = std::mem::take(&mut source.blobs).into_iter();
-        let mut pieces = RopeRef { code: &source.code, blobs: &[] }.pieces();
+        let mut pieces = RopeRef { blobs: &[], ..source.as_ref() }.pieces();
         while let Some((kind, length, code)) = pieces.next_code() {
             if kind == BLOB {
                 self.push_blob(blobs.next().flatten().expect("a rope to move holds its blobs, in order"));
@@ -176,7 +186,7 @@ impl<'a> RopeRef<'a> {
     /// The runs of the rope, in order.
     #[must_use]
     pub fn pieces(self) -> Pieces<'a> {
-        Pieces { rope: self, position: 0 }
+        Pieces { rope: self, position: 0, blobs: 0 }
     }
 
     /// The runs that make up the bytes of `range`.
@@ -220,8 +230,7 @@ impl<'a> RopeRef<'a> {
     /// The bytes of `range` as a blob: shared where the rope keeps just them as one, a copy otherwise.
     #[must_use]
     pub fn blob(self, range: Range<usize>) -> Blob {
-        if let Some(Piece::Blob(blob, part)) = self.slice(range.clone()).next()
-            && part == (0..range.len())
+        if let Some(blob) = self.blob_slot(range.start).and_then(Option::as_ref)
             && blob.len() == range.len()
         {
             return blob.clone();
@@ -233,11 +242,13 @@ impl<'a> RopeRef<'a> {
 
     /// The number of the blob that starts at byte `start`, if one does.
     pub(crate) fn blob_number_at(self, start: usize) -> Option<usize> {
-        let mut pieces = self.pieces();
-        let position = pieces.skip_to(start);
-        let (head, after) = get_number(self.code, pieces.position);
-        (position == start && pieces.position < self.code.len() && head & 3 == BLOB)
-            .then(|| get_number(self.code, after).0)
+        let start = (start as u32).to_le_bytes();
+        self.starts.chunks_exact(START_BYTES).position(|other| other == start)
+    }
+
+    /// The place of the blob that starts at byte `start`, if one does: it may be empty.
+    pub(crate) fn blob_slot(self, start: usize) -> Option<&'a Option<Blob>> {
+        self.blobs.get(self.blob_number_at(start)?)
     }
 }
 
@@ -280,6 +291,8 @@ impl Piece<'_> {
 pub struct Pieces<'a> {
     rope: RopeRef<'a>,
     position: usize,
+    /// Blobs that were passed.
+    blobs: usize,
 }
 
 impl<'a> Pieces<'a> {
@@ -298,7 +311,10 @@ impl<'a> Pieces<'a> {
                 seed_at + seed_bytes(offset & 1 == 1)
             }
             ZEROS => at,
-            _ => get_number(code, at).1,
+            _ => {
+                self.blobs += 1;
+                at
+            }
         };
         Some((kind, length, &code[start..self.position]))
     }
@@ -307,10 +323,10 @@ impl<'a> Pieces<'a> {
     fn skip_to(&mut self, target: usize) -> usize {
         let mut start = 0;
         loop {
-            let before = self.position;
+            let before = (self.position, self.blobs);
             let Some((_, length, _)) = self.next_code() else { return start };
             if start + length > target {
-                self.position = before;
+                (self.position, self.blobs) = before;
                 return start;
             }
             start += length;
@@ -340,11 +356,9 @@ impl<'a> Iterator for Pieces<'a> {
             }
             ZEROS => (Piece::Zeros(length), at),
             _ => {
-                let (number, end) = get_number(code, at);
-                match self.rope.blobs.get(number) {
-                    Some(Some(blob)) => (Piece::Blob(blob, 0..length), end),
-                    _ => (Piece::Forgotten(length), end),
-                }
+                let blob = self.rope.blobs.get(self.blobs).and_then(Option::as_ref);
+                self.blobs += 1;
+                (blob.map_or(Piece::Forgotten(length), |blob| Piece::Blob(blob, 0..length)), at)
             }
         };
         self.position = end;

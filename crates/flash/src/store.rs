@@ -40,6 +40,13 @@ pub trait Backing: Send {
         let _ = places;
     }
 
+    /// The bytes from `start` of `page` on that were written as one blob, if memory has them at hand: a hint for
+    /// [`Backing::warm`]'s sake, which is not reading.
+    fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
+        let _ = (page, start);
+        None
+    }
+
     /// The firmware will never again read the bytes from `start` of `page` on that were written as one blob: memory may let
     /// go of them, and gives them. Flash itself knows no such thing, and a backing may ignore it.
     fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
@@ -78,15 +85,20 @@ impl Backing for RopeBacking {
     /// Each pass goes one pointer further for all places. The loads of a pass do not depend on each other, so that the processor
     /// waits for many at once and not for one after the other.
     fn warm(&self, places: &[(PageAddress, usize)]) {
-        let unit = |page: PageAddress| self.units[self.geometry.unit_of(page).0 as usize].as_ref();
-        let index = |page: PageAddress| (page.0 % self.geometry.pages_per_program) as usize;
         let mut touched = 0;
-        places.iter().for_each(|&(page, _)| touched ^= u8::from(unit(page).is_some()));
-        for pass in [UnitImage::touch_starts, UnitImage::touch_page, UnitImage::touch_blob] {
-            for &(page, start) in places {
-                touched ^= unit(page).map_or(0, |unit| pass(unit, index(page), start));
-            }
-        }
+        let in_units: Vec<(&UnitImage, usize, usize)> = places
+            .iter()
+            .filter_map(|&(page, start)| {
+                let unit = self.units[self.geometry.unit_of(page).0 as usize].as_ref()?;
+                Some((unit, (page.0 % self.geometry.pages_per_program) as usize, start))
+            })
+            .collect();
+        in_units.iter().for_each(|(unit, ..)| touched ^= unit.touch_head());
+        in_units.iter().for_each(|&(unit, index, _)| touched ^= unit.touch_page(index));
+        let slots: Vec<&Option<Blob>> =
+            in_units.iter().filter_map(|&(unit, index, start)| unit.page(index).data.blob_slot(start)).collect();
+        let blobs: Vec<&Blob> = slots.into_iter().flatten().collect();
+        blobs.iter().for_each(|blob| touched ^= blob.touch());
         std::hint::black_box(touched);
     }
 
@@ -94,6 +106,11 @@ impl Backing for RopeBacking {
         for row in 0..self.geometry.units_per_block() {
             self.units[self.geometry.unit_at(block, row).0 as usize] = None;
         }
+    }
+
+    fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
+        let unit = self.units[self.geometry.unit_of(page).0 as usize].as_ref()?;
+        unit.page((page.0 % self.geometry.pages_per_program) as usize).data.blob_slot(start)?.as_ref()
     }
 
     fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {

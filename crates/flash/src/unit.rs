@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   code   [wide u8] [pages - 1 u8] [end of page 0] .. [end of page n-1] [page 0] .. [page n-1]     ends are u16, or u32 if wide
-//!   page   [out-of-band length] [number of its first blob] [out-of-band bytes] [rope code]          numbers as LEB128
+//!   page   [out-of-band length] [number of its first blob] [blobs] [their starts, u32] [out-of-band bytes] [rope code]
+//!          the first three as LEB128
 //! ```
 //!
 //! A large drive keeps millions of these: on `kvvirt`, with eight pages of four records, one takes just under a kibibyte.
 
 use crate::Blob;
-use crate::rope::{Rope, RopeRef, get_number, put_number};
+use crate::blob::touch;
+use crate::rope::{Rope, RopeRef, START_BYTES, get_number, put_number};
 
 /// A page to look at.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,8 @@ pub struct UnitBuilder {
 }
 
 const HEAD_BYTES: usize = 2;
+/// Of a page's code so much is read ahead: heads, out-of-band bytes and the first records.
+const TOUCHED_BYTES: usize = 128;
 
 impl UnitBuilder {
     /// Room for `pages_max` pages.
@@ -58,10 +62,13 @@ impl UnitBuilder {
 
     /// Adds the next page and empties `data`.
     pub fn push(&mut self, oob: &[u8], data: &mut Rope) {
+        let rope = data.as_ref();
         put_number(&mut self.code, oob.len());
         put_number(&mut self.code, self.blobs.len());
+        put_number(&mut self.code, rope.blobs.len());
+        self.code.extend_from_slice(rope.starts);
         self.code.extend_from_slice(oob);
-        self.code.extend_from_slice(data.as_ref().code);
+        self.code.extend_from_slice(rope.code);
         self.blobs.append(data.blobs_mut());
         self.ends.push(self.code.len());
         data.clear();
@@ -74,7 +81,7 @@ impl UnitBuilder {
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        view(&self.code[start..self.ends[index]], &self.blobs)
+        view(&self.code[start..self.ends[index]], &self.blobs).0
     }
 
     /// The finished unit; the builder is empty again and keeps its memory.
@@ -117,32 +124,29 @@ impl UnitImage {
     /// One of the pages.
     #[must_use]
     pub fn page(&self, index: usize) -> PageView<'_> {
+        self.view(index).0
+    }
+
+    fn view(&self, index: usize) -> (PageView<'_>, usize) {
         let body = HEAD_BYTES + self.pages() * end_bytes(self.is_wide());
         view(&self.code[body + self.start(index)..body + self.start(index + 1)], &self.blobs)
     }
 
-    /// Reads where a page starts, for the processor to have it at hand.
-    pub(crate) fn touch_starts(&self, _index: usize, _start: usize) -> u8 {
+    /// Reads the head, for the processor to have it at hand.
+    pub(crate) fn touch_head(&self) -> u8 {
         self.code[0]
     }
 
-    /// Reads a page's first byte and one of the table of blobs.
-    pub(crate) fn touch_page(&self, index: usize, _start: usize) -> u8 {
-        self.code[HEAD_BYTES + self.start(index)] ^ u8::from(self.blobs.first().is_some_and(Option::is_some))
-    }
-
-    /// Reads the first byte of the blob that starts at byte `start` of a page, if one does.
-    pub(crate) fn touch_blob(&self, index: usize, start: usize) -> u8 {
-        let data = self.page(index).data;
-        let blob = data.blob_number_at(start).and_then(|number| data.blobs.get(number)?.as_ref());
-        blob.map_or(0, |blob| blob[0])
+    /// Reads a page's code, as [`UnitImage::touch_head`] does.
+    pub(crate) fn touch_page(&self, index: usize) -> u8 {
+        let start = HEAD_BYTES + self.pages() * end_bytes(self.is_wide()) + self.start(index);
+        touch(&self.code[start..self.code.len().min(start + TOUCHED_BYTES)])
     }
 
     /// Takes the blob that starts at byte `start` of a page, if one does.
     pub(crate) fn take(&mut self, index: usize, start: usize) -> Option<Blob> {
-        let data = self.page(index).data;
-        let first = self.blobs.len() - data.blobs.len();
-        let number = data.blob_number_at(start)?;
+        let (page, first) = self.view(index);
+        let number = page.data.blob_number_at(start)?;
         let blob = self.blobs.get_mut(first + number)?.take()?;
         self.blobs_left -= 1;
         if self.blobs_left == 0 {
@@ -171,11 +175,15 @@ fn end_bytes(wide: bool) -> usize {
     if wide { 4 } else { 2 }
 }
 
-fn view<'a>(page: &'a [u8], blobs: &'a [Option<Blob>]) -> PageView<'a> {
+/// A page, and the number of its first blob among those of the unit.
+fn view<'a>(page: &'a [u8], blobs: &'a [Option<Blob>]) -> (PageView<'a>, usize) {
     let (oob_bytes, at) = get_number(page, 0);
-    let (first_blob, at) = get_number(page, at);
-    let (oob, code) = page[at..].split_at(oob_bytes);
-    PageView { oob, data: RopeRef { code, blobs: blobs.get(first_blob..).unwrap_or_default() } }
+    let (first, at) = get_number(page, at);
+    let (count, at) = get_number(page, at);
+    let (starts, rest) = page[at..].split_at(count * START_BYTES);
+    let (oob, code) = rest.split_at(oob_bytes);
+    let blobs = blobs.get(first..first + count).unwrap_or_default();
+    (PageView { oob, data: RopeRef { code, blobs, starts } }, first)
 }
 
 #[cfg(test)]

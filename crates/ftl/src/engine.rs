@@ -122,8 +122,7 @@ impl Engine {
     /// Commands on these keys will come soon. A hint to the memory of the machine that simulates the drive: it changes nothing,
     /// and takes no virtual time.
     pub fn expect(&mut self, keys: &[Key<'_>]) {
-        let places = self.index.expect(keys);
-        Io::new(&mut self.media, Nanos::ZERO, false).warm(places.into_iter());
+        self.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
     }
 
     /// How the flash is divided.

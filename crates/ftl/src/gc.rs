@@ -204,7 +204,7 @@ fn move_pages(
     let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).is_map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
-    io.warm(pages.iter().map(|&page| packing.grain(page, 0)));
+    io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
     let mut moves = Vec::new();
     let mut copy = Rope::default();
     let oobs = pages.iter().map(|&page| oob_of(io, page)).collect::<Result<Vec<_>, _>>()?;

@@ -5,6 +5,7 @@
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
 
+mod cache;
 mod hash;
 mod probe;
 pub mod section;
@@ -117,11 +118,10 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError>;
 
-    /// These keys will be looked up soon: memory may begin to bring what it knows of them closer, and gives the
-    /// places on flash that it will want.
-    fn expect(&self, keys: &[Key<'_>]) -> Vec<Grain> {
-        let _ = keys;
-        Vec::new()
+    /// These keys will be looked up soon: memory may begin to bring what it knows of them closer ([`Io::warm`]), down to their
+    /// records.
+    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
+        let _ = (io, keys);
     }
 
     /// The index's own records with these tags will be relocated one after the other: memory may begin to bring what it knows

@@ -178,10 +178,22 @@ impl<'a> Io<'a> {
 
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. Costs
     /// the drive nothing.
-    pub fn warm(&self, places: impl Iterator<Item = Grain>) {
+    pub fn warm(&self, places: &[Grain]) {
         let packing = self.media.packing;
-        let places: Vec<_> = places.map(|place| (packing.page_of(place), packing.byte_in_page(place))).collect();
-        self.media.flash.warm(&places);
+        let pages: Vec<_> = places.iter().map(|&place| (packing.page_of(place), packing.byte_in_page(place))).collect();
+        self.media.flash.warm(&pages);
+    }
+
+    /// The records at these places will die soon: memory may begin to bring what is known of them closer.
+    pub fn warm_fates(&self, places: &[Grain]) {
+        self.media.validity.warm(places);
+    }
+
+    /// What memory has at hand of the record at `place`, to tell what to warm next: it has not been read.
+    #[must_use]
+    pub fn peek(&self, place: Grain) -> Option<&Blob> {
+        let packing = self.media.packing;
+        self.media.flash.peek(packing.page_of(place), packing.byte_in_page(place))
     }
 
     /// The data of a page that was read, or is still gathered.

@@ -79,6 +79,11 @@ pub trait Validity: Send {
         Vec::new()
     }
 
+    /// The records at these places will die soon: memory may begin to bring what is known of them closer.
+    fn warm(&self, places: &[Grain]) {
+        let _ = places;
+    }
+
     /// Every byte that a device would keep for this.
     fn dram(&self, dram: &mut DramUse);
 

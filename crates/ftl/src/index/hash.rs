@@ -11,6 +11,7 @@
 
 use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::index::cache::{Cached, SectionCache, Ticket};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::SectionLayout;
 use crate::index::{Holds, Index, IndexCounters, Move, Position};
@@ -20,13 +21,12 @@ use crate::oob::{Kind, Stream};
 use kvssd_flash::Blob;
 use kvssd_flash::PageAddress;
 use kvssd_flash::rope::Rope;
-use kvssd_types::{Key, KvError, Nanos};
-use std::collections::VecDeque;
+use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of DRAM that a cached section takes beside its own: its number, state and place in the queue.
-const CACHE_ENTRY_BYTES: u64 = 16;
-const NOT_CACHED: u32 = u32::MAX;
+
+/// So many leave the cache before the next are warmed.
+const LEAVERS_WARM: usize = 32;
 
 /// The index over sections of one layout.
 pub struct HashIndex<L> {
@@ -35,13 +35,12 @@ pub struct HashIndex<L> {
     slots: u64,
     page_bytes: u32,
     directory: Vec<DirectoryEntry>,
-    cache: Vec<Cached>,
-    cache_free: Vec<u32>,
-    queue: VecDeque<u32>,
-    cached_bytes: u64,
+    cache: SectionCache,
     footprint_bytes: u64,
     budget_bytes: u64,
     counters: IndexCounters,
+    /// How many of the sections that leave next have been warmed.
+    leavers_warm: usize,
     /// Sections that were not in DRAM and flash reads for them, since the look-up that goes on began.
     misses: u64,
     flash_reads: u64,
@@ -54,19 +53,8 @@ struct DirectoryEntry {
     place: Grain,
     /// Its bytes on flash.
     bytes: u32,
-    /// Its number in the cache.
-    cached: u32,
-}
-
-#[derive(Debug)]
-struct Cached {
-    section: u64,
-    bytes: Blob,
-    dirty: bool,
-    /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
-    forgotten: bool,
-    /// When it is in DRAM: a command that comes before has to wait.
-    ready: Nanos,
+    /// Its ticket in the cache.
+    cached: Ticket,
 }
 
 impl<L: SectionLayout> HashIndex<L> {
@@ -74,20 +62,18 @@ impl<L: SectionLayout> HashIndex<L> {
     #[must_use]
     pub fn new(layout: L, grains: u64, page_bytes: u32) -> Self {
         let sections = grains.div_ceil(layout.slots()) as usize;
-        let nowhere = DirectoryEntry { place: Grain(0), bytes: 0, cached: NOT_CACHED };
+        let nowhere = DirectoryEntry { place: Grain(0), bytes: 0, cached: Ticket::NONE };
         HashIndex {
             layout,
             probe: Probe::new(grains),
             slots: grains,
             page_bytes,
             directory: vec![nowhere; sections],
-            cache: Vec::new(),
-            cache_free: Vec::new(),
-            queue: VecDeque::new(),
-            cached_bytes: 0,
+            cache: SectionCache::default(),
             footprint_bytes: 0,
             budget_bytes: u64::MAX,
             counters: IndexCounters::default(),
+            leavers_warm: 0,
             misses: 0,
             flash_reads: 0,
         }
@@ -113,30 +99,28 @@ impl<L: SectionLayout> HashIndex<L> {
     /// The entry of a slot, and the comparisons; loads its section if need be.
     fn entry(&mut self, io: &mut Io<'_>, slot: u64) -> Result<(Entry, u32), KvError> {
         let (section, within) = self.section_of(slot);
-        let cached = self.load(io, section)?;
-        Ok(self.layout.get(&self.cache[cached].bytes, within))
+        let ticket = self.load(io, section)?;
+        Ok(self.layout.get(&self.cache.get(ticket).bytes, within))
     }
 
     /// Sets the entry of a slot that was looked up: the firmware holds a pointer to it, and pays only for
     /// sorting a section anew.
     fn set_entry(&mut self, io: &mut Io<'_>, slot: u64, entry: Entry) -> Result<(), KvError> {
         let (section, within) = self.section_of(slot);
-        let index = self.load(io, section)?;
-        let cached = &mut self.cache[index];
+        let ticket = self.load(io, section)?;
+        let cached = self.cache.get_mut(ticket);
         let on_flash = self.directory[section as usize].place;
         if !cached.dirty && on_flash != Grain(0) {
             cached.forgotten = io.forget(on_flash);
         }
-        let before = cached.bytes.len() as u64;
-        let comparisons = self.layout.set(&mut cached.bytes, within, entry);
-        let after = cached.bytes.len() as u64;
-        self.cached_bytes = self.cached_bytes - before + after;
+        cached.dirty = true;
+        let layout = &self.layout;
+        let (before, after, comparisons) = self.cache.change(ticket, |bytes| layout.set(bytes, within, entry));
         if before != after {
             self.footprint_bytes = self.footprint_bytes + self.share_of_page(after) - self.share_of_page(before);
         }
-        self.cache[index].dirty = true;
         io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
-        self.keep_to_budget(io)
+        self.keep_to_budget(io, 0)
     }
 
     /// Adds to, or takes from, the passes of the slots that `position` came by.
@@ -153,16 +137,16 @@ impl<L: SectionLayout> HashIndex<L> {
         Ok(())
     }
 
-    /// Brings a section into DRAM; gives its number in the cache.
-    fn load(&mut self, io: &mut Io<'_>, section: u64) -> Result<usize, KvError> {
+    /// Brings a section into DRAM.
+    fn load(&mut self, io: &mut Io<'_>, section: u64) -> Result<Ticket, KvError> {
         let directory = self.directory[section as usize];
-        if directory.cached != NOT_CACHED {
-            io.wait_until(self.cache[directory.cached as usize].ready);
-            return Ok(directory.cached as usize);
+        if directory.cached != Ticket::NONE {
+            io.wait_until(self.cache.get(directory.cached).ready);
+            return Ok(directory.cached);
         }
         if directory.place == Grain(0) {
             let bytes = self.layout.empty();
-            self.footprint_bytes += self.share_of_page(bytes.len() as u64);
+            self.footprint_bytes += self.share_of_page(bytes.len());
             return self.admit(io, section, bytes);
         }
         let cause = io.index_cause();
@@ -177,7 +161,7 @@ impl<L: SectionLayout> HashIndex<L> {
     fn load_all(&mut self, io: &mut Io<'_>, sections: &[u64]) -> Result<(), KvError> {
         let missing = |index: &Self, section: u64| {
             let directory = index.directory[section as usize];
-            directory.cached == NOT_CACHED && directory.place != Grain(0)
+            directory.cached == Ticket::NONE && directory.place != Grain(0)
         };
         let mut wanted: Vec<u64> = sections.iter().copied().filter(|&section| missing(self, section)).collect();
         wanted.sort_unstable();
@@ -188,7 +172,7 @@ impl<L: SectionLayout> HashIndex<L> {
         pages.dedup();
         let cause = io.index_cause();
         io.read_all(&pages, cause);
-        io.warm(wanted.iter().map(|&section| self.directory[section as usize].place));
+        io.warm(&wanted.iter().map(|&section| self.directory[section as usize].place).collect::<Vec<_>>());
         let contents = wanted.iter().map(|&section| self.content(io, section)).collect::<Result<Vec<_>, _>>()?;
         for (section, bytes) in wanted.into_iter().zip(contents) {
             // Taking one in may have evicted another, never brought one in.
@@ -207,41 +191,37 @@ impl<L: SectionLayout> HashIndex<L> {
     }
 
     /// Puts a section into the cache, and others out of it until it fits.
-    fn admit(&mut self, io: &mut Io<'_>, section: u64, bytes: Blob) -> Result<usize, KvError> {
-        self.cached_bytes += bytes.len() as u64 + CACHE_ENTRY_BYTES;
-        self.keep_to_budget(io)?;
-        let cached = Cached { section, bytes, dirty: false, forgotten: false, ready: io.clock };
-        let index = match self.cache_free.pop() {
-            Some(index) => {
-                self.cache[index as usize] = cached;
-                index
-            }
-            None => {
-                self.cache.push(cached);
-                (self.cache.len() - 1) as u32
-            }
-        };
-        self.directory[section as usize].cached = index;
-        self.queue.push_back(index);
-        Ok(index as usize)
+    fn admit(&mut self, io: &mut Io<'_>, section: u64, bytes: Blob) -> Result<Ticket, KvError> {
+        self.keep_to_budget(io, SectionCache::cost_bytes(bytes.len()))?;
+        let ticket = self.cache.push(Cached { section, bytes, dirty: false, forgotten: false, ready: io.clock });
+        self.directory[section as usize].cached = ticket;
+        Ok(ticket)
     }
 
-    /// Puts out the sections that were loaded first until the others fit the budget.
-    fn keep_to_budget(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        while self.cached_bytes > self.budget_bytes
-            && let Some(index) = self.queue.pop_front()
-        {
-            let cached = &mut self.cache[index as usize];
-            let (section, dirty, forgotten) = (cached.section, cached.dirty, cached.forgotten);
-            let bytes = std::mem::take(&mut cached.bytes);
-            self.cached_bytes -= bytes.len() as u64 + CACHE_ENTRY_BYTES;
-            self.cache_free.push(index);
-            self.directory[section as usize].cached = NOT_CACHED;
+    /// Puts out the sections that were loaded first until the others, and `more_bytes`, fit the budget.
+    fn keep_to_budget(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
+        while self.cache.bytes() + more_bytes > self.budget_bytes {
+            if self.leavers_warm == 0 {
+                self.warm_leavers(io);
+            }
+            self.leavers_warm -= 1;
+            let Some(Cached { section, bytes, dirty, forgotten, .. }) = self.cache.pop() else { break };
+            self.directory[section as usize].cached = Ticket::NONE;
             if dirty {
                 self.write(io, section, bytes, forgotten)?;
             }
         }
         Ok(())
+    }
+
+    /// Lets memory bring closer what the sections that leave next will need.
+    fn warm_leavers(&mut self, io: &mut Io<'_>) {
+        self.leavers_warm = LEAVERS_WARM;
+        let leavers = self.cache.leavers().take(LEAVERS_WARM);
+        let places: Vec<Grain> = leavers.map(|leaver| self.directory[leaver.section as usize].place).collect();
+        io.warm_fates(&places);
+        let leavers = self.cache.leavers().take(LEAVERS_WARM);
+        std::hint::black_box(leavers.fold(0, |sum, leaver| sum ^ leaver.bytes[0]));
     }
 
     /// Appends a section to the map log in place of the one on flash.
@@ -272,9 +252,9 @@ impl<L: SectionLayout> HashIndex<L> {
     }
 
     /// The part of a page that a section of `bytes` takes with the padding behind it.
-    fn share_of_page(&self, bytes: u64) -> u64 {
+    fn share_of_page(&self, bytes: usize) -> u64 {
         let page_bytes = u64::from(self.page_bytes);
-        page_bytes / (page_bytes / bytes)
+        page_bytes / (page_bytes / bytes as u64)
     }
 
     fn search(&mut self, io: &mut Io<'_>, hash: u64, holds: &mut Holds<'_>) -> Result<Position, KvError> {
@@ -329,7 +309,7 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         // In the order of the sections, so that each is changed in one go.
         moves.sort_unstable_by_key(|pair| pair.tag);
         // As many at a time as surely stay cached until they are changed.
-        let section_bytes = u64::from(self.layout.bytes_max()) + CACHE_ENTRY_BYTES;
+        let section_bytes = SectionCache::cost_bytes(self.layout.bytes_max() as usize);
         let at_once = (self.budget_bytes / section_bytes / 2).clamp(1, 1024) as usize;
         for moves in moves.chunks_mut(at_once) {
             let sections: Vec<u64> = moves.iter().map(|pair| self.section_of(pair.tag).0).collect();
@@ -354,30 +334,43 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         if place != from {
             return Ok(());
         }
-        if cached == NOT_CACHED {
+        if cached == Ticket::NONE {
             self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
             let bytes = io.take_last(from, bytes as usize)?;
             return self.write(io, number, bytes, true);
         }
-        let cached = &mut self.cache[cached as usize];
+        let cached = self.cache.get_mut(cached);
         let bytes = Blob::clone(&cached.bytes);
         let forgotten = std::mem::take(&mut cached.forgotten);
         cached.dirty = false;
         self.write(io, number, bytes, forgotten)
     }
 
-    fn expect(&self, keys: &[Key<'_>]) -> Vec<Grain> {
-        let sections = keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0)).0);
-        let directory = sections.map(|section| self.directory[section as usize]);
-        directory
-            .filter(|entry| entry.cached == NOT_CACHED && entry.place != Grain(0))
+    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
+        let slots: Vec<_> =
+            keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0))).collect();
+        let places: Vec<Grain> = slots
+            .iter()
+            .map(|&(section, _)| self.directory[section as usize])
+            .filter(|entry| entry.cached == Ticket::NONE && entry.place != Grain(0))
             .map(|entry| entry.place)
-            .collect()
+            .collect();
+        io.warm(&places);
+        let records: Vec<Grain> = slots
+            .iter()
+            .filter_map(|&(section, within)| {
+                let DirectoryEntry { place, cached, .. } = self.directory[section as usize];
+                let bytes = if cached == Ticket::NONE { io.peek(place)? } else { &self.cache.get(cached).bytes };
+                Some(self.layout.get(bytes, within).0.place).filter(|&place| place != Grain(0))
+            })
+            .collect();
+        io.warm(&records);
+        io.warm_fates(&records);
     }
 
     fn warm(&self, numbers: &[u64]) {
         let entries = numbers.iter().filter_map(|&number| self.directory.get(number as usize));
-        std::hint::black_box(entries.fold(0, |sum, entry| sum ^ entry.cached));
+        std::hint::black_box(entries.fold(0, |sum, entry| sum ^ entry.place.0));
     }
 
     fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError> {
@@ -387,13 +380,13 @@ impl<L: SectionLayout> Index for HashIndex<L> {
             let directory = self.directory[section as usize];
             let first = section * self.layout.slots();
             slot = first + self.layout.slots();
-            if directory.cached == NOT_CACHED && directory.place == Grain(0) {
+            if directory.cached == Ticket::NONE && directory.place == Grain(0) {
                 continue;
             }
-            let cached = self.load(io, section)?;
+            let ticket = self.load(io, section)?;
             let mut from = within;
             while left > 0
-                && let Some((at, entry)) = self.layout.next(&self.cache[cached].bytes, from)
+                && let Some((at, entry)) = self.layout.next(&self.cache.get(ticket).bytes, from)
             {
                 io.cpu(io.costs().comparison_ns);
                 places.push((first + u64::from(at), entry.place));
@@ -415,7 +408,7 @@ impl<L: SectionLayout> Index for HashIndex<L> {
 
     fn dram(&self, dram: &mut DramUse) {
         HashIndex::charge_directory(&self.layout, self.slots, dram);
-        dram.add("index_sections", self.cached_bytes);
+        dram.add("index_sections", self.cache.bytes());
     }
 
     fn footprint_bytes(&self) -> u64 {

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 /// Bytes of a dead mapping: hash index (40 bits), grain within the superblock (24 bits).
 const MAPPING_BYTES: usize = 8;
 const PLACE_BITS: u32 = 24;
+/// Bytes of a page's number in the list of its superblock.
+const SPILL_BYTES: u64 = 4;
 
 /// Counters, buffers and lists of pages, in DRAM.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct InvalidMappings {
     victims: BTreeMap<SuperblockId, Vec<u64>>,
     /// Pages in all lists.
     spills_count: u64,
+    /// What is charged when nothing is listed.
+    base_bytes: u64,
 }
 
 impl InvalidMappings {
@@ -38,6 +42,8 @@ impl InvalidMappings {
     pub fn new(packing: Packing, geometry: &Geometry) -> Self {
         assert!(packing.grains_per_superblock < 1 << PLACE_BITS, "a grain within its superblock has {PLACE_BITS} bits");
         let superblocks = geometry.superblocks() as usize;
+        let mut base = DramUse::default();
+        Self::charge(&packing, geometry.pages(), superblocks as u64, geometry.page_bytes, 0, &mut base);
         InvalidMappings {
             packing,
             page_bytes: geometry.page_bytes,
@@ -46,6 +52,7 @@ impl InvalidMappings {
             spills: vec![Vec::new(); superblocks],
             victims: BTreeMap::new(),
             spills_count: 0,
+            base_bytes: base.total_bytes(),
         }
     }
 
@@ -55,7 +62,7 @@ impl InvalidMappings {
         dram.add("page_counters", pages * counter_bytes);
         // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").
         dram.add("invalid_mapping_buffers", superblocks * u64::from(page_bytes));
-        dram.add("invalid_mapping_lists", spills * 4);
+        dram.add("invalid_mapping_lists", spills * SPILL_BYTES);
     }
 
     /// The most pages that a superblock's list can have: every grain of it was a pair that died.
@@ -66,6 +73,10 @@ impl InvalidMappings {
 
     fn mapping(&self, tag: u64, place: Grain) -> u64 {
         (tag << PLACE_BITS) | (place.0 % self.packing.grains_per_superblock)
+    }
+
+    fn victims_bytes(&self) -> u64 {
+        self.victims.values().map(|dead| (dead.len() * MAPPING_BYTES) as u64).sum()
     }
 
     /// Calls `change` with the counter of each page that the run touches and the number of the run's grains in it.
@@ -158,6 +169,11 @@ impl Validity for InvalidMappings {
         freed
     }
 
+    fn warm(&self, places: &[Grain]) {
+        let counters = places.iter().map(|&place| self.live_grains[self.packing.page_of(place).0 as usize]);
+        std::hint::black_box(counters.fold(0, |sum, counter| sum ^ counter));
+    }
+
     fn dram(&self, dram: &mut DramUse) {
         InvalidMappings::charge(
             &self.packing,
@@ -167,7 +183,11 @@ impl Validity for InvalidMappings {
             self.spills_count,
             dram,
         );
-        dram.add("victim_tables", self.victims.values().map(|dead| (dead.len() * MAPPING_BYTES) as u64).sum());
+        dram.add("victim_tables", self.victims_bytes());
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.base_bytes + self.spills_count * SPILL_BYTES + self.victims_bytes()
     }
 }
 

@@ -1,0 +1,101 @@
+//! The sections that DRAM holds, first in, first out.
+//!
+//! ```text
+//!   leave  <-  | 7 | 8 | 9 | ... | 41 |  <-  come          tickets: the directory finds a section by its own
+//! ```
+
+use kvssd_flash::Blob;
+use kvssd_types::Nanos;
+use std::collections::VecDeque;
+
+/// Bytes of DRAM that a section takes beside its own: its number, state and place in the queue.
+const ENTRY_BYTES: u64 = 16;
+
+/// What a section that is in DRAM is found by. Tickets are given out in turn, and after 2^31 again from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u32);
+
+impl Ticket {
+    /// The ticket of sections that are not in DRAM.
+    pub(crate) const NONE: Ticket = Ticket(u32::MAX);
+
+    const MASK: u32 = u32::MAX >> 1;
+}
+
+/// A section in DRAM.
+#[derive(Debug)]
+pub(crate) struct Cached {
+    pub(crate) section: u64,
+    pub(crate) bytes: Blob,
+    pub(crate) dirty: bool,
+    /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
+    pub(crate) forgotten: bool,
+    /// When it is in DRAM: a command that comes before has to wait.
+    pub(crate) ready: Nanos,
+}
+
+/// The sections in DRAM.
+#[derive(Debug, Default)]
+pub(crate) struct SectionCache {
+    queue: VecDeque<Cached>,
+    /// The ticket of the one that leaves next.
+    first: u32,
+    bytes: u64,
+}
+
+impl SectionCache {
+    /// Bytes of DRAM that they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of DRAM that a section of `bytes` takes here.
+    pub(crate) fn cost_bytes(bytes: usize) -> u64 {
+        bytes as u64 + ENTRY_BYTES
+    }
+
+    /// Takes a section in.
+    pub(crate) fn push(&mut self, cached: Cached) -> Ticket {
+        self.bytes += Self::cost_bytes(cached.bytes.len());
+        self.queue.push_back(cached);
+        Ticket((self.first + self.queue.len() as u32 - 1) & Ticket::MASK)
+    }
+
+    /// Puts the section out that came first.
+    pub(crate) fn pop(&mut self) -> Option<Cached> {
+        let cached = self.queue.pop_front()?;
+        self.bytes -= Self::cost_bytes(cached.bytes.len());
+        self.first = (self.first + 1) & Ticket::MASK;
+        Some(cached)
+    }
+
+    /// A section that is here.
+    pub(crate) fn get(&self, ticket: Ticket) -> &Cached {
+        &self.queue[self.position(ticket)]
+    }
+
+    /// A section that is here, to change its state.
+    pub(crate) fn get_mut(&mut self, ticket: Ticket) -> &mut Cached {
+        let position = self.position(ticket);
+        &mut self.queue[position]
+    }
+
+    /// Changes the bytes of a section that is here; gives how many it had and has, and what `change` gave.
+    pub(crate) fn change<T>(&mut self, ticket: Ticket, change: impl FnOnce(&mut Blob) -> T) -> (usize, usize, T) {
+        let cached = self.get_mut(ticket);
+        let before = cached.bytes.len();
+        let given = change(&mut cached.bytes);
+        let after = cached.bytes.len();
+        self.bytes = self.bytes - before as u64 + after as u64;
+        (before, after, given)
+    }
+
+    /// The sections that leave next, in order.
+    pub(crate) fn leavers(&self) -> impl Iterator<Item = &Cached> {
+        self.queue.iter()
+    }
+
+    fn position(&self, ticket: Ticket) -> usize {
+        (ticket.0.wrapping_sub(self.first) & Ticket::MASK) as usize
+    }
+}
