@@ -4,6 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 const CACHE_LINE_BYTES: usize = 64;
+/// Of a blob so much is read ahead: most sections that grow are smaller, and of larger ones a look-up wants a line or two.
+const TOUCHED_BYTES: usize = 1024;
 
 /// Bytes that several owners share, with room to grow behind them.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +25,9 @@ impl Blob {
         Blob { memory: memory.into(), length: bytes.len() as u32 }
     }
 
-    /// Reads from all over the bytes, for the processor to have them at hand.
+    /// Reads the first bytes, for the processor to have them at hand.
     pub(crate) fn touch(&self) -> u8 {
-        touch(self)
+        touch(&self[..self.len().min(TOUCHED_BYTES)])
     }
 
     /// The bytes to change: copied first if there is another owner.

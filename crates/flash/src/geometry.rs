@@ -87,7 +87,7 @@ impl Geometry {
     /// Units of a block: how often a block is programmed until it is full.
     #[must_use]
     pub fn units_per_block(&self) -> u32 {
-        self.pages_per_block / self.pages_per_program
+        quotient(self.pages_per_block, self.pages_per_program)
     }
 
     /// Units of a superblock.
@@ -123,7 +123,7 @@ impl Geometry {
     /// The superblock that `page` lies in.
     #[must_use]
     pub fn superblock_of(&self, page: PageAddress) -> SuperblockId {
-        SuperblockId(page.0 / self.pages_per_superblock())
+        SuperblockId(quotient(page.0, self.pages_per_superblock()))
     }
 
     /// The first page of a superblock.
@@ -135,15 +135,17 @@ impl Geometry {
     /// The unit that `page` is programmed with.
     #[must_use]
     pub fn unit_of(&self, page: PageAddress) -> UnitAddress {
-        UnitAddress(page.0 / self.pages_per_program)
+        UnitAddress(quotient(page.0, self.pages_per_program))
     }
 
     /// The block that `unit` lies in, and which of the block's units it is.
     #[must_use]
     pub fn block_of(&self, unit: UnitAddress) -> (BlockAddress, u32) {
-        let within = unit.0 % self.units_per_superblock();
-        let superblock = SuperblockId(unit.0 / self.units_per_superblock());
-        (BlockAddress { superblock, die: DieId(within % self.dies()) }, within / self.dies())
+        let (units, dies) = (self.units_per_superblock(), self.dies());
+        let superblock = quotient(unit.0, units);
+        let within = unit.0 - superblock * units;
+        let row = quotient(within, dies);
+        (BlockAddress { superblock: SuperblockId(superblock), die: DieId(within - row * dies) }, row)
     }
 
     /// The unit of `block` with number `row`; the inverse of [`Geometry::block_of`].
@@ -163,6 +165,11 @@ impl Geometry {
     pub fn block_index(&self, block: BlockAddress) -> usize {
         block.superblock.0 as usize * self.dies() as usize + block.die.0 as usize
     }
+}
+
+/// A division that is quick for powers of two, which most of a geometry's numbers are.
+fn quotient(dividend: u32, divisor: u32) -> u32 {
+    if divisor.is_power_of_two() { dividend >> divisor.trailing_zeros() } else { dividend / divisor }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   code   [wide u8] [pages - 1 u8] [end of page 0] .. [end of page n-1] [page 0] .. [page n-1]     ends are u16, or u32 if wide
-//!   page   [out-of-band length] [number of its first blob] [blobs] [their starts, u32] [out-of-band bytes] [rope code]
-//!          the first three as LEB128
+//!   page   [out-of-band length << 1 | has blobs] [blobs, if it has] [out-of-band bytes] [rope code]
+//!   blobs  [number of the first] [count] [the byte that each starts at, u32]                       numbers as LEB128
 //! ```
 //!
 //! A large drive keeps millions of these: on `kvvirt`, with eight pages of four records, one takes just under a kibibyte.
@@ -63,10 +63,12 @@ impl UnitBuilder {
     /// Adds the next page and empties `data`.
     pub fn push(&mut self, oob: &[u8], data: &mut Rope) {
         let rope = data.as_ref();
-        put_number(&mut self.code, oob.len());
-        put_number(&mut self.code, self.blobs.len());
-        put_number(&mut self.code, rope.blobs.len());
-        self.code.extend_from_slice(rope.starts);
+        put_number(&mut self.code, oob.len() << 1 | usize::from(!rope.blobs.is_empty()));
+        if !rope.blobs.is_empty() {
+            put_number(&mut self.code, self.blobs.len());
+            put_number(&mut self.code, rope.blobs.len());
+            self.code.extend_from_slice(rope.starts);
+        }
         self.code.extend_from_slice(oob);
         self.code.extend_from_slice(rope.code);
         self.blobs.append(data.blobs_mut());
@@ -177,12 +179,16 @@ fn end_bytes(wide: bool) -> usize {
 
 /// A page, and the number of its first blob among those of the unit.
 fn view<'a>(page: &'a [u8], blobs: &'a [Option<Blob>]) -> (PageView<'a>, usize) {
-    let (oob_bytes, at) = get_number(page, 0);
-    let (first, at) = get_number(page, at);
-    let (count, at) = get_number(page, at);
-    let (starts, rest) = page[at..].split_at(count * START_BYTES);
-    let (oob, code) = rest.split_at(oob_bytes);
-    let blobs = blobs.get(first..first + count).unwrap_or_default();
+    let (head, at) = get_number(page, 0);
+    let (mut first, mut starts, mut rest) = (0, &page[..0], &page[at..]);
+    if head & 1 == 1 {
+        let (number, at) = get_number(page, at);
+        let (count, at) = get_number(page, at);
+        first = number;
+        (starts, rest) = page[at..].split_at(count * START_BYTES);
+    }
+    let (oob, code) = rest.split_at(head >> 1);
+    let blobs = blobs.get(first..first + starts.len() / START_BYTES).unwrap_or_default();
     (PageView { oob, data: RopeRef { code, blobs, starts } }, first)
 }
 
