@@ -15,14 +15,16 @@ pub enum Cause {
     GcIndex,
     /// Pages with invalid mappings (Plus, section IV-A).
     InvalidMappings,
+    /// The journal and its checkpoints, which only a mount reads.
+    Journal,
     /// Pages without anything, written so that a flush can end a unit.
     Padding,
 }
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Cause; 6] =
-        [Cause::User, Cause::Gc, Cause::Index, Cause::GcIndex, Cause::InvalidMappings, Cause::Padding];
+    pub const ALL: [Cause; 7] =
+        [Cause::User, Cause::Gc, Cause::Index, Cause::GcIndex, Cause::InvalidMappings, Cause::Journal, Cause::Padding];
 
     /// The name in reports.
     #[must_use]
@@ -33,6 +35,7 @@ impl Cause {
             Cause::Index => "index",
             Cause::GcIndex => "gc_index",
             Cause::InvalidMappings => "invalid_mappings",
+            Cause::Journal => "journal",
             Cause::Padding => "padding",
         }
     }

@@ -3,7 +3,7 @@
 use crate::Blob;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
-    Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile,
+    Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
     SuperblockId, UnitAddress, UnitImage,
 };
 use kvssd_types::Nanos;
@@ -24,10 +24,12 @@ pub struct Flash {
     in_flight: Vec<VecDeque<(UnitAddress, Nanos)>>,
     counters: Counters,
     pages_erased: u64,
+    /// Pages that were programmed before this life, or restored to it.
+    pages_brought: u64,
 }
 
 impl Flash {
-    /// An erased drive of `profile`, its pages kept by `backing`.
+    /// A drive of `profile`, its pages kept by `backing`.
     #[must_use]
     pub fn new(profile: &Profile, backing: Box<dyn Backing>) -> Self {
         let geometry = profile.geometry;
@@ -36,8 +38,10 @@ impl Flash {
             die_programs: vec![0; geometry.dies() as usize],
             ..Counters::default()
         };
+        let nand = Nand::new(geometry, backing);
         Flash {
-            nand: Nand::new(geometry, backing),
+            pages_brought: nand.pages_programmed(),
+            nand,
             clockwork: Clockwork::new(&geometry, &profile.nand),
             buffer: WriteBuffer::new(profile.write_buffer_units()),
             in_flight: vec![VecDeque::new(); geometry.dies() as usize],
@@ -126,8 +130,8 @@ impl Flash {
         }
         self.counters.channel_programs[channel as usize] += causes.len() as u64;
         self.counters.die_programs[block.die.0 as usize] += causes.len() as u64;
-        self.nand.program(unit, content)?;
         let done = self.clockwork.program(block.die, at);
+        self.nand.program(unit, content, Span { issued: at, end: done })?;
         self.buffer.give_back(done);
         let in_flight = &mut self.in_flight[block.die.0 as usize];
         while in_flight.len() > IN_FLIGHT_MAX
@@ -140,18 +144,50 @@ impl Flash {
     }
 
     /// Erases the blocks of a superblock side by side; gives the moment when the last one is erased.
-    pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Nanos {
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Result<Nanos, MediaError> {
         let mut done = at;
         for die in (0..self.geometry().dies()).map(DieId) {
-            self.pages_erased += self.nand.erase(BlockAddress { superblock, die });
             self.counters.erases += 1;
             let landed = self.in_flight[die.0 as usize]
                 .iter()
                 .filter(|&&(unit, _)| self.nand.geometry().block_of(unit).0.superblock == superblock)
                 .fold(at, |landed, &(_, lands)| landed.max(lands));
-            done = done.max(self.clockwork.erase(die, landed));
+            let end = self.clockwork.erase(die, landed);
+            self.pages_erased += self.nand.erase(BlockAddress { superblock, die }, Span { issued: at, end })?;
+            done = done.max(end);
         }
-        done
+        Ok(done)
+    }
+
+    /// See [`Nand::restore`].
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    pub fn restore(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+        let before = self.nand.pages_programmed();
+        self.nand.restore(unit, content)?;
+        self.pages_brought += self.nand.pages_programmed() - before;
+        Ok(())
+    }
+
+    /// Pages that were programmed before this life, or restored to it from the write buffer.
+    #[must_use]
+    pub fn pages_brought(&self) -> u64 {
+        self.pages_brought
+    }
+
+    /// See [`Nand::is_programmed`].
+    #[must_use]
+    pub fn is_programmed(&self, page: PageAddress) -> bool {
+        self.nand.is_programmed(page)
+    }
+
+    /// What keeps the pages, for its other services: staging and committing.
+    pub fn backing(&mut self) -> &mut dyn Backing {
+        self.nand.backing()
     }
 
     /// See [`Backing::warm`].

@@ -12,10 +12,10 @@
 //!
 //! So that "the next page of the log" is "the next number", and every other part of an address is arithmetic.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A mapping page, the smallest thing that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PageAddress(pub u32);
 
 /// The pages of a one-shot program, the smallest thing that is written.
@@ -32,7 +32,7 @@ pub struct BlockAddress {
 }
 
 /// The same block of every die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SuperblockId(pub u32);
 
 /// A die, channel first: die `d` hangs on channel `d % channels`.

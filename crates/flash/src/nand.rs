@@ -4,26 +4,27 @@
 //! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
 
 use crate::Blob;
-use crate::{Backing, BlockAddress, Geometry, MediaError, PageAddress, PageView, UnitAddress, UnitImage};
+use crate::{
+    Backing, BlockAddress, BlockState, DieId, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId,
+    UnitAddress, UnitImage,
+};
 
 /// The array: a [`Backing`] behind the rules of NAND.
 pub struct Nand {
     geometry: Geometry,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockState>,
     backing: Box<dyn Backing>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    units_programmed: u32,
-    erases: u32,
-}
-
 impl Nand {
-    /// An array whose blocks are all erased.
+    /// The array that `backing` keeps, erased or not.
     #[must_use]
     pub fn new(geometry: Geometry, backing: Box<dyn Backing>) -> Self {
-        let blocks = vec![Block::default(); geometry.superblocks() as usize * geometry.dies() as usize];
+        let superblocks = (0..geometry.superblocks()).map(SuperblockId);
+        let blocks = superblocks
+            .flat_map(|superblock| (0..geometry.dies()).map(move |die| BlockAddress { superblock, die: DieId(die) }))
+            .map(|block| backing.block(block))
+            .collect();
         Nand { geometry, blocks, backing }
     }
 
@@ -40,13 +41,35 @@ impl Nand {
     ///
     /// # Panics
     /// When the unit is not the next one of its block, or does not have the pages of one.
-    pub fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+    pub fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
         let (block, row) = self.geometry.block_of(unit);
         let state = &mut self.blocks[self.geometry.block_index(block)];
         assert_eq!(row, state.units_programmed, "NAND rule: the units of {block:?} are programmed in order, once");
         assert_eq!(content.pages(), self.geometry.pages_per_program as usize, "a unit is programmed whole");
         state.units_programmed += 1;
-        self.backing.program(unit, content)
+        self.backing.program(unit, content, span)
+    }
+
+    /// Writes a unit that the write buffer still held when the power went, unless its program had ended.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    ///
+    /// # Panics
+    /// When the unit is neither the last one of its block nor the next.
+    pub fn restore(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+        let (block, row) = self.geometry.block_of(unit);
+        if row == self.blocks[self.geometry.block_index(block)].units_programmed {
+            return self.program(unit, content, Span::NONE);
+        }
+        self.backing.program(unit, content, Span::NONE)
+    }
+
+    /// Whether a page was programmed, or its program begun, since its block was erased.
+    #[must_use]
+    pub fn is_programmed(&self, page: PageAddress) -> bool {
+        let (block, row) = self.geometry.block_of(self.geometry.unit_of(page));
+        row < self.blocks[self.geometry.block_index(block)].units_programmed
     }
 
     /// Reads a page.
@@ -57,9 +80,7 @@ impl Nand {
     /// # Panics
     /// When the page was not programmed since its block was erased.
     pub fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        let (block, row) = self.geometry.block_of(self.geometry.unit_of(page));
-        let state = self.blocks[self.geometry.block_index(block)];
-        assert!(row < state.units_programmed, "NAND rule: {page:?} is read before it was programmed");
+        assert!(self.is_programmed(page), "NAND rule: {page:?} is read before it was programmed");
         self.backing.page(page)
     }
 
@@ -69,18 +90,26 @@ impl Nand {
     }
 
     /// Erases a block; gives the number of pages that were programmed in it.
-    pub fn erase(&mut self, block: BlockAddress) -> u64 {
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium fails.
+    pub fn erase(&mut self, block: BlockAddress, span: Span) -> Result<u64, MediaError> {
         let state = &mut self.blocks[self.geometry.block_index(block)];
         let units = std::mem::take(&mut state.units_programmed);
         state.erases += 1;
-        self.backing.erase(block);
-        u64::from(units) * u64::from(self.geometry.pages_per_program)
+        self.backing.erase(block, span)?;
+        Ok(u64::from(units) * u64::from(self.geometry.pages_per_program))
+    }
+
+    /// What keeps the pages, for its other services.
+    pub fn backing(&mut self) -> &mut dyn Backing {
+        &mut *self.backing
     }
 
     /// Pages that are programmed and not erased.
     #[must_use]
     pub fn pages_programmed(&self) -> u64 {
-        let units: u64 = self.blocks.iter().map(|block| u64::from(block.units_programmed)).sum();
+        let units: u64 = self.blocks.iter().map(|block: &BlockState| u64::from(block.units_programmed)).sum();
         units * u64::from(self.geometry.pages_per_program)
     }
 
@@ -104,7 +133,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ByteBacking, DieId, RopeBacking, SuperblockId};
+    use crate::{ByteBacking, RopeBacking};
 
     const GEOMETRY: Geometry = Geometry {
         channels: 2,
@@ -134,11 +163,11 @@ mod tests {
             for life in 0..3 {
                 for row in 0..3 {
                     let address = GEOMETRY.unit_at(block, row);
-                    nand.program(address, unit(row as u8 + life)).unwrap();
+                    nand.program(address, unit(row as u8 + life), Span::NONE).unwrap();
                     let page = nand.page(PageAddress(address.0)).unwrap();
                     assert_eq!((page.oob, page.data.blob(0..512)[511]), (&[row as u8 + life][..], row as u8 + life));
                 }
-                nand.erase(block);
+                nand.erase(block, Span::NONE).unwrap();
             }
             assert_eq!(nand.erases().collect::<Vec<_>>(), [0, 0, 0, 3]);
         }
@@ -148,30 +177,30 @@ mod tests {
     #[should_panic(expected = "in order, once")]
     fn a_page_is_not_programmed_twice() {
         let [mut nand, _] = nands();
-        nand.program(UnitAddress(0), unit(1)).unwrap();
-        let _ = nand.program(UnitAddress(0), unit(2));
+        nand.program(UnitAddress(0), unit(1), Span::NONE).unwrap();
+        let _ = nand.program(UnitAddress(0), unit(2), Span::NONE);
     }
 
     #[test]
     #[should_panic(expected = "in order, once")]
     fn no_page_is_skipped() {
         let [mut nand, _] = nands();
-        let _ = nand.program(UnitAddress(2), unit(1));
+        let _ = nand.program(UnitAddress(2), unit(1), Span::NONE);
     }
 
     #[test]
     #[should_panic(expected = "before it was programmed")]
     fn an_erased_page_is_not_read() {
         let [mut nand, _] = nands();
-        nand.program(UnitAddress(0), unit(1)).unwrap();
-        nand.erase(BlockAddress { superblock: SuperblockId(0), die: DieId(0) });
+        nand.program(UnitAddress(0), unit(1), Span::NONE).unwrap();
+        nand.erase(BlockAddress { superblock: SuperblockId(0), die: DieId(0) }, Span::NONE).unwrap();
         let _ = nand.page(PageAddress(0));
     }
 
     #[test]
     fn damage_is_an_error_that_names_the_page() {
         let mut backing = ByteBacking::new(GEOMETRY);
-        backing.program(UnitAddress(0), unit(1)).unwrap();
+        backing.program(UnitAddress(0), unit(1), Span::NONE).unwrap();
         backing.bytes_mut(PageAddress(0)).unwrap()[100] ^= 4;
         let error = backing.page(PageAddress(0)).unwrap_err();
         assert_eq!(error.to_string(), "page 0 is damaged: the checksum does not match");

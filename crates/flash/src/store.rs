@@ -2,6 +2,7 @@
 
 use crate::Blob;
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
+use kvssd_types::Nanos;
 use thiserror::Error;
 
 /// The medium gave back something that is not what was written.
@@ -15,16 +16,45 @@ pub enum MediaError {
         /// What is wrong with its bytes.
         why: &'static str,
     },
+    /// The drive has no power any more.
+    #[error("the power is gone")]
+    PowerLost,
+    /// What keeps the pages failed.
+    #[error("{0}")]
+    Failed(String),
 }
 
-/// Keeps the content of programmed units until their block is erased. Knows no rules of NAND: [`Nand`](crate::Nand) has
-/// checked them before.
+/// From when until when an operation is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When the firmware asked for it.
+    pub issued: Nanos,
+    /// When it has ended.
+    pub end: Nanos,
+}
+
+impl Span {
+    /// Of operations that take no time.
+    pub const NONE: Span = Span { issued: Nanos::ZERO, end: Nanos::ZERO };
+}
+
+/// What a medium knows of a block without looking into its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockState {
+    /// Units that were programmed since it was erased, torn ones with them.
+    pub units_programmed: u32,
+    /// How often it was erased.
+    pub erases: u32,
+}
+
+/// Keeps the content of programmed units until their block is erased, and what the write buffer holds. Knows no rules of NAND:
+/// [`Nand`](crate::Nand) has checked them before.
 pub trait Backing: Send {
-    /// Keeps `content` as unit `unit`.
+    /// Keeps `content` as unit `unit`. A unit that is restored after a mount may be there already, and is put over it.
     ///
     /// # Errors
     /// [`MediaError`] when the medium failed to take it.
-    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError>;
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError>;
 
     /// A page that was programmed.
     ///
@@ -33,7 +63,49 @@ pub trait Backing: Send {
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
 
     /// Drops the content of a block.
-    fn erase(&mut self, block: BlockAddress);
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError>;
+
+    /// What is known of a block, for a mount.
+    fn block(&self, block: BlockAddress) -> BlockState;
+
+    /// Puts `bytes` behind those that are staged: the write buffer's memory, which keeps them when the power goes if it is
+    /// protected.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed to take them.
+    fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        let _ = (bytes, at);
+        Ok(())
+    }
+
+    /// Everything that was staged before is in flash, which must be so for good before this returns: `bytes` are staged
+    /// in its stead.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        let _ = (bytes, at);
+        Ok(())
+    }
+
+    /// What is staged, for a mount.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
+        Ok(Vec::new())
+    }
+
+    /// A command has ended: what was staged and programmed on its behalf must be as safe as the medium promises.
+    ///
+    /// # Errors
+    /// [`MediaError`] when the medium failed.
+    fn commit(&mut self) -> Result<(), MediaError> {
+        Ok(())
+    }
 
     /// The bytes from these on, of these pages, will be looked at soon: memory may begin to bring them closer.
     fn warm(&self, places: &[(PageAddress, usize)]) {
@@ -71,7 +143,7 @@ impl RopeBacking {
 }
 
 impl Backing for RopeBacking {
-    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
         self.units[unit.0 as usize] = Some(content);
         Ok(())
     }
@@ -102,10 +174,17 @@ impl Backing for RopeBacking {
         std::hint::black_box(touched);
     }
 
-    fn erase(&mut self, block: BlockAddress) {
+    fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {
         for row in 0..self.geometry.units_per_block() {
             self.units[self.geometry.unit_at(block, row).0 as usize] = None;
         }
+        Ok(())
+    }
+
+    fn block(&self, block: BlockAddress) -> BlockState {
+        let rows = 0..self.geometry.units_per_block();
+        let programmed = rows.filter(|&row| self.units[self.geometry.unit_at(block, row).0 as usize].is_some());
+        BlockState { units_programmed: programmed.count() as u32, erases: 0 }
     }
 
     fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
@@ -119,12 +198,17 @@ impl Backing for RopeBacking {
     }
 }
 
+/// The bytes of a page, or none when it was not programmed.
+pub type PageBytes = Option<Box<[u8]>>;
+
 /// Keeps the bytes of every page as they lie in flash, and believes nothing that the checksum does not confirm. Slow and
 /// large; it proves that the format carries everything the firmware needs.
 #[derive(Debug)]
 pub struct ByteBacking {
     geometry: Geometry,
-    pages: Vec<Option<Box<[u8]>>>,
+    pages: Vec<PageBytes>,
+    erases: Vec<u32>,
+    staged: Vec<u8>,
     opened: UnitImage,
 }
 
@@ -135,6 +219,8 @@ impl ByteBacking {
         ByteBacking {
             geometry,
             pages: (0..geometry.pages()).map(|_| None).collect(),
+            erases: vec![0; geometry.superblocks() as usize * geometry.dies() as usize],
+            staged: Vec::new(),
             opened: UnitImage::of_bytes(&[], &[]),
         }
     }
@@ -144,10 +230,46 @@ impl ByteBacking {
     pub fn bytes_mut(&mut self, page: PageAddress) -> Option<&mut [u8]> {
         self.pages[page.0 as usize].as_deref_mut()
     }
+
+    /// The bytes of a page, if it was programmed, to tear or lose them.
+    ///
+    /// # Panics
+    /// When there is no such page.
+    #[must_use]
+    pub fn page_mut(&mut self, page: PageAddress) -> &mut PageBytes {
+        &mut self.pages[page.0 as usize]
+    }
+
+    /// The pages of a block, in the order in which they are programmed.
+    #[must_use]
+    pub fn pages_of(&self, block: BlockAddress) -> Vec<PageAddress> {
+        let pages = self.geometry.pages_per_program;
+        let first_page = |row| self.geometry.unit_at(block, row).0 * pages;
+        (0..self.geometry.units_per_block())
+            .flat_map(|row| first_page(row)..first_page(row) + pages)
+            .map(PageAddress)
+            .collect()
+    }
+
+    /// A page, decoded.
+    ///
+    /// # Errors
+    /// As [`Backing::page`].
+    pub fn decode(&self, page: PageAddress) -> Result<UnitImage, MediaError> {
+        let bytes = self.pages[page.0 as usize].as_ref();
+        let bytes = bytes.ok_or(MediaError::Damaged { page, why: "it was never written" })?;
+        codec::decode(&self.geometry, bytes).map_err(|why| MediaError::Damaged { page, why })
+    }
+
+    /// The staged bytes, to lose them.
+    #[must_use]
+    pub fn staged_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.staged
+    }
 }
 
 impl Backing for ByteBacking {
-    fn program(&mut self, unit: UnitAddress, content: UnitImage) -> Result<(), MediaError> {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
         let first = unit.0 as usize * self.geometry.pages_per_program as usize;
         for index in 0..content.pages() {
             self.pages[first + index] = Some(codec::encode(&self.geometry, content.page(index)).into());
@@ -156,16 +278,36 @@ impl Backing for ByteBacking {
     }
 
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        let bytes = self.pages[page.0 as usize].as_ref().expect("the array lets only programmed pages through");
-        self.opened = codec::decode(&self.geometry, bytes).map_err(|why| MediaError::Damaged { page, why })?;
+        self.opened = self.decode(page)?;
         Ok(self.opened.page(0))
     }
 
-    fn erase(&mut self, block: BlockAddress) {
-        let pages = self.geometry.pages_per_program as usize;
-        for row in 0..self.geometry.units_per_block() {
-            let first = self.geometry.unit_at(block, row).0 as usize * pages;
-            self.pages[first..first + pages].fill(None);
+    fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {
+        for page in self.pages_of(block) {
+            self.pages[page.0 as usize] = None;
         }
+        self.erases[self.geometry.block_index(block)] += 1;
+        Ok(())
+    }
+
+    fn block(&self, block: BlockAddress) -> BlockState {
+        let first_page = |row| self.geometry.unit_at(block, row).0 * self.geometry.pages_per_program;
+        let rows = 0..self.geometry.units_per_block();
+        let units_programmed = rows.filter(|&row| self.pages[first_page(row) as usize].is_some()).count() as u32;
+        BlockState { units_programmed, erases: self.erases[self.geometry.block_index(block)] }
+    }
+
+    fn stage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
+        self.staged.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn restage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
+        bytes.clone_into(&mut self.staged);
+        Ok(())
+    }
+
+    fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
+        Ok(self.staged.clone())
     }
 }

@@ -126,7 +126,7 @@ fn an_erase_takes_its_time_and_holds_its_dies() {
         assert!(erase > Nanos::ZERO);
         let read_alone = device.flash.read(&[PageAddress(0)], Cause::User, begin) - begin;
         let begin = begin + read_alone;
-        assert_eq!(device.flash.erase(SuperblockId(1), begin), begin + erase);
+        assert_eq!(device.flash.erase(SuperblockId(1), begin), Ok(begin + erase));
         assert_eq!(device.flash.read(&[PageAddress(0)], Cause::User, begin), begin + erase + read_alone);
     }
 }

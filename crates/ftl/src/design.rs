@@ -8,11 +8,12 @@ use crate::index::section::{CompactLayout, FixedLayout};
 use crate::index::{HashIndex, Index};
 use crate::io::Media;
 use crate::oob::OobFormat;
+use crate::recovery::MountReport;
 use crate::superblock::Superblocks;
 use crate::validity::{GrainBitmap, InvalidMappings, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
-use kvssd_flash::{Backing, Flash, Geometry, Profile};
-use kvssd_types::VALUE_BYTES_MAX;
+use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile};
+use kvssd_types::{KvError, VALUE_BYTES_MAX};
 use thiserror::Error;
 
 /// Where a key lives.
@@ -57,6 +58,16 @@ impl ValidityKind {
 
 /// Superblocks that the three logs are writing to.
 const OPEN_SUPERBLOCKS: u32 = 3;
+
+/// Superblocks that the journal may open while a command or a step of garbage collection is handled.
+const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
+
+/// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
+/// holds beside the write buffer, with an open one and a rest at each end.
+fn journal_superblocks(profile: &Profile) -> u32 {
+    let image_bytes = profile.memory.dram_bytes + u64::from(profile.geometry.page_bytes) * 32;
+    (3 * image_bytes).div_ceil(profile.geometry.superblock_bytes()) as u32 + 3
+}
 
 /// A drive's firmware, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +139,9 @@ pub enum DesignError {
         /// Why not.
         why: String,
     },
+    /// The drive itself answered with an error.
+    #[error("{0}")]
+    Drive(#[from] KvError),
 }
 
 impl Design {
@@ -158,11 +172,50 @@ impl Design {
         Ok(())
     }
 
-    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps.
+    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps. It writes nothing for a mount.
     ///
     /// # Errors
     /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size.
     pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
+        self.assemble(profile, backing, PowerLoss::Ignored)
+    }
+
+    /// As [`Design::build`], prepared for the day when the power goes.
+    ///
+    /// # Errors
+    /// As [`Design::build`], and [`DesignError::Drive`] when the medium fails.
+    pub fn format(
+        &self,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+        power_loss: PowerLoss,
+    ) -> Result<Engine, DesignError> {
+        let mut engine = self.assemble(profile, backing, power_loss)?;
+        engine.format()?;
+        Ok(engine)
+    }
+
+    /// The firmware, on a drive of `profile` that was formatted by this design and whose power went.
+    ///
+    /// # Errors
+    /// As [`Design::build`], and [`DesignError::Drive`] when the medium fails or holds no such drive.
+    pub fn mount(
+        &self,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+        power_loss: PowerLoss,
+    ) -> Result<(Engine, MountReport), DesignError> {
+        let mut engine = self.assemble(profile, backing, power_loss)?;
+        let report = engine.mount()?;
+        Ok((engine, report))
+    }
+
+    fn assemble(
+        &self,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+        power_loss: PowerLoss,
+    ) -> Result<Engine, DesignError> {
         let geometry = profile.geometry;
         let fail = |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.name.clone(), why };
         self.check(&geometry).map_err(fail)?;
@@ -196,15 +249,17 @@ impl Design {
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, &geometry)),
         };
         let flash = Flash::new(profile, backing);
-        let media = Media::new(flash, packing, format, validity, profile);
-        let reserve = self.reserve_superblocks(profile);
+        let media = Media::new(flash, packing, format, validity, profile, power_loss);
+        let journal = if power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
+        let reserve = self.reserve_superblocks(profile) + journal;
+        let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
         let limits = Limits {
-            high: self.gc_high_superblocks as usize,
-            capacity_grains: u64::from(geometry.superblocks() - reserve) * packing.grains_per_superblock,
+            high: self.gc_high_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS,
+            capacity_grains: u64::from(geometry.superblocks().saturating_sub(reserve)) * packing.grains_per_superblock,
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
         };
-        let engine = Engine::new(media, index, self.gc_low_superblocks as usize, limits);
+        let engine = Engine::new(media, index, low, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {
             return Err(fail(format!(

@@ -5,9 +5,11 @@ use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::index::{Index, IndexCounters, Position};
 use crate::io::{Io, Media};
+use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};
+use crate::recovery::{self, MountReport};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Counters, Geometry, PageAddress};
 use kvssd_types::{Command, Key, KvError, Nanos, Reply, StoreCondition, Value, ValueBuilder};
@@ -72,6 +74,48 @@ impl Engine {
         engine
     }
 
+    /// Makes an erased drive one that can be mounted.
+    pub(crate) fn format(&mut self) -> Result<(), KvError> {
+        self.checkpoint(false)
+    }
+
+    /// Brings the drive to where it was.
+    pub(crate) fn mount(&mut self) -> Result<MountReport, KvError> {
+        let (utilization, report) = recovery::mount(&mut self.media, self.index.as_mut())?;
+        self.utilization = utilization;
+        self.collector.clock = report.took;
+        self.share_dram();
+        Ok(report)
+    }
+
+    /// Ends the drive's life in order: the next mount finds everything at once.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn close(mut self) -> Result<(), KvError> {
+        while self.collector.is_busy() {
+            self.collect()?;
+        }
+        if self.media.is_durable() { self.checkpoint(true) } else { Ok(()) }
+    }
+
+    fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
+        let mut io = Io::new(&mut self.media, self.collector.clock, true);
+        io.checkpoint(self.index.as_ref(), self.utilization.saved(), is_last)?;
+        self.collector.clock = io.settle();
+        Ok(())
+    }
+
+    /// What is done for the next mount after a command or a step of garbage collection that ended at `at`.
+    fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
+        let mut io = Io::new(&mut self.media, at, true);
+        io.pause()?;
+        if io.checkpoint_is_due() && !self.collector.is_busy() {
+            io.checkpoint(self.index.as_ref(), self.utilization.saved(), false)?;
+        }
+        Ok(())
+    }
+
     /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
     pub fn execute(&mut self, command: Command<'_>, at: Nanos) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
@@ -98,6 +142,11 @@ impl Engine {
             };
         }
         let done = io.settle();
+        if self.media.is_durable()
+            && let Err(error) = self.pause(done)
+        {
+            reply = Err(error);
+        }
         self.share_dram();
         (done, reply)
     }
@@ -205,13 +254,17 @@ impl Engine {
         assert_eq!(programmed, dies, "every program has a cause and a die");
         let pages_now = self.media.flash.pages_programmed();
         let erased = self.media.flash.pages_erased();
-        assert_eq!(programmed, pages_now + erased, "every page that was programmed is there or was erased");
+        let before = self.media.flash.pages_brought();
+        assert_eq!(before + programmed, pages_now + erased, "every page that was programmed is there or was erased");
         assert!(pages_now <= geometry.pages());
     }
 
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
         let gained = self.collector.step(&mut self.media, self.index.as_mut())?;
+        if self.media.is_durable() {
+            self.pause(self.collector.clock)?;
+        }
         self.share_dram();
         Ok(gained)
     }
@@ -304,8 +357,10 @@ fn store(
         unbroken_bytes: head.bytes(),
         cause: Cause::User,
     })?;
+    let Position { tag, probes, .. } = position;
+    io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
-        io.pair_died(position.tag, old.place, freed)?;
+        io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, freed, packing.grain_bytes);
     }
     index.bind(io, position, place)?;
@@ -359,6 +414,7 @@ fn delete(
     let found = found.ok_or(KvError::KeyNotFound)?;
     let packing = io.packing();
     let grains = packing.grains_of(found.head.record_bytes());
+    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
     index.unbind(io, position)?;
     utilization.remove(&found.head, grains, packing.grain_bytes);
@@ -393,13 +449,22 @@ fn list(io: &mut Io<'_>, index: &mut dyn Index, from: Option<Key<'_>>, keys_max:
 }
 
 impl Utilization {
-    fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+    /// What a checkpoint holds of it.
+    pub(crate) fn saved(&self) -> (u64, u64, u64) {
+        (self.pairs, self.pair_bytes, self.record_bytes)
+    }
+
+    pub(crate) fn from_saved((pairs, pair_bytes, record_bytes): (u64, u64, u64)) -> Self {
+        Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
+    }
+
+    pub(crate) fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
         self.pairs += 1;
         self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);
         self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
     }
 
-    fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
         self.pairs -= 1;
         self.pair_bytes -= u64::from(head.key_bytes) + u64::from(head.value_bytes);
         self.record_bytes -= u64::from(grains) * u64::from(grain_bytes);

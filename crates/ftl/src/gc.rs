@@ -10,9 +10,10 @@
 //! victim can take more room than it gives, for a while. When the reserve runs low in the middle of one, a map superblock is
 //! collected in between: moving sections changes nothing but the directory.
 
-use crate::address::Grain;
+use crate::address::{Grain, Packing};
 use crate::index::{Index, Move};
-use crate::io::{Io, Media};
+use crate::io::{Io, Media, unrecovered};
+use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Oob, Stream};
 use crate::record::RecordHead;
@@ -28,10 +29,20 @@ pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 /// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
 /// gives more than a page.
 #[must_use]
-pub fn greedy(superblocks: &[Superblock], grains_max: u64, map_only: bool) -> Option<SuperblockId> {
-    let closed = |superblock: &Superblock| superblock.state == State::Closed && (superblock.is_map || !map_only);
+pub fn greedy(superblocks: &[Superblock], packing: &Packing, map_only: bool) -> Option<SuperblockId> {
+    let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
+    let closed = |superblock: &Superblock| {
+        superblock.state == State::Closed
+            && match superblock.stream {
+                Stream::Map => true,
+                Stream::User | Stream::Gc => !map_only,
+                Stream::Journal => false,
+            }
+    };
     let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| closed(superblock));
-    let kept = |superblock: &Superblock| superblock.live_grains + superblock.padding_grains;
+    // What lives, and what was padding.
+    let kept =
+        |superblock: &Superblock| packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains;
     // Nothing is easier to collect than a superblock without life, however much of it was padding.
     let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept(superblock) };
     let (number, best) = candidates.min_by_key(|(_, superblock)| rank(superblock))?;
@@ -89,6 +100,11 @@ impl Collector {
         !self.victims.is_empty() || media.superblocks.free() < self.low + STEP_SUPERBLOCKS
     }
 
+    /// Whether it is in the middle of a victim.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.victims.is_empty()
+    }
+
     /// Does one bounded step. Gives false when there is nothing to gain.
     pub(crate) fn step(&mut self, media: &mut Media, index: &mut dyn Index) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
@@ -99,7 +115,7 @@ impl Collector {
                     return Ok(false);
                 }
             }
-            Some(top) if short && !io.media.superblocks.get(top.superblock).is_map => {
+            Some(top) if short && io.media.superblocks.get(top.superblock).stream != Stream::Map => {
                 self.open_victim(&mut io, true)?;
             }
             Some(_) => {}
@@ -113,8 +129,7 @@ impl Collector {
 
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
         let Media { superblocks, packing, .. } = &mut *io.media;
-        let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
-        let Some(superblock) = greedy(superblocks.all(), grains_max, map_only) else { return Ok(false) };
+        let Some(superblock) = greedy(superblocks.all(), packing, map_only) else { return Ok(false) };
         let live_grains = superblocks.get(superblock).live_grains;
         superblocks.condemn(superblock);
         // Where nothing lives, nobody will ask which mapping is invalid.
@@ -166,9 +181,11 @@ fn close_victim(io: &mut Io<'_>, superblock: SuperblockId, counters: &mut GcCoun
     for spill in io.media.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
-    let at = io.settle();
-    let erased = io.media.flash.erase(superblock, at);
+    // Of what was moved out no other copy will be left.
+    let at = io.make_durable()?;
+    let erased = io.media.flash.erase(superblock, at).map_err(|error| unrecovered(&error))?;
     io.media.superblocks.release(superblock, erased);
+    io.note(Change::Erased { superblock });
     counters.superblocks += 1;
     Ok(())
 }
@@ -189,6 +206,7 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
         cause: Cause::InvalidMappings,
     })?;
     io.media.validity.spill_moved(superblock, from, to);
+    io.note(Change::SpillMoved { superblock, from, to });
     io.discard(from, io.media.packing.grains_per_page);
     Ok(())
 }
@@ -201,7 +219,7 @@ fn move_pages(
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
-    let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).is_map;
+    let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).stream == Stream::Map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
     io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
@@ -229,7 +247,7 @@ fn move_pages(
                 }
                 Kind::Section => index.relocate_own(io, entry.tag, from)?,
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
-                Kind::Pair | Kind::Padding => {}
+                Kind::Pair | Kind::Padding | Kind::Journal | Kind::Checkpoint => {}
             }
         }
     }
@@ -253,8 +271,8 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
-    let Superblock { state, is_map, .. } = *io.media.superblocks.get(packing.superblock_of(head));
-    if is_map || !matches!(state, State::Closed | State::Victim) {
+    let Superblock { state, stream, .. } = *io.media.superblocks.get(packing.superblock_of(head));
+    if !matches!(stream, Stream::User | Stream::Gc) || !matches!(state, State::Closed | State::Victim) {
         return Ok(None);
     }
     io.read(page, Cause::Gc);
@@ -302,25 +320,26 @@ fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Oob, KvError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::superblock::SYSTEM;
-
-    fn superblock((state, is_map, live_grains): (State, bool, u64)) -> Superblock {
-        Superblock { state, is_map, live_grains, padding_grains: 0, next: SYSTEM }
-    }
 
     #[test]
     fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
+        let packing = Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10 };
         let all = [
-            (State::System, false, 0),
-            (State::Free, false, 0),
-            (State::Open, true, 1),
-            (State::Victim, true, 2),
-            (State::Closed, false, 5),
-            (State::Closed, true, 6),
+            (State::System, Stream::User, 0),
+            (State::Free, Stream::User, 0),
+            (State::Open, Stream::Map, 1),
+            (State::Victim, Stream::Map, 2),
+            (State::Closed, Stream::Journal, 3),
+            (State::Closed, Stream::User, 5),
+            (State::Closed, Stream::Map, 6),
         ]
-        .map(superblock);
-        assert_eq!(greedy(&all, 9, false), Some(SuperblockId(4)));
-        assert_eq!(greedy(&all, 9, true), Some(SuperblockId(5)));
-        assert_eq!(greedy(&all, 4, false), None);
+        .map(|(state, stream, live_grains)| Superblock {
+            live_grains,
+            appended_grains: 10,
+            ..Superblock::new(state, stream)
+        });
+        assert_eq!(greedy(&all, &packing, false), Some(SuperblockId(5)));
+        assert_eq!(greedy(&all, &packing, true), Some(SuperblockId(6)));
+        assert_eq!(greedy(&all[..5], &packing, false), None);
     }
 }

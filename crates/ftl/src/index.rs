@@ -16,6 +16,7 @@ pub use probe::Entry as SlotEntry;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::Io;
+use crate::journal::Change;
 use kvssd_types::{Key, KvError};
 
 /// Where a key is, or would be put.
@@ -87,7 +88,8 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError>;
 
-    /// Binds the key of `position` to `place`. Nothing may have happened to the key since it was located.
+    /// Binds the key of `position` to `place`, which was noted just now: what the index writes in the meantime must hold the
+    /// change. Nothing may have happened to the key since it was located.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -99,7 +101,8 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError>;
 
-    /// Binds each pair that still lives at `from` to `to`, and says so in `moved`. The order of the moves is free.
+    /// Binds each pair that still lives at `from` to `to`, and says so in `moved`. The order of the moves is free. Each is noted
+    /// ([`Io::note`]) right before it is made: nothing that the index writes may come in between.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -155,4 +158,27 @@ pub trait Index: Send {
 
     /// What was counted so far.
     fn counters(&self) -> IndexCounters;
+
+    /// What of the index only DRAM knows, for a checkpoint.
+    fn save(&self) -> Vec<u8>;
+
+    /// A mount begins: the new index becomes what was saved. None when these are not the bytes of such an index.
+    fn restore(&mut self, bytes: &[u8]) -> Option<()>;
+
+    /// The index wrote a record of its own as change number `position` behind the checkpoint ([`Change::Own`]). All of these
+    /// are told before the first [`Index::redo`].
+    fn redo_own(&mut self, change: &Change, position: usize);
+
+    /// A key was bound, unbound or moved as change number `position`: makes the change again where it is not on flash
+    /// already. In order, without a bound on DRAM.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError>;
+
+    /// The last change was made again.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError>;
 }

@@ -2,14 +2,18 @@
 
 use crate::address::{Grain, Packing};
 use crate::dram::DramUse;
+use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
+use crate::staging::Item;
 use crate::superblock::Superblocks;
-use crate::validity::Validity;
+use crate::validity::{Spill, Validity};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
-use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, Profile, SuperblockId};
+use kvssd_flash::{
+    Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, PowerLoss, Profile, SuperblockId,
+};
 use kvssd_types::{KvError, Nanos};
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -22,8 +26,12 @@ pub struct Media {
     pub(crate) validity: Box<dyn Validity>,
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
-    write_buffer_bytes: u64,
+    pub(crate) write_buffer_bytes: u64,
     pub(crate) now: Nanos,
+    pub(crate) power_loss: PowerLoss,
+    pub(crate) journal: Journal,
+    /// Bytes that the write buffer's memory holds.
+    pub(crate) staged_bytes: u64,
     oob_bytes: Vec<u8>,
 }
 
@@ -34,6 +42,7 @@ impl Media {
         format: OobFormat,
         validity: Box<dyn Validity>,
         profile: &Profile,
+        power_loss: PowerLoss,
     ) -> Self {
         let costs = profile.core_costs;
         let geometry = *flash.geometry();
@@ -48,6 +57,9 @@ impl Media {
             costs,
             write_buffer_bytes: profile.memory.write_buffer_bytes,
             now: Nanos::ZERO,
+            power_loss,
+            journal: Journal::default(),
+            staged_bytes: 0,
             oob_bytes: Vec::new(),
         }
     }
@@ -224,15 +236,17 @@ impl<'a> Io<'a> {
         let grain_bytes = self.media.packing.grain_bytes as usize;
         let index = stream as usize;
         if self.media.log.streams[index].must_turn_page(kind, unbroken_bytes, page_bytes) {
+            self.stage(&Item::Turned(stream), None)?;
             self.turn_page(stream)?;
         }
-        self.open(stream, false);
+        self.open(stream, false)?;
         let packing = self.media.packing;
         let place = self.media.log.streams[index].begin(&packing, kind, tag, cause);
+        self.stage(&Item::Appended(stream, kind, tag, place), Some(bytes))?;
         let length = bytes.len();
         let mut done = 0;
         while done < length {
-            self.open(stream, done > 0);
+            self.open(stream, done > 0)?;
             let open = &mut self.media.log.streams[index];
             if done > 0 {
                 open.oob.kind = kind;
@@ -252,11 +266,16 @@ impl<'a> Io<'a> {
                 self.turn_page(stream)?;
             }
         }
-        self.media.each_run(place, packing.grains_of(length), |media, superblock, first, grains| {
+        self.occupy(place, packing.grains_of(length));
+        Ok(place)
+    }
+
+    /// A record of `grains` grains lives at `place`.
+    pub(crate) fn occupy(&mut self, place: Grain, grains: u32) {
+        self.media.each_run(place, grains, |media, superblock, first, grains| {
             media.superblocks.add_live(superblock, grains.into());
             media.validity.add(first, grains);
         });
-        Ok(place)
     }
 
     /// The record at `place`, of `grains` grains, is no more. What garbage collection leaves behind needs no invalid mapping.
@@ -311,7 +330,14 @@ impl<'a> Io<'a> {
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         self.vacate(place, grains);
-        let Some(spill) = self.media.validity.pair_died(tag, place) else { return Ok(()) };
+        match self.media.validity.pair_died(tag, place) {
+            Some(spill) => self.write_spill(spill),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a page of invalid mappings.
+    pub(crate) fn write_spill(&mut self, spill: Spill) -> Result<(), KvError> {
         let mut bytes = Rope::default();
         bytes.push_blob(spill.bytes);
         let place = self.append(NewRecord {
@@ -323,41 +349,35 @@ impl<'a> Io<'a> {
             cause: Cause::InvalidMappings,
         })?;
         self.media.validity.spilled(spill.superblock, place);
+        self.note(Change::Spilled { superblock: spill.superblock, place });
         Ok(())
     }
 
-    /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
+    /// Programs everything that a stream has gathered, padded to whole units.
     ///
     /// # Errors
     /// [`KvError::Unrecovered`] when the flash fails to take a unit.
-    pub(crate) fn flush(&mut self) -> Result<Nanos, KvError> {
-        for stream in Stream::ALL {
-            while {
-                let open = &self.media.log.streams[stream as usize];
-                !open.data.is_empty() || open.unit.pages() > 0
-            } {
-                self.open(stream, false);
-                self.turn_page(stream)?;
-            }
+    pub(crate) fn flush_stream(&mut self, stream: Stream) -> Result<(), KvError> {
+        while {
+            let open = &self.media.log.streams[stream as usize];
+            !open.data.is_empty() || open.unit.pages() > 0
+        } {
+            self.open(stream, false)?;
+            self.stage(&Item::Turned(stream), None)?;
+            self.turn_page(stream)?;
         }
-        Ok(self.media.flash.buffer.drained())
+        Ok(())
     }
 
     /// Makes sure that a stream has a page to write to and its unit a slot of the write buffer; `within` a record, a new
     /// superblock is the one where the record goes on.
-    fn open(&mut self, stream: Stream, within: bool) {
-        let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
+    fn open(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
+        if self.media.log.streams[stream as usize].superblock.is_none() {
+            self.open_superblock(stream, within)?;
+        }
+        let Media { log, flash, .. } = &mut *self.media;
         let sequence = &mut log.sequence;
         let open = &mut log.streams[stream as usize];
-        if open.superblock.is_none() {
-            let (superblock, erased) = superblocks.open(stream == Stream::Map);
-            if within {
-                superblocks.link(geometry.superblock_of(open.page), superblock);
-            }
-            open.superblock = Some(superblock);
-            open.erased = erased;
-            open.page = geometry.first_page(superblock);
-        }
         if !open.buffered {
             open.slot_since = flash.buffer.take(self.clock);
             open.buffered = true;
@@ -367,15 +387,36 @@ impl<'a> Io<'a> {
             *sequence += 1;
             open.oob.sequence = *sequence;
         }
+        Ok(())
+    }
+
+    fn open_superblock(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
+        let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
+        let open = &mut log.streams[stream as usize];
+        let (superblock, mut erased, must_erase) = superblocks.open(stream);
+        if must_erase {
+            erased = flash.erase(superblock, self.clock).map_err(|error| unrecovered(&error))?;
+        }
+        let before = within.then(|| geometry.superblock_of(open.page));
+        if let Some(before) = before {
+            superblocks.link(before, superblock);
+        }
+        open.superblock = Some(superblock);
+        open.erased = erased;
+        open.page = geometry.first_page(superblock);
+        if stream != Stream::Journal {
+            self.note(Change::Opened { stream, superblock, within: before });
+        }
+        self.stage(&Item::Opened(stream, superblock), None)
     }
 
     /// Finishes a stream's open page; programs its unit when that was the last page of it.
     fn turn_page(&mut self, stream: Stream) -> Result<(), KvError> {
         let Media { log, geometry, packing, superblocks, oob_bytes, .. } = &mut *self.media;
         let open = &mut log.streams[stream as usize];
-        if !open.data.is_empty() {
-            let padding = u64::from(packing.grains_per_page - packing.grains_of(open.data.len()));
-            superblocks.add_padding(geometry.superblock_of(open.page), padding);
+        if open.data.is_empty() {
+            // Nothing will be left behind again when this page is collected.
+            superblocks.add_appended(geometry.superblock_of(open.page), packing.grains_per_page.into());
         }
         let unit_is_full = open.turn_page(geometry, log.format, oob_bytes);
         let page = open.page;
@@ -388,7 +429,10 @@ impl<'a> Io<'a> {
         if page.0 < last {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
-            superblocks.close(superblock);
+            let appended_grains = superblocks.close(superblock);
+            if stream != Stream::Journal {
+                self.note(Change::Closed { superblock, appended_grains });
+            }
         }
         Ok(())
     }
@@ -407,6 +451,6 @@ impl<'a> Io<'a> {
     }
 }
 
-fn unrecovered(error: &MediaError) -> KvError {
+pub(crate) fn unrecovered(error: &MediaError) -> KvError {
     KvError::Unrecovered(error.to_string())
 }

@@ -20,13 +20,17 @@
 mod address;
 mod design;
 mod dram;
+mod durability;
 mod engine;
 mod gc;
 pub mod index;
 mod io;
+mod journal;
 mod log;
 mod oob;
 mod record;
+mod recovery;
+mod staging;
 mod superblock;
 pub mod validity;
 
@@ -36,7 +40,9 @@ pub use dram::DramUse;
 pub use engine::{Engine, Utilization};
 pub use gc::{GcCounters, greedy};
 pub use io::{Io, Media};
+pub use journal::{Change, PairPlace};
 pub use log::NewRecord;
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use record::{RecordHead, write_record};
+pub use recovery::MountReport;
 pub use superblock::{SYSTEM, State, Superblock, Superblocks};

@@ -33,7 +33,7 @@ pub struct NewRecord<'a> {
 /// The streams and what they are gathering.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) streams: [OpenStream; 3],
+    pub(crate) streams: [OpenStream; Stream::ALL.len()],
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
 }
@@ -86,9 +86,17 @@ impl Log {
         Some(stream.page_data(page))
     }
 
+    /// A page that is finished, whose unit is still being gathered.
+    pub(crate) fn gathered_page(&self, geometry: &Geometry, page: PageAddress) -> Option<PageView<'_>> {
+        let stream = self.streams.iter().find(|stream| {
+            stream.superblock.is_some() && geometry.unit_of(stream.page) == geometry.unit_of(page) && page < stream.page
+        })?;
+        Some(stream.unit.page(stream.unit.pages() - (stream.page.0 - page.0) as usize))
+    }
+
     /// Bytes of DRAM beside the write buffer: the superblock, page and sequence of each stream.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        self.streams.len() as u64 * 32
+        Stream::RECORDS.len() as u64 * 32
     }
 }
 

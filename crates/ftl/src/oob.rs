@@ -6,12 +6,14 @@
 //! ```
 //!
 //! The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
-//! section is the section's number; that of a page of invalid mappings is its superblock.
+//! section is the section's number; that of a page of invalid mappings is its superblock;
+//! that of a page of the journal or of a checkpoint is its number.
 
 use crate::address::Grain;
+use serde::{Deserialize, Serialize};
 
 /// What the records of a page are. A page holds one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// Key-value pairs.
     Pair,
@@ -21,10 +23,20 @@ pub enum Kind {
     InvalidMappings,
     /// Nothing.
     Padding,
+    /// A page of the journal.
+    Journal,
+    /// A page of a checkpoint.
+    Checkpoint,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 6] =
+        [Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding, Kind::Journal, Kind::Checkpoint];
 }
 
 /// Which log a page belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
     /// Pairs that commands store, and pages of invalid mappings, which live about as long.
     User,
@@ -32,11 +44,16 @@ pub enum Stream {
     Gc,
     /// Sections of the index.
     Map,
+    /// The journal and its checkpoints.
+    Journal,
 }
 
 impl Stream {
     /// All streams.
-    pub const ALL: [Stream; 3] = [Stream::User, Stream::Gc, Stream::Map];
+    pub const ALL: [Stream; 4] = [Stream::User, Stream::Gc, Stream::Map, Stream::Journal];
+
+    /// The streams of records, which the journal speaks of.
+    pub const RECORDS: [Stream; 3] = [Stream::User, Stream::Gc, Stream::Map];
 }
 
 /// A record that starts in a page.
@@ -117,7 +134,7 @@ impl OobFormat {
     #[must_use]
     pub fn decode(&self, bytes: &[u8]) -> Option<Oob> {
         let (&head, rest) = bytes.split_first()?;
-        let kind = *[Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding].get(usize::from(head & 0xf))?;
+        let kind = *Kind::ALL.get(usize::from(head & 0xf))?;
         let stream = *Stream::ALL.get(usize::from(head >> 4 & 7))?;
         let (sequence, mut rest) = rest.split_at_checked(SEQUENCE_BYTES)?;
         let continues = if head & CONTINUES != 0 {
@@ -151,13 +168,13 @@ mod tests {
     proptest! {
         #[test]
         fn an_area_reads_back(
-            kind in 0usize..4, stream in 0usize..3, sequence in 0u64..1 << 48, continues in proptest::option::of(1u64..1 << 40),
+            kind in 0usize..6, stream in 0usize..4, sequence in 0u64..1 << 48, continues in proptest::option::of(1u64..1 << 40),
             entries in prop::collection::vec((0u32..512, 0u64..1 << 36), 0..64), wide: bool,
         ) {
             let format = if wide { OobFormat::new(512, 1 << 36) } else { OobFormat::new(256, 1 << 32) };
             let clip = |grain: u32, tag: u64| if wide { (grain, tag) } else { (grain & 0xff, tag & 0xffff_ffff) };
             let oob = Oob {
-                kind: [Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding][kind],
+                kind: Kind::ALL[kind],
                 stream: Stream::ALL[stream],
                 sequence,
                 continues: continues.map(Grain),

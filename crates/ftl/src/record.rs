@@ -6,6 +6,8 @@
 //!
 //! The head, which is all but the value, never straddles two pages; the value may run on over any number of them.
 
+use crate::address::Grain;
+use crate::journal::PairPlace;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_types::{Key, KvError, Value};
 
@@ -38,6 +40,12 @@ impl RecordHead {
     #[must_use]
     pub fn record_bytes(&self) -> usize {
         self.bytes() + self.value_bytes as usize
+    }
+
+    /// The pair of this head, at a place.
+    #[must_use]
+    pub fn at(&self, place: Grain) -> PairPlace {
+        PairPlace { place, key_bytes: self.key_bytes, value_bytes: self.value_bytes }
     }
 
     /// Reads the head at byte `start` of a page.

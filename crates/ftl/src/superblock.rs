@@ -1,12 +1,14 @@
 //! The table of superblocks: what state each is in and how much of it lives.
 
 use crate::dram::DramUse;
+use crate::oob::Stream;
 use kvssd_flash::SuperblockId;
 use kvssd_types::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// What a superblock is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// Holds the drive's own records; the log never takes it.
     System,
@@ -21,18 +23,29 @@ pub enum State {
 }
 
 /// One superblock, as a policy sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Superblock {
     /// What it is used for.
     pub state: State,
-    /// Whether it holds sections of the index, and not pairs and invalid mappings.
-    pub is_map: bool,
+    /// Whose records it holds, or held last.
+    pub stream: Stream,
     /// The grains in it that belong to living records.
     pub live_grains: u64,
-    /// The grains at the ends of its pages that no record was given. Moving its records leaves about as many behind again.
-    pub padding_grains: u64,
+    /// The grains in it that records were given; the others are padding. Moving its records leaves about as much padding
+    /// behind again.
+    pub appended_grains: u64,
+    /// Whether it must be erased before it is opened: what a mount found free may have been erased by half.
+    pub must_erase: bool,
     /// The superblock that its stream went on to: a record that runs over its end goes on there.
     pub next: SuperblockId,
+}
+
+impl Superblock {
+    /// One without records.
+    #[must_use]
+    pub fn new(state: State, stream: Stream) -> Self {
+        Superblock { state, stream, live_grains: 0, appended_grains: 0, must_erase: false, next: SYSTEM }
+    }
 }
 
 /// All superblocks.
@@ -50,11 +63,7 @@ impl Superblocks {
     /// `count` erased superblocks, of which the first is the system's.
     #[must_use]
     pub fn new(count: u32) -> Self {
-        let mut all =
-            vec![
-                Superblock { state: State::Free, is_map: false, live_grains: 0, padding_grains: 0, next: SYSTEM };
-                count as usize
-            ];
+        let mut all = vec![Superblock::new(State::Free, Stream::User); count as usize];
         all[0].state = State::System;
         let free = (1..count).map(|number| (SuperblockId(number), Nanos::ZERO)).collect();
         Superblocks { all, free, live_grains: 0 }
@@ -84,7 +93,7 @@ impl Superblocks {
         self.live_grains
     }
 
-    /// Bytes of DRAM for each: living and padding grains, next, erase count and state.
+    /// Bytes of DRAM for each: living and appended grains, next, erase count and state.
     pub const ENTRY_BYTES: u64 = 17;
 
     /// Charges a table of `count` superblocks.
@@ -92,16 +101,17 @@ impl Superblocks {
         dram.add("superblocks", count * Self::ENTRY_BYTES);
     }
 
-    /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends.
+    /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends,
+    /// and whether it must be erased again.
     ///
     /// # Panics
     /// When none is free: garbage collection keeps a reserve so that this cannot be.
-    pub fn open(&mut self, is_map: bool) -> (SuperblockId, Nanos) {
+    pub fn open(&mut self, stream: Stream) -> (SuperblockId, Nanos, bool) {
         let (superblock, erased) =
             self.free.pop_front().expect("garbage collection keeps a reserve of free superblocks");
-        self.all[superblock.0 as usize] =
-            Superblock { state: State::Open, is_map, live_grains: 0, padding_grains: 0, next: SYSTEM };
-        (superblock, erased)
+        let must_erase = self.get(superblock).must_erase;
+        self.all[superblock.0 as usize] = Superblock::new(State::Open, stream);
+        (superblock, erased, must_erase)
     }
 
     /// Says where the stream of `superblock` went on.
@@ -109,16 +119,17 @@ impl Superblocks {
         self.all[superblock.0 as usize].next = next;
     }
 
-    /// A page of a superblock was finished with `grains` that no record was given.
-    pub fn add_padding(&mut self, superblock: SuperblockId, grains: u64) {
-        self.all[superblock.0 as usize].padding_grains += grains;
+    /// `grains` of a superblock were given to nobody and will not be padding again.
+    pub fn add_appended(&mut self, superblock: SuperblockId, grains: u64) {
+        self.all[superblock.0 as usize].appended_grains += grains;
     }
 
-    /// A superblock is full.
-    pub fn close(&mut self, superblock: SuperblockId) {
+    /// A superblock is full; gives the grains that are not padding.
+    pub fn close(&mut self, superblock: SuperblockId) -> u64 {
         let closed = &mut self.all[superblock.0 as usize];
         assert_eq!(closed.state, State::Open, "only an open superblock is closed");
         closed.state = State::Closed;
+        closed.appended_grains
     }
 
     /// Garbage collection begins with a superblock.
@@ -140,8 +151,9 @@ impl Superblocks {
         self.free.push_back((superblock, erased));
     }
 
-    /// `grains` of a superblock belong to a record that lives.
+    /// `grains` of a superblock were given to a record, which lives.
     pub fn add_live(&mut self, superblock: SuperblockId, grains: u64) {
+        self.all[superblock.0 as usize].appended_grains += grains;
         self.all[superblock.0 as usize].live_grains += grains;
         self.live_grains += grains;
     }
@@ -154,5 +166,25 @@ impl Superblocks {
         let live = &mut self.all[superblock.0 as usize].live_grains;
         *live = live.checked_sub(grains).expect("no more grains die than lived");
         self.live_grains -= grains;
+    }
+}
+
+/// What a mount does to the table, out of turn.
+impl Superblocks {
+    /// The table as it was saved, and changed since.
+    pub(crate) fn recover(&mut self, all: Vec<Superblock>) {
+        self.live_grains = all.iter().map(|superblock| superblock.live_grains).sum();
+        self.all = all;
+    }
+
+    /// One of them, to change.
+    pub(crate) fn get_mut(&mut self, superblock: SuperblockId) -> Option<&mut Superblock> {
+        self.all.get_mut(superblock.0 as usize)
+    }
+
+    /// Lists the free ones anew.
+    pub(crate) fn list_free(&mut self) {
+        let free = self.all.iter().enumerate().filter(|(_, superblock)| superblock.state == State::Free);
+        self.free = free.map(|(number, _)| (SuperblockId(number as u32), Nanos::ZERO)).collect();
     }
 }

@@ -87,6 +87,12 @@ pub trait Validity: Send {
     /// Every byte that a device would keep for this.
     fn dram(&self, dram: &mut DramUse);
 
+    /// Everything that is known, for a checkpoint. No victim is open.
+    fn save(&self) -> Vec<u8>;
+
+    /// A mount begins: becomes what was saved. None when these are not the bytes of such a validity.
+    fn restore(&mut self, bytes: &[u8]) -> Option<()>;
+
     /// The sum of [`Validity::dram`].
     fn dram_bytes(&self) -> u64 {
         let mut dram = DramUse::default();

@@ -9,6 +9,9 @@
 //! all sizes until it is full. What a section looks like is its [`SectionLayout`]: that is all that `hash-fixed` and
 //! `hash-compact` differ in.
 
+mod redo;
+
+use self::redo::Redo;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::cache::{Cached, SectionCache, Ticket};
@@ -16,6 +19,7 @@ use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::SectionLayout;
 use crate::index::{Holds, Index, IndexCounters, Move, Position};
 use crate::io::Io;
+use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use kvssd_flash::Blob;
@@ -23,7 +27,6 @@ use kvssd_flash::PageAddress;
 use kvssd_flash::rope::Rope;
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
-
 
 /// So many leave the cache before the next are warmed.
 const LEAVERS_WARM: usize = 32;
@@ -39,6 +42,9 @@ pub struct HashIndex<L> {
     footprint_bytes: u64,
     budget_bytes: u64,
     counters: IndexCounters,
+    /// Whether sections may leave the cache only later.
+    held: bool,
+    redo: Redo,
     /// How many of the sections that leave next have been warmed.
     leavers_warm: usize,
     /// Sections that were not in DRAM and flash reads for them, since the look-up that goes on began.
@@ -73,6 +79,8 @@ impl<L: SectionLayout> HashIndex<L> {
             footprint_bytes: 0,
             budget_bytes: u64::MAX,
             counters: IndexCounters::default(),
+            held: false,
+            redo: Redo::default(),
             leavers_warm: 0,
             misses: 0,
             flash_reads: 0,
@@ -200,7 +208,7 @@ impl<L: SectionLayout> HashIndex<L> {
 
     /// Puts out the sections that were loaded first until the others, and `more_bytes`, fit the budget.
     fn keep_to_budget(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
-        while self.cache.bytes() + more_bytes > self.budget_bytes {
+        while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes {
             if self.leavers_warm == 0 {
                 self.warm_leavers(io);
             }
@@ -212,6 +220,12 @@ impl<L: SectionLayout> HashIndex<L> {
             }
         }
         Ok(())
+    }
+
+    /// The change is made in all sections: they may leave the cache again.
+    fn release(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.held = false;
+        self.keep_to_budget(io, 0)
     }
 
     /// Lets memory bring closer what the sections that leave next will need.
@@ -242,6 +256,7 @@ impl<L: SectionLayout> HashIndex<L> {
         let (old, old_bytes) = (directory.place, directory.bytes);
         directory.place = place;
         directory.bytes = length as u32;
+        io.note(Change::Own { number: section, place, bytes: length as u32, old: (old, old_bytes) });
         let old_grains = io.packing().grains_of(old_bytes as usize);
         if forgotten {
             io.vacate(old, old_grains);
@@ -292,17 +307,21 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     }
 
     fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+        self.held = true;
         let entry = self.entry(io, position.tag)?.0;
         if position.place.is_none() {
             self.count_passes(io, position, true)?;
         }
-        self.set_entry(io, position.tag, Entry { place, ..entry })
+        self.set_entry(io, position.tag, Entry { place, ..entry })?;
+        self.release(io)
     }
 
     fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        self.held = true;
         let entry = self.entry(io, position.tag)?.0;
         self.set_entry(io, position.tag, Entry { place: Grain(0), ..entry })?;
-        self.count_passes(io, position, false)
+        self.count_passes(io, position, false)?;
+        self.release(io)
     }
 
     fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
@@ -318,6 +337,8 @@ impl<L: SectionLayout> Index for HashIndex<L> {
                 let entry = self.look_up(io, pair.tag)?;
                 pair.moved = entry.place == pair.from;
                 if pair.moved {
+                    let Move { tag, from, to, grains, .. } = *pair;
+                    io.note(Change::Moved { tag, from, to, grains });
                     self.set_entry(io, pair.tag, Entry { place: pair.to, ..entry })?;
                 }
             }
@@ -347,8 +368,7 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     }
 
     fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
-        let slots: Vec<_> =
-            keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0))).collect();
+        let slots: Vec<_> = keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0))).collect();
         let places: Vec<Grain> = slots
             .iter()
             .map(|&(section, _)| self.directory[section as usize])
@@ -417,5 +437,25 @@ impl<L: SectionLayout> Index for HashIndex<L> {
 
     fn counters(&self) -> IndexCounters {
         self.counters
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.saved()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        self.restored(bytes)
+    }
+
+    fn redo_own(&mut self, change: &Change, position: usize) {
+        self.written(change, position);
+    }
+
+    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
+        self.redone(io, change, position)
+    }
+
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.recovered(io)
     }
 }

@@ -42,4 +42,11 @@ impl Probe {
         let count = u64::from(count);
         (hash % self.slots + count + count * count) % self.slots
     }
+
+    /// The slot that comes first where `slot` is number `count`.
+    #[must_use]
+    pub(crate) fn first_of(&self, slot: u64, count: u32) -> u64 {
+        let count = u64::from(count);
+        (slot % self.slots + self.slots - (count + count * count) % self.slots) % self.slots
+    }
 }

@@ -74,6 +74,19 @@ impl Validity for GrainBitmap {
         std::hint::black_box(places.iter().fold(0, |sum, place| sum ^ self.words[(place.0 / 64) as usize]));
     }
 
+    fn save(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let (words, rest) = bytes.as_chunks();
+        if words.len() != self.words.len() || !rest.is_empty() {
+            return None;
+        }
+        self.words = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        Some(())
+    }
+
     fn dram(&self, dram: &mut DramUse) {
         GrainBitmap::charge(self.grains, dram);
     }

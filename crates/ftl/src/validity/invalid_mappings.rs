@@ -174,6 +174,22 @@ impl Validity for InvalidMappings {
         std::hint::black_box(counters.fold(0, |sum, counter| sum ^ counter));
     }
 
+    fn save(&self) -> Vec<u8> {
+        assert!(self.victims.is_empty(), "a checkpoint is written when no victim is open");
+        postcard::to_allocvec(&(&self.live_grains, &self.buffers, &self.spills)).expect("counters are plain data")
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let saved: (Vec<u16>, Vec<Vec<u64>>, Vec<Vec<Grain>>) = postcard::from_bytes(bytes).ok()?;
+        let (pages, superblocks) = (self.live_grains.len(), self.buffers.len());
+        if (saved.0.len(), saved.1.len(), saved.2.len()) != (pages, superblocks, superblocks) {
+            return None;
+        }
+        (self.live_grains, self.buffers, self.spills) = saved;
+        self.spills_count = self.spills.iter().map(|spills| spills.len() as u64).sum();
+        Some(())
+    }
+
     fn dram(&self, dram: &mut DramUse) {
         InvalidMappings::charge(
             &self.packing,

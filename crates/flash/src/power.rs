@@ -1,0 +1,196 @@
+//! Power: what a drive does for the day when it goes, and the day itself.
+//!
+//! ```text
+//!   issued                cut                                    the fault model of [`PowerCut`]
+//!     |---- program ----|  |                                     has ended: whole
+//!          |------- program +-----|                              protected: whole; volatile: whole, torn or not begun
+//!          |------- erase --+-----|                              erased, half erased or not begun
+//!     staged ...............|  staged                            protected: kept; volatile: lost
+//!                           |  program                           refused: the firmware is dead
+//! ```
+//!
+//! A torn unit has pages that are whole, damaged and never written; a half-erased block has pages that are as before, damaged
+//! and erased. A die does one thing after the other: behind a unit that did not become whole nothing in its block began.
+
+use crate::UnitImage;
+use crate::{
+    Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, Span,
+    UnitAddress,
+};
+use kvssd_types::{Nanos, Random};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a drive does for the day when the power goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerLoss {
+    /// Nothing: it writes nothing that only a mount would read, as the papers' emulators do, and cannot be mounted.
+    #[default]
+    Ignored,
+    /// It comes back in the state of some moment since the last flush: the write buffer is lost.
+    Volatile,
+    /// It comes back as it was: capacitors feed the programs under way to their end and keep the write buffer.
+    Protected,
+}
+
+impl PowerLoss {
+    /// All of them.
+    pub const ALL: [PowerLoss; 3] = [PowerLoss::Ignored, PowerLoss::Volatile, PowerLoss::Protected];
+
+    /// The name in options and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PowerLoss::Ignored => "ignored",
+            PowerLoss::Volatile => "volatile",
+            PowerLoss::Protected => "protected",
+        }
+    }
+}
+
+/// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
+pub struct PowerCut {
+    medium: Arc<Mutex<ByteBacking>>,
+    geometry: Geometry,
+    semantics: PowerLoss,
+    cut_at: Nanos,
+    is_cut: bool,
+    random: Random,
+    programs: Vec<(UnitAddress, Span)>,
+    erases: Vec<(BlockAddress, Span, Vec<PageBytes>)>,
+    opened: UnitImage,
+}
+
+impl PowerCut {
+    /// `medium`, until the first operation that is issued at `cut_at` or later.
+    #[must_use]
+    pub fn new(
+        medium: Arc<Mutex<ByteBacking>>,
+        geometry: Geometry,
+        semantics: PowerLoss,
+        cut_at: Nanos,
+        random: Random,
+    ) -> Self {
+        let opened = UnitImage::of_bytes(&[], &[]);
+        let (programs, erases) = (Vec::new(), Vec::new());
+        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, opened }
+    }
+
+    /// The medium, and the news that the power is there; forgets operations that have ended.
+    fn powered(&mut self, at: Nanos) -> Result<MutexGuard<'_, ByteBacking>, MediaError> {
+        if !self.is_cut && at >= self.cut_at {
+            self.cut();
+        }
+        if self.is_cut {
+            return Err(MediaError::PowerLost);
+        }
+        Ok(self.medium.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn cut(&mut self) {
+        self.is_cut = true;
+        let at = self.cut_at;
+        let mut medium = self.medium.lock().unwrap_or_else(PoisonError::into_inner);
+        let random = &mut self.random;
+        if self.semantics != PowerLoss::Protected {
+            medium.staged_mut().clear();
+            let mut broken = Vec::new();
+            for (unit, _) in self.programs.drain(..).filter(|(_, span)| span.end > at) {
+                let (block, _) = self.geometry.block_of(unit);
+                let first = unit.0 * self.geometry.pages_per_program;
+                let pages = (first..first + self.geometry.pages_per_program).map(PageAddress);
+                if broken.contains(&block) {
+                    pages.for_each(|page| *medium.page_mut(page) = None);
+                    continue;
+                }
+                match random.below(3) {
+                    0 => continue,
+                    1 => pages.for_each(|page| *medium.page_mut(page) = None),
+                    _ => pages.for_each(|page| damage(medium.page_mut(page), random)),
+                }
+                broken.push(block);
+            }
+        }
+        for (block, _, before) in self.erases.drain(..).filter(|(_, span, _)| span.end > at) {
+            let whole = random.below(3);
+            let pages = medium.pages_of(block);
+            for (page, mut old) in pages.into_iter().zip(before) {
+                match whole {
+                    0 => {}
+                    1 => *medium.page_mut(page) = old,
+                    _ => {
+                        damage(&mut old, random);
+                        *medium.page_mut(page) = old;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Leaves a page whole, damages it, or takes it away.
+fn damage(page: &mut PageBytes, random: &mut Random) {
+    match random.below(3) {
+        0 => {}
+        1 => *page = None,
+        _ => {
+            if let Some(bytes) = page {
+                let from = random.below(bytes.len() as u64) as usize;
+                bytes[from..].iter_mut().for_each(|byte| *byte ^= random.below(256) as u8);
+            }
+        }
+    }
+}
+
+/// Who stops working before the moment comes finds the medium as if it had come.
+impl Drop for PowerCut {
+    fn drop(&mut self) {
+        if !self.is_cut {
+            self.cut();
+        }
+    }
+}
+
+impl Backing for PowerCut {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
+        self.powered(span.issued)?.program(unit, content, span)?;
+        self.programs.retain(|(_, other)| other.end > span.issued);
+        self.programs.push((unit, span));
+        Ok(())
+    }
+
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        if self.is_cut {
+            return Err(MediaError::PowerLost);
+        }
+        self.opened = self.medium.lock().unwrap_or_else(PoisonError::into_inner).decode(page)?;
+        Ok(self.opened.page(0))
+    }
+
+    fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
+        let mut medium = self.powered(span.issued)?;
+        let pages = medium.pages_of(block);
+        let before = pages.into_iter().map(|page| medium.page_mut(page).clone()).collect();
+        medium.erase(block, span)?;
+        drop(medium);
+        self.erases.retain(|(_, other, _)| other.end > span.issued);
+        self.programs.retain(|(unit, _)| self.geometry.block_of(*unit).0 != block);
+        self.erases.push((block, span, before));
+        Ok(())
+    }
+
+    fn block(&self, block: BlockAddress) -> BlockState {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner).block(block)
+    }
+
+    fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        self.powered(at)?.stage(bytes, at)
+    }
+
+    fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        self.powered(at)?.restage(bytes, at)
+    }
+
+    fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
+        self.powered(Nanos::ZERO)?.staged()
+    }
+}

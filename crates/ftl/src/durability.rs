@@ -1,0 +1,222 @@
+//! What a drive writes for the day when the power goes: the journal, its checkpoints, and the write buffer's memory.
+//!
+//! | | `protected` | `volatile` | `ignored` |
+//! |---|---|---|---|
+//! | a change | staged as it happens | gathered | - |
+//! | a journal unit | programmed when it is full | when all that it speaks of is in flash | - |
+//! | an erase | at once | when everything is in flash | at once |
+//!
+//! The journal is written between commands and steps of garbage collection, never within.
+
+use crate::index::Index;
+use crate::io::{Io, Media, unrecovered};
+use crate::journal::Change;
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use crate::staging::{Item, Standing, encode};
+use crate::superblock::{State, Superblock};
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, PowerLoss, SuperblockId};
+use kvssd_types::{KvError, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
+const CHECKPOINT_PAGES_MIN: u64 = 16;
+
+/// Bytes before the image in the first page of a checkpoint: magic, length u64, crc32c u32.
+pub(crate) const CHECKPOINT_HEAD_BYTES: usize = 16;
+/// What the first page of a checkpoint begins with.
+pub(crate) const CHECKPOINT_MAGIC: [u8; 4] = *b"KVcp";
+
+/// What a checkpoint holds: everything in DRAM that is not in flash already.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Image {
+    /// Nothing will be written behind it: the drive was closed.
+    pub(crate) is_last: bool,
+    /// Pairs, and bytes of pairs and of their records.
+    pub(crate) utilization: (u64, u64, u64),
+    pub(crate) superblocks: Vec<Superblock>,
+    pub(crate) validity: Vec<u8>,
+    pub(crate) index: Vec<u8>,
+}
+
+impl Media {
+    /// Whether anything is written for a mount.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.power_loss != PowerLoss::Ignored
+    }
+}
+
+impl Io<'_> {
+    /// A change of what the firmware keeps in DRAM, for the journal. What is in flash may run ahead of its note, never behind.
+    pub fn note(&mut self, change: Change) {
+        if self.media.is_durable() {
+            let page_bytes = self.media.geometry.page_bytes as usize;
+            self.media.journal.gather(&change, page_bytes);
+            // That this cannot be staged shows when something is programmed: the power is gone.
+            let _ = self.stage(&Item::Changed(change), None);
+        }
+    }
+
+    /// Puts an item into the write buffer's memory.
+    pub(crate) fn stage(&mut self, item: &Item, follows: Option<&Rope>) -> Result<(), KvError> {
+        if self.media.power_loss != PowerLoss::Protected {
+            return Ok(());
+        }
+        let bytes = encode(item, follows);
+        self.media.staged_bytes += bytes.len() as u64;
+        self.media.flash.backing().stage(&bytes, self.clock).map_err(|error| unrecovered(&error))
+    }
+
+    /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
+    ///
+    /// # Errors
+    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    pub(crate) fn flush(&mut self) -> Result<Nanos, KvError> {
+        self.flush_records()?;
+        self.write_journal(true)?;
+        self.flush_stream(Stream::Journal)?;
+        if self.media.power_loss == PowerLoss::Protected {
+            let standing = |stream: Stream| -> Standing {
+                let open = &self.media.log.streams[stream as usize];
+                open.superblock.map(|superblock| (superblock, open.page))
+            };
+            let item = Item::Stood(Stream::ALL.map(standing), self.media.log.sequence, self.media.journal.number);
+            let bytes = encode(&item, None);
+            self.media.staged_bytes = bytes.len() as u64;
+            self.media.flash.backing().restage(&bytes, self.clock).map_err(|error| unrecovered(&error))?;
+        }
+        Ok(self.media.flash.buffer.drained())
+    }
+
+    /// Makes sure that a cut loses nothing of what was done so far; gives the clock when that is so.
+    pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
+        if self.media.power_loss == PowerLoss::Volatile {
+            let drained = self.flush()?;
+            self.wait_until(drained);
+        }
+        Ok(self.settle())
+    }
+
+    fn flush_records(&mut self) -> Result<(), KvError> {
+        for stream in Stream::RECORDS {
+            self.flush_stream(stream)?;
+        }
+        if self.media.power_loss == PowerLoss::Volatile {
+            self.wait_until(self.media.flash.buffer.drained());
+        }
+        Ok(())
+    }
+
+    /// Appends the journal pages that are full, with `all` also the one that is not.
+    pub(crate) fn write_journal(&mut self, all: bool) -> Result<(), KvError> {
+        while let Some(page) = self.media.journal.next_page(all) {
+            self.append_numbered(Kind::Journal, page)?;
+            self.media.journal.pages += 1;
+        }
+        Ok(())
+    }
+
+    fn append_numbered(&mut self, kind: Kind, mut page: Vec<u8>) -> Result<(), KvError> {
+        let pages_per_program = self.media.geometry.pages_per_program as usize;
+        let fills_unit = self.media.log.streams[Stream::Journal as usize].unit.pages() + 1 == pages_per_program;
+        if self.media.power_loss == PowerLoss::Volatile && fills_unit {
+            self.flush_records()?;
+        }
+        let page_bytes = self.media.geometry.page_bytes as usize;
+        page.resize(page_bytes, 0);
+        let mut bytes = Rope::default();
+        bytes.push_blob(page.into());
+        let tag = self.media.journal.number;
+        self.media.journal.number += 1;
+        let stream = Stream::Journal;
+        let record =
+            NewRecord { stream, kind, tag, bytes: &mut bytes, unbroken_bytes: page_bytes, cause: Cause::Journal };
+        let place = self.append(record)?;
+        // Neither journal nor checkpoint is kept by garbage collection.
+        self.vacate(place, self.media.packing.grains_per_page);
+        Ok(())
+    }
+
+    /// Between commands and steps: writes what the journal has, ends an overlong write buffer, and tells the medium that what
+    /// was done must be safe.
+    pub(crate) fn pause(&mut self) -> Result<(), KvError> {
+        if !self.media.is_durable() {
+            return Ok(());
+        }
+        self.write_journal(false)?;
+        if self.media.staged_bytes > 2 * self.media.write_buffer_bytes {
+            self.flush()?;
+        }
+        self.media.flash.backing().commit().map_err(|error| unrecovered(&error))
+    }
+
+    /// Whether the journal has become so long that a checkpoint is due.
+    pub(crate) fn checkpoint_is_due(&self) -> bool {
+        let journal = &self.media.journal;
+        self.media.is_durable() && journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
+    }
+
+    /// Writes a checkpoint and gives up the journal before it. No victim may be open.
+    pub(crate) fn checkpoint(
+        &mut self,
+        index: &dyn Index,
+        utilization: (u64, u64, u64),
+        is_last: bool,
+    ) -> Result<(), KvError> {
+        self.flush()?;
+        let before: Vec<SuperblockId> = self.journal_superblocks().collect();
+        let superblocks = self.media.superblocks.all().to_vec();
+        let (validity, index) = (self.media.validity.save(), index.save());
+        let image = Image { is_last, utilization, superblocks, validity, index };
+        let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
+        let (first, page_bytes) = (self.media.journal.number, self.media.geometry.page_bytes as usize);
+        for page in with_head(bytes).chunks(page_bytes) {
+            self.append_numbered(Kind::Checkpoint, page.to_vec())?;
+        }
+        let drained = self.flush()?;
+        self.wait_until(drained);
+        self.media.journal.pages = 0;
+        self.media.journal.checkpoint_pages = self.media.journal.number - first;
+        for superblock in before {
+            // One that is open, or was closed by the checkpoint's own pages, goes with the next.
+            if self.media.superblocks.get(superblock).state == State::Closed {
+                let erased = self.media.flash.erase(superblock, self.clock).map_err(|error| unrecovered(&error))?;
+                self.media.superblocks.condemn(superblock);
+                self.media.superblocks.release(superblock, erased);
+                self.note(Change::Erased { superblock });
+            }
+        }
+        Ok(())
+    }
+
+    fn journal_superblocks(&self) -> impl Iterator<Item = SuperblockId> {
+        let all = self.media.superblocks.all().iter().enumerate();
+        all.filter(|(_, superblock)| superblock.stream == Stream::Journal && superblock.state == State::Closed)
+            .map(|(number, _)| SuperblockId(number as u32))
+    }
+}
+
+/// An image behind room for its head, with the head.
+fn with_head(mut bytes: Vec<u8>) -> Vec<u8> {
+    let length = (bytes.len() - CHECKPOINT_HEAD_BYTES) as u64;
+    let crc = crc32c::crc32c(&bytes[CHECKPOINT_HEAD_BYTES..]);
+    bytes[..4].copy_from_slice(&CHECKPOINT_MAGIC);
+    bytes[4..12].copy_from_slice(&length.to_le_bytes());
+    bytes[12..CHECKPOINT_HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// The image of a checkpoint whose pages are `bytes`, if it is whole.
+pub(crate) fn image(bytes: &[u8]) -> Option<Image> {
+    let (head, rest) = bytes.split_at_checked(CHECKPOINT_HEAD_BYTES)?;
+    let crc = u32::from_le_bytes(head[12..].try_into().ok()?);
+    let body = rest.get(..image_bytes(head)? as usize)?;
+    (crc32c::crc32c(body) == crc).then(|| postcard::from_bytes(body).ok())?
+}
+
+/// The bytes of the image whose head the page begins with, if it is one.
+pub(crate) fn image_bytes(page: &[u8]) -> Option<u64> {
+    let length = page.get(4..12)?.try_into().ok()?;
+    (page[..4] == CHECKPOINT_MAGIC).then(|| u64::from_le_bytes(length))
+}

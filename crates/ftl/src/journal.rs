@@ -1,0 +1,193 @@
+//! The journal: every change of what the firmware keeps in DRAM, in order, for the next mount.
+//!
+//! ```text
+//!   change -> staged (write buffer) -> page that is gathered -> journal pages on flash ...  checkpoint  ... journal pages
+//!                                                                                           ^ a mount starts at the last
+//! ```
+//!
+//! A page is a run of changes, each as postcard writes it; the rest of it is [`Change::End`]. Journal and checkpoint pages are
+//! numbered in one row, without gaps since the last checkpoint.
+
+use crate::address::Grain;
+use crate::oob::Stream;
+use kvssd_flash::SuperblockId;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A pair: where it lies and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairPlace {
+    /// The first grain of its record.
+    pub place: Grain,
+    /// Bytes of its key.
+    pub key_bytes: u32,
+    /// Bytes of its value.
+    pub value_bytes: u32,
+}
+
+/// A change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// The page has no more.
+    End,
+    /// A stream of records began to write to a superblock, in the middle of a record that began in `within`, or not.
+    Opened {
+        /// The stream.
+        stream: Stream,
+        /// What it writes to.
+        superblock: SuperblockId,
+        /// What it wrote to before, if the record that goes on began there.
+        within: Option<SuperblockId>,
+    },
+    /// A superblock is full.
+    Closed {
+        /// The superblock.
+        superblock: SuperblockId,
+        /// The grains in it that are not padding.
+        appended_grains: u64,
+    },
+    /// A superblock was moved out, and is or will be erased.
+    Erased {
+        /// The superblock.
+        superblock: SuperblockId,
+    },
+    /// A key was bound to a pair.
+    Bound {
+        /// What the index finds it by.
+        tag: u64,
+        /// How many slots it looked at before.
+        probes: u32,
+        /// The pair.
+        pair: PairPlace,
+        /// The pair that it was bound to before.
+        old: Option<PairPlace>,
+    },
+    /// A key was removed.
+    Unbound {
+        /// What the index found it by.
+        tag: u64,
+        /// How many slots it looked at before.
+        probes: u32,
+        /// The pair.
+        old: PairPlace,
+    },
+    /// A pair was moved by garbage collection.
+    Moved {
+        /// What the index finds it by.
+        tag: u64,
+        /// Where it was.
+        from: Grain,
+        /// Where it is.
+        to: Grain,
+        /// Its grains.
+        grains: u32,
+    },
+    /// The index wrote a record of its own.
+    Own {
+        /// Its number.
+        number: u64,
+        /// Where it lies.
+        place: Grain,
+        /// Its bytes.
+        bytes: u32,
+        /// Where it lay before, grain 0 for nowhere, and its bytes there.
+        old: (Grain, u32),
+    },
+    /// A page of invalid mappings was written.
+    Spilled {
+        /// The superblock that it speaks of.
+        superblock: SuperblockId,
+        /// Where it lies.
+        place: Grain,
+    },
+    /// A page of invalid mappings was moved by garbage collection.
+    SpillMoved {
+        /// The superblock that it speaks of.
+        superblock: SuperblockId,
+        /// Where it lay.
+        from: Grain,
+        /// Where it lies.
+        to: Grain,
+    },
+}
+
+/// No change takes more bytes.
+const CHANGE_BYTES_MAX: usize = 64;
+
+/// The changes that are not yet in the log.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    /// Pages that are full and wait to be appended.
+    full: VecDeque<Vec<u8>>,
+    gathered: Vec<u8>,
+    /// The number of the next page.
+    pub(crate) number: u64,
+    /// Pages since the last checkpoint, and pages that it took.
+    pub(crate) pages: u64,
+    pub(crate) checkpoint_pages: u64,
+}
+
+impl Journal {
+    /// Gathers a change; gives its bytes.
+    pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) -> Vec<u8> {
+        let bytes = postcard::to_allocvec(change).expect("a change is plain data");
+        assert!(bytes.len() <= CHANGE_BYTES_MAX);
+        if self.gathered.len() + bytes.len() > page_bytes {
+            self.full.push_back(std::mem::take(&mut self.gathered));
+        }
+        self.gathered.extend_from_slice(&bytes);
+        bytes
+    }
+
+    /// The next page to append: one that is full, or with `all` what is gathered.
+    pub(crate) fn next_page(&mut self, all: bool) -> Option<Vec<u8>> {
+        self.full.pop_front().or_else(|| (all && !self.gathered.is_empty()).then(|| std::mem::take(&mut self.gathered)))
+    }
+}
+
+/// The changes in a page's bytes, up to its end or to what is none.
+pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    while let Ok((change, rest)) = postcard::take_from_bytes(bytes)
+        && change != Change::End
+    {
+        changes.push(change);
+        bytes = rest;
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn changes_come_back_page_by_page() {
+        let mut journal = Journal::default();
+        let all: Vec<Change> = (0..1000u64)
+            .map(|number| match number % 3 {
+                0 => Change::Own { number, place: Grain(number << 30), bytes: 4096, old: (Grain(0), 0) },
+                1 => Change::Moved { tag: u64::MAX, from: Grain(1), to: Grain(u64::MAX), grains: 1 << 20 },
+                _ => Change::Erased { superblock: SuperblockId(number as u32) },
+            })
+            .collect();
+        all.iter().for_each(|change| {
+            journal.gather(change, 512);
+        });
+        let mut read = Vec::new();
+        while let Some(mut page) = journal.next_page(true) {
+            assert!(page.len() <= 512);
+            page.resize(512, 0);
+            read.extend(changes(&page));
+        }
+        assert_eq!(read, all);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_changes_or_their_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = changes(&bytes);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Mount: from flash and the write buffer's memory back to what DRAM held.
+//!
+//! ```text
+//!   write buffer  -> records back into the streams, changes that no page has yet
+//!   first page of every superblock -> those of the journal -> last whole checkpoint -> changes behind it
+//!   state of the checkpoint, each change made again -> the state before the cut
+//! ```
+//!
+//! It reads one page of each superblock, the journal's superblocks, and the sections that the changes touch: not the pairs.
+
+use crate::address::Grain;
+use crate::durability::{Image, image, image_bytes};
+use crate::engine::Utilization;
+use crate::index::Index;
+use crate::io::{Io, Media, unrecovered};
+use crate::journal::{Change, PairPlace, changes};
+use crate::oob::{Kind, Oob, Stream};
+use crate::record::RecordHead;
+use crate::staging;
+use crate::superblock::{State, Superblock};
+use crate::validity::Spill;
+use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
+use kvssd_types::{KvError, Nanos};
+use std::collections::BTreeMap;
+
+/// What a mount did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// The virtual time that it took.
+    pub took: Nanos,
+    /// Pages of the checkpoint that it started from.
+    pub checkpoint_pages: u64,
+    /// Pages of the journal behind that.
+    pub journal_pages: u64,
+    /// Changes that were made again.
+    pub changes: u64,
+    /// Whether the drive had been closed.
+    pub was_closed: bool,
+}
+
+/// A numbered page of the journal's stream.
+type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
+
+/// Brings `media` and the new `index` to where they were; gives how full the drive is.
+pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utilization, MountReport), KvError> {
+    let staged = media.flash.backing().staged().map_err(|error| unrecovered(&error))?;
+    let Media { log, flash, packing, journal, .. } = &mut *media;
+    let restored = staging::restore(&staged, log, flash, packing, journal).map_err(|error| unrecovered(&error))?;
+    media.staged_bytes = staged.len() as u64;
+    index.set_dram_budget(u64::MAX);
+    let mut io = Io::new(media, Nanos::ZERO, true);
+    let pages = numbered_pages(&mut io);
+    let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
+    let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
+    all.extend(&restored.changes);
+    let was_closed = image.is_last && all.is_empty();
+    let mut redo = Redo { io: &mut io, utilization: Utilization::default(), spills: Vec::new() };
+    redo.all(index, image, &all)?;
+    let Redo { utilization, spills, .. } = redo;
+    settle_superblocks(&mut io, &pages, checkpoint.start, was_closed);
+    if io.media.power_loss == PowerLoss::Volatile {
+        // Pages behind the last that counts may be on flash: their numbers are not used again.
+        let last = pages.last_key_value().map_or(0, |(&number, _)| number);
+        io.media.journal.number = last + 1 + u64::from(io.media.geometry.pages_per_superblock());
+    }
+    io.media.journal.pages = journal_pages;
+    io.media.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
+    for spill in spills {
+        io.write_spill(spill)?;
+    }
+    if io.media.power_loss == PowerLoss::Volatile {
+        io.checkpoint(index, utilization.saved(), false)?;
+    }
+    let report = MountReport {
+        took: io.settle(),
+        checkpoint_pages: checkpoint.end - checkpoint.start,
+        journal_pages,
+        changes: all.len() as u64,
+        was_closed,
+    };
+    Ok((utilization, report))
+}
+
+fn damaged(why: &str) -> KvError {
+    KvError::Unrecovered(format!("the drive cannot be mounted: {why}"))
+}
+
+/// The out-of-band area of a page, if it was written and can be read.
+fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
+    let format = io.media.log.format;
+    if let Some(view) = io.media.log.gathered_page(&io.media.geometry, page) {
+        return format.decode(view.oob);
+    }
+    if !io.media.flash.is_programmed(page) {
+        return None;
+    }
+    io.read(page, Cause::Journal);
+    format.decode(io.page(page).ok()?.oob)
+}
+
+/// All pages of the journal's stream that can be read.
+fn numbered_pages(io: &mut Io<'_>) -> Numbered {
+    let mut pages = Numbered::new();
+    let geometry = io.media.geometry;
+    for superblock in (1..geometry.superblocks()).map(SuperblockId) {
+        let first = geometry.first_page(superblock);
+        if oob_of(io, first).is_none_or(|oob| oob.stream != Stream::Journal) {
+            continue;
+        }
+        for page in (first.0..first.0 + geometry.pages_per_superblock()).map(PageAddress) {
+            if let Some(oob) = oob_of(io, page)
+                && let Some(entry) = oob.entries.first()
+            {
+                pages.insert(entry.tag, (page, oob.kind));
+            }
+        }
+    }
+    pages
+}
+
+fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    Ok(io.data(page)?.blob(0..page_bytes).to_vec())
+}
+
+/// The numbers of the pages of the last checkpoint that is whole, and what it holds.
+fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
+    let page_bytes = u64::from(io.media.geometry.page_bytes);
+    for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
+        let Ok(first) = content(io, page) else { continue };
+        let Some(length) = image_bytes(&first) else { continue };
+        let count = (length.saturating_add(crate::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);
+        if count > io.media.geometry.pages() {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        for number in start..start + count {
+            let Some(&(page, Kind::Checkpoint)) = pages.get(&number) else { break };
+            bytes.extend(content(io, page)?);
+        }
+        if let Some(image) = image(&bytes) {
+            return Ok((start..start + count, image));
+        }
+    }
+    Err(damaged("it has no checkpoint (was it ever formatted?)"))
+}
+
+/// The changes in the journal pages from number `first` on, and how many pages these are.
+fn journal_changes(
+    io: &mut Io<'_>,
+    pages: &Numbered,
+    first: u64,
+    staged_from: Option<u64>,
+) -> Result<(Vec<Change>, u64), KvError> {
+    let mut all = Vec::new();
+    let mut number = first;
+    while let Some(&(page, kind)) = pages.get(&number) {
+        // A checkpoint that was not finished is passed over; what is staged need not be read.
+        if kind == Kind::Journal && staged_from.is_none_or(|staged| number < staged) {
+            all.extend(changes(&content(io, page)?));
+        }
+        number += 1;
+    }
+    if staged_from.is_some_and(|staged| number < staged) {
+        return Err(damaged(&format!("page {number} of its journal is missing")));
+    }
+    Ok((all, number - first))
+}
+
+/// Makes changes again.
+struct Redo<'a, 'b> {
+    io: &'a mut Io<'b>,
+    utilization: Utilization,
+    /// Pages of invalid mappings that are full and of which no change has said where they lie.
+    spills: Vec<Spill>,
+}
+
+impl Redo<'_, '_> {
+    fn all(&mut self, index: &mut dyn Index, image: Image, all: &[Change]) -> Result<(), KvError> {
+        let Media { superblocks, validity, .. } = &mut *self.io.media;
+        let is_ours = image.superblocks.len() == superblocks.all().len()
+            && validity.restore(&image.validity).is_some()
+            && index.restore(&image.index).is_some();
+        if !is_ours {
+            return Err(damaged("its checkpoint is that of another design or geometry"));
+        }
+        superblocks.recover(image.superblocks);
+        self.utilization = Utilization::from_saved(image.utilization);
+        let own = all.iter().enumerate().filter(|(_, change)| matches!(change, Change::Own { .. }));
+        own.for_each(|(position, change)| index.redo_own(change, position));
+        for (position, change) in all.iter().enumerate() {
+            self.one(change)?;
+            index.redo(self.io, change, position)?;
+        }
+        index.end_redo(self.io)
+    }
+
+    fn one(&mut self, change: &Change) -> Result<(), KvError> {
+        let grains_per_page = self.io.packing().grains_per_page;
+        match *change {
+            Change::End => {}
+            Change::Opened { stream, superblock, within } => {
+                *self.superblock(superblock)? = Superblock::new(State::Open, stream);
+                if let Some(before) = within {
+                    self.superblock(before)?.next = superblock;
+                }
+            }
+            Change::Closed { superblock, appended_grains } => {
+                let closed = self.superblock(superblock)?;
+                (closed.state, closed.appended_grains) = (State::Closed, appended_grains);
+            }
+            Change::Erased { superblock } => {
+                self.superblock(superblock)?;
+                self.spills.retain(|spill| spill.superblock != superblock);
+                for spill in self.io.media.validity.close_victim(superblock) {
+                    self.io.vacate(spill, grains_per_page);
+                }
+                let erased = self.superblock(superblock)?;
+                if erased.live_grains > 0 {
+                    return Err(damaged("a superblock was erased with living records in it"));
+                }
+                *erased = Superblock { must_erase: true, ..Superblock::new(State::Free, erased.stream) };
+            }
+            Change::Bound { tag, pair, old, .. } => {
+                self.appear(pair.place, self.grains_of(&pair))?;
+                self.count(&pair, true);
+                if let Some(old) = old {
+                    self.died(tag, old.place, self.grains_of(&old))?;
+                    self.count(&old, false);
+                }
+            }
+            Change::Unbound { tag, old, .. } => {
+                self.died(tag, old.place, self.grains_of(&old))?;
+                self.count(&old, false);
+            }
+            Change::Moved { tag, from, to, grains } => {
+                self.appear(to, grains)?;
+                // The victim may not have been erased, and be collected again.
+                self.died(tag, from, grains)?;
+            }
+            Change::Own { place, bytes, old: (old, old_bytes), .. } => {
+                self.appear(place, self.io.packing().grains_of(bytes as usize))?;
+                if old != Grain(0) {
+                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
+                }
+            }
+            Change::Spilled { superblock, place } => {
+                self.superblock(superblock)?;
+                let full = self.spills.iter().position(|spill| spill.superblock == superblock);
+                self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
+                self.appear(place, grains_per_page)?;
+                self.io.media.validity.spilled(superblock, place);
+            }
+            Change::SpillMoved { superblock, from, to } => {
+                self.superblock(superblock)?;
+                self.appear(to, grains_per_page)?;
+                self.io.media.validity.spill_moved(superblock, from, to);
+                self.disappear(from, grains_per_page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn superblock(&mut self, superblock: SuperblockId) -> Result<&mut Superblock, KvError> {
+        let found = self.io.media.superblocks.get_mut(superblock).filter(|found| found.state != State::System);
+        found.ok_or_else(|| damaged("its journal speaks of a superblock that it has not"))
+    }
+
+    fn grains_of(&self, pair: &PairPlace) -> u32 {
+        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
+        self.io.packing().grains_of(head.record_bytes())
+    }
+
+    fn count(&mut self, pair: &PairPlace, comes: bool) {
+        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
+        let (grains, grain_bytes) = (self.grains_of(pair), self.io.packing().grain_bytes);
+        if comes {
+            self.utilization.add(&head, grains, grain_bytes);
+        } else {
+            self.utilization.remove(&head, grains, grain_bytes);
+        }
+    }
+
+    fn is_place(&mut self, place: Grain) -> Result<(), KvError> {
+        let superblock = self.io.packing().superblock_of(place);
+        self.superblock(superblock).map(|_| ())
+    }
+
+    fn appear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
+        self.is_place(place)?;
+        self.io.occupy(place, grains);
+        Ok(())
+    }
+
+    fn disappear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
+        self.is_place(place)?;
+        self.io.vacate(place, grains);
+        Ok(())
+    }
+
+    fn died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
+        self.disappear(place, grains)?;
+        self.spills.extend(self.io.media.validity.pair_died(tag, place));
+        Ok(())
+    }
+}
+
+/// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
+fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_closed: bool) {
+    let Media { superblocks, log, geometry, packing, .. } = &mut *io.media;
+    let open: Vec<SuperblockId> = log.streams.iter().filter_map(|stream| stream.superblock).collect();
+    let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
+    let wanted: Vec<SuperblockId> = pages.range(checkpoint..).filter_map(|(&number, _)| of_journal(number)).collect();
+    for number in 1..geometry.superblocks() {
+        let id = SuperblockId(number);
+        let Some(superblock) = superblocks.get_mut(id) else { continue };
+        let is_open = open.contains(&id);
+        if wanted.contains(&id) {
+            let state = if is_open { State::Open } else { State::Closed };
+            *superblock = Superblock::new(state, Stream::Journal);
+        } else if superblock.stream == Stream::Journal && !is_open {
+            *superblock = Superblock::new(State::Free, Stream::Journal);
+        } else if superblock.state == State::Open && !is_open {
+            // What was not written of it is neither padding nor to be written: its blocks may end with a torn unit.
+            superblock.state = State::Closed;
+            superblock.appended_grains = packing.grains_per_superblock;
+        } else if is_open && superblock.state != State::Open {
+            *superblock = Superblock::new(State::Open, Stream::Journal);
+        }
+        if superblock.state == State::Free && !was_closed {
+            superblock.must_erase = true;
+        }
+    }
+    superblocks.list_free();
+}
