@@ -13,7 +13,17 @@
 //! Commands must come in the order of their arrival. Each is executed at once, in virtual time that reaches ahead; resources
 //! remember when they are taken. Between arrivals the background work catches up.
 //!
+//! A [`Device`] is measured; a [`Drive`] lies in a file and is used.
+//!
 //! What it does not do: speak a wire protocol, or read a clock.
+
+mod description;
+mod drive;
+mod medium;
+mod sizing;
+
+pub use drive::{CreateDrive, Drive, DriveError};
+pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};

@@ -12,9 +12,9 @@
 //!   | the rules | | calendars |     +-----------+
 //!   +-----+-----+ +-----------+
 //!         |
-//!   +-----v------------------+
-//!   | Backing: ropes | bytes |  what keeps the pages
-//!   +------------------------+
+//!   +-----v--------------------------+
+//!   | Backing: ropes | bytes | image |  what keeps the pages
+//!   +--------------------------------+
 //! ```
 //!
 //! A page is a [`rope`]: firmware bytes are kept as bytes, generated values as the seed that describes them. It still has a byte
@@ -27,6 +27,7 @@ pub mod codec;
 mod counters;
 mod flash;
 mod geometry;
+mod image;
 mod nand;
 mod power;
 mod profile;
@@ -39,6 +40,7 @@ pub use blob::Blob;
 pub use counters::{Cause, Counters, PerCause};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
+pub use image::{CreateOptions, ImageBacking, ImageError, ImageFault, OpenOptions};
 pub use nand::Nand;
 pub use power::{PowerCut, PowerLoss};
 pub use profile::{CoreCosts, Firmware, Link, Memory, NandTimes, PROFILE_NAMES, Profile, ProfileError, Space};

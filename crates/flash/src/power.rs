@@ -18,6 +18,7 @@ use crate::{
     UnitAddress,
 };
 use kvssd_types::{Nanos, Random};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a drive does for the day when the power goes.
@@ -52,11 +53,12 @@ pub struct PowerCut {
     medium: Arc<Mutex<ByteBacking>>,
     geometry: Geometry,
     semantics: PowerLoss,
-    cut_at: Nanos,
+    cut_at: Arc<AtomicU64>,
     is_cut: bool,
     random: Random,
     programs: Vec<(UnitAddress, Span)>,
     erases: Vec<(BlockAddress, Span, Vec<PageBytes>)>,
+    broken: Arc<AtomicU64>,
     opened: UnitImage,
 }
 
@@ -70,14 +72,27 @@ impl PowerCut {
         cut_at: Nanos,
         random: Random,
     ) -> Self {
+        let cut_at = Arc::new(AtomicU64::new(cut_at.0));
         let opened = UnitImage::of_bytes(&[], &[]);
-        let (programs, erases) = (Vec::new(), Vec::new());
-        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, opened }
+        let (programs, erases, broken) = (Vec::new(), Vec::new(), Arc::default());
+        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, broken, opened }
+    }
+
+    /// The moment of the cut, in nanoseconds, to put it off or bring it forward.
+    #[must_use]
+    pub fn moment(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.cut_at)
+    }
+
+    /// Counts the programs and erases that were under way when the power went and did not come to their end.
+    #[must_use]
+    pub fn broken(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.broken)
     }
 
     /// The medium, and the news that the power is there; forgets operations that have ended.
     fn powered(&mut self, at: Nanos) -> Result<MutexGuard<'_, ByteBacking>, MediaError> {
-        if !self.is_cut && at >= self.cut_at {
+        if !self.is_cut && at.0 >= self.cut_at.load(Ordering::Relaxed) {
             self.cut();
         }
         if self.is_cut {
@@ -88,7 +103,7 @@ impl PowerCut {
 
     fn cut(&mut self) {
         self.is_cut = true;
-        let at = self.cut_at;
+        let at = Nanos(self.cut_at.load(Ordering::Relaxed));
         let mut medium = self.medium.lock().unwrap_or_else(PoisonError::into_inner);
         let random = &mut self.random;
         if self.semantics != PowerLoss::Protected {
@@ -107,11 +122,13 @@ impl PowerCut {
                     1 => pages.for_each(|page| *medium.page_mut(page) = None),
                     _ => pages.for_each(|page| damage(medium.page_mut(page), random)),
                 }
+                self.broken.fetch_add(1, Ordering::Relaxed);
                 broken.push(block);
             }
         }
         for (block, _, before) in self.erases.drain(..).filter(|(_, span, _)| span.end > at) {
             let whole = random.below(3);
+            self.broken.fetch_add(u64::from(whole > 0), Ordering::Relaxed);
             let pages = medium.pages_of(block);
             for (page, mut old) in pages.into_iter().zip(before) {
                 match whole {

@@ -5,7 +5,7 @@
 
 use crate::Geometry;
 use kvssd_types::Nanos;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fs;
 use std::path::Path;
 use thiserror::Error;
@@ -19,7 +19,7 @@ const BUILT_IN: [(&str, &str); 2] = [
 ];
 
 /// A testbed.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// What it is called in reports.
@@ -27,6 +27,7 @@ pub struct Profile {
     /// Where its figures come from, in a sentence.
     pub description: String,
     /// How the flash is divided.
+    #[serde(serialize_with = "write_geometry")]
     pub geometry: Geometry,
     /// How long flash takes.
     pub nand: NandTimes,
@@ -43,7 +44,7 @@ pub struct Profile {
 }
 
 /// The `[nand]` table.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NandTimes {
     /// tR of a read of at most `read_small_bytes_max`, one for each level of a cell; rows of a block take turns.
@@ -63,7 +64,7 @@ pub struct NandTimes {
 }
 
 /// The `[link]` table: the bus to the host, the same in both directions at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Bandwidth of a direction.
@@ -71,7 +72,7 @@ pub struct Link {
 }
 
 /// The `[firmware]` table: latencies of the controller's pipeline, which hold no core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Firmware {
     /// A command that reads at most 4 KiB.
@@ -85,7 +86,7 @@ pub struct Firmware {
 }
 
 /// The `[core_costs]` table: time on one of the firmware's cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreCosts {
     /// The cores that work on commands and in the background.
@@ -107,7 +108,7 @@ pub struct CoreCosts {
 }
 
 /// The `[memory]` table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// The one budget that index, validity, log and superblock tables are charged to. Scales with the capacity.
@@ -117,7 +118,7 @@ pub struct Memory {
 }
 
 /// The `[space]` table.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Space {
     /// Flash that is kept from the user, in per cent of all flash.
@@ -279,6 +280,21 @@ impl Profile {
         }
         Ok(())
     }
+}
+
+/// The `[geometry]` table, as it is read.
+fn write_geometry<S: Serializer>(geometry: &Geometry, serializer: S) -> Result<S::Ok, S::Error> {
+    let Geometry { channels, dies_per_channel, blocks_per_die, pages_per_block, pages_per_program, .. } = *geometry;
+    let fields = [
+        ("channels", channels),
+        ("dies_per_channel", dies_per_channel),
+        ("blocks_per_die", blocks_per_die),
+        ("pages_per_block", pages_per_block),
+        ("pages_per_program", pages_per_program),
+        ("page_bytes", geometry.page_bytes),
+        ("oob_bytes", geometry.oob_bytes),
+    ];
+    serializer.collect_map(fields)
 }
 
 fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {

@@ -202,13 +202,23 @@ impl<'a> RopeRef<'a> {
     /// # Panics
     /// When the rope ends before that, or the bytes were forgotten.
     pub fn copy_to(self, start: usize, out: &mut [u8]) {
-        let mut rest = &mut *out;
-        for piece in self.slice(start..start + rest.len()) {
+        let copied = self.copy_some(start, out);
+        assert_eq!(copied, out.len(), "the rope ends before its reader");
+    }
+
+    /// As [`RopeRef::copy_to`], up to the end of the rope; gives the bytes that were written.
+    ///
+    /// # Panics
+    /// When the bytes were forgotten.
+    pub fn copy_some(self, start: usize, out: &mut [u8]) -> usize {
+        let wanted = out.len();
+        let mut rest = out;
+        for piece in self.slice(start..start + wanted) {
             let (here, after) = rest.split_at_mut(piece.len());
             piece.copy_to(here);
             rest = after;
         }
-        assert!(rest.is_empty(), "the rope ends before its reader");
+        wanted - rest.len()
     }
 
     /// Hands the bytes of `range` to a value that is put together.
@@ -238,6 +248,21 @@ impl<'a> RopeRef<'a> {
         let mut bytes = vec![0; range.len()];
         self.copy_to(range.start, &mut bytes);
         bytes.into()
+    }
+
+    /// As [`RopeRef::blob`], if the rope has all of these bytes.
+    ///
+    /// # Panics
+    /// When bytes in the range were forgotten.
+    #[must_use]
+    pub fn whole_blob(self, range: Range<usize>) -> Option<Blob> {
+        if let Some(blob) = self.blob_slot(range.start).and_then(Option::as_ref)
+            && blob.len() == range.len()
+        {
+            return Some(blob.clone());
+        }
+        let mut bytes = vec![0; range.len()];
+        (self.copy_some(range.start, &mut bytes) == range.len()).then(|| bytes.into())
     }
 
     /// The number of the blob that starts at byte `start`, if one does.

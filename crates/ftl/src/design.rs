@@ -8,6 +8,7 @@ use crate::index::section::{CompactLayout, FixedLayout};
 use crate::index::{HashIndex, Index};
 use crate::io::Media;
 use crate::oob::OobFormat;
+use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
 use crate::superblock::Superblocks;
 use crate::validity::{GrainBitmap, InvalidMappings, Validity};
@@ -86,6 +87,8 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// A bug that it has on purpose.
+    pub planted: Option<PlantedBug>,
 }
 
 /// The designs that come with the program.
@@ -98,6 +101,7 @@ pub const DESIGNS: [Design; 2] = [
         grain_bytes: 512,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
+        planted: None,
     },
     Design {
         name: "plus",
@@ -107,6 +111,7 @@ pub const DESIGNS: [Design; 2] = [
         grain_bytes: 64,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        planted: None,
     },
 ];
 
@@ -210,7 +215,7 @@ impl Design {
         Ok((engine, report))
     }
 
-    fn assemble(
+    pub(crate) fn assemble(
         &self,
         profile: &Profile,
         backing: Box<dyn Backing>,
@@ -218,7 +223,7 @@ impl Design {
     ) -> Result<Engine, DesignError> {
         let geometry = profile.geometry;
         let fail = |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.name.clone(), why };
-        self.check(&geometry).map_err(fail)?;
+        self.fits(&geometry).map_err(fail)?;
         let packing = Packing::new(&geometry, self.grain_bytes);
         let grains = packing.grains_per_superblock * u64::from(geometry.superblocks());
         let format = OobFormat::new(packing.grains_per_page, grains);
@@ -249,7 +254,8 @@ impl Design {
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, &geometry)),
         };
         let flash = Flash::new(profile, backing);
-        let media = Media::new(flash, packing, format, validity, profile, power_loss);
+        let mut media = Media::new(flash, packing, format, validity, profile, power_loss);
+        media.planted = self.planted;
         let journal = if power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
         let reserve = self.reserve_superblocks(profile) + journal;
         let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
@@ -308,7 +314,7 @@ impl Design {
         1 + spare.max(self.gc_low_superblocks + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32)
     }
 
-    fn check(&self, geometry: &Geometry) -> Result<(), String> {
+    fn fits(&self, geometry: &Geometry) -> Result<(), String> {
         let Design { grain_bytes, gc_low_superblocks: low, gc_high_superblocks: high, .. } = *self;
         if grain_bytes < 16 || !geometry.page_bytes.is_multiple_of(grain_bytes) {
             return Err(format!(

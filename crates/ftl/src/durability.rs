@@ -13,6 +13,7 @@ use crate::io::{Io, Media, unrecovered};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
+use crate::planted::PlantedBug;
 use crate::staging::{Item, Standing, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
@@ -50,11 +51,19 @@ impl Media {
 impl Io<'_> {
     /// A change of what the firmware keeps in DRAM, for the journal. What is in flash may run ahead of its note, never behind.
     pub fn note(&mut self, change: Change) {
-        if self.media.is_durable() {
+        let is_lost = self.media.planted == Some(PlantedBug::LostRelocation) && matches!(change, Change::Moved { .. });
+        if self.media.is_durable() && !is_lost {
             let page_bytes = self.media.geometry.page_bytes as usize;
             self.media.journal.gather(&change, page_bytes);
             // That this cannot be staged shows when something is programmed: the power is gone.
             let _ = self.stage(&Item::Changed(change), None);
+        }
+    }
+
+    /// A change of a stream's superblock. What the journal itself opens and closes is found by what lies there.
+    pub(crate) fn note_of(&mut self, stream: Stream, change: Change) {
+        if stream != Stream::Journal {
+            self.note(change);
         }
     }
 
@@ -81,7 +90,9 @@ impl Io<'_> {
                 let open = &self.media.log.streams[stream as usize];
                 open.superblock.map(|superblock| (superblock, open.page))
             };
-            let item = Item::Stood(Stream::ALL.map(standing), self.media.log.sequence, self.media.journal.number);
+            let stale = self.media.planted == Some(PlantedBug::StaleSequence);
+            let number = self.media.journal.number.saturating_sub(stale.into());
+            let item = Item::Stood(Stream::ALL.map(standing), self.media.log.sequence, number);
             let bytes = encode(&item, None);
             self.media.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock).map_err(|error| unrecovered(&error))?;

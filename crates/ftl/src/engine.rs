@@ -74,6 +74,11 @@ impl Engine {
         engine
     }
 
+    /// What a check looks at.
+    pub(crate) fn parts(&mut self) -> (&mut Media, &dyn Index) {
+        (&mut self.media, self.index.as_ref())
+    }
+
     /// Makes an erased drive one that can be mounted.
     pub(crate) fn format(&mut self) -> Result<(), KvError> {
         self.checkpoint(false)
@@ -361,7 +366,7 @@ fn store(
     io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         io.pair_died(tag, old.place, freed)?;
-        utilization.remove(&old.head, freed, packing.grain_bytes);
+        utilization.remove(&old.head, freed, packing.grain_bytes).expect("what is overwritten was counted");
     }
     index.bind(io, position, place)?;
     utilization.add(&head, grains, packing.grain_bytes);
@@ -417,7 +422,7 @@ fn delete(
     io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
     index.unbind(io, position)?;
-    utilization.remove(&found.head, grains, packing.grain_bytes);
+    utilization.remove(&found.head, grains, packing.grain_bytes).expect("what is deleted was counted");
     Ok(Reply::Deleted)
 }
 
@@ -464,9 +469,12 @@ impl Utilization {
         self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
     }
 
-    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
-        self.pairs -= 1;
-        self.pair_bytes -= u64::from(head.key_bytes) + u64::from(head.value_bytes);
-        self.record_bytes -= u64::from(grains) * u64::from(grain_bytes);
+    /// None, and no change, when there is not so much.
+    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) -> Option<()> {
+        let pairs = self.pairs.checked_sub(1)?;
+        let pair_bytes = self.pair_bytes.checked_sub(u64::from(head.key_bytes) + u64::from(head.value_bytes))?;
+        let record_bytes = self.record_bytes.checked_sub(u64::from(grains) * u64::from(grain_bytes))?;
+        *self = Utilization { pairs, pair_bytes, record_bytes, ..*self };
+        Some(())
     }
 }

@@ -219,7 +219,8 @@ fn move_pages(
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
-    let is_map = io.media.superblocks.get(io.media.geometry.superblock_of(first)).stream == Stream::Map;
+    let Superblock { stream, has_strays, .. } = *io.media.superblocks.get(io.media.geometry.superblock_of(first));
+    let is_map = stream == Stream::Map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
     io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
@@ -242,7 +243,10 @@ fn move_pages(
             let from = packing.grain(page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
             match oob.kind {
-                Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
+                Kind::Pair
+                    if io.media.validity.is_live(entry.tag, from)
+                        && (!has_strays || index.is_bound(io, entry.tag, from)?) =>
+                {
                     moves.push(copy_pair(io, entry.tag, from, pages, &mut copy)?);
                 }
                 Kind::Section => index.relocate_own(io, entry.tag, from)?,
@@ -273,6 +277,10 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
     let Superblock { state, stream, .. } = *io.media.superblocks.get(packing.superblock_of(head));
     if !matches!(stream, Stream::User | Stream::Gc) || !matches!(state, State::Closed | State::Victim) {
+        return Ok(None);
+    }
+    // A superblock that a power cut ended early has pages that were never written.
+    if !io.media.flash.is_programmed(page) {
         return Ok(None);
     }
     io.read(page, Cause::Gc);

@@ -9,9 +9,11 @@ mod cache;
 mod hash;
 mod probe;
 pub mod section;
+mod survey;
 
 pub use hash::HashIndex;
 pub use probe::Entry as SlotEntry;
+pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 
 use crate::address::Grain;
 use crate::dram::DramUse;
@@ -139,6 +141,12 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError>;
 
+    /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
+    fn survey(&self, io: &mut Io<'_>) -> Survey;
+
+    /// Appends to `way` the tags that a look-up of `key` looks at before it comes to `tag`; gives whether it ever comes there.
+    fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool;
+
     /// The tag that a key with `hash` would have in an empty index.
     fn first_tag(&self, hash: u64) -> u64;
 
@@ -166,8 +174,8 @@ pub trait Index: Send {
     fn restore(&mut self, bytes: &[u8]) -> Option<()>;
 
     /// The index wrote a record of its own as change number `position` behind the checkpoint ([`Change::Own`]). All of these
-    /// are told before the first [`Index::redo`].
-    fn redo_own(&mut self, change: &Change, position: usize);
+    /// are told before the first [`Index::redo`]. None when there can be no such record.
+    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()>;
 
     /// A key was bound, unbound or moved as change number `position`: makes the change again where it is not on flash
     /// already. In order, without a bound on DRAM.

@@ -5,6 +5,7 @@ use crate::dram::DramUse;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
+use crate::planted::PlantedBug;
 use crate::staging::Item;
 use crate::superblock::Superblocks;
 use crate::validity::{Spill, Validity};
@@ -30,6 +31,7 @@ pub struct Media {
     pub(crate) now: Nanos,
     pub(crate) power_loss: PowerLoss,
     pub(crate) journal: Journal,
+    pub(crate) planted: Option<PlantedBug>,
     /// Bytes that the write buffer's memory holds.
     pub(crate) staged_bytes: u64,
     oob_bytes: Vec<u8>,
@@ -59,6 +61,7 @@ impl Media {
             now: Nanos::ZERO,
             power_loss,
             journal: Journal::default(),
+            planted: None,
             staged_bytes: 0,
             oob_bytes: Vec::new(),
         }
@@ -216,13 +219,14 @@ impl<'a> Io<'a> {
         let Media { flash, log, geometry, .. } = &mut *self.media;
         match log.open_page(geometry, page) {
             Some(data) => Ok(data),
-            None => flash.page(page).map(|view| view.data).map_err(|error| unrecovered(&error)),
+            None => written(flash, geometry, page).map(|view| view.data),
         }
     }
 
     /// A page of a closed superblock that was read, with its out-of-band area.
     pub(crate) fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, KvError> {
-        self.media.flash.page(page).map_err(|error| unrecovered(&error))
+        let Media { flash, geometry, .. } = &mut *self.media;
+        written(flash, geometry, page)
     }
 
     /// Puts a record into the log; gives its first grain. Its grains live.
@@ -393,7 +397,8 @@ impl<'a> Io<'a> {
     fn open_superblock(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
         let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
         let open = &mut log.streams[stream as usize];
-        let (superblock, mut erased, must_erase) = superblocks.open(stream);
+        let (superblock, mut erased, must_erase) =
+            superblocks.open(stream).ok_or_else(|| KvError::Unrecovered("no superblock is free".to_owned()))?;
         if must_erase {
             erased = flash.erase(superblock, self.clock).map_err(|error| unrecovered(&error))?;
         }
@@ -404,20 +409,21 @@ impl<'a> Io<'a> {
         open.superblock = Some(superblock);
         open.erased = erased;
         open.page = geometry.first_page(superblock);
-        if stream != Stream::Journal {
-            self.note(Change::Opened { stream, superblock, within: before });
+        if self.media.is_durable() {
+            // A cut must not find it in use and half erased.
+            self.wait_until(erased);
         }
+        self.note_of(stream, Change::Opened { stream, superblock, within: before });
         self.stage(&Item::Opened(stream, superblock), None)
     }
 
     /// Finishes a stream's open page; programs its unit when that was the last page of it.
     fn turn_page(&mut self, stream: Stream) -> Result<(), KvError> {
-        let Media { log, geometry, packing, superblocks, oob_bytes, .. } = &mut *self.media;
-        let open = &mut log.streams[stream as usize];
-        if open.data.is_empty() {
-            // Nothing will be left behind again when this page is collected.
-            superblocks.add_appended(geometry.superblock_of(open.page), packing.grains_per_page.into());
+        if self.media.log.streams[stream as usize].data.is_empty() {
+            self.skip_page(stream);
         }
+        let Media { log, geometry, oob_bytes, .. } = &mut *self.media;
+        let open = &mut log.streams[stream as usize];
         let unit_is_full = open.turn_page(geometry, log.format, oob_bytes);
         let page = open.page;
         let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
@@ -429,12 +435,18 @@ impl<'a> Io<'a> {
         if page.0 < last {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
-            let appended_grains = superblocks.close(superblock);
-            if stream != Stream::Journal {
-                self.note(Change::Closed { superblock, appended_grains });
-            }
+            superblocks.close(superblock);
+            self.note_of(stream, Change::Closed { superblock });
         }
         Ok(())
+    }
+
+    /// The open page will be programmed without a record: nothing will be left behind again when it is collected.
+    fn skip_page(&mut self, stream: Stream) {
+        let Media { log, geometry, packing, superblocks, .. } = &mut *self.media;
+        let superblock = geometry.superblock_of(log.streams[stream as usize].page);
+        superblocks.add_appended(superblock, packing.grains_per_page.into());
+        self.note_of(stream, Change::Skipped { superblock });
     }
 
     fn program(&mut self, stream: Stream, last: PageAddress) -> Result<(), KvError> {
@@ -451,6 +463,21 @@ impl<'a> Io<'a> {
     }
 }
 
+/// A page of the flash. What asks for it may come from flash itself and be wrong.
+pub(crate) fn written<'f>(
+    flash: &'f mut Flash,
+    geometry: &Geometry,
+    page: PageAddress,
+) -> Result<PageView<'f>, KvError> {
+    if u64::from(page.0) >= geometry.pages() || !flash.is_programmed(page) {
+        return Err(KvError::Unrecovered(format!("page {} is wanted and was never written", page.0)));
+    }
+    flash.page(page).map_err(|error| unrecovered(&error))
+}
+
 pub(crate) fn unrecovered(error: &MediaError) -> KvError {
-    KvError::Unrecovered(error.to_string())
+    match error {
+        MediaError::PowerLost => KvError::PowerLost,
+        other => KvError::Unrecovered(other.to_string()),
+    }
 }

@@ -43,8 +43,11 @@ pub enum Change {
     Closed {
         /// The superblock.
         superblock: SuperblockId,
-        /// The grains in it that are not padding.
-        appended_grains: u64,
+    },
+    /// A page of a superblock was programmed without a record in it.
+    Skipped {
+        /// The superblock.
+        superblock: SuperblockId,
     },
     /// A superblock was moved out, and is or will be erased.
     Erased {

@@ -18,6 +18,7 @@
 //! clock and no file.
 
 mod address;
+mod check;
 mod design;
 mod dram;
 mod durability;
@@ -28,13 +29,16 @@ mod io;
 mod journal;
 mod log;
 mod oob;
+mod planted;
 mod record;
 mod recovery;
 mod staging;
 mod superblock;
+mod trust;
 pub mod validity;
 
 pub use address::{Grain, Packing};
+pub use check::{CheckReport, Finding, Harm};
 pub use design::{DESIGNS, Design, DesignError, IndexKind, ValidityKind};
 pub use dram::DramUse;
 pub use engine::{Engine, Utilization};
@@ -43,6 +47,7 @@ pub use io::{Io, Media};
 pub use journal::{Change, PairPlace};
 pub use log::NewRecord;
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
+pub use planted::PlantedBug;
 pub use record::{RecordHead, write_record};
 pub use recovery::MountReport;
 pub use superblock::{SYSTEM, State, Superblock, Superblocks};

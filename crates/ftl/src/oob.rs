@@ -33,6 +33,19 @@ impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 6] =
         [Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding, Kind::Journal, Kind::Checkpoint];
+
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Pair => "pairs",
+            Kind::Section => "sections",
+            Kind::InvalidMappings => "invalid mappings",
+            Kind::Padding => "padding",
+            Kind::Journal => "the journal",
+            Kind::Checkpoint => "a checkpoint",
+        }
+    }
 }
 
 /// Which log a page belongs to.

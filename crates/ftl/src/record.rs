@@ -55,16 +55,17 @@ impl RecordHead {
     pub fn read(page: RopeRef<'_>, start: usize, page_bytes: usize) -> Result<Self, KvError> {
         let damaged = || KvError::Unrecovered("a page holds no record where the index says so".to_owned());
         let mut key_bytes = [0];
-        page.copy_to(start, &mut key_bytes);
+        page.copy_some(start, &mut key_bytes);
         let key_bytes = u32::from(key_bytes[0]);
         let length_at = start + 1 + key_bytes as usize;
         if key_bytes == 0 || length_at + 4 > page_bytes {
             return Err(damaged());
         }
         let mut value_bytes = [0; 4];
-        page.copy_to(length_at, &mut value_bytes);
+        // A page that is still gathered may end before.
+        let is_whole = page.copy_some(length_at, &mut value_bytes) == value_bytes.len();
         let value_bytes = u32::from_le_bytes(value_bytes);
-        if value_bytes as usize > kvssd_types::VALUE_BYTES_MAX {
+        if !is_whole || value_bytes as usize > kvssd_types::VALUE_BYTES_MAX {
             return Err(damaged());
         }
         Ok(RecordHead { key_bytes, value_bytes })
@@ -79,7 +80,7 @@ impl RecordHead {
             return None;
         }
         let mut head = [0; FIXED_BYTES + 255];
-        page.copy_to(start, &mut head[..length_at + 4]);
+        page.copy_some(start, &mut head[..length_at + 4]);
         if usize::from(head[0]) != key.len() || head[1..length_at] != *key {
             return None;
         }

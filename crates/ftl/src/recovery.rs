@@ -15,9 +15,11 @@ use crate::index::Index;
 use crate::io::{Io, Media, unrecovered};
 use crate::journal::{Change, PairPlace, changes};
 use crate::oob::{Kind, Oob, Stream};
+use crate::planted::PlantedBug;
 use crate::record::RecordHead;
-use crate::staging;
+use crate::staging::{self, Item};
 use crate::superblock::{State, Superblock};
+use crate::trust::stands_at_the_end;
 use crate::validity::Spill;
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{KvError, Nanos};
@@ -39,7 +41,7 @@ pub struct MountReport {
 }
 
 /// A numbered page of the journal's stream.
-type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
+pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
 /// Brings `media` and the new `index` to where they were; gives how full the drive is.
 pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utilization, MountReport), KvError> {
@@ -51,6 +53,12 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     let mut io = Io::new(media, Nanos::ZERO, true);
     let pages = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
+    if io.media.power_loss == PowerLoss::Protected {
+        let is_there = restored.journal_number.is_some() || image.is_last;
+        if !is_there || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.geometry) {
+            return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
+        }
+    }
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
     all.extend(&restored.changes);
     let was_closed = image.is_last && all.is_empty();
@@ -65,6 +73,7 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     }
     io.media.journal.pages = journal_pages;
     io.media.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
+    io.stage(&Item::Mounted, None)?;
     for spill in spills {
         io.write_spill(spill)?;
     }
@@ -120,11 +129,12 @@ fn numbered_pages(io: &mut Io<'_>) -> Numbered {
 
 fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
     let page_bytes = io.media.geometry.page_bytes as usize;
-    Ok(io.data(page)?.blob(0..page_bytes).to_vec())
+    let content = io.data(page)?.whole_blob(0..page_bytes);
+    Ok(content.ok_or_else(|| damaged("a page of its journal is not whole"))?.to_vec())
 }
 
 /// The numbers of the pages of the last checkpoint that is whole, and what it holds.
-fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
+pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
     let page_bytes = u64::from(io.media.geometry.page_bytes);
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Ok(first) = content(io, page) else { continue };
@@ -161,7 +171,10 @@ fn journal_changes(
         }
         number += 1;
     }
-    if staged_from.is_some_and(|staged| number < staged) {
+    // A unit of the journal is begun when the one before the last is in flash: no cut leaves more behind a hole.
+    let torn = 2 * u64::from(io.media.geometry.pages_per_program);
+    let is_hole = pages.range(number + torn..).any(|(_, &(_, kind))| kind == Kind::Journal);
+    if staged_from.is_some_and(|staged| number < staged) || staged_from.is_none() && is_hole {
         return Err(damaged(&format!("page {number} of its journal is missing")));
     }
     Ok((all, number - first))
@@ -177,20 +190,28 @@ struct Redo<'a, 'b> {
 
 impl Redo<'_, '_> {
     fn all(&mut self, index: &mut dyn Index, image: Image, all: &[Change]) -> Result<(), KvError> {
-        let Media { superblocks, validity, .. } = &mut *self.io.media;
+        let Media { superblocks, validity, packing, .. } = &mut *self.io.media;
         let is_ours = image.superblocks.len() == superblocks.all().len()
+            && image.is_possible(packing.grains_per_superblock)
             && validity.restore(&image.validity).is_some()
             && index.restore(&image.index).is_some();
         if !is_ours {
             return Err(damaged("its checkpoint is that of another design or geometry"));
         }
         superblocks.recover(image.superblocks);
+        superblocks.suspect_open();
         self.utilization = Utilization::from_saved(image.utilization);
         let own = all.iter().enumerate().filter(|(_, change)| matches!(change, Change::Own { .. }));
-        own.for_each(|(position, change)| index.redo_own(change, position));
+        if own.map(|(position, change)| index.redo_own(change, position)).any(|redone| redone.is_none()) {
+            return Err(damaged("its journal speaks of a section that the index cannot have"));
+        }
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
             index.redo(self.io, change, position)?;
+        }
+        let grains_max = self.io.packing().grains_per_superblock;
+        if self.io.media.superblocks.all().iter().any(|superblock| superblock.appended_grains > grains_max) {
+            return Err(damaged("its journal gives a superblock more grains than it has"));
         }
         index.end_redo(self.io)
     }
@@ -200,20 +221,24 @@ impl Redo<'_, '_> {
         match *change {
             Change::End => {}
             Change::Opened { stream, superblock, within } => {
-                *self.superblock(superblock)? = Superblock::new(State::Open, stream);
+                let opened = self.superblock(superblock)?;
+                if opened.live_grains > 0 {
+                    return Err(damaged("a superblock was opened with living records in it"));
+                }
+                *opened = Superblock { has_strays: true, ..Superblock::new(State::Open, stream) };
                 if let Some(before) = within {
                     self.superblock(before)?.next = superblock;
                 }
             }
-            Change::Closed { superblock, appended_grains } => {
-                let closed = self.superblock(superblock)?;
-                (closed.state, closed.appended_grains) = (State::Closed, appended_grains);
+            Change::Closed { superblock } => self.superblock(superblock)?.state = State::Closed,
+            Change::Skipped { superblock } => {
+                self.superblock(superblock)?.appended_grains += u64::from(grains_per_page);
             }
             Change::Erased { superblock } => {
                 self.superblock(superblock)?;
                 self.spills.retain(|spill| spill.superblock != superblock);
                 for spill in self.io.media.validity.close_victim(superblock) {
-                    self.io.vacate(spill, grains_per_page);
+                    self.disappear(spill, grains_per_page)?;
                 }
                 let erased = self.superblock(superblock)?;
                 if erased.live_grains > 0 {
@@ -223,15 +248,15 @@ impl Redo<'_, '_> {
             }
             Change::Bound { tag, pair, old, .. } => {
                 self.appear(pair.place, self.grains_of(&pair))?;
-                self.count(&pair, true);
+                self.count(&pair, true)?;
                 if let Some(old) = old {
                     self.died(tag, old.place, self.grains_of(&old))?;
-                    self.count(&old, false);
+                    self.count(&old, false)?;
                 }
             }
             Change::Unbound { tag, old, .. } => {
                 self.died(tag, old.place, self.grains_of(&old))?;
-                self.count(&old, false);
+                self.count(&old, false)?;
             }
             Change::Moved { tag, from, to, grains } => {
                 self.appear(to, grains)?;
@@ -271,29 +296,29 @@ impl Redo<'_, '_> {
         self.io.packing().grains_of(head.record_bytes())
     }
 
-    fn count(&mut self, pair: &PairPlace, comes: bool) {
+    fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
         let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
         let (grains, grain_bytes) = (self.grains_of(pair), self.io.packing().grain_bytes);
         if comes {
             self.utilization.add(&head, grains, grain_bytes);
-        } else {
-            self.utilization.remove(&head, grains, grain_bytes);
+            return Ok(());
         }
-    }
-
-    fn is_place(&mut self, place: Grain) -> Result<(), KvError> {
-        let superblock = self.io.packing().superblock_of(place);
-        self.superblock(superblock).map(|_| ())
+        let removed = self.utilization.remove(&head, grains, grain_bytes);
+        removed.ok_or_else(|| damaged("its journal ends more pairs than there were"))
     }
 
     fn appear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
-        self.is_place(place)?;
+        if !self.io.media.can_occupy(place, grains) {
+            return Err(damaged("its journal puts a record where it cannot be"));
+        }
         self.io.occupy(place, grains);
         Ok(())
     }
 
     fn disappear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
-        self.is_place(place)?;
+        if !self.io.media.can_vacate(place, grains) {
+            return Err(damaged("its journal ends a record that does not live"));
+        }
         self.io.vacate(place, grains);
         Ok(())
     }
@@ -307,7 +332,7 @@ impl Redo<'_, '_> {
 
 /// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_closed: bool) {
-    let Media { superblocks, log, geometry, packing, .. } = &mut *io.media;
+    let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
     let open: Vec<SuperblockId> = log.streams.iter().filter_map(|stream| stream.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
     let wanted: Vec<SuperblockId> = pages.range(checkpoint..).filter_map(|(&number, _)| of_journal(number)).collect();
@@ -327,7 +352,7 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_cl
         } else if is_open && superblock.state != State::Open {
             *superblock = Superblock::new(State::Open, Stream::Journal);
         }
-        if superblock.state == State::Free && !was_closed {
+        if superblock.state == State::Free && !was_closed && *planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }
     }

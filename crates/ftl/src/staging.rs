@@ -14,7 +14,6 @@ use crate::oob::{Kind, OobFormat, Stream};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Where a stream stands: the superblock, and the page that comes next.
 pub(crate) type Standing = Option<(SuperblockId, PageAddress)>;
@@ -32,6 +31,8 @@ pub(crate) enum Item {
     Appended(Stream, Kind, u64, Grain),
     /// A change was noted.
     Changed(Change),
+    /// The drive was mounted: what was under way before will not go on.
+    Mounted,
 }
 
 const HEAD_BYTES: usize = 8;
@@ -84,24 +85,23 @@ pub(crate) fn restore(
     journal: &mut Journal,
 ) -> Result<Restored, MediaError> {
     let mut restored = Restored::default();
-    let mut coming: [VecDeque<SuperblockId>; Stream::ALL.len()] = Default::default();
-    let mut rest = staged;
-    // A record that runs into the next superblock is staged before that is opened.
-    while let Some((item, _, after)) = decode(rest) {
-        if let Item::Opened(stream, superblock) = item {
-            coming[stream as usize].push_back(superblock);
-        }
-        rest = after;
-    }
-    rest = staged;
-    while let Some((item, follows, after)) = decode(rest) {
-        rest = after;
-        match item {
-            Item::Stood(standings, sequence, journal_number) => {
+    let items: Vec<(Item, &[u8])> = Items(staged).collect();
+    let mut opened = Opened::default();
+    for (number, (item, follows)) in items.iter().enumerate() {
+        match *item {
+            Item::Stood(ref standings, sequence, journal_number) => {
+                let is_first = restored.journal_number.is_none();
+                let can_stand = |(superblock, page): &(SuperblockId, PageAddress)| {
+                    let geometry = flash.geometry();
+                    (1..geometry.superblocks()).contains(&superblock.0)
+                        && geometry.superblock_of(*page) == *superblock
+                        && page.0.is_multiple_of(geometry.pages_per_program)
+                };
+                let are_numbers = sequence < 1 << 48 && journal_number < 1 << 48;
+                if !is_first || !are_numbers || !standings.iter().flatten().all(can_stand) {
+                    return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
+                }
                 for (stream, standing) in log.streams.iter_mut().zip(standings) {
-                    if standing.is_some_and(|(superblock, _)| superblock.0 >= flash.geometry().superblocks()) {
-                        return Ok(restored);
-                    }
                     stream.superblock = standing.map(|(superblock, _)| superblock);
                     stream.page = standing.map_or(PageAddress(0), |(_, page)| page);
                 }
@@ -109,10 +109,15 @@ pub(crate) fn restore(
                 journal.number = journal_number;
                 restored.journal_number = Some(journal_number);
             }
-            Item::Opened(..) => {}
+            Item::Mounted => opened.waiting = Default::default(),
+            Item::Opened(stream, superblock) => {
+                if !opened.taken.contains(&number) {
+                    opened.waiting[stream as usize] = Some(superblock);
+                }
+            }
             Item::Turned(stream) => {
-                let mut refill = Refill::new(stream, log, &mut coming, flash, packing);
-                if refill.stream.superblock.is_some() || refill.open() {
+                let mut refill = Refill::new(stream, log, flash, packing);
+                if refill.stream.superblock.is_some() || refill.open(opened.waiting[stream as usize].take()) {
                     refill.turn_page()?;
                 }
             }
@@ -122,9 +127,9 @@ pub(crate) fn restore(
                     // The page that was appended is the one that its changes were gathered in.
                     let _ = journal.next_page(true);
                 }
-                if !Refill::new(stream, log, &mut coming, flash, packing).append(kind, tag, place, follows)? {
-                    break;
-                }
+                let mut refill = Refill::new(stream, log, flash, packing);
+                let next = |opened: &mut Opened| opened.next(&items, number, stream);
+                refill.append((kind, tag, place), follows, &mut opened, next)?;
             }
             Item::Changed(change) => {
                 journal.gather(&change, flash.geometry().page_bytes as usize);
@@ -135,10 +140,52 @@ pub(crate) fn restore(
     Ok(restored)
 }
 
+/// The items of what is staged.
+struct Items<'a>(&'a [u8]);
+
+impl<'a> Iterator for Items<'a> {
+    type Item = (Item, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (item, follows, rest) = decode(self.0)?;
+        self.0 = rest;
+        Some((item, follows))
+    }
+}
+
+/// The superblocks that streams opened.
+#[derive(Default)]
+struct Opened {
+    /// Those that nothing was appended to yet.
+    waiting: [Option<SuperblockId>; Stream::ALL.len()],
+    /// The items that records ran into.
+    taken: Vec<usize>,
+}
+
+impl Opened {
+    /// What `stream` opened first, or in the middle of the record of item `number`: before anything else happened to it.
+    fn next(&mut self, items: &[(Item, &[u8])], number: usize, stream: Stream) -> Option<SuperblockId> {
+        if let Some(waiting) = self.waiting[stream as usize].take() {
+            return Some(waiting);
+        }
+        for (later, (item, _)) in items.iter().enumerate().skip(number + 1) {
+            match *item {
+                Item::Opened(other, superblock) if other == stream && !self.taken.contains(&later) => {
+                    self.taken.push(later);
+                    return Some(superblock);
+                }
+                Item::Appended(other, ..) | Item::Turned(other) if other == stream => return None,
+                Item::Mounted | Item::Stood(..) => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
 /// Puts records into one stream at the places that they had.
 struct Refill<'a> {
     stream: &'a mut OpenStream,
-    coming: &'a mut VecDeque<SuperblockId>,
     flash: &'a mut Flash,
     geometry: Geometry,
     packing: &'a Packing,
@@ -147,17 +194,10 @@ struct Refill<'a> {
 }
 
 impl<'a> Refill<'a> {
-    fn new(
-        stream: Stream,
-        log: &'a mut Log,
-        coming: &'a mut [VecDeque<SuperblockId>; Stream::ALL.len()],
-        flash: &'a mut Flash,
-        packing: &'a Packing,
-    ) -> Self {
+    fn new(stream: Stream, log: &'a mut Log, flash: &'a mut Flash, packing: &'a Packing) -> Self {
         Refill {
             geometry: *flash.geometry(),
             stream: &mut log.streams[stream as usize],
-            coming: &mut coming[stream as usize],
             flash,
             packing,
             format: log.format,
@@ -165,21 +205,29 @@ impl<'a> Refill<'a> {
         }
     }
 
-    /// Gives whether the record could be put where it was; if not, the power went while it was appended.
-    fn append(&mut self, kind: Kind, tag: u64, place: Grain, bytes: &[u8]) -> Result<bool, MediaError> {
+    /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends there:
+    /// nobody will ask for it.
+    fn append(
+        &mut self,
+        (kind, tag, place): (Kind, u64, Grain),
+        bytes: &[u8],
+        opened: &mut Opened,
+        mut next: impl FnMut(&mut Opened) -> Option<SuperblockId>,
+    ) -> Result<(), MediaError> {
         let page_bytes = self.geometry.page_bytes as usize;
-        if self.stream.superblock.is_none() && !self.open() {
-            return Ok(false);
+        if self.stream.superblock.is_none() && !self.open(next(opened)) {
+            return Ok(());
         }
-        if self.stream.page != self.packing.page_of(place) || self.packing.byte_in_page(place) != self.stream.data.len()
-        {
-            return Ok(false);
+        let is_next = self.stream.page == self.packing.page_of(place)
+            && self.packing.byte_in_page(place) == self.stream.data.len();
+        if !is_next || bytes.is_empty() {
+            return Err(MediaError::Failed("what the write buffer held does not follow what is in flash".to_owned()));
         }
         self.stream.begin(self.packing, kind, tag, Cause::User);
         let mut done = 0;
         while done < bytes.len() {
-            if self.stream.superblock.is_none() && !self.open() {
-                return Ok(false);
+            if self.stream.superblock.is_none() && !self.open(next(opened)) {
+                return Ok(());
             }
             if done > 0 {
                 self.stream.oob.kind = kind;
@@ -194,12 +242,12 @@ impl<'a> Refill<'a> {
                 self.turn_page()?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn open(&mut self) -> bool {
+    fn open(&mut self, superblock: Option<SuperblockId>) -> bool {
         let superblocks = self.geometry.superblocks();
-        let Some(superblock) = self.coming.pop_front().filter(|next| next.0 < superblocks) else { return false };
+        let Some(superblock) = superblock.filter(|next| next.0 < superblocks) else { return false };
         self.stream.superblock = Some(superblock);
         self.stream.page = self.geometry.first_page(superblock);
         true

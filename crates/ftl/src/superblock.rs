@@ -34,6 +34,9 @@ pub struct Superblock {
     /// The grains in it that records were given; the others are padding. Moving its records leaves about as much padding
     /// behind again.
     pub appended_grains: u64,
+    /// Whether it was written to when the power went: it may hold pairs that were appended and never bound, of which validity
+    /// knows nothing.
+    pub has_strays: bool,
     /// Whether it must be erased before it is opened: what a mount found free may have been erased by half.
     pub must_erase: bool,
     /// The superblock that its stream went on to: a record that runs over its end goes on there.
@@ -44,7 +47,15 @@ impl Superblock {
     /// One without records.
     #[must_use]
     pub fn new(state: State, stream: Stream) -> Self {
-        Superblock { state, stream, live_grains: 0, appended_grains: 0, must_erase: false, next: SYSTEM }
+        Superblock {
+            state,
+            stream,
+            live_grains: 0,
+            appended_grains: 0,
+            has_strays: false,
+            must_erase: false,
+            next: SYSTEM,
+        }
     }
 }
 
@@ -87,6 +98,11 @@ impl Superblocks {
         self.free.len()
     }
 
+    /// The erased ones, in the order in which they will be opened.
+    pub fn list_of_free(&self) -> impl Iterator<Item = SuperblockId> {
+        self.free.iter().map(|&(superblock, _)| superblock)
+    }
+
     /// The grains of all living records.
     #[must_use]
     pub fn live_grains(&self) -> u64 {
@@ -102,16 +118,13 @@ impl Superblocks {
     }
 
     /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends,
-    /// and whether it must be erased again.
-    ///
-    /// # Panics
-    /// When none is free: garbage collection keeps a reserve so that this cannot be.
-    pub fn open(&mut self, stream: Stream) -> (SuperblockId, Nanos, bool) {
-        let (superblock, erased) =
-            self.free.pop_front().expect("garbage collection keeps a reserve of free superblocks");
+    /// and whether it must be erased again. None when none is free: garbage collection keeps a reserve, so that only a drive
+    /// whose table is damaged comes to this.
+    pub fn open(&mut self, stream: Stream) -> Option<(SuperblockId, Nanos, bool)> {
+        let (superblock, erased) = self.free.pop_front()?;
         let must_erase = self.get(superblock).must_erase;
         self.all[superblock.0 as usize] = Superblock::new(State::Open, stream);
-        (superblock, erased, must_erase)
+        Some((superblock, erased, must_erase))
     }
 
     /// Says where the stream of `superblock` went on.
@@ -124,12 +137,11 @@ impl Superblocks {
         self.all[superblock.0 as usize].appended_grains += grains;
     }
 
-    /// A superblock is full; gives the grains that are not padding.
-    pub fn close(&mut self, superblock: SuperblockId) -> u64 {
+    /// A superblock is full.
+    pub fn close(&mut self, superblock: SuperblockId) {
         let closed = &mut self.all[superblock.0 as usize];
         assert_eq!(closed.state, State::Open, "only an open superblock is closed");
         closed.state = State::Closed;
-        closed.appended_grains
     }
 
     /// Garbage collection begins with a superblock.
@@ -175,6 +187,11 @@ impl Superblocks {
     pub(crate) fn recover(&mut self, all: Vec<Superblock>) {
         self.live_grains = all.iter().map(|superblock| superblock.live_grains).sum();
         self.all = all;
+    }
+
+    /// What was open when the power went may hold pairs of which no change speaks.
+    pub(crate) fn suspect_open(&mut self) {
+        self.all.iter_mut().for_each(|superblock| superblock.has_strays |= superblock.state == State::Open);
     }
 
     /// One of them, to change.

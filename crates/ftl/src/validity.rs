@@ -43,6 +43,15 @@ pub trait Validity: Send {
     /// Whether nothing in the page lives, so that it need not be read.
     fn page_is_dead(&self, page: PageAddress) -> bool;
 
+    /// Whether these grains, of one superblock, may begin to live: for bytes from flash, which may say anything.
+    fn can_add(&self, first: Grain, grains: u32) -> bool;
+
+    /// Whether these grains, of one superblock, may cease to live.
+    fn can_remove(&self, first: Grain, grains: u32) -> bool;
+
+    /// How many grains of the page live.
+    fn live_grains_of(&self, page: PageAddress) -> u32;
+
     /// The pair with `tag` at `place` is not the key's pair any more. Gives a page when one is full.
     fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill>;
 
@@ -55,6 +64,13 @@ pub trait Validity: Send {
     /// The page that was spilled for a superblock lies at `place`.
     fn spilled(&mut self, superblock: SuperblockId, place: Grain) {
         let _ = (superblock, place);
+    }
+
+    /// The tags and places of the pairs of a superblock that are known to be dead, in any order, `pages` being what its spills
+    /// hold. None where nothing of the kind is kept.
+    fn dead_pairs(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<(u64, Grain)>> {
+        let _ = (superblock, pages);
+        None
     }
 
     /// Whether the page at `from` is still wanted; if so, it lies at `to` from now on.

@@ -26,6 +26,8 @@ pub enum Action {
     Bench(BenchOptions),
     /// Run the experiments behind a paper's claims
     Reproduce(ReproduceOptions),
+    /// Cut the power of tiny, nearly full drives again and again, and check that nothing is lost
+    Crash(CrashOptions),
     /// List the designs
     Designs,
     /// List the profiles
@@ -113,6 +115,38 @@ pub struct ReproduceOptions {
     /// Writes the claims to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// `kvssd crash`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd crash --cuts 1000                       every design, both semantics
+  kvssd crash --design plus --semantics volatile --cuts 100 --seed 7")]
+pub struct CrashOptions {
+    /// A design, or all of them
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    pub design: String,
+    /// Cuts for each design and semantics
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub cuts: u32,
+    /// What the drive does for the day when the power goes [default: both]
+    #[arg(long, value_name = "NAME")]
+    pub semantics: Option<Semantics>,
+    /// Of everything that is random
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    pub seed: u64,
+    /// Writes the reports to a file, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What survives a power cut.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Semantics {
+    /// Everything that was accepted
+    Protected,
+    /// What it held at some moment since the last flush
+    Volatile,
 }
 
 /// A paper whose claims can be run.

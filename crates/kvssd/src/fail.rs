@@ -28,7 +28,7 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         match self {
             Failure::Lab(LabError::Interrupted) => ExitCode::from(130),
-            Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_)) => ExitCode::from(1),
+            Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
             Failure::Lab(_) | Failure::Output { .. } => ExitCode::from(2),
         }
     }

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod catalogue;
+mod crash;
 mod fail;
 mod output;
 mod progress;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Reproduce(options) => reproduce::run(&options),
+        Action::Crash(options) => crash::run(&options),
         Action::Designs => catalogue::designs(),
         Action::Profiles => catalogue::profiles(),
     };

@@ -49,6 +49,9 @@ pub enum LabError {
     /// The drive gave back something else than was stored.
     #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
     WrongValues(u64),
+    /// Drives lost something when the power went.
+    #[error("{0} drives were not what they must be after a power cut: this is a bug of the design")]
+    Losses(u64),
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,

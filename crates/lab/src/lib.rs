@@ -13,6 +13,7 @@
 //! It reads the host's clock only to say how long a run took; nothing else in a report depends on it.
 
 pub mod claims;
+pub mod crash;
 mod error;
 mod host;
 mod latency;

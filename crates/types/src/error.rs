@@ -32,4 +32,15 @@ pub enum KvError {
     /// Status 88h: the flash gave back something that is not what was written there.
     #[error("unrecovered error: {0}")]
     Unrecovered(String),
+    /// Not a status of NVMe: nobody is there to answer.
+    #[error("the power is gone")]
+    PowerLost,
+}
+
+impl KvError {
+    /// Whether the drive answers nothing any more.
+    #[must_use]
+    pub fn is_power_loss(&self) -> bool {
+        *self == KvError::PowerLost
+    }
 }

@@ -10,6 +10,7 @@
 //! `hash-compact` differ in.
 
 mod redo;
+mod survey;
 
 use self::redo::Redo;
 use crate::address::Grain;
@@ -17,7 +18,7 @@ use crate::dram::DramUse;
 use crate::index::cache::{Cached, SectionCache, Ticket};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::SectionLayout;
-use crate::index::{Holds, Index, IndexCounters, Move, Position};
+use crate::index::{Holds, Index, IndexCounters, Move, Position, Survey};
 use crate::io::Io;
 use crate::journal::Change;
 use crate::log::NewRecord;
@@ -195,7 +196,13 @@ impl<L: SectionLayout> HashIndex<L> {
         let packing = io.packing();
         let start = packing.byte_in_page(place);
         self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
-        Ok(io.data(packing.page_of(place))?.blob(start..start + bytes as usize))
+        let content = io.data(packing.page_of(place))?.whole_blob(start..start + bytes as usize);
+        content.filter(|content| self.layout.has_form(content)).ok_or_else(|| {
+            KvError::Unrecovered(format!(
+                "page {} holds no section where the directory says so",
+                packing.page_of(place).0
+            ))
+        })
     }
 
     /// Puts a section into the cache, and others out of it until it fits.
@@ -217,6 +224,9 @@ impl<L: SectionLayout> HashIndex<L> {
             self.directory[section as usize].cached = Ticket::NONE;
             if dirty {
                 self.write(io, section, bytes, forgotten)?;
+            } else if self.directory[section as usize].place == Grain(0) {
+                // It was looked at, had nothing, and takes nothing.
+                self.footprint_bytes -= self.share_of_page(bytes.len());
             }
         }
         Ok(())
@@ -417,6 +427,14 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         Ok(())
     }
 
+    fn survey(&self, io: &mut Io<'_>) -> Survey {
+        self.surveyed(io)
+    }
+
+    fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool {
+        self.searched(key, tag, way)
+    }
+
     fn first_tag(&self, hash: u64) -> u64 {
         self.probe.slot(hash, 0)
     }
@@ -447,8 +465,8 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         self.restored(bytes)
     }
 
-    fn redo_own(&mut self, change: &Change, position: usize) {
-        self.written(change, position);
+    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
+        self.written(change, position)
     }
 
     fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {

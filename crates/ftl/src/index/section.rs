@@ -32,6 +32,12 @@ pub trait SectionLayout: Send {
     /// Sets the entry of `slot`; gives the comparisons for sorting the section anew, none where that was not needed.
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
 
+    /// Whether a section from flash has the form of one, so that it can be searched and changed.
+    fn has_form(&self, section: &[u8]) -> bool;
+
+    /// What is wrong with a section's counts, order or entries, if anything.
+    fn fault(&self, section: &[u8]) -> Option<&'static str>;
+
     /// The lowest slot at or behind `slot` that holds a pair, with the pair's entry.
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)>;
 }

@@ -27,15 +27,26 @@ impl GrainBitmap {
 
     /// Calls `change` with each word that the run touches and the run's bits in it.
     fn each_word(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u64, u64)) {
-        let (mut bit, end) = (first.0, first.0 + u64::from(grains));
-        while bit < end {
-            let within = bit % 64;
-            let count = (64 - within).min(end - bit);
-            let mask = (u64::MAX >> (64 - count)) << within;
-            change(&mut self.words[(bit / 64) as usize], mask);
-            bit += count;
+        for (word, bits) in masks(first, grains) {
+            change(&mut self.words[word], bits);
         }
     }
+
+    fn all_words(&self, first: Grain, grains: u32, mut is_so: impl FnMut(u64, u64) -> bool) -> bool {
+        masks(first, grains).all(|(word, bits)| self.words.get(word).is_some_and(|&word| is_so(word, bits)))
+    }
+}
+
+/// Each word that a run of grains touches, and the run's bits in it.
+fn masks(first: Grain, grains: u32) -> impl Iterator<Item = (usize, u64)> {
+    let (mut bit, end) = (first.0, first.0 + u64::from(grains));
+    std::iter::from_fn(move || {
+        let within = bit % 64;
+        let count = (64 - within).min(end - bit);
+        let at = bit / 64;
+        bit += count;
+        (count > 0).then(|| (at as usize, (u64::MAX >> (64 - count)) << within))
+    })
 }
 
 impl Validity for GrainBitmap {
@@ -60,6 +71,19 @@ impl Validity for GrainBitmap {
             let mask = (u64::MAX >> (64 - count.min(64))) << (bit % 64);
             self.words[(bit / 64) as usize] & mask == 0
         })
+    }
+
+    fn can_add(&self, first: Grain, grains: u32) -> bool {
+        self.all_words(first, grains, |word, bits| word & bits == 0)
+    }
+
+    fn can_remove(&self, first: Grain, grains: u32) -> bool {
+        self.all_words(first, grains, |word, bits| word & bits == bits)
+    }
+
+    fn live_grains_of(&self, page: PageAddress) -> u32 {
+        let bits = masks(self.packing.grain(page, 0), self.packing.grains_per_page);
+        bits.map(|(word, bits)| (self.words[word] & bits).count_ones()).sum()
     }
 
     fn pair_died(&mut self, _tag: u64, _place: Grain) -> Option<Spill> {

@@ -81,14 +81,26 @@ impl InvalidMappings {
 
     /// Calls `change` with the counter of each page that the run touches and the number of the run's grains in it.
     fn each_page(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u16, u16)) {
-        let (mut grain, mut left) = (first, grains);
-        while left > 0 {
-            let count = left.min(self.packing.grains_per_page - self.packing.index_in_page(grain));
-            change(&mut self.live_grains[self.packing.page_of(grain).0 as usize], count as u16);
-            grain.0 += u64::from(count);
-            left -= count;
+        for (page, count) in counts(self.packing, first, grains) {
+            change(&mut self.live_grains[page], count);
         }
     }
+}
+
+/// Each page that a run of grains touches, and the number of the run's grains in it.
+fn counts(packing: Packing, first: Grain, grains: u32) -> impl Iterator<Item = (usize, u16)> {
+    let (mut grain, mut left) = (first, grains);
+    std::iter::from_fn(move || {
+        let page = packing.page_of(grain);
+        let count = left.min(packing.grains_per_page - packing.index_in_page(grain));
+        grain.0 += u64::from(count);
+        left -= count;
+        (count > 0).then_some((page.0 as usize, count as u16))
+    })
+}
+
+fn mappings(page: &[u8]) -> impl Iterator<Item = u64> {
+    page.as_chunks().0.iter().map(|&mapping| u64::from_le_bytes(mapping))
 }
 
 impl Validity for InvalidMappings {
@@ -106,6 +118,21 @@ impl Validity for InvalidMappings {
 
     fn page_is_dead(&self, page: PageAddress) -> bool {
         self.live_grains[page.0 as usize] == 0
+    }
+
+    fn can_add(&self, first: Grain, grains: u32) -> bool {
+        let room = |live: u16| self.packing.grains_per_page - u32::from(live);
+        counts(self.packing, first, grains)
+            .all(|(page, count)| self.live_grains.get(page).is_some_and(|&live| room(live) >= u32::from(count)))
+    }
+
+    fn can_remove(&self, first: Grain, grains: u32) -> bool {
+        counts(self.packing, first, grains)
+            .all(|(page, count)| self.live_grains.get(page).is_some_and(|&live| live >= count))
+    }
+
+    fn live_grains_of(&self, page: PageAddress) -> u32 {
+        self.live_grains[page.0 as usize].into()
     }
 
     fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
@@ -141,14 +168,19 @@ impl Validity for InvalidMappings {
         place.map(|place| *place = to).is_some()
     }
 
+    fn dead_pairs(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<(u64, Grain)>> {
+        let first = u64::from(superblock.0) * self.packing.grains_per_superblock;
+        let gathered =
+            self.buffers[superblock.0 as usize].iter().chain(self.victims.get(&superblock).into_iter().flatten());
+        let dead = gathered.copied().chain(pages.iter().flat_map(|page| mappings(page)));
+        let within = (1 << PLACE_BITS) - 1;
+        Some(dead.map(|mapping| (mapping >> PLACE_BITS, Grain(first + (mapping & within)))).collect())
+    }
+
     fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {
         let mut dead = std::mem::take(&mut self.buffers[superblock.0 as usize]);
         for page in pages {
-            dead.extend(page.chunks_exact(MAPPING_BYTES).map(|bytes| {
-                let mut mapping = [0; MAPPING_BYTES];
-                mapping.copy_from_slice(bytes);
-                u64::from_le_bytes(mapping)
-            }));
+            dead.extend(mappings(page));
         }
         dead.sort_unstable();
         let mappings = dead.len();
@@ -182,7 +214,11 @@ impl Validity for InvalidMappings {
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
         let saved: (Vec<u16>, Vec<Vec<u64>>, Vec<Vec<Grain>>) = postcard::from_bytes(bytes).ok()?;
         let (pages, superblocks) = (self.live_grains.len(), self.buffers.len());
-        if (saved.0.len(), saved.1.len(), saved.2.len()) != (pages, superblocks, superblocks) {
+        let grains_max = self.packing.grains_per_page;
+        let is_ours = (saved.0.len(), saved.1.len(), saved.2.len()) == (pages, superblocks, superblocks)
+            && saved.0.iter().all(|&live| u32::from(live) <= grains_max)
+            && saved.1.iter().all(|buffer| buffer.len() < self.page_bytes as usize / MAPPING_BYTES);
+        if !is_ours {
             return None;
         }
         (self.live_grains, self.buffers, self.spills) = saved;

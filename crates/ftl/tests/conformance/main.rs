@@ -1,11 +1,10 @@
 //! The conformance suite: what every design must do, on tiny, nearly full drives, against a plain map.
 //!
-//! A new design is under test as soon as it is in [`DESIGNS`]. Power cuts between lives come with recovery: their place is
-//! behind `Drive::life`.
+//! A new design is under test as soon as it is in [`DESIGNS`]. Power cuts between lives are the crash campaign's, in
+//! `kvssd_lab::crash`.
 
 mod drive;
 mod mistakes;
-mod power;
 
 use drive::{Drive, Medium};
 use kvssd_ftl::DESIGNS;

@@ -6,7 +6,7 @@
 use crate::address::Grain;
 use crate::index::cache::Ticket;
 use crate::index::hash::{DirectoryEntry, HashIndex};
-use crate::index::probe::Entry;
+use crate::index::probe::{Entry, PROBES_MAX};
 use crate::index::section::SectionLayout;
 use crate::io::Io;
 use crate::journal::Change;
@@ -45,7 +45,10 @@ impl<L: SectionLayout> HashIndex<L> {
     pub(super) fn restored(&mut self, bytes: &[u8]) -> Option<()> {
         let Saved { directory, dirty } = postcard::from_bytes(bytes).ok()?;
         let sections = self.directory.len();
-        if directory.len() != sections || dirty.keys().any(|&section| section >= sections as u64) {
+        let is_ours = directory.len() == sections
+            && directory.iter().all(|&(place, bytes)| place == Grain(0) || self.can_have(bytes))
+            && dirty.iter().all(|(&section, bytes)| section < sections as u64 && self.layout.has_form(bytes));
+        if !is_ours {
             return None;
         }
         self.directory =
@@ -54,14 +57,22 @@ impl<L: SectionLayout> HashIndex<L> {
         Some(())
     }
 
-    pub(super) fn written(&mut self, change: &Change, position: usize) {
-        if let Change::Own { number, place, bytes, .. } = *change
-            && let Some(entry) = self.directory.get_mut(number as usize)
-        {
+    /// Whether a section may have so many bytes on flash.
+    fn can_have(&self, bytes: u32) -> bool {
+        (1..=self.layout.bytes_max()).contains(&bytes)
+    }
+
+    pub(super) fn written(&mut self, change: &Change, position: usize) -> Option<()> {
+        if let Change::Own { number, place, bytes, .. } = *change {
+            if !self.can_have(bytes) {
+                return None;
+            }
+            let entry = self.directory.get_mut(number as usize)?;
             *entry = DirectoryEntry { place, bytes, ..*entry };
             self.redo.dirty.remove(&number);
             self.redo.written.insert(number, position);
         }
+        Some(())
     }
 
     pub(super) fn redone(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
@@ -105,6 +116,9 @@ impl<L: SectionLayout> HashIndex<L> {
         comes: bool,
     ) -> Result<(), KvError> {
         let passes_max = self.layout.passes_max();
+        if probes > PROBES_MAX {
+            return Err(KvError::Unrecovered("the journal speaks of a search that was too long".to_owned()));
+        }
         let first = self.probe.first_of(tag, probes);
         for count in 0..probes {
             self.redo_entry(io, self.probe.slot(first, count), position, |entry| Entry {

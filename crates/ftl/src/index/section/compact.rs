@@ -98,6 +98,7 @@ impl CompactLayout {
         let mut entries: Vec<u64> = words
             .map(|(index, _)| self.entry_at(section, index))
             .filter(|&entry| entry != 0 && Some(slot_of(entry)) != without)
+            .filter(|&entry| u64::from(slot_of(entry)) < self.slots())
             .collect();
         entries.sort_unstable_by_key(|&entry| slot_of(entry));
         entries
@@ -139,7 +140,7 @@ impl CompactLayout {
 
     /// Removes what lies in place `index` and shrinks a section that has become two leaves too large.
     fn remove(&self, section: &mut Blob, index: usize) {
-        let count = count(section) - 1;
+        let count = count(section).saturating_sub(1);
         let by_offset = is_by_offset(section);
         let gone = slot_of(self.entry_at(section, index));
         // A margin of two leaves, and of a fifth for the change of form: no insertion right behind undoes it.
@@ -218,12 +219,43 @@ impl SectionLayout for CompactLayout {
             (there, false) => {
                 self.put_at(section, index, word);
                 if !there {
-                    let count = count(section) + 1;
+                    let count = count(section).saturating_add(1);
                     set_count(section, count);
                 }
             }
         }
         0
+    }
+
+    fn has_form(&self, section: &[u8]) -> bool {
+        let Some(bytes) = section.len().checked_sub(self.root_bytes()) else { return false };
+        let leaves = leaves(section);
+        (LEAVES_MIN..=self.leaves_max).contains(&leaves)
+            && bytes == leaves * self.grain_bytes
+            && section[1] == if leaves == self.leaves_max { BY_OFFSET } else { 0 }
+    }
+
+    fn fault(&self, section: &[u8]) -> Option<&'static str> {
+        if !self.has_form(section) {
+            return Some("its root does not say what its length says");
+        }
+        let words: Vec<u64> =
+            section[self.root_bytes()..].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let entries = words.iter().enumerate().filter(|&(_, &word)| word != 0);
+        if entries.clone().count() != count(section) {
+            return Some("its root counts other entries than there are");
+        }
+        if entries.clone().any(|(_, &word)| u64::from(slot_of(word)) >= self.slots() || entry_of(word).is_end()) {
+            return Some("it has an entry of a slot that it has not");
+        }
+        if is_by_offset(section) {
+            let is_there = |(index, &word): (usize, &u64)| slot_of(word) as usize == index;
+            return (!entries.clone().all(is_there)).then_some("an entry lies at another slot's offset");
+        }
+        let is_found = |(index, &word): (usize, &u64)| {
+            self.find_in_leaf(section, self.leaf_of(section, slot_of(word)).0, slot_of(word)).0 == Some(index)
+        };
+        (!entries.clone().all(is_found)).then_some("a search does not come to one of its entries")
     }
 
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {

@@ -80,6 +80,14 @@ impl SectionLayout for FixedLayout {
         0
     }
 
+    fn has_form(&self, section: &[u8]) -> bool {
+        section.len() == self.page_bytes as usize
+    }
+
+    fn fault(&self, section: &[u8]) -> Option<&'static str> {
+        (!self.has_form(section)).then_some("it is not a page of slots")
+    }
+
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {
         let entries = section.chunks_exact(self.entry_bytes()).enumerate().skip(slot as usize);
         entries.map(|(slot, bytes)| (slot as u32, self.entry(bytes))).find(|(_, entry)| entry.place != Grain(0))

@@ -1,0 +1,249 @@
+//! A drive in a file, which lives as long as the file does.
+//!
+//! ```text
+//!   create(path, profile, design)       open(path)
+//!        | description, TOML                | profile, design: from the description
+//!        v                                  v
+//!   Design::format                      Design::mount                mount: what kill -9 left
+//!        +----------------+-----------------+
+//!                         v
+//!   execute(command) -> reply     arrives when the one before it is done: virtual time, which nobody waits for
+//!                         |
+//!                         v
+//!   close: a checkpoint, so that the next mount has nothing to do      drop: what kill -9 does
+//! ```
+//!
+//! The drive is protected: what was executed is staged in the image before the answer, and outlives the process; with `sync` it
+//! outlives the machine.
+//!
+//! What it does not do: let several threads in, or wait in real time for as long as the modelled flash would take.
+
+use crate::description::{describe, read};
+use crate::medium::{Medium, Standing};
+use kvssd_flash::{
+    Backing, BlockAddress, BlockState, ImageBacking, ImageError, MediaError, OpenOptions, PageAddress, PageView,
+    PowerLoss, Profile, ProfileError, Span, UnitAddress, UnitImage,
+};
+use kvssd_ftl::{Design, DesignError, Engine, MountReport};
+use kvssd_types::{Command, KvError, Nanos, Reply, VALUE_BYTES_MAX};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use thiserror::Error;
+
+/// Room for what is staged beside records: the changes of a step of garbage collection, and heads.
+const STAGING_SLACK_BYTES: u64 = 8 << 20;
+
+/// Why there is no drive.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    /// The image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The design does not fit the profile.
+    #[error(transparent)]
+    Design(#[from] DesignError),
+    /// The profile cannot be.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The image does not say what drive it is.
+    #[error("image {}: its description is not that of a drive: {why}", path.display())]
+    Description {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The image is whole, and what lies in it cannot be brought back.
+    #[error("image {}: {why}", path.display())]
+    Mount {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// How an image is made for a drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateDrive {
+    /// All room is taken at once, so that no later write finds the disk full.
+    pub preallocate: bool,
+    /// What was executed outlives the machine, not only the process.
+    pub sync: bool,
+}
+
+/// A drive over an image file.
+pub struct Drive {
+    engine: Engine,
+    design: Design,
+    profile: Profile,
+    clock: Nanos,
+    mounted: Option<MountReport>,
+    standing: Arc<Standing>,
+    is_read_only: bool,
+}
+
+impl Drive {
+    /// A new drive in a new file.
+    ///
+    /// # Errors
+    /// When there is such a file, the design does not fit, or the disk is full. No file is left behind then.
+    pub fn create(
+        path: impl AsRef<Path>,
+        profile: &Profile,
+        design: &Design,
+        options: CreateDrive,
+    ) -> Result<Drive, DriveError> {
+        let path = path.as_ref();
+        // That it fits is found out before there is a file.
+        design.build(profile, Box::new(Nowhere))?;
+        let CreateDrive { preallocate, sync } = options;
+        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(profile), sync };
+        let image = ImageBacking::create(path, profile.geometry, &describe(profile, design), options)?;
+        let medium = Medium::new(image);
+        let standing = medium.standing();
+        let engine = design.format(profile, Box::new(medium), PowerLoss::Protected).inspect_err(|_| {
+            // It was made just now; what is wrong is said already.
+            let _ = std::fs::remove_file(path);
+        });
+        let mut drive = Drive {
+            engine: engine.map_err(|error| mount_error(path, error))?,
+            design: design.clone(),
+            profile: profile.clone(),
+            clock: Nanos::ZERO,
+            mounted: None,
+            standing,
+            is_read_only: false,
+        };
+        drive.commit().map_err(|error| mount_error(path, error.into()))?;
+        Ok(drive)
+    }
+
+    /// The drive in the file at `path`, as it was when it was last used.
+    ///
+    /// # Errors
+    /// When the file is not there, is no image of a drive, is damaged or in use. It is left as it was then.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Drive, DriveError> {
+        let path = path.as_ref();
+        let (image, text) = ImageBacking::open(path, options)?;
+        let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
+        let (profile, design) = read(&text).map_err(fail)?;
+        if *image.geometry() != profile.geometry {
+            return Err(fail("it has another geometry than the image".to_owned()));
+        }
+        let medium = if options.read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
+        let standing = medium.standing();
+        let (engine, report) =
+            design.mount(&profile, Box::new(medium), PowerLoss::Protected).map_err(|error| mount_error(path, error))?;
+        let is_read_only = options.read_only;
+        Ok(Drive { engine, design, profile, clock: report.took, mounted: Some(report), standing, is_read_only })
+    }
+
+    /// Executes a command when the one before it is done.
+    ///
+    /// # Errors
+    /// What the firmware answers. When [`Drive::failure`] says something then, the drive takes nothing any more.
+    pub fn execute(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
+        self.engine.advance(self.clock)?;
+        let (done, reply) = self.engine.execute(command, self.clock);
+        self.clock = self.clock.max(done);
+        reply
+    }
+
+    /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was
+    /// executed in between is then lost together when the process ends.
+    pub fn hold_commits(&self, hold: bool) {
+        self.standing.holds_commits.store(hold, Ordering::Relaxed);
+    }
+
+    /// Commits what was executed while commits were held.
+    ///
+    /// # Errors
+    /// When the image failed.
+    pub fn commit(&mut self) -> Result<(), KvError> {
+        let held = self.standing.holds_commits.swap(false, Ordering::Relaxed);
+        // The firmware commits at the end of a command; this one does nothing else.
+        let reply = self.execute(Command::List { from: None, keys_max: 0 });
+        self.standing.holds_commits.store(held, Ordering::Relaxed);
+        reply.map(|_| ())
+    }
+
+    /// Ends the drive's life in order: the next mount finds everything at once.
+    ///
+    /// # Errors
+    /// When the image failed.
+    pub fn close(self) -> Result<(), KvError> {
+        self.standing.holds_commits.store(false, Ordering::Relaxed);
+        if self.is_read_only { Ok(()) } else { self.engine.close() }
+    }
+
+    /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.standing.failure.get().map(String::as_str)
+    }
+
+    /// The firmware, to look at.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The firmware's name and parameters.
+    #[must_use]
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// The hardware.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What the mount did; nothing for a new drive.
+    #[must_use]
+    pub fn mounted(&self) -> Option<&MountReport> {
+        self.mounted.as_ref()
+    }
+}
+
+/// Bytes that may be staged: the firmware flushes when more than two write buffers are, at the end of a command.
+fn staging_bytes(profile: &Profile) -> u64 {
+    4 * profile.memory.write_buffer_bytes + 2 * VALUE_BYTES_MAX as u64 + STAGING_SLACK_BYTES
+}
+
+fn mount_error(path: &Path, error: DesignError) -> DriveError {
+    match error {
+        // What the image says names it already.
+        DesignError::Drive(KvError::Unrecovered(why)) => {
+            let name = format!("image {}: ", path.display());
+            let why = why.strip_prefix(&name).unwrap_or(&why).to_owned();
+            DriveError::Mount { path: path.to_owned(), why }
+        }
+        DesignError::Drive(other) => DriveError::Mount { path: path.to_owned(), why: other.to_string() },
+        other => other.into(),
+    }
+}
+
+/// Where a drive is built that is never used.
+struct Nowhere;
+
+impl Backing for Nowhere {
+    fn program(&mut self, _unit: UnitAddress, _content: UnitImage, _span: Span) -> Result<(), MediaError> {
+        Err(MediaError::PowerLost)
+    }
+
+    fn page(&mut self, _page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        Err(MediaError::PowerLost)
+    }
+
+    fn erase(&mut self, _block: BlockAddress, _span: Span) -> Result<(), MediaError> {
+        Err(MediaError::PowerLost)
+    }
+
+    fn block(&self, _block: BlockAddress) -> BlockState {
+        BlockState::default()
+    }
+}

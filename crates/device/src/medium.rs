@@ -1,0 +1,166 @@
+//! Between the firmware and the image: commits that wait for each other, a failure that is remembered, and reading without
+//! writing.
+//!
+//! ```text
+//!   Engine  program, erase, stage, commit
+//!     |
+//!   Medium  held: commit -> later        an erase makes up for it first: what it forgets must be elsewhere for good
+//!     |     read only: program, erase -> memory
+//!   image
+//! ```
+
+use kvssd_flash::{Backing, Blob, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span};
+use kvssd_flash::{UnitAddress, UnitImage};
+use kvssd_types::Nanos;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What the owner of the drive and its medium tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// Commits are to wait.
+    pub(crate) holds_commits: AtomicBool,
+    /// Why the medium takes nothing any more.
+    pub(crate) failure: OnceLock<String>,
+}
+
+/// A backing with these manners.
+pub(crate) struct Medium<B> {
+    image: B,
+    standing: Arc<Standing>,
+    owes_commit: bool,
+    /// What a drive that is only read would have written, if it is one.
+    unwritten: Option<Unwritten>,
+}
+
+/// What lies in memory instead of the image.
+struct Unwritten {
+    geometry: Geometry,
+    /// A unit that was programmed or, without content, erased.
+    units: BTreeMap<UnitAddress, Option<UnitImage>>,
+}
+
+impl<B: Backing> Medium<B> {
+    /// Passes everything on to `image`.
+    pub(crate) fn new(image: B) -> Self {
+        Medium { image, standing: Arc::default(), owes_commit: false, unwritten: None }
+    }
+
+    /// Writes nothing to `image`.
+    pub(crate) fn read_only(image: B, geometry: Geometry) -> Self {
+        let unwritten = Some(Unwritten { geometry, units: BTreeMap::new() });
+        Medium { unwritten, ..Medium::new(image) }
+    }
+
+    pub(crate) fn standing(&self) -> Arc<Standing> {
+        Arc::clone(&self.standing)
+    }
+
+    fn catch_up(&mut self) -> Result<(), MediaError> {
+        if std::mem::take(&mut self.owes_commit) {
+            let committed = self.image.commit();
+            return self.noted(committed);
+        }
+        Ok(())
+    }
+
+    /// Remembers that the medium failed.
+    fn noted<T>(&self, result: Result<T, MediaError>) -> Result<T, MediaError> {
+        if let Err(MediaError::Failed(why)) = &result {
+            let _ = self.standing.failure.set(why.clone());
+        }
+        result
+    }
+}
+
+impl Unwritten {
+    fn unit(&self, page: PageAddress) -> Option<&UnitImage> {
+        self.units.get(&self.geometry.unit_of(page))?.as_ref()
+    }
+
+    fn block(&self, block: BlockAddress, on_image: BlockState) -> BlockState {
+        let mut state = on_image;
+        for row in 0..self.geometry.units_per_block() {
+            match self.units.get(&self.geometry.unit_at(block, row)) {
+                Some(Some(_)) => state.units_programmed = state.units_programmed.max(row + 1),
+                Some(None) => state.units_programmed = state.units_programmed.min(row),
+                None => {}
+            }
+        }
+        state
+    }
+}
+
+impl<B: Backing> Backing for Medium<B> {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.units.insert(unit, Some(content));
+            return Ok(());
+        }
+        let programmed = self.image.program(unit, content, span);
+        self.noted(programmed)
+    }
+
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        if let Some(unwritten) = &self.unwritten
+            && let Some(unit) = unwritten.unit(page)
+        {
+            return Ok(unit.page((page.0 % unwritten.geometry.pages_per_program) as usize));
+        }
+        // That a page cannot be read says nothing of the others.
+        self.image.page(page)
+    }
+
+    fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
+        if let Some(Unwritten { geometry, units }) = &mut self.unwritten {
+            units.extend((0..geometry.units_per_block()).map(|row| (geometry.unit_at(block, row), None)));
+            return Ok(());
+        }
+        self.catch_up()?;
+        let erased = self.image.erase(block, span);
+        self.noted(erased)
+    }
+
+    fn block(&self, block: BlockAddress) -> BlockState {
+        let on_image = self.image.block(block);
+        self.unwritten.as_ref().map_or(on_image, |unwritten| unwritten.block(block, on_image))
+    }
+
+    fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        if self.unwritten.is_some() {
+            return Ok(());
+        }
+        let staged = self.image.stage(bytes, at);
+        self.noted(staged)
+    }
+
+    fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        if self.unwritten.is_some() {
+            return Ok(());
+        }
+        let staged = self.image.restage(bytes, at);
+        self.noted(staged)
+    }
+
+    fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
+        self.image.staged()
+    }
+
+    fn commit(&mut self) -> Result<(), MediaError> {
+        self.owes_commit = self.unwritten.is_none();
+        if self.standing.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }
+    }
+
+    fn warm(&self, places: &[(PageAddress, usize)]) {
+        self.image.warm(places);
+    }
+
+    fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
+        self.image.peek(page, start)
+    }
+
+    fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
+        if self.unwritten.is_some() { None } else { self.image.take(page, start) }
+    }
+}

@@ -1,0 +1,79 @@
+//! The hardware of a drive in a file: what is chosen when only its size is given.
+//!
+//! | | | why |
+//! |---|---|---|
+//! | pages, out-of-band areas, times | those of `kvvirt` | a host that does not wait for virtual time sees none of the times |
+//! | dies | 4 channels x 2 | a file is no faster with more, and each stream keeps a unit of 32 KiB, not one a die |
+//! | superblock | 1/256 of the flash, 512 KiB to 8 MiB | collection keeps 16 of them; the largest value is one, or 2 MiB |
+//! | write buffer | 1 MiB, from 256 MiB on 4 MiB | it is flushed when twice as much is staged, and a flush pads what is open |
+//! | DRAM | 2 % of the flash, at least 16 MiB | a store in a program's memory has more of it than a drive, see below |
+//! | DRAM of a small drive | at most 1/16 of the flash | the journal's reserve is three times the DRAM |
+//!
+//! 2 % hold the whole index of a drive that is full of pairs of 1 KB (8 bytes each in compact sections, with their roots 12) and
+//! half of it at 200 bytes; a section that is not there costs a read of the file, which the system mostly has in its memory.
+
+use kvssd_flash::{Profile, ProfileError};
+
+/// The smallest size that [`image_profile`] takes.
+pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
+/// The largest size that [`image_profile`] takes.
+pub const IMAGE_BYTES_MAX: u64 = 8 << 40;
+
+const MIB: u64 = 1 << 20;
+const DIES: u64 = 8;
+const PAGE_BYTES: u64 = 4096;
+
+/// The profile of a drive of `flash_bytes` in a file, rounded down to whole superblocks. The drive's capacity is what garbage
+/// collection and the journal leave of that.
+///
+/// # Errors
+/// When it is smaller than [`IMAGE_BYTES_MIN`] or larger than [`IMAGE_BYTES_MAX`].
+pub fn image_profile(flash_bytes: u64) -> Result<Profile, ProfileError> {
+    // Sizes beyond the limits give numbers that a profile refuses, so that there is one way to say so.
+    let in_range = (IMAGE_BYTES_MIN..=IMAGE_BYTES_MAX).contains(&flash_bytes);
+    let superblock_bytes = (1 << (flash_bytes / 256).max(1).ilog2()).clamp(MIB / 2, 8 * MIB);
+    let superblocks = if in_range { flash_bytes / superblock_bytes } else { 0 };
+    let write_buffer_bytes = if flash_bytes < 256 * MIB { MIB } else { 4 * MIB };
+    let dram_bytes = (flash_bytes / 50).max(16 * MIB).min(flash_bytes / 16);
+    let numbers = [
+        ("geometry.channels", 4),
+        ("geometry.dies_per_channel", DIES / 4),
+        ("geometry.pages_per_block", superblock_bytes / PAGE_BYTES / DIES),
+        ("geometry.blocks_per_die", superblocks),
+        ("memory.dram_bytes", dram_bytes),
+        ("memory.write_buffer_bytes", write_buffer_bytes),
+    ];
+    let mut profile = Profile::load("kvvirt", &numbers.map(|(key, number)| (key.to_owned(), number.to_string())))?;
+    "image".clone_into(&mut profile.name);
+    "a drive in a file, with the times of kvvirt".clone_into(&mut profile.description);
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::RopeBacking;
+    use kvssd_ftl::DESIGNS;
+
+    #[test]
+    fn every_design_fits_images_of_every_size() {
+        for megabytes in [64, 100, 128, 256, 511, 1024, 4096] {
+            let profile = image_profile(megabytes << 20).unwrap();
+            let raw_bytes = profile.geometry.raw_bytes();
+            assert!(raw_bytes <= megabytes << 20 && raw_bytes > (megabytes - 9) << 20);
+            for design in &DESIGNS {
+                let engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+                let capacity_bytes = engine.utilization().capacity_bytes;
+                assert!(capacity_bytes > raw_bytes / 2, "{} of {megabytes} MiB: {capacity_bytes}", design.name);
+                assert!(engine.dram().total_bytes() < engine.dram_budget_bytes() / 2, "{megabytes} MiB");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        assert!(image_profile(IMAGE_BYTES_MIN).is_ok() && image_profile(IMAGE_BYTES_MAX).is_ok());
+        assert!(image_profile(IMAGE_BYTES_MIN - 1).is_err() && image_profile(IMAGE_BYTES_MAX + (16 << 20)).is_err());
+        assert!(image_profile(0).is_err() && image_profile(u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! A drive in a file: the array, the table of its blocks and the write buffer's memory, all of which outlive the process.
+//!
+//! ```text
+//!   0              header_bytes      staging_offset                     pages_offset                           file_bytes
+//!   +--------------+-----------------+----------------+-----------------+--------+--------+-----------------+
+//!   | header       | table of blocks | staging half 0 | staging half 1  | page 0 | page 1 | ...             |
+//!   +--------------+-----------------+----------------+-----------------+--------+--------+-----------------+
+//!     regions begin at multiples of 4096, zeros before them              page p at pages_offset + p * (page_bytes + oob_bytes)
+//!
+//!   header    0  magic  8 bytes: "KVSSDimg", while it is created "KVSSDnew"
+//!             8  format version u32: 1        12  header_bytes u32
+//!            16  crc32c u32 of the header's bytes 0 to 15 and 64 to its end
+//!            20  the holder of the lock, no part of the CRC: process u32 (0: nobody), 40 bytes of its name, zeros behind it
+//!            64  channels u32, dies_per_channel u32, blocks_per_die u32, pages_per_block u32, pages_per_program u32,
+//!                page_bytes u32, oob_bytes u32, 0 u32
+//!            96  staging_bytes u64, table_offset u64 = header_bytes, staging_offset u64, half_bytes u64, pages_offset u64,
+//!                file_bytes u64
+//!           144  bytes of the description u32     148  description, UTF-8, zeros to header_bytes
+//!
+//!   entry     0  units_programmed u32          4  erases u32       of block superblock * dies + die; 16 bytes
+//!             8  0 u32    12  crc32c u32 of the block's number u64 and the bytes 0 to 11
+//!
+//!   chunk     0  crc32c u32 of all that follows      4  n u32      8  epoch u64      16  sure bytes u64
+//!            24  n bytes that were staged, to the next multiple of 8 anything
+//!
+//!   page      as in `codec`
+//! ```
+//!
+//! Little endian. A half's chunks are those from its start on that have the epoch of its first and whose CRC is right; the half
+//! with the higher epoch counts. n = 2^32 - 1 in the first head of a half says that the epoch in it has superseded the half. `sure
+//! bytes` of the half could not be missing when the chunk was written: if they are, it is damaged. half_bytes is staging_bytes
+//! and a quarter of them, to the next multiple of 4096, and 4096. Erasing leaves a block's bytes; its entry says that they are none.
+//!
+//! What is safe when, and in what order bytes are written for that: `order`.
+//!
+//! What it does not do: understand descriptions and staged bytes, or batch commits of several commands.
+
+mod disk;
+mod error;
+mod layout;
+mod order;
+#[cfg(test)]
+mod power_loss;
+mod staging;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use error::{ImageError, ImageFault};
+
+use crate::{
+    Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage, codec,
+};
+use disk::Disk;
+use kvssd_types::Nanos;
+use layout::{FIXED_BYTES, Layout, MAGIC, truncated};
+use staging::Staging;
+use std::fs;
+use std::path::Path;
+use table::Table;
+
+/// Pages that are kept decoded, each where its number puts it.
+const OPENED_PAGES: usize = 64;
+
+/// How an image is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// All room is taken at once, so that no later write finds the disk full. Without, it is taken as it is written to.
+    pub preallocate: bool,
+    /// Bytes that can be staged: what the write buffer holds, what it may run over by, and the heads of its items. At most 1 GiB.
+    pub staging_bytes: u64,
+    /// As in [`OpenOptions`].
+    pub sync: bool,
+}
+
+/// How an image is worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// What is committed outlives the machine. Without, it outlives the process.
+    pub sync: bool,
+    /// Nothing is written, and others may read at the same time.
+    pub read_only: bool,
+}
+
+/// The array over an image file. One process at a time, or several that only read.
+#[derive(Debug)]
+pub struct ImageBacking {
+    disk: Disk,
+    layout: Layout,
+    description: String,
+    table: Table,
+    staging: Staging,
+    sync: bool,
+    /// Pages and staged bytes were written that are not durable.
+    has_loose_bytes: bool,
+    /// Entries were written that are not durable.
+    has_loose_entries: bool,
+    /// Erases that must be durable before anything is written.
+    has_loose_erases: bool,
+    /// The earliest end of the loose programs that no staged bytes can bring back.
+    loose_program_ends: Option<Nanos>,
+    opened: Vec<Option<(PageAddress, UnitImage)>>,
+    /// Room for a page that is read or a unit that is written.
+    bytes: Vec<u8>,
+}
+
+impl ImageBacking {
+    /// A new image of an erased drive. `description` is for the one who opens it.
+    ///
+    /// # Errors
+    /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left behind then.
+    pub fn create(
+        path: impl AsRef<Path>,
+        geometry: Geometry,
+        description: &str,
+        options: CreateOptions,
+    ) -> Result<ImageBacking, ImageError> {
+        let path = path.as_ref();
+        let layout = Layout::new(geometry, description.len(), options.staging_bytes)
+            .map_err(|why| ImageError { path: path.to_owned(), fault: ImageFault::Impossible { why } })?;
+        let disk = Disk::create(path)?;
+        ImageBacking::fill(disk, layout, description, options).inspect_err(|_| {
+            // It was made just now, and is good for nothing. What is wrong with the disk was said already.
+            let _ = fs::remove_file(path);
+        })
+    }
+
+    /// Writes everything behind the header, then the header, and what makes it one at last.
+    fn fill(
+        mut disk: Disk,
+        layout: Layout,
+        description: &str,
+        options: CreateOptions,
+    ) -> Result<ImageBacking, ImageError> {
+        disk.set_length(layout.file_bytes, options.preallocate)?;
+        let table = Table::create(&mut disk, &layout)?;
+        let staging = Staging::create(&mut disk, &layout)?;
+        let header = layout.encode(description);
+        disk.write(MAGIC.len() as u64, &header[MAGIC.len()..], "the header")?;
+        disk.note_holder();
+        if options.sync {
+            disk.sync()?;
+        }
+        disk.write(0, &MAGIC, "the header")?;
+        if options.sync {
+            disk.sync()?;
+            disk.sync_name()?;
+        }
+        Ok(ImageBacking::new(disk, layout, description.to_owned(), table, staging, options.sync))
+    }
+
+    /// The image at `path`, and its description.
+    ///
+    /// # Errors
+    /// [`ImageError`] when it is not there, is no whole image of this format, or is in use. Its bytes are as they were then.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<(ImageBacking, String), ImageError> {
+        let disk = Disk::open(path.as_ref(), options.read_only)?;
+        let file_bytes = disk.length()?;
+        let mut header = vec![0; file_bytes.min(FIXED_BYTES as u64) as usize];
+        disk.read(0, &mut header, "the header")?;
+        let header_bytes = Layout::header_length(&header, file_bytes).map_err(|fault| disk.error(fault))?;
+        header.resize(header_bytes, 0);
+        disk.read(0, &mut header, "the header")?;
+        let (layout, description) = Layout::decode(&header).map_err(|fault| disk.error(fault))?;
+        if file_bytes < layout.file_bytes {
+            return Err(disk.error(truncated(file_bytes, layout.file_bytes)));
+        }
+        let table = Table::open(&disk, &layout)?;
+        let staging = Staging::open(&disk, &layout)?;
+        if !options.read_only {
+            disk.note_holder();
+        }
+        let image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        Ok((image, description))
+    }
+
+    fn new(disk: Disk, layout: Layout, description: String, table: Table, staging: Staging, sync: bool) -> Self {
+        ImageBacking {
+            disk,
+            layout,
+            description,
+            table,
+            staging,
+            sync,
+            has_loose_bytes: false,
+            has_loose_entries: false,
+            has_loose_erases: false,
+            loose_program_ends: None,
+            opened: (0..OPENED_PAGES).map(|_| None).collect(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// How the array is divided.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.layout.geometry
+    }
+
+    /// What was said of the image when it was created.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.disk.path()
+    }
+
+    /// Bytes that can be staged.
+    #[must_use]
+    pub fn staging_bytes(&self) -> u64 {
+        self.layout.staging_bytes
+    }
+
+    /// The byte of the file that a page begins at.
+    #[must_use]
+    pub fn offset_of(&self, page: PageAddress) -> u64 {
+        self.layout.page_at(page)
+    }
+}
+
+impl Backing for ImageBacking {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
+        Ok(self.try_program(unit, &content, span)?)
+    }
+
+    fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
+        let geometry = &self.layout.geometry;
+        let (block, row) = geometry.block_of(geometry.unit_of(page));
+        if row >= self.table.get(geometry.block_index(block)).units_programmed {
+            return Err(MediaError::Damaged { page, why: "it was never written" });
+        }
+        let slot = &mut self.opened[page.0 as usize % OPENED_PAGES];
+        if slot.as_ref().is_none_or(|(other, _)| *other != page) {
+            self.bytes.resize(geometry.page_bytes as usize + geometry.oob_bytes as usize, 0);
+            self.disk.read(self.layout.page_at(page), &mut self.bytes, "pages")?;
+            let decoded = codec::decode(geometry, &self.bytes).map_err(|why| MediaError::Damaged { page, why })?;
+            *slot = Some((page, decoded));
+        }
+        Ok(slot.as_ref().expect("it was filled just now").1.page(0))
+    }
+
+    fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {
+        Ok(self.try_erase(block)?)
+    }
+
+    fn block(&self, block: BlockAddress) -> BlockState {
+        self.table.get(self.layout.geometry.block_index(block))
+    }
+
+    fn stage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
+        Ok(self.try_stage(bytes)?)
+    }
+
+    fn restage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
+        Ok(self.try_restage(bytes)?)
+    }
+
+    fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
+        if !self.disk.is_read_only() {
+            self.write_staged()?;
+        }
+        Ok(self.staging.read(&self.disk)?)
+    }
+
+    fn commit(&mut self) -> Result<(), MediaError> {
+        Ok(self.try_commit()?)
+    }
+}
+
+/// As if the process were killed: what was not committed may be lost. Only its name is taken from the file.
+impl Drop for ImageBacking {
+    fn drop(&mut self) {
+        if !self.disk.is_read_only() {
+            self.disk.clear_holder();
+        }
+    }
+}

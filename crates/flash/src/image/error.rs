@@ -1,0 +1,92 @@
+//! Why an image cannot be created, opened or worked on: one line with the path and what to do.
+
+use super::layout::FORMAT_VERSION;
+use crate::MediaError;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// What is wrong, and with which image.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("image {}: {fault}", path.display())]
+pub struct ImageError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: ImageFault,
+}
+
+/// What is wrong with an image. None of these changes a byte of the file, but for [`ImageFault::Failed`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ImageFault {
+    /// Nothing is at the path.
+    #[error("there is no such file; create the image first")]
+    Missing,
+    /// Something is at the path where an image should be created.
+    #[error("it exists already; remove it or give another path")]
+    Exists,
+    /// A directory, a pipe or a device.
+    #[error("it is not a regular file; give the path of an image")]
+    NotAFile,
+    /// A file that does not begin as images do.
+    #[error("it is not a kvssd image; give the path of one (the file is left as it is)")]
+    Foreign,
+    /// The process that created it did not come to the end.
+    #[error("its creation was not finished; remove it and create it again")]
+    Unfinished,
+    /// An image of another format.
+    #[error(
+        "it has format version {found} and this program knows version {FORMAT_VERSION}; use a program that knows it"
+    )]
+    Version {
+        /// The version that it has.
+        found: u32,
+    },
+    /// Bytes that are not what was written.
+    #[error("it is damaged: {why}; restore it from a copy (the file is left as it is)")]
+    Damaged {
+        /// Which bytes, or what they contradict.
+        why: String,
+    },
+    /// The file is shorter than it must be.
+    #[error("it is truncated: {bytes_missing} bytes of at least {bytes_needed} are missing; restore it from a copy")]
+    Truncated {
+        /// The bytes behind the file's end.
+        bytes_missing: u64,
+        /// The bytes that it must have.
+        bytes_needed: u64,
+    },
+    /// Another process works on it.
+    #[error("it is in use by {holder}; wait for it or end it")]
+    Locked {
+        /// The process, as far as it can be told.
+        holder: String,
+    },
+    /// No image can be as it was asked for.
+    #[error("it cannot be made like that: {why}")]
+    Impossible {
+        /// The number that is wrong.
+        why: String,
+    },
+    /// Bytes are to be written through an image that was opened to be read.
+    #[error("it was opened to be read only; open it to be written")]
+    ReadOnly,
+    /// The system failed, or the staging area is full. After that nothing is written any more.
+    #[error("cannot {what}: {why}")]
+    Failed {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+impl From<ImageError> for MediaError {
+    fn from(error: ImageError) -> Self {
+        MediaError::Failed(error.to_string())
+    }
+}
+
+/// That bytes are damaged.
+pub(super) fn damaged(why: impl Into<String>) -> ImageFault {
+    ImageFault::Damaged { why: why.into() }
+}

@@ -1,0 +1,151 @@
+//! The order in which bytes reach the file, so that whatever a crash leaves can be mounted.
+//!
+//! What holds when `commit` has returned, and how:
+//!
+//! | | without `sync`: the process may be killed | with `sync`: the machine may stop |
+//! |---|---|---|
+//! | staged | written | durable |
+//! | programmed | written, pages before the entry | so are those that no staged bytes can bring back |
+//! | entry | written | written when pages and staged bytes before it are durable |
+//! | erased | as an entry | durable before anything later is written |
+//! | restaged | written, then the old half is marked | programs and entries durable, then written, durable, marked |
+//!
+//! So what a crash leaves is what was there at some moment of the row of calls, plus pages that no entry speaks of. Of a
+//! drive that stages nothing it is a moment of virtual time: an operation that was issued when another had ended is not there
+//! without it. That sectors are written whole or not at all is taken from the system.
+
+use super::error::{ImageError, ImageFault};
+use super::{ImageBacking, OPENED_PAGES};
+use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage, codec};
+
+impl ImageBacking {
+    /// Writes what was gathered, behind erases that came before it.
+    pub(super) fn write_staged(&mut self) -> Result<(), ImageError> {
+        if self.staging.is_gathered() {
+            self.settle_erases()?;
+            self.staging.write(&mut self.disk, self.sync)?;
+            self.has_loose_bytes = true;
+        }
+        Ok(())
+    }
+
+    /// Makes erases durable, before anything is written that relies on them.
+    fn settle_erases(&mut self) -> Result<(), ImageError> {
+        if self.has_loose_erases {
+            self.write_entries()?;
+            self.make_durable()?;
+            self.has_loose_erases = false;
+        }
+        Ok(())
+    }
+
+    fn write_entries(&mut self) -> Result<(), ImageError> {
+        self.has_loose_entries |= self.table.write(&mut self.disk)?;
+        Ok(())
+    }
+
+    /// Makes durable what is on file.
+    fn make_durable(&mut self) -> Result<(), ImageError> {
+        if self.sync && (self.has_loose_bytes || self.has_loose_entries) {
+            self.disk.sync()?;
+            self.staging.synced();
+        }
+        self.has_loose_bytes = false;
+        self.has_loose_entries = false;
+        Ok(())
+    }
+
+    /// Makes everything so far durable, in an order in which nothing speaks of what is not there.
+    fn settle(&mut self) -> Result<(), ImageError> {
+        self.write_staged()?;
+        if self.has_loose_bytes {
+            self.make_durable()?;
+        }
+        self.write_entries()?;
+        self.make_durable()?;
+        self.has_loose_erases = false;
+        self.loose_program_ends = None;
+        Ok(())
+    }
+
+    pub(super) fn try_program(&mut self, unit: UnitAddress, content: &UnitImage, span: Span) -> Result<(), ImageError> {
+        if self.loose_program_ends.is_some_and(|end| span.issued >= end) {
+            self.settle()?;
+        }
+        self.write_staged()?;
+        self.settle_erases()?;
+        let geometry = &self.layout.geometry;
+        let first = PageAddress(unit.0 * geometry.pages_per_program);
+        self.bytes.clear();
+        for index in 0..content.pages() {
+            let slot = &mut self.opened[(first.0 as usize + index) % OPENED_PAGES];
+            slot.take_if(|(page, _)| page.0 as usize == first.0 as usize + index);
+            self.bytes.extend(codec::encode(geometry, content.page(index)));
+        }
+        self.disk.write(self.layout.page_at(first), &self.bytes, "pages")?;
+        self.has_loose_bytes = true;
+        let (block, row) = geometry.block_of(unit);
+        self.table.programmed(geometry.block_index(block), row);
+        if !self.sync {
+            return self.write_entries();
+        }
+        if self.staging.is_empty() {
+            self.loose_program_ends = Some(self.loose_program_ends.map_or(span.end, |end| end.min(span.end)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn try_erase(&mut self, block: BlockAddress) -> Result<(), ImageError> {
+        self.disk.check()?;
+        // Erases that follow each other need not wait for each other.
+        if !self.has_loose_erases || self.staging.is_gathered() {
+            self.settle()?;
+        }
+        let geometry = self.layout.geometry;
+        self.opened.iter_mut().for_each(|slot| {
+            slot.take_if(|(page, _)| geometry.block_of(geometry.unit_of(*page)).0 == block);
+        });
+        self.table.erased(geometry.block_index(block));
+        if self.sync {
+            self.has_loose_erases = true;
+            return Ok(());
+        }
+        self.write_entries()
+    }
+
+    pub(super) fn try_commit(&mut self) -> Result<(), ImageError> {
+        // An image that is only read has nothing to commit, and a mount of it may say so.
+        if self.disk.is_read_only() {
+            return Ok(());
+        }
+        self.disk.check()?;
+        if self.loose_program_ends.is_some() {
+            return self.settle();
+        }
+        self.write_staged()?;
+        if self.has_loose_bytes {
+            self.make_durable()?;
+        }
+        self.write_entries()
+    }
+
+    pub(super) fn try_stage(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
+        self.disk.check()?;
+        self.staging.gather(bytes).map_err(|wanted| self.disk.fail(no_room(wanted, self.layout.staging_bytes)))
+    }
+
+    pub(super) fn try_restage(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
+        self.disk.check()?;
+        if bytes.len() as u64 > self.layout.staging_bytes {
+            return Err(self.disk.fail(no_room(bytes.len() as u64, self.layout.staging_bytes)));
+        }
+        self.settle()?;
+        self.staging.replace(&mut self.disk, bytes, self.sync)
+    }
+}
+
+/// That more is staged than there is room for.
+fn no_room(wanted_bytes: u64, staging_bytes: u64) -> ImageFault {
+    let why = format!("{wanted_bytes} bytes would be staged, and it was created with room for {staging_bytes}");
+    ImageFault::Failed { what: "keep the write buffer".to_owned(), why }
+}

@@ -1,0 +1,250 @@
+//! The staging area: the write buffer's memory, as chunks of bytes in one of two halves.
+//!
+//! ```text
+//!   half A   [chunk, epoch 7] [chunk, epoch 7] [chunk, epoch 7]  what is left of epoch 5 ...
+//!   half B   [superseded by epoch 7]  what is left of epoch 6 ...
+//! ```
+//!
+//! Bytes are staged behind those of the epoch; what shall stand in the stead of all is the first chunk of the next epoch, in the
+//! other half, and counts from the moment when it is whole. Its predecessor is marked then, so that damage to the newer half is
+//! not taken for a crash before it was there. The CRC covers the epoch: nothing older is ever read as newer.
+//!
+//! No two lives write to the same epoch. What a crash tore off could otherwise fit behind what the next life writes in its place.
+//!
+//! What it does not do: know what the bytes are.
+
+use super::disk::Disk;
+use super::error::{ImageError, damaged};
+use super::layout::{Layout, u32_at, u64_at};
+
+/// Bytes of a chunk before those that were staged: CRC, length, epoch, sure bytes.
+const HEAD_BYTES: usize = 24;
+const CHUNK_ALIGNMENT_BYTES: u64 = 8;
+/// The length in the head that marks a half as superseded by the epoch that it names.
+const SUPERSEDED: u32 = u32::MAX;
+/// Far more than a drive lives to see, and as far from the end of numbers.
+const EPOCH_MAX: u64 = 1 << 62;
+const WHAT: &str = "what is staged";
+
+/// Where staged bytes lie, and those that are on their way there.
+#[derive(Debug)]
+pub(super) struct Staging {
+    offset: u64,
+    half_bytes: u64,
+    bytes_max: u64,
+    half: u64,
+    pub(super) epoch: u64,
+    /// Where the next chunk goes, from the start of the half.
+    pub(super) end: u64,
+    /// Staged bytes on file.
+    bytes: u64,
+    /// The epoch was begun by an earlier life.
+    is_inherited: bool,
+    /// The next chunk: room for its head, and bytes.
+    gathered: Vec<u8>,
+    /// Bytes of the half that are there whenever the next chunk is.
+    sure_bytes: u64,
+}
+
+/// A head whose CRC was right.
+struct Head {
+    length: u32,
+    epoch: u64,
+    sure_bytes: u64,
+}
+
+impl Staging {
+    fn new(layout: &Layout) -> Staging {
+        Staging {
+            offset: layout.staging_offset,
+            half_bytes: layout.half_bytes,
+            bytes_max: layout.staging_bytes,
+            half: 0,
+            epoch: 1,
+            end: 0,
+            bytes: 0,
+            is_inherited: false,
+            gathered: Vec::new(),
+            sure_bytes: 0,
+        }
+    }
+
+    /// Writes an area where nothing is staged. It has an empty chunk: that there is none at all is damage.
+    pub(super) fn create(disk: &mut Disk, layout: &Layout) -> Result<Staging, ImageError> {
+        let mut staging = Staging::new(layout);
+        staging.write_chunk(disk, &mut vec![0; HEAD_BYTES])?;
+        Ok(staging)
+    }
+
+    /// Looks for the end of what is staged.
+    pub(super) fn open(disk: &Disk, layout: &Layout) -> Result<Staging, ImageError> {
+        let mut staging = Staging::new(layout);
+        let first = [staging.chunk(disk, 0, 0)?, staging.chunk(disk, 1, 0)?];
+        let epoch_of = |half: usize, superseded: bool| {
+            let head = first[half].as_ref().map(|(head, _)| head);
+            head.filter(|head| (head.length == SUPERSEDED) == superseded).map(|head| head.epoch)
+        };
+        let newest = epoch_of(0, false).max(epoch_of(1, false));
+        if newest.is_none() || newest < epoch_of(0, true).max(epoch_of(1, true)) {
+            return Err(disk.error(damaged(format!("the staged bytes at byte {} are not whole", staging.offset))));
+        }
+        staging.epoch = newest.unwrap_or_default();
+        staging.half = u64::from(newest == epoch_of(1, false));
+        staging.is_inherited = true;
+        while let Some((_, bytes)) = staging.chunk_at_end(disk)? {
+            staging.bytes += bytes.len() as u64;
+            staging.end += aligned(HEAD_BYTES + bytes.len());
+        }
+        staging.check_behind(disk)?;
+        Ok(staging)
+    }
+
+    /// A chunk behind one that is not whole may be there after a crash, but not if it needed that one to be there.
+    fn check_behind(&self, disk: &Disk) -> Result<(), ImageError> {
+        let mut head = [0; HEAD_BYTES];
+        if self.end + HEAD_BYTES as u64 > self.half_bytes {
+            return Ok(());
+        }
+        let at = self.offset + self.half * self.half_bytes + self.end;
+        disk.read(at, &mut head, WHAT)?;
+        let behind = self.end + aligned(HEAD_BYTES + u32_at(&head, 4) as usize);
+        match self.chunk(disk, self.half, behind)? {
+            Some((head, _)) if head.epoch == self.epoch && head.sure_bytes > self.end => {
+                Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole"))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nothing is staged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0 && self.gathered.is_empty()
+    }
+
+    /// Whether bytes are not written yet.
+    pub(super) fn is_gathered(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
+    /// Stages bytes, in memory. Gives the number of those that would be there if it does not take them.
+    pub(super) fn gather(&mut self, bytes: &[u8]) -> Result<(), u64> {
+        let held = self.bytes + self.gathered.len().saturating_sub(HEAD_BYTES) as u64;
+        let wanted = held + bytes.len() as u64;
+        if wanted > self.bytes_max {
+            return Err(wanted);
+        }
+        if !bytes.is_empty() {
+            self.gathered.resize(self.gathered.len().max(HEAD_BYTES), 0);
+            self.gathered.extend_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered.
+    pub(super) fn write(&mut self, disk: &mut Disk, sync: bool) -> Result<(), ImageError> {
+        let mut chunk = std::mem::take(&mut self.gathered);
+        if self.is_inherited || self.end + aligned(chunk.len()) > self.half_bytes {
+            let held = self.read(disk).map_err(|error| disk.fail(error.fault))?;
+            self.replace(disk, &held, sync)?;
+        }
+        if !sync {
+            // Only the end of this process is prepared for, and that takes nothing away.
+            self.sure_bytes = self.end;
+        }
+        self.write_chunk(disk, &mut chunk)?;
+        chunk.clear();
+        self.gathered = chunk;
+        Ok(())
+    }
+
+    /// Begins the next epoch with `bytes`, which must not be more than fit.
+    pub(super) fn replace(&mut self, disk: &mut Disk, bytes: &[u8], sync: bool) -> Result<(), ImageError> {
+        let superseded = self.offset + self.half * self.half_bytes;
+        self.half = 1 - self.half;
+        self.epoch += 1;
+        (self.end, self.bytes, self.sure_bytes) = (0, 0, 0);
+        self.is_inherited = false;
+        let mut chunk = vec![0; HEAD_BYTES];
+        chunk.extend_from_slice(bytes);
+        self.write_chunk(disk, &mut chunk)?;
+        if sync {
+            disk.sync()?;
+            self.synced();
+        }
+        let mut mark = [0; HEAD_BYTES];
+        put_head(&mut mark, SUPERSEDED, self.epoch, 0);
+        disk.write(superseded, &mark, WHAT)
+    }
+
+    /// What was written so far will be there after a crash.
+    pub(super) fn synced(&mut self) {
+        self.sure_bytes = self.end;
+    }
+
+    /// The staged bytes on file.
+    pub(super) fn read(&self, disk: &Disk) -> Result<Vec<u8>, ImageError> {
+        let mut all = Vec::with_capacity(self.bytes as usize);
+        let (mut at, end) = (0, self.end);
+        while at < end {
+            let Some((_, bytes)) = self.chunk(disk, self.half, at)? else {
+                let at = self.offset + self.half * self.half_bytes + at;
+                return Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole any more"))));
+            };
+            at += aligned(HEAD_BYTES + bytes.len());
+            all.extend(bytes);
+        }
+        Ok(all)
+    }
+
+    /// Puts the head into the room that `chunk` has for it, and writes it.
+    fn write_chunk(&mut self, disk: &mut Disk, chunk: &mut [u8]) -> Result<(), ImageError> {
+        let bytes = chunk.len() - HEAD_BYTES;
+        put_head(chunk, bytes as u32, self.epoch, self.sure_bytes);
+        disk.write(self.offset + self.half * self.half_bytes + self.end, chunk, WHAT)?;
+        self.end += aligned(chunk.len());
+        self.bytes += bytes as u64;
+        Ok(())
+    }
+
+    /// The chunk of the epoch that begins where the next would go.
+    fn chunk_at_end(&self, disk: &Disk) -> Result<Option<(Head, Vec<u8>)>, ImageError> {
+        let chunk = self.chunk(disk, self.half, self.end)?;
+        Ok(chunk.filter(|(head, _)| head.epoch == self.epoch && head.length != SUPERSEDED))
+    }
+
+    /// The head and the bytes of the chunk at byte `at` of a half, if one is there and whole.
+    fn chunk(&self, disk: &Disk, half: u64, at: u64) -> Result<Option<(Head, Vec<u8>)>, ImageError> {
+        let room = self.half_bytes.saturating_sub(at);
+        if room < HEAD_BYTES as u64 {
+            return Ok(None);
+        }
+        let place = self.offset + half * self.half_bytes + at;
+        let mut chunk = vec![0; HEAD_BYTES];
+        disk.read(place, &mut chunk, WHAT)?;
+        let head = Head { length: u32_at(&chunk, 4), epoch: u64_at(&chunk, 8), sure_bytes: u64_at(&chunk, 16) };
+        let length = if head.length == SUPERSEDED { 0 } else { head.length as usize };
+        if !(1..=EPOCH_MAX).contains(&head.epoch) || length as u64 > room - HEAD_BYTES as u64 {
+            return Ok(None);
+        }
+        chunk.resize(HEAD_BYTES + length, 0);
+        disk.read(place + HEAD_BYTES as u64, &mut chunk[HEAD_BYTES..], WHAT)?;
+        if u32_at(&chunk, 0) != crc32c::crc32c(&chunk[4..]) {
+            return Ok(None);
+        }
+        chunk.drain(..HEAD_BYTES);
+        Ok(Some((head, chunk)))
+    }
+}
+
+fn aligned(bytes: usize) -> u64 {
+    (bytes as u64).next_multiple_of(CHUNK_ALIGNMENT_BYTES)
+}
+
+/// Writes the head of a chunk into its first bytes.
+fn put_head(chunk: &mut [u8], length: u32, epoch: u64, sure_bytes: u64) {
+    chunk[4..8].copy_from_slice(&length.to_le_bytes());
+    chunk[8..16].copy_from_slice(&epoch.to_le_bytes());
+    chunk[16..HEAD_BYTES].copy_from_slice(&sure_bytes.to_le_bytes());
+    let crc = crc32c::crc32c(&chunk[4..]);
+    chunk[..4].copy_from_slice(&crc.to_le_bytes());
+}

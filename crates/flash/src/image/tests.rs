@@ -1,0 +1,145 @@
+//! What only somebody who knows the inside of an image can bring about: a system that fails, and chunks that were torn.
+
+use super::*;
+use crate::{DieId, SuperblockId};
+use std::fs::File;
+
+const GEOMETRY: Geometry = Geometry {
+    channels: 1,
+    dies_per_channel: 1,
+    blocks_per_die: 2,
+    pages_per_block: 4,
+    pages_per_program: 1,
+    page_bytes: 512,
+    oob_bytes: 64,
+};
+const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false };
+
+fn image(sync: bool) -> (tempfile::TempDir, ImageBacking) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = CreateOptions { preallocate: false, staging_bytes: 1000, sync };
+    let image = ImageBacking::create(directory.path().join("drive.kv"), GEOMETRY, "a drive", options).unwrap();
+    (directory, image)
+}
+
+fn unit(fill: u8) -> UnitImage {
+    UnitImage::of_bytes(&[fill], &[fill; 512])
+}
+
+fn program(image: &mut ImageBacking, number: u32) -> Result<(), MediaError> {
+    image.program(UnitAddress(number), unit(number as u8), Span::NONE)
+}
+
+#[test]
+fn after_a_write_that_failed_nothing_is_written_and_everything_can_be_read() {
+    let (_directory, mut image) = image(false);
+    program(&mut image, 0).unwrap();
+    image.stage(b"kept", Nanos::ZERO).unwrap();
+    image.commit().unwrap();
+    let before = fs::read(image.path()).unwrap();
+    let read_only = File::open(image.path()).unwrap();
+    let working = std::mem::replace(&mut image.disk.file, read_only);
+    let text = program(&mut image, 1).unwrap_err().to_string();
+    assert!(text.starts_with("image ") && text.contains("drive.kv: cannot write pages: "), "{text}");
+    image.disk.file = working;
+    let block = BlockAddress { superblock: SuperblockId(0), die: DieId(0) };
+    for again in [
+        program(&mut image, 1),
+        image.erase(block, Span::NONE),
+        image.stage(b"more", Nanos::ZERO),
+        image.restage(b"less", Nanos::ZERO),
+        image.commit(),
+    ] {
+        assert_eq!(again.unwrap_err().to_string(), text);
+    }
+    assert_eq!(image.page(PageAddress(0)).unwrap().oob, [0]);
+    assert_eq!(fs::read(image.path()).unwrap(), before);
+}
+
+#[test]
+fn a_sync_that_failed_is_an_error_once_and_for_all() {
+    let (_directory, mut image) = image(true);
+    image.stage(b"kept", Nanos::ZERO).unwrap();
+    // A pipe takes no sync; its writes at a place fail before.
+    image.write_staged().unwrap();
+    let (reader, _writer) = std::io::pipe().unwrap();
+    image.disk.file = File::from(std::os::fd::OwnedFd::from(reader));
+    let text = image.commit().unwrap_err().to_string();
+    assert!(text.contains("cannot make what was written durable: "), "{text}");
+    assert_eq!(image.commit().unwrap_err().to_string(), text);
+}
+
+/// Chunk A was torn when the machine stopped and chunk B behind it was not; the next life stages A once more.
+#[test]
+fn what_lies_behind_a_torn_chunk_does_not_come_back() {
+    let (directory, mut image) = image(true);
+    let path = directory.path().join("drive.kv");
+    let chunk_at = image.layout.staging_offset + image.staging.end;
+    image.stage(b"AAAA", Nanos::ZERO).unwrap();
+    program(&mut image, 0).unwrap();
+    image.stage(b"BBBB", Nanos::ZERO).unwrap();
+    program(&mut image, 1).unwrap();
+    drop(image);
+    let mut bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes[chunk_at as usize + 24..][..4], *b"AAAA");
+    bytes[chunk_at as usize + 24] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let mut image = ImageBacking::open(&path, WRITABLE).unwrap().0;
+    assert_eq!(image.staged().unwrap(), b"");
+    image.stage(b"AAAA", Nanos::ZERO).unwrap();
+    image.commit().unwrap();
+    drop(image);
+    assert_eq!(ImageBacking::open(&path, WRITABLE).unwrap().0.staged().unwrap(), b"AAAA");
+}
+
+/// What was committed is not torn, so that a chunk of it that is not whole is damage; and so is a half that is gone.
+#[test]
+fn damage_to_what_was_staged_is_not_taken_for_a_crash() {
+    for sync in [false, true] {
+        let (directory, mut image) = image(sync);
+        let path = directory.path().join("drive.kv");
+        image.restage(b"1111", Nanos::ZERO).unwrap();
+        let half_at = (image.layout.staging_offset + image.layout.half_bytes) as usize;
+        for bytes in [b"2222", b"3333"] {
+            image.stage(bytes, Nanos::ZERO).unwrap();
+            image.commit().unwrap();
+        }
+        drop(image);
+        let whole = fs::read(&path).unwrap();
+        // 24 bytes of head and 4 of content each, to the next multiple of 8.
+        let content_at = [1, 2, 3].map(|fill| half_at + 32 * (fill - 1) + 24);
+        for (at, fill) in content_at.into_iter().zip([b'1', b'2', b'3']) {
+            assert_eq!(whole[at], fill);
+        }
+        for (at, is_found) in
+            [(content_at[0], true), (half_at + 8, true), (content_at[1], true), (content_at[2], false)]
+        {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            fs::write(&path, &bytes).unwrap();
+            match ImageBacking::open(&path, WRITABLE) {
+                Err(error) => assert!(is_found && error.to_string().contains("the staged bytes at byte"), "{error}"),
+                // Whether the last was torn or damaged nobody can tell.
+                Ok((mut image, _)) => assert!(!is_found && image.staged().unwrap() == b"11112222"),
+            }
+        }
+    }
+}
+
+#[test]
+fn many_small_commits_fit_as_well_as_a_large_one() {
+    let (directory, mut image) = image(false);
+    for number in 0..1000 {
+        image.stage(&[number as u8], Nanos::ZERO).unwrap();
+        image.commit().unwrap();
+    }
+    assert!(image.staging.epoch > 3, "the area was written anew {} times", image.staging.epoch - 1);
+    let expected: Vec<u8> = (0..1000).map(|number| number as u8).collect();
+    assert_eq!(image.staged().unwrap(), expected);
+    drop(image);
+    let mut image = ImageBacking::open(directory.path().join("drive.kv"), WRITABLE).unwrap().0;
+    assert_eq!(image.staged().unwrap(), expected);
+    let text = image.stage(&[0], Nanos::ZERO).unwrap_err().to_string();
+    assert!(text.contains("1001 bytes would be staged, and it was created with room for 1000"), "{text}");
+    assert_eq!(image.commit().unwrap_err().to_string(), text, "bytes must not be staged behind a gap");
+}

@@ -1,0 +1,175 @@
+//! The consistency walk: everything that flash and DRAM say of each other, and what is wrong with it.
+//!
+//! ```text
+//!   index  --survey-->  what lives: pairs, sections, pages of invalid mappings
+//!                          |  by place
+//!   pages  --in order-->  each is read once: out-of-band area, heads, keys, tags      -> journal, orphans
+//!                          |
+//!   ledger  <-------------'  grains by page and superblock, searches, duplicates      -> tables, counters
+//! ```
+//!
+//! Nothing is changed, no operation is counted and no time passes. A page that cannot be read and that nobody needs is what a
+//! power cut leaves behind: it is counted, and no finding.
+
+mod ledger;
+mod overlay;
+mod pages;
+mod tables;
+
+use crate::design::{Design, DesignError};
+use crate::engine::Engine;
+use crate::oob::Kind;
+use crate::recovery::MountReport;
+use kvssd_flash::{Backing, PowerLoss, Profile};
+use std::fmt;
+
+/// What a finding means for the drive's user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Harm {
+    /// Nothing is lost, and nothing will be.
+    Harmless,
+    /// Space is taken that nothing lives in.
+    SpaceLeaked,
+    /// The drive may stop, or lose what it still has, when it goes on or is mounted again.
+    DriveStops,
+    /// A pair is gone, or cannot be read or found.
+    PairLost,
+    /// The drive cannot be mounted.
+    NotMounted,
+}
+
+impl Harm {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Harm::Harmless => "harmless",
+            Harm::SpaceLeaked => "space leaked",
+            Harm::DriveStops => "the drive may stop",
+            Harm::PairLost => "pair lost",
+            Harm::NotMounted => "the drive cannot be mounted",
+        }
+    }
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it means.
+    pub harm: Harm,
+    /// Where it is.
+    pub place: String,
+    /// What it is.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.harm.name(), self.place, self.what)
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// What is wrong, the first of it.
+    pub findings: Vec<Finding>,
+    /// Findings that were left off.
+    pub left_off: u64,
+    /// Pages that were read, by what lies in them, in the order of [`Kind::ALL`].
+    pub pages: [u64; Kind::ALL.len()],
+    /// Pages that were written and cannot be read, in superblocks that are not free.
+    pub pages_unreadable: u64,
+    /// Pairs that were read.
+    pub pairs: u64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: u64,
+    /// Records in living pages that no key has and no list calls dead: their notes were lost with the power.
+    pub orphans: u64,
+    /// What the mount did, if there was one and it came through.
+    pub mount: Option<MountReport>,
+}
+
+/// So many findings are told.
+const FINDINGS_MAX: usize = 1000;
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// The worst that was found.
+    #[must_use]
+    pub fn worst(&self) -> Option<Harm> {
+        self.findings.iter().map(|finding| finding.harm).max()
+    }
+
+    /// Pages of a kind that were read.
+    #[must_use]
+    pub fn pages_of(&self, kind: Kind) -> u64 {
+        self.pages[kind as usize]
+    }
+
+    fn find(&mut self, harm: Harm, place: impl Into<String>, what: impl Into<String>) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { harm, place: place.into(), what: what.into() });
+        } else {
+            self.left_off += 1;
+        }
+    }
+}
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
+        }
+        if self.left_off > 0 {
+            writeln!(f, "and {} findings more", self.left_off)?;
+        }
+        let pages = Kind::ALL.map(|kind| format!("{} of {}", self.pages_of(kind), kind.name())).join(", ");
+        writeln!(f, "pages: {pages}; {} unreadable", self.pages_unreadable)?;
+        write!(f, "pairs: {}, {} bytes of keys and values", self.pairs, self.pair_bytes)
+    }
+}
+
+impl Engine {
+    /// Walks over the whole drive and says what is wrong with it. Changes nothing.
+    pub fn check(&mut self) -> CheckReport {
+        let utilization = self.utilization();
+        let (media, index) = self.parts();
+        let mut walk = pages::Walk::new(media, index);
+        walk.all();
+        let mut report = walk.settle(&utilization);
+        report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.harm));
+        report
+    }
+}
+
+impl Design {
+    /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only read:
+    /// what the mount wants to write is kept aside and forgotten.
+    pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>, power_loss: PowerLoss) -> CheckReport {
+        let backing = overlay::Overlay::new(profile.geometry, backing);
+        let mut report = CheckReport::default();
+        let drive = format!("drive of profile {}", profile.name);
+        let mut engine = match self.assemble(profile, Box::new(backing), power_loss) {
+            Ok(engine) => engine,
+            Err(error) => {
+                report.find(Harm::NotMounted, drive, error.to_string());
+                return report;
+            }
+        };
+        match engine.mount() {
+            Ok(mounted) => CheckReport { mount: Some(mounted), ..engine.check() },
+            Err(error) => {
+                report.find(Harm::NotMounted, drive, DesignError::from(error).to_string());
+                let (media, index) = engine.parts();
+                pages::Walk::new(media, index).count(&mut report);
+                report
+            }
+        }
+    }
+}

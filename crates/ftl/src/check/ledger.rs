@@ -1,0 +1,162 @@
+//! The sums of a check: which grains live, which searches pass by where, which keys there are twice.
+
+use crate::address::Grain;
+use crate::check::Harm;
+use crate::check::pages::{Walk, look, page_name, place};
+use crate::record::RecordHead;
+use kvssd_flash::{PageAddress, SuperblockId};
+use kvssd_types::Key;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A pair that was read.
+#[derive(Debug)]
+pub(super) struct PairSeen {
+    pub(super) head: RecordHead,
+    pub(super) key: Vec<u8>,
+}
+
+/// What was found of all that lives.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// First grain, grains and record of each run in a superblock.
+    pub(super) runs: Vec<(Grain, u32, Grain)>,
+    /// Hash and place of each key.
+    keys: Vec<(u64, Grain)>,
+    /// The slots that searches pass by.
+    passed: Vec<u64>,
+    /// Grains of all pairs.
+    pub(super) pair_grains: u64,
+}
+
+impl Ledger {
+    /// A pair lives.
+    pub(super) fn add(&mut self, place: Grain, key: Key<'_>, grains: u32, way: &[u64]) {
+        self.keys.push((xxh3_64(key.bytes()), place));
+        self.passed.extend_from_slice(way);
+        self.pair_grains += u64::from(grains);
+    }
+}
+
+impl Walk<'_> {
+    /// The key of the record at a place, for people.
+    fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
+        let (page, start) = (self.media.packing.page_of(at), self.media.packing.byte_in_page(at));
+        let page_bytes = self.media.geometry.page_bytes as usize;
+        let (_, data) = look(self.media, page).ok()??;
+        let head = RecordHead::read(data, start, page_bytes).ok()?;
+        Some(head.key(data, start, &mut [0; 255]).to_vec())
+    }
+
+    fn key_name(&mut self, at: Grain) -> String {
+        let key = self.key_at(at).unwrap_or_default();
+        format!("{}, key \"{}\"", place(self.media, at), key.escape_ascii())
+    }
+
+    /// Whether records lie whole, and not over one another.
+    pub(super) fn records(&mut self) {
+        let mut runs = std::mem::take(&mut self.ledger.runs);
+        runs.sort_unstable();
+        for &(first, grains, record) in &runs {
+            let (page, last) = (self.media.packing.page_of(first).0, Grain(first.0 + u64::from(grains) - 1));
+            for page in (page..=self.media.packing.page_of(last).0).map(PageAddress) {
+                let is_head = page == self.media.packing.page_of(record);
+                let why = match self.continues[page.0 as usize] {
+                    _ if is_head => continue,
+                    Some(continued) if continued == record => continue,
+                    Some(_) => "belongs to another record",
+                    None => "cannot be read",
+                };
+                let at = self.key_name(record);
+                let what = format!("page {}, on which the value goes on, {why}", page.0);
+                self.report.find(Harm::PairLost, at, what);
+            }
+        }
+        for pair in runs.windows(2) {
+            let [(first, grains, left), (next, _, right)] = *pair else { continue };
+            if first.0 + u64::from(grains) > next.0 {
+                let at = self.key_name(left);
+                let what = format!("the record at {} lies over this one", self.key_name(right));
+                self.report.find(Harm::PairLost, at, what);
+            }
+        }
+        self.ledger.runs = runs;
+    }
+
+    /// Whether what lives is what the validity and the table of superblocks say.
+    pub(super) fn grains(&mut self) {
+        let packing = self.media.packing;
+        let mut by_page = vec![0u32; self.media.geometry.pages() as usize];
+        for &(first, grains, record) in &self.ledger.runs {
+            let mut left = u64::from(grains);
+            let mut grain = first;
+            while left > 0 {
+                let count = left.min(u64::from(packing.grains_per_page - packing.index_in_page(grain)));
+                by_page[packing.page_of(grain).0 as usize] += count as u32;
+                grain.0 += count;
+                left -= count;
+            }
+            if !self.media.validity.can_remove(first, grains) {
+                let what =
+                    format!("{grains} grains live here, of a record at {}, and validity does not know", record.0);
+                self.report.find(Harm::PairLost, place(self.media, first), what);
+            }
+        }
+        let pages_per_superblock = self.media.geometry.pages_per_superblock() as usize;
+        for (number, pages) in by_page.chunks(pages_per_superblock).enumerate() {
+            let superblock = SuperblockId(number as u32);
+            for (page, &found) in (self.media.geometry.first_page(superblock).0..).map(PageAddress).zip(pages) {
+                let known = self.media.validity.live_grains_of(page);
+                let harm = if found > known { Harm::PairLost } else { Harm::SpaceLeaked };
+                if found != known {
+                    let what = format!("{found} grains live in it, and validity says {known}");
+                    self.report.find(harm, page_name(self.media, page), what);
+                }
+            }
+            let found: u64 = pages.iter().map(|&grains| u64::from(grains)).sum();
+            let known = self.media.superblocks.get(superblock).live_grains;
+            let harm = if found > known { Harm::PairLost } else { Harm::SpaceLeaked };
+            if found != known {
+                let what = format!("{found} grains live in it, and its table says {known}");
+                self.report.find(harm, format!("superblock {number}"), what);
+            }
+        }
+    }
+
+    /// Whether searches find what they must: passes that are what they count, no key twice.
+    pub(super) fn searches(&mut self) {
+        let mut passed = std::mem::take(&mut self.ledger.passed);
+        passed.sort_unstable();
+        let mut counts: Vec<(u64, u64)> = Vec::new();
+        for slots in passed.chunk_by(|left, right| left == right) {
+            counts.push((slots[0], slots.len() as u64));
+        }
+        let seen = self.survey.seen.iter().filter(|seen| seen.passes > 0).map(|seen| seen.tag);
+        let mut slots: Vec<u64> = counts.iter().map(|&(slot, _)| slot).chain(seen).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        for slot in slots {
+            let found = counts.binary_search_by_key(&slot, |&(slot, _)| slot).map_or(0, |index| counts[index].1);
+            let known = self.survey.get(slot).passes;
+            // A count that is full has lost its number.
+            if u64::from(known) == found || known == self.survey.passes_max {
+                continue;
+            }
+            let (harm, means) = if u64::from(known) > found {
+                (Harm::Harmless, "searches look further than they need")
+            } else {
+                (Harm::PairLost, "a delete will hide the others")
+            };
+            let what = format!("{found} pairs were put behind it, and it counts {known}: {means}");
+            self.report.find(harm, format!("slot {slot} of the index"), what);
+        }
+        let mut keys = std::mem::take(&mut self.ledger.keys);
+        keys.sort_unstable();
+        for pair in keys.windows(2) {
+            let [(hash, left), (other, right)] = *pair else { continue };
+            if hash == other && left != right && self.key_at(left) == self.key_at(right) {
+                let (at, again) = (self.key_name(left), place(self.media, right));
+                self.report.find(Harm::PairLost, at, format!("the key is there a second time: {again}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The walk: every page once, in order, beside what must lie in it.
+
+use crate::address::{Grain, Packing};
+use crate::check::ledger::{Ledger, PairSeen};
+use crate::check::{CheckReport, Harm};
+use crate::engine::Utilization;
+use crate::index::{Index, Survey};
+use crate::io::{Io, Media, written};
+use crate::oob::{Kind, Oob, Stream};
+use crate::record::RecordHead;
+use crate::superblock::State;
+use kvssd_flash::rope::RopeRef;
+use kvssd_flash::{Blob, PageAddress, SuperblockId};
+use kvssd_types::{Key, Nanos};
+use std::collections::BTreeMap;
+
+/// Something that lives, and where it must be found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Living {
+    pub(super) place: Grain,
+    pub(super) kind: Kind,
+    pub(super) tag: u64,
+    /// Its bytes, where these are known without its head.
+    bytes: u32,
+}
+
+/// What a look at a page found: nothing, or its out-of-band area if it has one, and its data.
+type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, String>;
+
+/// The dead pairs of a superblock, sorted; none where the validity lists none.
+type Dead = Option<Vec<(u64, Grain)>>;
+
+/// A check that goes on.
+pub(super) struct Walk<'a> {
+    pub(super) media: &'a mut Media,
+    pub(super) index: &'a dyn Index,
+    pub(super) report: CheckReport,
+    pub(super) survey: Survey,
+    /// By place.
+    pub(super) living: Vec<Living>,
+    /// The record that each page goes on with, and whether it can be read; by page.
+    pub(super) continues: Vec<Option<Grain>>,
+    pub(super) ledger: Ledger,
+    /// The pages of the journal.
+    pub(super) numbered: BTreeMap<u64, (PageAddress, Kind)>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(media: &'a mut Media, index: &'a dyn Index) -> Self {
+        let (report, survey, ledger) = (CheckReport::default(), Survey::default(), Ledger::default());
+        let continues = vec![None; media.geometry.pages() as usize];
+        Walk { media, index, report, survey, living: Vec::new(), continues, ledger, numbered: BTreeMap::new() }
+    }
+
+    /// Looks at everything.
+    pub(super) fn all(&mut self) {
+        self.survey = self.index.survey(&mut Io::new(self.media, Nanos::ZERO, true));
+        self.collect();
+        for number in 1..self.media.geometry.superblocks() {
+            let superblock = SuperblockId(number);
+            let first = self.media.geometry.first_page(superblock).0;
+            let pages = (first..first + self.media.geometry.pages_per_superblock()).map(PageAddress);
+            if self.media.superblocks.get(superblock).state == State::Free {
+                pages.for_each(|page| self.miss(page, "lies in a superblock that is free"));
+                continue;
+            }
+            let dead = self.dead(superblock);
+            pages.for_each(|page| self.page(page, &dead));
+        }
+        let outside = self.living.iter().filter(|living| !self.is_inside(living.place)).copied();
+        for living in outside.collect::<Vec<_>>() {
+            self.lose(living, "lies where the drive has no pages for it");
+        }
+    }
+
+    /// What can be said of a drive that was not mounted: which of its pages can be read.
+    pub(super) fn count(&mut self, report: &mut CheckReport) {
+        let Media { flash, geometry, log, .. } = &mut *self.media;
+        for page in (0..geometry.pages() as u32).map(PageAddress).filter(|&page| geometry.superblock_of(page).0 > 0) {
+            if !flash.is_programmed(page) {
+                continue;
+            }
+            match written(flash, geometry, page).map(|view| log.format.decode(view.oob)) {
+                Ok(Some(oob)) => report.pages[oob.kind as usize] += 1,
+                Ok(None) | Err(_) => report.pages_unreadable += 1,
+            }
+        }
+        if report.pages_unreadable > 0 {
+            let readable: u64 = report.pages.iter().sum();
+            let what = format!("{} pages cannot be read, {readable} can", report.pages_unreadable);
+            report.find(Harm::NotMounted, "flash", what);
+        }
+    }
+
+    /// Lists what lives.
+    fn collect(&mut self) {
+        let Walk { media, survey, living, report, .. } = self;
+        let page_bytes = media.geometry.page_bytes;
+        let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
+        living.extend(pairs.map(|seen| Living { place: seen.place, kind: Kind::Pair, tag: seen.tag, bytes: 0 }));
+        living.extend(survey.own.iter().map(|own| Living {
+            place: own.place,
+            kind: Kind::Section,
+            tag: own.number,
+            bytes: own.bytes,
+        }));
+        for number in 0..media.geometry.superblocks() {
+            let spills = media.validity.spills(SuperblockId(number));
+            let kind = Kind::InvalidMappings;
+            living.extend(spills.iter().map(|&place| Living { place, kind, tag: number.into(), bytes: page_bytes }));
+        }
+        living.sort_unstable_by_key(|living| (living.place, living.tag));
+        for fault in &survey.faults {
+            let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::SpaceLeaked };
+            let at = if fault.place == Grain(0) { String::new() } else { format!(", {}", place(media, fault.place)) };
+            report.find(harm, format!("section {} of the index{at}", fault.number), fault.why.clone());
+        }
+    }
+
+    fn is_inside(&self, place: Grain) -> bool {
+        let grains = self.media.packing.grains_per_superblock;
+        (grains..grains * u64::from(self.media.geometry.superblocks())).contains(&place.0)
+    }
+
+    /// The dead pairs of a superblock, from its buffer and its spilled pages.
+    fn dead(&mut self, superblock: SuperblockId) -> Dead {
+        let spills = self.media.validity.spills(superblock).iter().filter(|&&spill| self.is_inside(spill));
+        let spills: Vec<PageAddress> = spills.map(|&spill| self.media.packing.page_of(spill)).collect();
+        let page_bytes = self.media.geometry.page_bytes as usize;
+        let mut pages: Vec<Blob> = Vec::new();
+        for page in spills {
+            // One that cannot be read is named where it lies.
+            if let Ok(Some((_, data))) = look(self.media, page) {
+                pages.extend(data.whole_blob(0..page_bytes));
+            }
+        }
+        let mut dead = self.media.validity.dead_pairs(superblock, &pages)?;
+        dead.sort_unstable();
+        Some(dead)
+    }
+
+    /// What must lie in a page.
+    fn starts_in(&self, page: PageAddress) -> std::ops::Range<usize> {
+        let first = self.media.packing.grain(page, 0).0;
+        let end = first + u64::from(self.media.packing.grains_per_page);
+        let before = |end: u64| self.living.partition_point(|living| living.place.0 < end);
+        before(first)..before(end)
+    }
+
+    /// Nothing can be had from a page: names what must lie in it.
+    fn miss(&mut self, page: PageAddress, why: &str) {
+        for index in self.starts_in(page) {
+            self.lose(self.living[index], why);
+        }
+    }
+
+    fn lose(&mut self, living: Living, why: &str) {
+        let harm = match living.kind {
+            Kind::Pair => Harm::PairLost,
+            // Its entries may be in DRAM; if they are not, the survey has said so.
+            _ => Harm::DriveStops,
+        };
+        self.report.find(harm, place(self.media, living.place), format!("{} {why}", living.name()));
+    }
+
+    fn page(&mut self, page: PageAddress, dead: &Dead) {
+        let starts = self.starts_in(page);
+        let (packing, page_bytes) = (self.media.packing, self.media.geometry.page_bytes as usize);
+        let (oob, seen) = match look(self.media, page) {
+            Ok(None) => return self.miss(page, "lies on a page that was never written"),
+            Err(why) => {
+                self.report.pages_unreadable += 1;
+                return self.miss(page, &format!("cannot be read: {why}"));
+            }
+            Ok(Some((None, _))) => {
+                let what = "its out-of-band area says nothing: garbage collection will stop at it";
+                self.report.find(Harm::DriveStops, page_name(self.media, page), what);
+                return self.miss(page, "has no out-of-band area");
+            }
+            Ok(Some((Some(oob), data))) => {
+                let pairs = self.living[starts.clone()].iter().filter(|living| living.kind == Kind::Pair);
+                let seen: Vec<_> = pairs
+                    .map(|&living| {
+                        let start = packing.byte_in_page(living.place);
+                        (living, read_pair(data, start, page_bytes))
+                    })
+                    .collect();
+                (oob, seen)
+            }
+        };
+        self.continues[page.0 as usize] = Some(oob.continues.unwrap_or_default());
+        self.judge(page, &oob);
+        self.orphans(page, &oob, dead);
+        for index in starts {
+            self.entry(self.living[index], &oob, dead);
+        }
+        for (living, pair) in seen {
+            match pair {
+                Some(pair) => self.pair(living, pair),
+                None => self.lose(living, "is not there: its place holds no record"),
+            }
+        }
+    }
+
+    /// Whether a page fits the superblock that it lies in.
+    fn judge(&mut self, page: PageAddress, oob: &Oob) {
+        self.report.pages[oob.kind as usize] += 1;
+        let superblock = self.media.superblocks.get(self.media.geometry.superblock_of(page));
+        let fits = match oob.stream {
+            Stream::User | Stream::Gc => matches!(oob.kind, Kind::Pair | Kind::InvalidMappings | Kind::Padding),
+            Stream::Map => matches!(oob.kind, Kind::Section | Kind::Padding),
+            Stream::Journal => matches!(oob.kind, Kind::Journal | Kind::Checkpoint | Kind::Padding),
+        };
+        if oob.stream != superblock.stream || !fits {
+            let (kind, stream, other) = (oob.kind.name(), oob.stream, superblock.stream);
+            let what = format!("a page of {kind} of stream {stream:?} in a superblock of stream {other:?}");
+            self.report.find(Harm::DriveStops, page_name(self.media, page), what);
+        }
+        let grains_per_page = self.media.packing.grains_per_page;
+        let is_sorted = oob.entries.is_sorted_by(|left, right| left.grain < right.grain);
+        if !is_sorted || oob.entries.iter().any(|entry| entry.grain >= grains_per_page) {
+            let what = "the entries of its out-of-band area are out of order";
+            self.report.find(Harm::DriveStops, page_name(self.media, page), what);
+        }
+        if let (Kind::Journal | Kind::Checkpoint, Some(entry)) = (oob.kind, oob.entries.first()) {
+            self.numbered.insert(entry.tag, (page, oob.kind));
+        }
+    }
+
+    /// Counts the pairs of a page that nobody has, though garbage collection would take them for living.
+    fn orphans(&mut self, page: PageAddress, oob: &Oob, dead: &Dead) {
+        let Some(dead) = dead.as_ref().filter(|_| oob.kind == Kind::Pair) else { return };
+        if self.media.validity.live_grains_of(page) == 0 {
+            return;
+        }
+        for entry in &oob.entries {
+            let place = self.media.packing.grain(page, entry.grain);
+            let lives = self.living.binary_search_by_key(&place, |living| living.place).is_ok();
+            if !lives && dead.binary_search(&(entry.tag, place)).is_err() {
+                self.report.orphans += 1;
+            }
+        }
+    }
+
+    /// Whether the page knows of what lives in it, and the lists of the dead do not.
+    fn entry(&mut self, living: Living, oob: &Oob, dead: &Dead) {
+        let grain = self.media.packing.index_in_page(living.place);
+        let entry = oob.entries.iter().find(|entry| entry.grain == grain);
+        let what = match entry {
+            _ if oob.kind != living.kind => format!("lies in a page of {}", oob.kind.name()),
+            None => "is not in the out-of-band area of its page".to_owned(),
+            Some(entry) if entry.tag != living.tag => format!("has tag {} in the out-of-band area", entry.tag),
+            Some(_) => String::new(),
+        };
+        let at = place(self.media, living.place);
+        if !what.is_empty() {
+            self.report.find(Harm::DriveStops, at.clone(), format!("{} {what}", living.name()));
+        }
+        if living.kind == Kind::Pair
+            && dead.as_ref().is_some_and(|dead| dead.binary_search(&(living.tag, living.place)).is_ok())
+        {
+            let what = format!("{} is listed as dead: garbage collection will drop it", living.name());
+            self.report.find(Harm::PairLost, at, what);
+        }
+        if living.kind != Kind::Pair {
+            let grains = self.media.packing.grains_of(living.bytes as usize);
+            self.ledger.runs.push((living.place, grains, living.place));
+        }
+    }
+
+    /// A pair whose head was read: is it found by its key, and where does it run?
+    fn pair(&mut self, living: Living, pair: PairSeen) {
+        let Ok(key) = Key::new(&pair.key) else { return };
+        let at = || format!("{}, key \"{}\"", place(self.media, living.place), pair.key.escape_ascii());
+        let mut way = Vec::new();
+        if !self.index.way_to(key, living.tag, &mut way) {
+            self.report.find(Harm::PairLost, at(), format!("no search for the key comes to its slot {}", living.tag));
+        } else if let Some(end) = way.iter().find(|&&tag| self.survey.is_end(tag)) {
+            let what = format!("a search for the key ends at slot {end} and does not come to {}", living.tag);
+            self.report.find(Harm::PairLost, at(), what);
+        }
+        let grains = self.media.packing.grains_of(pair.head.record_bytes());
+        let Some(runs) = self.media.runs_of(living.place, grains) else {
+            let what = "the record runs into a superblock that the drive has not";
+            return self.report.find(Harm::PairLost, at(), what);
+        };
+        self.report.pairs += 1;
+        self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
+        self.ledger.add(living.place, key, grains, &way);
+        self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
+    }
+
+    /// The checks that need all pages, and the report.
+    pub(super) fn settle(mut self, utilization: &Utilization) -> CheckReport {
+        self.records();
+        self.grains();
+        self.searches();
+        self.superblocks();
+        self.streams();
+        self.utilization(utilization);
+        self.journal();
+        self.report
+    }
+}
+
+impl Living {
+    pub(super) fn name(&self) -> String {
+        match self.kind {
+            Kind::Pair => format!("the pair of slot {}", self.tag),
+            Kind::Section => format!("section {} of the index", self.tag),
+            _ => format!("a page of invalid mappings of superblock {}", self.tag),
+        }
+    }
+}
+
+/// A place, for people.
+pub(super) fn place(media: &Media, place: Grain) -> String {
+    let Packing { grains_per_superblock, grains_per_page, .. } = media.packing;
+    let page = place.0 / u64::from(grains_per_page);
+    let grain = media.packing.index_in_page(place);
+    format!("superblock {}, page {page}, grain {grain}", place.0 / grains_per_superblock)
+}
+
+/// A page, for people.
+pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
+    format!("superblock {}, page {}", media.geometry.superblock_of(page).0, page.0)
+}
+
+/// A page as it is in the write buffer or in flash.
+pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
+    let Media { log, flash, geometry, .. } = media;
+    let gathered = |stream: &&crate::log::OpenStream| {
+        stream.superblock.is_some() && stream.page == page && !stream.data.is_empty()
+    };
+    if let Some(stream) = log.streams.iter().find(gathered) {
+        return Ok(Some((Some(stream.oob.clone()), stream.data.as_ref())));
+    }
+    if let Some(view) = log.gathered_page(geometry, page) {
+        return Ok(Some((log.format.decode(view.oob), view.data)));
+    }
+    if !flash.is_programmed(page) {
+        return Ok(None);
+    }
+    let view = flash.page(page).map_err(|error| error.to_string())?;
+    Ok(Some((log.format.decode(view.oob), view.data)))
+}
+
+/// The head and the key of a pair.
+fn read_pair(data: RopeRef<'_>, start: usize, page_bytes: usize) -> Option<PairSeen> {
+    let head = RecordHead::read(data, start, page_bytes).ok()?;
+    let key = head.key(data, start, &mut [0; 255]).to_vec();
+    Some(PairSeen { head, key })
+}

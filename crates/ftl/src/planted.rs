@@ -1,0 +1,17 @@
+//! Bugs that are built in on purpose, to prove that a test would find them.
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// The journal is not told where garbage collection moved pairs.
+    LostRelocation,
+    /// The write buffer's memory says that the journal had come less far than it had.
+    StaleSequence,
+    /// A mount takes what it finds free for erased.
+    ReusedBlock,
+}
+
+impl PlantedBug {
+    /// All of them.
+    pub const ALL: [PlantedBug; 3] = [PlantedBug::LostRelocation, PlantedBug::StaleSequence, PlantedBug::ReusedBlock];
+}

@@ -1,0 +1,91 @@
+//! What a mount reads is believed only after it was looked at: bytes from flash may say anything, and nothing that they say
+//! may stop the program.
+
+use crate::address::Grain;
+use crate::durability::Image;
+use crate::io::Media;
+use crate::log::Log;
+use crate::oob::Stream;
+use crate::superblock::State;
+use kvssd_flash::{Flash, Geometry, SuperblockId};
+
+impl Media {
+    /// The runs of a record of `grains` grains at `place`, by superblock; none when there can be no such record.
+    pub(crate) fn runs_of(&self, place: Grain, grains: u32) -> Option<Vec<(SuperblockId, Grain, u32)>> {
+        let per_superblock = self.packing.grains_per_superblock;
+        // A record has at most a superblock of bytes and a head, and so touches three at the most.
+        if u64::from(grains) > 2 * per_superblock {
+            return None;
+        }
+        let (mut first, mut left) = (place, grains);
+        let mut runs = Vec::with_capacity(1);
+        while left > 0 {
+            let number = u32::try_from(first.0 / per_superblock).ok()?;
+            let superblock = self.superblocks.all().get(number as usize)?;
+            if superblock.state == State::System {
+                return None;
+            }
+            let count = u64::from(left).min(per_superblock - first.0 % per_superblock) as u32;
+            runs.push((SuperblockId(number), first, count));
+            left -= count;
+            first = Grain(u64::from(superblock.next.0) * per_superblock);
+        }
+        Some(runs)
+    }
+
+    /// Whether a record of `grains` grains may begin to live at `place`.
+    pub(crate) fn can_occupy(&self, place: Grain, grains: u32) -> bool {
+        self.runs_of(place, grains).is_some_and(|runs| {
+            runs.iter().all(|&(superblock, first, grains)| {
+                let superblock = self.superblocks.get(superblock);
+                superblock.live_grains + u64::from(grains) <= self.packing.grains_per_superblock
+                    && self.validity.can_add(first, grains)
+            })
+        })
+    }
+
+    /// Whether a record of `grains` grains at `place` may cease to live.
+    pub(crate) fn can_vacate(&self, place: Grain, grains: u32) -> bool {
+        self.runs_of(place, grains).is_some_and(|runs| {
+            runs.iter().all(|&(superblock, first, grains)| {
+                self.superblocks.get(superblock).live_grains >= u64::from(grains)
+                    && self.validity.can_remove(first, grains)
+            })
+        })
+    }
+}
+
+impl Image {
+    /// Whether a drive of these superblocks can have had this state.
+    pub(crate) fn is_possible(&self, grains_per_superblock: u64) -> bool {
+        let count = self.superblocks.len();
+        let (pairs, pair_bytes, record_bytes) = self.utilization;
+        pairs <= pair_bytes
+            && pair_bytes <= record_bytes
+            && record_bytes < 1 << 56
+            && self.superblocks.iter().enumerate().all(|(number, superblock)| {
+                (superblock.state == State::System) == (number == 0)
+                    && superblock.state != State::Victim
+                    && (superblock.next.0 as usize) < count
+                    && superblock.live_grains <= grains_per_superblock
+                    && superblock.appended_grains <= grains_per_superblock
+                    && (superblock.live_grains == 0 || superblock.stream != Stream::Journal)
+            })
+    }
+}
+
+/// Whether the streams, as the write buffer's memory has put them back, stand where the flash lets them go on: what lies
+/// behind them must be erased. None of them need be open.
+pub(crate) fn stands_at_the_end(log: &Log, flash: &Flash, geometry: &Geometry) -> bool {
+    log.streams.iter().all(|stream| {
+        let Some(superblock) = stream.superblock else { return true };
+        let first = geometry.unit_of(geometry.first_page(superblock)).0;
+        let stands = geometry.unit_of(stream.page).0;
+        // Of one that nothing was programmed to, the erase may not have ended.
+        stands == first
+            || (stands..first + geometry.units_per_superblock()).all(|unit| {
+                let page = kvssd_flash::PageAddress(unit * geometry.pages_per_program);
+                !flash.is_programmed(page)
+            })
+    })
+}

@@ -1,0 +1,179 @@
+//! A tiny drive whose power goes again and again.
+
+use kvssd_flash::{Backing, ByteBacking, Geometry, PageAddress, PageBytes, PowerCut, PowerLoss, Profile, RopeBacking};
+use kvssd_ftl::{CheckReport, DESIGNS, Design, Engine};
+use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+pub type Medium = Arc<Mutex<ByteBacking>>;
+
+/// A drive of 48 superblocks of 128 KiB, as in the conformance suite.
+pub fn tiny(design: &Design) -> Profile {
+    let dram_bytes = if design.name == "plus" { "225000" } else { "28000" };
+    let overrides = [
+        ("geometry.channels", "2"),
+        ("geometry.dies_per_channel", "2"),
+        ("geometry.blocks_per_die", "48"),
+        ("geometry.pages_per_block", "8"),
+        ("geometry.pages_per_program", "2"),
+        ("memory.dram_bytes", dram_bytes),
+        ("memory.write_buffer_bytes", "65536"),
+    ];
+    let all: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Profile::load("kvvirt", &all).unwrap()
+}
+
+/// Every design with every way to lose power.
+pub fn each(test: impl Fn(&Design, PowerLoss)) {
+    for design in &DESIGNS {
+        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+            test(design, power_loss);
+        }
+    }
+}
+
+/// The check of a medium that nobody has mounted.
+pub fn overlay_check(design: &Design, power_loss: PowerLoss, medium: &Medium) -> CheckReport {
+    let profile = tiny(design);
+    let backing = powered(profile.geometry, medium);
+    design.check(&profile, Box::new(backing), power_loss)
+}
+
+/// A medium whose power stays, and that keeps what is staged.
+pub fn powered(geometry: Geometry, medium: &Medium) -> PowerCut {
+    PowerCut::new(Arc::clone(medium), geometry, PowerLoss::Protected, Nanos::MAX, Random::new(0))
+}
+
+/// All bytes of a medium.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub pages: Vec<PageBytes>,
+    pub staged: Vec<u8>,
+}
+
+impl Snapshot {
+    pub fn of(design: &Design, medium: &Medium) -> Self {
+        let mut medium = medium.lock().unwrap();
+        let pages = tiny(design).geometry.pages() as u32;
+        Snapshot {
+            pages: (0..pages).map(|page| medium.page_mut(PageAddress(page)).clone()).collect(),
+            staged: medium.staged_mut().clone(),
+        }
+    }
+
+    pub fn medium(&self, design: &Design) -> Medium {
+        let mut medium = ByteBacking::new(tiny(design).geometry);
+        for (page, bytes) in (0..).map(PageAddress).zip(&self.pages) {
+            medium.page_mut(page).clone_from(bytes);
+        }
+        medium.staged_mut().clone_from(&self.staged);
+        Arc::new(Mutex::new(medium))
+    }
+}
+
+/// A drive that was used and not prepared for a cut.
+pub fn unprepared(design: &Design, stores: u64) -> Engine {
+    let profile = tiny(design);
+    let backing: Box<dyn Backing> = Box::new(RopeBacking::new(profile.geometry));
+    let mut engine = design.build(&profile, backing).unwrap();
+    let (mut clock, mut random) = (Nanos::ZERO, Random::new(1));
+    for seed in 0..stores {
+        let key = random.below(700).to_be_bytes();
+        let value = Value::Pattern(Pattern { seed, offset: 0, length: random.below(5000) as u32 });
+        let key = Key::new(&key).unwrap();
+        engine.advance(clock).unwrap();
+        clock = engine.execute(Command::Store { key, value, condition: StoreCondition::Always }, clock).0;
+    }
+    engine
+}
+
+/// A drive whose power goes again and again.
+pub struct Mortal {
+    pub design: Design,
+    pub power_loss: PowerLoss,
+    pub medium: Medium,
+    pub moved: u64,
+    /// What it must hold, when it is protected: key to seed and length of the value.
+    pub pairs: BTreeMap<Vec<u8>, (u64, u32)>,
+    random: Random,
+    seed: u64,
+}
+
+impl Mortal {
+    pub fn new(design: &Design, power_loss: PowerLoss, seed: u64) -> Self {
+        let profile = tiny(design);
+        let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+        let engine = design.format(&profile, Box::new(powered(profile.geometry, &medium)), power_loss);
+        drop(engine.unwrap());
+        let (pairs, random) = (BTreeMap::new(), Random::new(seed));
+        Mortal { design: design.clone(), power_loss, medium, moved: 0, pairs, random, seed: 0 }
+    }
+
+    /// Mounts, works until shortly before the cut, shows the engine to `look`, works on until the power goes.
+    pub fn life(&mut self, works_ns: u64, mut look: impl FnMut(&mut Engine)) {
+        let profile = tiny(&self.design);
+        let cut_at = Nanos(self.random.below(works_ns));
+        let random = Random::new(self.random.below(u64::MAX));
+        let backing = PowerCut::new(Arc::clone(&self.medium), profile.geometry, self.power_loss, cut_at, random);
+        let (mut engine, report) = match self.design.mount(&profile, Box::new(backing), self.power_loss) {
+            Ok(mounted) => mounted,
+            Err(error) if error.to_string().contains("the power is gone") => return,
+            Err(error) => panic!("{error}"),
+        };
+        let mut clock = report.took;
+        let mut looks = 0;
+        while clock < cut_at {
+            // Now and then, also in the middle of a victim.
+            if looks < 3 && self.random.below(40) == 0 {
+                looks += 1;
+                look(&mut engine);
+            }
+            if !self.step(&mut engine, &mut clock, cut_at) {
+                break;
+            }
+        }
+        self.moved += engine.gc_counters().pairs_moved;
+    }
+
+    /// One command; gives false when the power went.
+    fn step(&mut self, engine: &mut Engine, clock: &mut Nanos, cut_at: Nanos) -> bool {
+        let key = format!("key {}", self.random.below(500)).into_bytes();
+        let name = Key::new(&key).unwrap();
+        let mut new = None;
+        let command = match self.random.below(200) {
+            0..150 => {
+                self.seed += 1;
+                let length = match self.random.below(20) {
+                    0 => self.random.below(60_000),
+                    1..4 => self.random.below(9000),
+                    _ => self.random.below(1500),
+                } as u32;
+                new = Some((self.seed, length));
+                let value = Value::Pattern(Pattern { seed: self.seed, offset: 0, length });
+                Command::Store { key: name, value, condition: StoreCondition::Always }
+            }
+            150..199 => Command::Delete { key: name },
+            _ => Command::Flush,
+        };
+        let is_change = !matches!(command, Command::Flush);
+        let (done, reply) = match engine.advance(*clock) {
+            Ok(()) => engine.execute(command, *clock),
+            Err(error) => (*clock, Err(error)),
+        };
+        *clock = done;
+        match reply {
+            Ok(Reply::Stored | Reply::Deleted) | Err(KvError::PowerLost) if is_change => {
+                // The change that was under way when the power went may be there or not.
+                match new.filter(|_| reply.is_ok() && done <= cut_at) {
+                    Some(new) => drop(self.pairs.insert(key, new)),
+                    None => drop(self.pairs.remove(&key)),
+                }
+                reply.is_ok()
+            }
+            Ok(_) | Err(KvError::CapacityExceeded | KvError::KeyNotFound) => true,
+            Err(KvError::PowerLost) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

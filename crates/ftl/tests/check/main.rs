@@ -1,0 +1,56 @@
+//! The check: nothing to say of a drive that lived through cuts, something of every kind of damage, and never a panic.
+
+mod damage;
+mod drive;
+mod random;
+
+use drive::{Mortal, each, overlay_check};
+use kvssd_flash::PowerLoss;
+
+#[test]
+fn a_drive_that_lived_through_cuts_has_no_findings() {
+    each(|design, power_loss| {
+        for seed in 0..3 {
+            let mut drive = Mortal::new(design, power_loss, seed);
+            for life in 0..12 {
+                drive.life(300_000_000, |engine| {
+                    let report = engine.check();
+                    assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed} life {life}:\n{report}");
+                    assert!(report.pairs > 0 || life == 0);
+                });
+                let report = overlay_check(design, power_loss, &drive.medium);
+                assert!(report.is_clean(), "{design:?} {power_loss:?} seed {seed}, after cut {life}:\n{report}");
+                assert!(report.mount.is_some());
+            }
+            assert!(drive.moved > 0, "garbage collection had pairs to move");
+        }
+    });
+}
+
+#[test]
+fn a_check_changes_nothing() {
+    each(|design, power_loss| {
+        let mut drive = Mortal::new(design, power_loss, 7);
+        drive.life(200_000_000, |engine| {
+            let before =
+                (engine.flash_counters().clone(), engine.index_counters(), engine.utilization(), engine.dram());
+            let first = engine.check().to_string();
+            assert_eq!(first, engine.check().to_string());
+            let after = (engine.flash_counters().clone(), engine.index_counters(), engine.utilization(), engine.dram());
+            assert_eq!(before, after);
+        });
+        let before = drive::Snapshot::of(design, &drive.medium);
+        overlay_check(design, power_loss, &drive.medium);
+        assert!(before == drive::Snapshot::of(design, &drive.medium), "the medium is as it was");
+    });
+}
+
+#[test]
+fn a_drive_that_is_not_prepared_for_cuts_is_checked_too() {
+    each(|design, power_loss| {
+        if power_loss == PowerLoss::Protected {
+            let report = drive::unprepared(design, 3000).check();
+            assert!(report.is_clean() && report.pairs > 0, "{report}");
+        }
+    });
+}

@@ -1,0 +1,141 @@
+//! Group commit: threads that wait for the disk at the same time wait once.
+//!
+//! ```text
+//!   thread 1   execute -> ticket 1, leads: | lets the others in | commit, all up to ticket 3 |
+//!   thread 2        execute -> ticket 2, waits ................................................| safe
+//!   thread 3            execute -> ticket 3, waits ...........................................| safe
+//!   thread 4                                                      waits for the drive |  execute -> ticket 4, leads: ...
+//! ```
+
+use crate::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How often a leader steps back for threads that are about to execute: they come within a few of these or not at all.
+const YIELDS_MAX: usize = 256;
+
+/// Who waits for which commit.
+#[derive(Debug, Default)]
+pub(crate) struct Commits {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Threads that are on their way to execute a change.
+    coming: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last ticket that is committed.
+    committed: u64,
+    is_led: bool,
+    failure: Option<Error>,
+}
+
+/// A thread on its way.
+pub(crate) struct Coming<'a>(&'a AtomicUsize);
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Commits {
+    /// Says that a change is about to be executed, until what this gives is dropped.
+    pub(crate) fn come(&self) -> Coming<'_> {
+        self.coming.fetch_add(1, Ordering::Relaxed);
+        Coming(&self.coming)
+    }
+
+    /// Returns when the change with that ticket is committed. Where nobody commits yet, the caller does with `commit`, which
+    /// gives the last ticket that it covers.
+    pub(crate) fn wait(&self, ticket: u64, commit: impl Fn() -> Result<u64, Error>) -> Result<(), Error> {
+        let mut state = self.lock();
+        loop {
+            if state.committed >= ticket {
+                return Ok(());
+            }
+            if let Some(error) = &state.failure {
+                return Err(error.clone());
+            }
+            if state.is_led {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.is_led = true;
+            drop(state);
+            self.let_in();
+            let committed = commit();
+            state = self.lock();
+            state.is_led = false;
+            match committed {
+                Ok(last) => state.committed = state.committed.max(last),
+                Err(error) => state.failure = Some(error),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn let_in(&self) {
+        for _ in 0..YIELDS_MAX {
+            if self.coming.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// What is in it is never left half changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    #[test]
+    fn threads_that_wait_at_the_same_time_share_a_commit() {
+        const THREADS: usize = 8;
+        const CHANGES: u64 = 50;
+        let (commits, executed, syncs) = (Commits::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let barrier = Barrier::new(THREADS);
+        let change = || {
+            let coming = commits.come();
+            let ticket = executed.fetch_add(1, Ordering::SeqCst) + 1;
+            drop(coming);
+            let commit = || {
+                let last = executed.load(Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+                syncs.fetch_add(1, Ordering::SeqCst);
+                Ok(last)
+            };
+            commits.wait(ticket, commit).unwrap();
+            assert!(commits.lock().committed >= ticket);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    barrier.wait();
+                    (0..CHANGES).for_each(|_| change());
+                });
+            }
+        });
+        let syncs = syncs.into_inner();
+        assert!(syncs < THREADS as u64 * CHANGES / 2, "{syncs} commits for {} changes", THREADS as u64 * CHANGES);
+    }
+
+    #[test]
+    fn a_commit_that_failed_fails_for_all_who_wait() {
+        let commits = Commits::default();
+        commits.wait(3, || Ok(5)).unwrap();
+        commits.wait(5, || panic!("it is committed")).unwrap();
+        assert_eq!(commits.wait(6, || Err(Error::Full)), Err(Error::Full));
+        assert_eq!(commits.wait(7, || Ok(7)), Err(Error::Full));
+        commits.wait(5, || panic!("it is committed")).unwrap();
+    }
+}

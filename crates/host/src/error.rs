@@ -1,0 +1,135 @@
+//! What can go wrong with a store, by what the caller can do about it.
+
+use kvssd_device::DriveError;
+use kvssd_flash::{ImageError, ImageFault};
+use kvssd_types::KvError;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a store did not do what it was asked for. That a key is not there is no error, but for [`Error::KeyNotFound`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no image, and none was to be made.
+    #[error("image {}: there is no such file", .0.display())]
+    NotFound(PathBuf),
+    /// There is a file where a new image was to be made.
+    #[error("image {}: it exists already", .0.display())]
+    Exists(PathBuf),
+    /// Another process (or another `Store` of this one) works on the image.
+    #[error("image {}: it is in use by {holder}", path.display())]
+    Locked {
+        /// The image.
+        path: PathBuf,
+        /// Who has it, as far as that can be told.
+        holder: String,
+    },
+    /// The file is no image, or one of another version: it is left as it is.
+    #[error("image {}: {why}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        why: String,
+    },
+    /// Bytes are not what was written: of the image when it is opened, or of a page when it is read. Other pairs may be whole.
+    #[error("{why}")]
+    Damaged {
+        /// What is damaged, in which image.
+        why: String,
+    },
+    /// The system failed to write or to read. The store takes nothing any more; what had returned before is in the image.
+    #[error("{why}")]
+    Io {
+        /// What was tried, and what the system said.
+        why: String,
+    },
+    /// The size, the design or another option cannot be.
+    #[error("{why}")]
+    InvalidOptions {
+        /// Which one, and why.
+        why: String,
+    },
+    /// The drive is full. Deletes make room.
+    #[error("the drive is full: the pair does not fit in the space that is left")]
+    Full,
+    /// A key has 1 to 255 bytes.
+    #[error("a key has 1 to 255 bytes, not {key_bytes}")]
+    InvalidKey {
+        /// Bytes of the key.
+        key_bytes: usize,
+    },
+    /// The value is larger than this drive takes.
+    #[error("a value of {value_bytes} bytes is too large: this drive takes {value_bytes_max}")]
+    InvalidValue {
+        /// Bytes of the value.
+        value_bytes: u64,
+        /// Bytes of the largest.
+        value_bytes_max: u64,
+    },
+    /// A store under the condition that the key is there.
+    #[error("the key does not exist")]
+    KeyNotFound,
+    /// A store under the condition that the key is not there.
+    #[error("the key exists")]
+    KeyExists,
+    /// The store was opened to be read.
+    #[error("the store was opened to be read only")]
+    ReadOnly,
+    /// An earlier call failed in the middle of a change or panicked: open the store again.
+    #[error("the store has failed before: {why}")]
+    Failed {
+        /// How.
+        why: String,
+    },
+}
+
+impl From<KvError> for Error {
+    fn from(error: KvError) -> Self {
+        match error {
+            KvError::CapacityExceeded => Error::Full,
+            KvError::InvalidValueSize { value_bytes, value_bytes_max } => {
+                Error::InvalidValue { value_bytes, value_bytes_max }
+            }
+            KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes },
+            KvError::KeyNotFound => Error::KeyNotFound,
+            KvError::KeyExists => Error::KeyExists,
+            KvError::Unrecovered(why) => Error::Damaged { why },
+            KvError::PowerLost => Error::Failed { why: error.to_string() },
+        }
+    }
+}
+
+impl From<DriveError> for Error {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Image(error) => error.into(),
+            DriveError::Design(_) | DriveError::Profile(_) => Error::InvalidOptions { why: error.to_string() },
+            DriveError::Description { ref path, .. } => {
+                Error::Foreign { path: path.clone(), why: "it holds no drive that this program knows".to_owned() }
+            }
+            DriveError::Mount { .. } => Error::Damaged { why: error.to_string() },
+        }
+    }
+}
+
+impl From<ImageError> for Error {
+    fn from(error: ImageError) -> Self {
+        let why = error.to_string();
+        let ImageError { path, fault } = error;
+        match fault {
+            ImageFault::Missing => Error::NotFound(path),
+            ImageFault::Exists => Error::Exists(path),
+            ImageFault::Locked { holder } => Error::Locked { path, holder },
+            ImageFault::NotAFile | ImageFault::Foreign | ImageFault::Version { .. } => {
+                Error::Foreign { path, why: fault.to_string() }
+            }
+            ImageFault::Unfinished | ImageFault::Damaged { .. } | ImageFault::Truncated { .. } => {
+                Error::Damaged { why }
+            }
+            ImageFault::Impossible { .. } => Error::InvalidOptions { why },
+            ImageFault::ReadOnly => Error::ReadOnly,
+            ImageFault::Failed { .. } => Error::Io { why },
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A key-value drive in a file, as a store that a program embeds.
+//!
+//! ```text
+//!   threads      store, retrieve, delete, exist, list, pairs, batch, flush        &Store, from as many as there are
+//!                  |
+//!   Store        one command at a time; with `sync`, threads that wait share one commit
+//!                  |
+//!   Drive (kvssd_device)         firmware over an image file: one file, one writer, or several readers
+//! ```
+//!
+//! ```
+//! use kvssd_host::{Options, Store};
+//!
+//! # fn main() -> Result<(), kvssd_host::Error> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("drive.kv");
+//! let store = Store::open(&path, Options::default())?;    // makes an image of 1 GiB when there is none
+//! store.store(b"city/oslo", b"59.91 N 10.75 E")?;
+//! assert_eq!(store.retrieve(b"city/oslo")?.as_deref(), Some(&b"59.91 N 10.75 E"[..]));
+//! assert_eq!(store.retrieve(b"city/rome")?, None);        // absent is an answer, not an error
+//! assert!(store.delete(b"city/oslo")?);
+//! store.close()?;                                         // not needed, but the next open is quicker
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A call that has returned is safe: what it stored outlives the end of the process, `kill -9` included, and with
+//! [`Options::sync`] the end of the machine.
+//!
+//! What it does not do: transactions (a [`Batch`] is one commit, not one change), order (keys are listed in the index's own),
+//! or reach a drive over a network.
+
+mod commits;
+mod error;
+mod options;
+mod pairs;
+mod store;
+
+pub use error::Error;
+pub use kvssd_types::StoreCondition;
+pub use options::{Missing, Options};
+pub use pairs::{Keys, Pair, Pairs};
+pub use store::{Batch, Stats, Store};

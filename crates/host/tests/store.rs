@@ -1,0 +1,267 @@
+//! The store as a program meets it: calls, threads, lives, and what is refused.
+
+use kvssd_host::{Batch, Error, Missing, Options, Store, StoreCondition};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::thread::scope;
+use tempfile::TempDir;
+
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Desk { folder: TempDir::new().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("drive.kv")
+    }
+
+    fn open(&self, options: Options) -> Result<Store, Error> {
+        Store::open(self.path(), options)
+    }
+
+    fn store(&self) -> Store {
+        self.open(small()).unwrap()
+    }
+}
+
+fn small() -> Options {
+    Options { create_bytes: 64 << 20, ..Options::default() }
+}
+
+fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
+    let pairs: Vec<_> = store.pairs().map(Result::unwrap).collect();
+    let map: BTreeMap<_, _> = pairs.iter().cloned().collect();
+    assert_eq!(map.len(), pairs.len(), "a pair is met twice");
+    map
+}
+
+#[test]
+fn calls_do_what_they_say() {
+    let desk = Desk::new();
+    let store = desk.store();
+    assert!(store.was_created());
+    assert_eq!(store.retrieve(b"a"), Ok(None));
+    store.store(b"a", b"12345").unwrap();
+    assert_eq!(store.retrieve(b"a").unwrap().as_deref(), Some(&b"12345"[..]));
+    assert_eq!(store.retrieve_part(b"a", 1, 3).unwrap().as_deref(), Some(&b"234"[..]));
+    assert_eq!(store.retrieve_part(b"a", 9, 3), Ok(Some(Vec::new())));
+    assert_eq!(store.retrieve_part(b"b", 9, 3), Ok(None));
+    assert_eq!((store.exist(b"a"), store.exist(b"b")), (Ok(true), Ok(false)));
+    assert_eq!(store.store_if(b"a", b"", StoreCondition::IfAbsent), Err(Error::KeyExists));
+    assert_eq!(store.store_if(b"b", b"", StoreCondition::IfExists), Err(Error::KeyNotFound));
+    store.store_if(b"b", b"", StoreCondition::IfAbsent).unwrap();
+    assert_eq!(store.retrieve(b"b"), Ok(Some(Vec::new())));
+    assert_eq!((store.delete(b"a"), store.delete(b"a")), (Ok(true), Ok(false)));
+    assert_eq!(store.list(None, 10).unwrap(), [b"b"[..].into()]);
+    assert_eq!(store.list(Some(b"b"), 0).unwrap(), [] as [Box<[u8]>; 0]);
+    store.flush().unwrap();
+    let stats = store.stats().unwrap();
+    assert_eq!((stats.pairs, stats.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
+    assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0 }));
+    assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256 }));
+    let large = vec![0; 3 << 20];
+    assert!(matches!(store.store(b"large", &large), Err(Error::InvalidValue { value_bytes: 3_145_728, .. })));
+    let largest = vec![7; stats.value_bytes_max as usize];
+    store.store(b"large", &largest).unwrap();
+    assert_eq!(store.retrieve(b"large").unwrap(), Some(largest));
+}
+
+#[test]
+fn a_store_is_there_again_however_it_ended() {
+    for (design, sync) in [("plus", false), ("original", false), ("plus", true)] {
+        let desk = Desk::new();
+        let options = || Options { design: design.to_owned(), sync, ..small() };
+        let mut model = BTreeMap::new();
+        for life in 0..4u8 {
+            let store = desk.open(options()).unwrap();
+            assert_eq!((store.was_created(), store.stats().unwrap().design.as_str()), (life == 0, design));
+            assert_eq!(all(&store), model);
+            for number in 0..100u8 {
+                let key: Box<[u8]> = [number % 70, life % 2].into();
+                if number % 5 == 0 {
+                    assert_eq!(store.delete(&key).unwrap(), model.remove(&key).is_some());
+                } else {
+                    store.store(&key, &[life; 3]).unwrap();
+                    model.insert(key, vec![life; 3]);
+                }
+            }
+            if life % 2 == 0 { store.close().unwrap() } else { drop(store) }
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_store() {
+    const THREADS: u32 = 8;
+    for (sync, keys) in [(false, 1000), (true, 30)] {
+        let desk = Desk::new();
+        let store = desk.open(Options { sync, ..small() }).unwrap();
+        scope(|scope| {
+            for thread in 0..THREADS {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..keys {
+                        let key = format!("{thread}/{number}");
+                        store.store(key.as_bytes(), key.as_bytes()).unwrap();
+                        assert_eq!(store.retrieve(key.as_bytes()).unwrap().as_deref(), Some(key.as_bytes()));
+                        // All of them fight for one.
+                        store.store(b"shared", key.as_bytes()).unwrap();
+                        if number % 3 == 0 {
+                            assert!(store.delete(key.as_bytes()).unwrap());
+                        }
+                    }
+                });
+            }
+        });
+        drop(store);
+        let pairs = all(&desk.store());
+        let left = (0..THREADS * keys).filter(|number| number % keys % 3 != 0).count();
+        assert_eq!(pairs.len(), left + 1);
+        for (key, value) in &pairs {
+            assert!(**key == **value || **key == b"shared"[..]);
+        }
+    }
+}
+
+#[test]
+fn keys_that_stay_are_met_once_while_others_come_and_go() {
+    let desk = Desk::new();
+    let store = desk.store();
+    for number in 0..3000u32 {
+        store.store(&number.to_be_bytes(), b"").unwrap();
+    }
+    let mut met = BTreeMap::new();
+    for (index, key) in store.keys(None).enumerate() {
+        let key = key.unwrap();
+        let number = u32::from_be_bytes(key[..].try_into().unwrap());
+        *met.entry(number).or_insert(0) += 1;
+        // Odd ones go, most of them just when they were met: all that a page could go on from, now and then.
+        if number % 2 == 1 {
+            assert!(store.delete(&key).unwrap());
+        }
+        store.store(&(10_000 + index as u32).to_be_bytes(), b"").unwrap();
+        if index > 20_000 {
+            break;
+        }
+    }
+    for number in (0..3000).step_by(2) {
+        assert_eq!(met.get(&number), Some(&1), "{number}");
+    }
+    assert!(met.iter().all(|(_, times)| *times == 1));
+}
+
+#[test]
+fn a_key_to_list_from_need_not_be_there() {
+    let desk = Desk::new();
+    let store = desk.store();
+    for number in 0..600u32 {
+        store.store(&number.to_be_bytes(), b"").unwrap();
+    }
+    let keys: Vec<_> = store.keys(None).map(Result::unwrap).collect();
+    assert_eq!(keys.len(), 600);
+    let behind: Vec<_> = store.keys(Some(&keys[300])).map(Result::unwrap).collect();
+    assert_eq!(behind, keys[300..]);
+    assert!(store.keys(Some(b"not there")).count() <= 600);
+}
+
+#[test]
+fn a_batch_is_applied_in_order_and_stays() {
+    for sync in [false, true] {
+        let desk = Desk::new();
+        let store = desk.open(Options { sync, ..small() }).unwrap();
+        let mut batch = Batch::new();
+        batch.store(b"a", b"1").store(b"b", b"1").delete(b"a").store(b"b", b"2").delete(b"nothing");
+        assert_eq!((batch.len(), batch.is_empty()), (5, false));
+        store.batch(&batch).unwrap();
+        batch.clear();
+        store.batch(&batch).unwrap();
+        let mut invalid = Batch::new();
+        invalid.store(b"c", b"").store(b"", b"");
+        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        let mut refused = Batch::new();
+        refused.store(b"d", b"").store(b"e", &vec![0; 3 << 20]).store(b"f", b"");
+        assert!(matches!(store.batch(&refused), Err(Error::InvalidValue { .. })));
+        store.store(b"g", b"").unwrap();
+        drop(store);
+        let keys: Vec<_> = all(&desk.store()).into_iter().map(|(key, _)| key[0]).collect();
+        assert_eq!(keys, *b"bdg");
+    }
+}
+
+#[test]
+fn a_full_store_says_so_and_lives_on() {
+    for design in ["plus", "original"] {
+        let desk = Desk::new();
+        let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
+        let value = vec![1; 100_000];
+        let fits = (0..1000u32).take_while(|number| match store.store(&number.to_be_bytes(), &value) {
+            Ok(()) => true,
+            Err(Error::Full) => false,
+            Err(other) => panic!("{other}"),
+        });
+        let fits = fits.count() as u32;
+        let stats = store.stats().unwrap();
+        assert_eq!(stats.pairs, fits.into());
+        assert!(stats.live_bytes <= stats.capacity_bytes && u64::from(fits) * 100_000 > stats.capacity_bytes * 9 / 10);
+        // Overwrites go on, and deletes make room.
+        for number in 0..fits {
+            store.store(&number.to_be_bytes(), &value).unwrap();
+        }
+        for number in 0..fits / 2 {
+            assert!(store.delete(&number.to_be_bytes()).unwrap());
+        }
+        store.store(b"again", &value).unwrap();
+        drop(store);
+        assert_eq!(all(&desk.store()).len() as u32, fits - fits / 2 + 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_named_by_its_family() {
+    let desk = Desk::new();
+    let path = desk.path();
+    assert_eq!(desk.open(Options { missing: Missing::Fail, ..small() }).err(), Some(Error::NotFound(path.clone())));
+    assert_eq!(desk.open(Options { read_only: true, ..small() }).err(), Some(Error::NotFound(path.clone())));
+    let small_one = desk.open(Options { create_bytes: 1 << 20, ..small() }).err();
+    assert!(matches!(small_one, Some(Error::InvalidOptions { .. })), "{small_one:?}");
+    let unknown = desk.open(Options { design: "minus".to_owned(), ..small() }).err();
+    assert!(matches!(unknown, Some(Error::InvalidOptions { .. })), "{unknown:?}");
+    assert!(!path.exists());
+
+    std::fs::write(&path, "something else").unwrap();
+    assert!(matches!(desk.open(small()).err(), Some(Error::Foreign { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"something else");
+    std::fs::remove_file(&path).unwrap();
+
+    let store = desk.store();
+    match desk.open(small()).err() {
+        Some(Error::Locked { holder, .. }) => assert!(holder.contains(&std::process::id().to_string()), "{holder}"),
+        other => panic!("{other:?}"),
+    }
+    store.store(b"a", b"1").unwrap();
+    drop(store);
+    let new = desk.open(Options { missing: Missing::CreateNew, ..small() }).err();
+    assert_eq!(new, Some(Error::Exists(path.clone())));
+
+    let readers = [(); 2].map(|()| desk.open(Options { read_only: true, ..small() }).unwrap());
+    assert_eq!(readers[0].retrieve(b"a").unwrap(), readers[1].retrieve(b"a").unwrap());
+    assert_eq!(readers[0].store(b"a", b"2"), Err(Error::ReadOnly));
+    assert_eq!(readers[0].delete(b"a"), Err(Error::ReadOnly));
+    drop(readers);
+
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    assert!(matches!(desk.open(small()).err(), Some(Error::Damaged { .. })));
+    assert!(before == std::fs::read(&path).unwrap());
+}
+
+#[test]
+fn a_store_can_be_sent_and_shared() {
+    fn is<T: Send + Sync>() {}
+    is::<Store>();
+}

@@ -1,0 +1,210 @@
+//! One drive of a campaign, from mount to cut.
+
+use super::CrashReport;
+use super::model::{Content, Model};
+use crate::LabError;
+use kvssd_flash::{ByteBacking, PowerCut, PowerLoss, Profile};
+use kvssd_ftl::{Design, DesignError, Engine};
+use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Keys of a drive: enough to fill it.
+const KEYS: usize = 1000;
+/// The power goes within this much virtual time of work, or of the mount.
+const WORK_NS_MAX: u64 = 40_000_000;
+const MOUNT_NS_MAX: u64 = 8_000_000;
+/// In one of so many lives the power goes during the mount, or soon after.
+const MOUNT_CUTS: u64 = 8;
+
+/// A drive and what must be on it.
+pub(crate) struct Drive<'a> {
+    design: &'a Design,
+    profile: &'a Profile,
+    power_loss: PowerLoss,
+    medium: Arc<Mutex<ByteBacking>>,
+    random: Random,
+    model: Model,
+    seed: u64,
+}
+
+/// Why a life ended.
+enum End {
+    /// The power went.
+    Cut,
+    /// The drive is not what it must be.
+    Wrong(String),
+}
+
+impl From<KvError> for End {
+    fn from(error: KvError) -> Self {
+        if error.is_power_loss() { End::Cut } else { End::Wrong(format!("the drive failed: {error}")) }
+    }
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn format(
+        design: &'a Design,
+        profile: &'a Profile,
+        power_loss: PowerLoss,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+        let random = Random::new(seed);
+        let mut drive = Drive { design, profile, power_loss, medium, random, model: Model::new(KEYS), seed: 0 };
+        let backing = drive.powered(Nanos::MAX);
+        design.format(profile, Box::new(backing), power_loss)?;
+        Ok(drive)
+    }
+
+    fn powered(&mut self, cut_at: Nanos) -> PowerCut {
+        let random = Random::new(self.random.below(u64::MAX));
+        PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.power_loss, cut_at, random)
+    }
+
+    /// Mounts, checks every key, and works until the cut; says what was wrong. A panic of the firmware is wrong, too.
+    pub(crate) fn life(&mut self, report: &mut CrashReport) -> Result<(), String> {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.until_cut(report)));
+        report.cuts += 1;
+        match ended {
+            Ok(Err(End::Cut) | Ok(())) => Ok(()),
+            Ok(Err(End::Wrong(what))) => Err(what),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+                Err(format!("the firmware panicked: {text}"))
+            }
+        }
+    }
+
+    fn until_cut(&mut self, report: &mut CrashReport) -> Result<(), End> {
+        let in_mount = self.random.below(MOUNT_CUTS) == 0;
+        let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
+        let backing = self.powered(Nanos(cut_at));
+        let (broken, moment) = (backing.broken(), backing.moment());
+        let ended = self.powered_until(backing, &moment, report);
+        report.operations_broken += broken.load(Ordering::Relaxed);
+        ended
+    }
+
+    fn powered_until(&mut self, backing: PowerCut, moment: &AtomicU64, report: &mut CrashReport) -> Result<(), End> {
+        let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing), self.power_loss) {
+            Ok(mounted) => mounted,
+            Err(DesignError::Drive(error)) if error.is_power_loss() => {
+                report.mounts_cut += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(End::Wrong(error.to_string())),
+        };
+        report.mounts += 1;
+        report.changes_redone += mounted.changes;
+        let mut clock = mounted.took;
+        engine.check_invariants();
+        self.verify(&mut engine, &mut clock)?;
+        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
+        moment.store(cut_at.0, Ordering::Relaxed);
+        let worked = self.work(&mut engine, &mut clock, cut_at, report);
+        let gc = engine.gc_counters();
+        report.superblocks_collected += gc.superblocks;
+        report.pairs_moved += gc.pairs_moved;
+        worked
+    }
+
+    fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
+        let mut found = vec![None; KEYS];
+        for (number, found) in found.iter_mut().enumerate() {
+            let (room, length) = key_of(number);
+            let key = key(&room[..length]);
+            match run(engine, clock, Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
+                Ok(Reply::Retrieved { value, .. }) => *found = Some(value),
+                Err(KvError::KeyNotFound) => {}
+                Ok(other) => return Err(End::Wrong(format!("a retrieve was answered by {other:?}"))),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.model.adopt(&found).map_err(End::Wrong)?;
+        let pairs = found.iter().flatten().count() as u64;
+        let counted = engine.utilization().pairs;
+        if pairs == counted {
+            Ok(())
+        } else {
+            Err(End::Wrong(format!("{pairs} pairs are there, {counted} are counted")))
+        }
+    }
+
+    fn work(
+        &mut self,
+        engine: &mut Engine,
+        clock: &mut Nanos,
+        cut_at: Nanos,
+        report: &mut CrashReport,
+    ) -> Result<(), End> {
+        while *clock < cut_at {
+            let number = self.random.below(KEYS as u64) as usize;
+            let (room, length) = key_of(number);
+            let key = key(&room[..length]);
+            let (command, content) = match self.random.below(40) {
+                0 => (Command::Flush, None),
+                1..10 if self.model.get(number).is_some() => (Command::Delete { key }, None),
+                _ => {
+                    let (seed, length) = self.new_value();
+                    let value = Value::Pattern(Pattern { seed, offset: 0, length });
+                    (Command::Store { key, value, condition: StoreCondition::Always }, Some((seed, length)))
+                }
+            };
+            let is_flush = matches!(command, Command::Flush);
+            let reply = run(engine, clock, command);
+            if matches!(reply, Err(KvError::CapacityExceeded)) {
+                continue;
+            }
+            let accepted = reply.is_ok() && *clock <= cut_at;
+            self.happened((!is_flush).then_some((number, content)), accepted, is_flush);
+            reply?;
+            report.operations += u64::from(accepted);
+        }
+        Ok(())
+    }
+
+    /// A command was executed; the host knows of it if it was accepted.
+    fn happened(&mut self, step: Option<(usize, Content)>, accepted: bool, is_flush: bool) {
+        if let Some((key, content)) = step {
+            self.model.step(key, content);
+        }
+        match (self.power_loss, accepted) {
+            (PowerLoss::Protected, true) => self.model.settle(),
+            (PowerLoss::Protected, false) if step.is_some() => self.model.settle_all_but_last(),
+            (_, true) if is_flush => self.model.settle(),
+            _ => {}
+        }
+    }
+
+    /// Seed and length of a value: mostly small, now and then over many pages.
+    fn new_value(&mut self) -> (u64, u32) {
+        self.seed += 1;
+        let length = match self.random.below(40) {
+            0 => self.random.below(60_000),
+            1..6 => self.random.below(9000),
+            _ => self.random.below(2500),
+        };
+        (self.seed, length as u32)
+    }
+}
+
+fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
+    engine.advance(*clock)?;
+    let (done, reply) = engine.execute(command, *clock);
+    *clock = done;
+    reply
+}
+
+/// Keys of 3 to 34 bytes.
+fn key_of(number: usize) -> ([u8; 34], usize) {
+    let mut room = [b'.'; 34];
+    room[..2].copy_from_slice(&(number as u16).to_be_bytes());
+    (room, 3 + number % 32)
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(bytes).expect("the keys of a campaign have 3 to 34 bytes")
+}

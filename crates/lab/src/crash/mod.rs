@@ -1,0 +1,125 @@
+//! The crash campaign: drives whose power goes, again and again, beside a model that says what must be on them.
+//!
+//! ```text
+//!   format -> [ mount -> check every key -> work ... cut ] -> [ mount -> ... cut ] ...     a drive, many lives
+//!               ^ the cut may come here as well
+//! ```
+//!
+//! A protected drive must hold every accepted write, and of the one in flight all or nothing. A volatile one must be in the
+//! state that it was in at some moment since the last flush. The fault model is that of [`PowerCut`](kvssd_flash::PowerCut).
+
+mod life;
+mod model;
+
+use crate::{LabError, Observer};
+use kvssd_flash::{Geometry, PowerLoss, Profile};
+use kvssd_ftl::Design;
+use life::Drive;
+use serde::Serialize;
+
+/// Lives of a drive before it is replaced by a new one.
+const CUTS_PER_DRIVE: u32 = 100;
+/// A campaign that has found so much need not go on.
+const FAILURES_MAX: usize = 10;
+
+/// A campaign.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The firmware.
+    pub design: Design,
+    /// What it does for the day when the power goes.
+    pub power_loss: PowerLoss,
+    /// Of the first drive; the next ones follow.
+    pub seed: u64,
+    /// How often the power goes.
+    pub cuts: u32,
+}
+
+/// Something that a drive lost, invented or mixed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// The drive: a campaign with this seed and as many cuts shows it again.
+    pub seed: u64,
+    /// The cut behind which it showed.
+    pub cut: u32,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// What a campaign saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CrashReport {
+    /// The firmware.
+    pub design: String,
+    /// What it does for the day when the power goes.
+    pub semantics: &'static str,
+    /// Of the first drive.
+    pub seed: u64,
+    /// How often the power went.
+    pub cuts: u64,
+    /// Mounts that came to their end, and those that a cut ended.
+    pub mounts: u64,
+    /// Mounts in the middle of which the power went.
+    pub mounts_cut: u64,
+    /// Commands that were accepted.
+    pub operations: u64,
+    /// Changes that mounts made again.
+    pub changes_redone: u64,
+    /// Superblocks that garbage collection erased.
+    pub superblocks_collected: u64,
+    /// Pairs that garbage collection moved.
+    pub pairs_moved: u64,
+    /// Programs and erases that were under way when the power went and did not come to their end.
+    pub operations_broken: u64,
+    /// Pairs or states that were lost: must be none.
+    pub losses: Vec<Loss>,
+}
+
+impl Campaign {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When the design does not fit the drive, or the observer interrupts. Losses are no errors: they are in the report.
+    pub fn run(&self, observer: &mut dyn Observer) -> Result<CrashReport, LabError> {
+        let semantics = self.power_loss.name();
+        observer.begin(&format!("{} {semantics}", self.design.name), self.cuts.into());
+        let mut report =
+            CrashReport { design: self.design.name.to_owned(), semantics, seed: self.seed, ..CrashReport::default() };
+        let profile = tiny_profile()?;
+        for (seed, left) in
+            (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
+        {
+            let mut drive = Drive::format(&self.design, &profile, self.power_loss, seed)?;
+            for cut in 1..=left.min(CUTS_PER_DRIVE) {
+                if let Err(what) = drive.life(&mut report) {
+                    report.losses.push(Loss { seed, cut, what });
+                    break;
+                }
+                observer.progress(report.cuts);
+                if observer.is_interrupted() {
+                    return Err(LabError::Interrupted);
+                }
+            }
+            if report.losses.len() >= FAILURES_MAX {
+                break;
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// A drive of 48 superblocks of 128 KiB with room for a few sections in DRAM, so that everything is evicted and collected.
+fn tiny_profile() -> Result<Profile, LabError> {
+    let mut profile = Profile::load("kvvirt", &[])?;
+    profile.geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 2,
+        blocks_per_die: 48,
+        pages_per_block: 8,
+        pages_per_program: 2,
+        ..profile.geometry
+    };
+    profile.memory.dram_bytes = 225_000;
+    profile.memory.write_buffer_bytes = 65_536;
+    Ok(profile)
+}

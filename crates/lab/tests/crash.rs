@@ -1,0 +1,35 @@
+//! Short campaigns, and the proof that they find what is wrong.
+
+use kvssd_flash::PowerLoss;
+use kvssd_ftl::{DESIGNS, PlantedBug};
+use kvssd_lab::Quiet;
+use kvssd_lab::crash::{Campaign, CrashReport};
+
+fn run(design: usize, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> CrashReport {
+    let mut design = DESIGNS[design].clone();
+    design.planted = planted;
+    Campaign { design, power_loss, seed: 1, cuts }.run(&mut Quiet).unwrap()
+}
+
+#[test]
+fn no_design_loses_anything() {
+    for design in 0..DESIGNS.len() {
+        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+            let report = run(design, power_loss, None, 200);
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 200));
+            assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
+            // A protected mount writes nothing: no cut can end it.
+            assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
+            assert_eq!(report, run(design, power_loss, None, 200), "the same seed gives the same campaign");
+        }
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for bug in PlantedBug::ALL {
+        let found = [PowerLoss::Protected, PowerLoss::Volatile]
+            .map(|power_loss| run(1, power_loss, Some(bug), 300).losses.len());
+        assert!(found.iter().any(|&losses| losses > 0), "{bug:?} was not found: {found:?}");
+    }
+}
