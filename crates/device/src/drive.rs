@@ -20,11 +20,12 @@
 
 use crate::description::{describe, read};
 use crate::medium::{Medium, Standing};
+use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN};
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, ImageBacking, ImageError, MediaError, OpenOptions, PageAddress, PageView,
     PowerLoss, Profile, ProfileError, Span, UnitAddress, UnitImage,
 };
-use kvssd_ftl::{Design, DesignError, Engine, MountReport};
+use kvssd_ftl::{CheckReport, Design, DesignError, Engine, MountReport};
 use kvssd_types::{Command, KvError, Nanos, Reply, VALUE_BYTES_MAX};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,6 +47,12 @@ pub enum DriveError {
     /// The profile cannot be.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// No image has that size.
+    #[error("an image has {} MiB to {} TiB of flash, not {flash_bytes} bytes", IMAGE_BYTES_MIN >> 20, IMAGE_BYTES_MAX >> 40)]
+    Size {
+        /// The size that was asked for.
+        flash_bytes: u64,
+    },
     /// The image does not say what drive it is.
     #[error("image {}: its description is not that of a drive: {why}", path.display())]
     Description {
@@ -126,18 +133,22 @@ impl Drive {
     /// When the file is not there, is no image of a drive, is damaged or in use. It is left as it was then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Drive, DriveError> {
         let path = path.as_ref();
-        let (image, text) = ImageBacking::open(path, options)?;
-        let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
-        let (profile, design) = read(&text).map_err(fail)?;
-        if *image.geometry() != profile.geometry {
-            return Err(fail("it has another geometry than the image".to_owned()));
-        }
+        let (image, profile, design) = open_image(path, options)?;
         let medium = if options.read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
         let standing = medium.standing();
         let (engine, report) =
             design.mount(&profile, Box::new(medium), PowerLoss::Protected).map_err(|error| mount_error(path, error))?;
         let is_read_only = options.read_only;
         Ok(Drive { engine, design, profile, clock: report.took, mounted: Some(report), standing, is_read_only })
+    }
+
+    /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.
+    ///
+    /// # Errors
+    /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
+    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
+        let (image, profile, design) = open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
+        Ok(design.check(&profile, Box::new(image), PowerLoss::Protected))
     }
 
     /// Executes a command when the one before it is done.
@@ -209,9 +220,22 @@ impl Drive {
     }
 }
 
-/// Bytes that may be staged: the firmware flushes when more than two write buffers are, at the end of a command.
+/// The image, and the drive that it says it holds.
+fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Profile, Design), DriveError> {
+    let (image, text) = ImageBacking::open(path, options)?;
+    let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
+    let (profile, design) = read(&text).map_err(fail)?;
+    if *image.geometry() != profile.geometry {
+        return Err(fail("it has another geometry than the image".to_owned()));
+    }
+    Ok((image, profile, design))
+}
+
+/// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command; a checkpoint,
+/// which is no larger than the DRAM, is staged before it is flushed.
 fn staging_bytes(profile: &Profile) -> u64 {
-    4 * profile.memory.write_buffer_bytes + 2 * VALUE_BYTES_MAX as u64 + STAGING_SLACK_BYTES
+    let checkpoint_bytes = profile.memory.dram_bytes + profile.memory.dram_bytes / 64;
+    4 * profile.memory.write_buffer_bytes + 2 * VALUE_BYTES_MAX as u64 + checkpoint_bytes + STAGING_SLACK_BYTES
 }
 
 fn mount_error(path: &Path, error: DesignError) -> DriveError {

@@ -8,11 +8,13 @@
 //! | write buffer | 1 MiB, from 256 MiB on 4 MiB | it is flushed when twice as much is staged, and a flush pads what is open |
 //! | DRAM | 2 % of the flash, at least 16 MiB | a store in a program's memory has more of it than a drive, see below |
 //! | DRAM of a small drive | at most 1/16 of the flash | the journal's reserve is three times the DRAM |
+//! | DRAM of a large drive | at most 512 MiB | a checkpoint passes through the staging area, which has at most 1 GiB |
 //!
 //! 2 % hold the whole index of a drive that is full of pairs of 1 KB (8 bytes each in compact sections, with their roots 12) and
 //! half of it at 200 bytes; a section that is not there costs a read of the file, which the system mostly has in its memory.
 
-use kvssd_flash::{Profile, ProfileError};
+use crate::DriveError;
+use kvssd_flash::Profile;
 
 /// The smallest size that [`image_profile`] takes.
 pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
@@ -27,14 +29,15 @@ const PAGE_BYTES: u64 = 4096;
 /// collection and the journal leave of that.
 ///
 /// # Errors
-/// When it is smaller than [`IMAGE_BYTES_MIN`] or larger than [`IMAGE_BYTES_MAX`].
-pub fn image_profile(flash_bytes: u64) -> Result<Profile, ProfileError> {
-    // Sizes beyond the limits give numbers that a profile refuses, so that there is one way to say so.
-    let in_range = (IMAGE_BYTES_MIN..=IMAGE_BYTES_MAX).contains(&flash_bytes);
-    let superblock_bytes = (1 << (flash_bytes / 256).max(1).ilog2()).clamp(MIB / 2, 8 * MIB);
-    let superblocks = if in_range { flash_bytes / superblock_bytes } else { 0 };
+/// [`DriveError::Size`] when it is smaller than [`IMAGE_BYTES_MIN`] or larger than [`IMAGE_BYTES_MAX`].
+pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
+    if !(IMAGE_BYTES_MIN..=IMAGE_BYTES_MAX).contains(&flash_bytes) {
+        return Err(DriveError::Size { flash_bytes });
+    }
+    let superblock_bytes = (1 << (flash_bytes / 256).ilog2()).clamp(MIB / 2, 8 * MIB);
+    let superblocks = flash_bytes / superblock_bytes;
     let write_buffer_bytes = if flash_bytes < 256 * MIB { MIB } else { 4 * MIB };
-    let dram_bytes = (flash_bytes / 50).max(16 * MIB).min(flash_bytes / 16);
+    let dram_bytes = (flash_bytes / 50).clamp(16 * MIB, 512 * MIB).min(flash_bytes / 16);
     let numbers = [
         ("geometry.channels", 4),
         ("geometry.dies_per_channel", DIES / 4),
@@ -73,7 +76,7 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_are_refused() {
         assert!(image_profile(IMAGE_BYTES_MIN).is_ok() && image_profile(IMAGE_BYTES_MAX).is_ok());
-        assert!(image_profile(IMAGE_BYTES_MIN - 1).is_err() && image_profile(IMAGE_BYTES_MAX + (16 << 20)).is_err());
+        assert!(image_profile(IMAGE_BYTES_MIN - 1).is_err() && image_profile(IMAGE_BYTES_MAX + 1).is_err());
         assert!(image_profile(0).is_err() && image_profile(u64::MAX).is_err());
     }
 }

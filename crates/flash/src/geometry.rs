@@ -154,6 +154,14 @@ impl Geometry {
         UnitAddress(block.superblock.0 * self.units_per_superblock() + row * self.dies() + block.die.0)
     }
 
+    /// The pages of a block, in the order in which they are programmed.
+    #[must_use]
+    pub fn pages_of(&self, block: BlockAddress) -> Vec<PageAddress> {
+        let first_page = |row| self.unit_at(block, row).0 * self.pages_per_program;
+        let rows = 0..self.units_per_block();
+        rows.flat_map(|row| first_page(row)..first_page(row) + self.pages_per_program).map(PageAddress).collect()
+    }
+
     /// The channel that a die hangs on.
     #[must_use]
     pub fn channel_of(&self, die: DieId) -> u32 {

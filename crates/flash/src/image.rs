@@ -1,35 +1,38 @@
-//! A drive in a file: the array, the table of its blocks and the write buffer's memory, all of which outlive the process.
+//! A drive in a file: the array, the table of its blocks and the write buffer's memory, all of which outlive the
+//! process.
 //!
 //! ```text
-//!   0              header_bytes      staging_offset                     pages_offset                           file_bytes
-//!   +--------------+-----------------+----------------+-----------------+--------+--------+-----------------+
-//!   | header       | table of blocks | staging half 0 | staging half 1  | page 0 | page 1 | ...             |
-//!   +--------------+-----------------+----------------+-----------------+--------+--------+-----------------+
-//!     regions begin at multiples of 4096, zeros before them              page p at pages_offset + p * (page_bytes + oob_bytes)
+//!   0            header_bytes      staging_offset                      pages_offset                      file_bytes
+//!   +------------+-----------------+----------------+------------------+--------+--------+-----------------+
+//!   | header     | table of blocks | staging half 0 | staging half 1   | page 0 | page 1 | ...             |
+//!   +------------+-----------------+----------------+------------------+--------+--------+-----------------+
+//!     regions begin at multiples of 4096, with zeros before them; page p begins at
+//!     pages_offset + p * (page_bytes + oob_bytes)
 //!
-//!   header    0  magic  8 bytes: "KVSSDimg", while it is created "KVSSDnew"
+//!   header    0  magic, 8 bytes: "KVSSDimg"; while it is created "KVSSDnew"
 //!             8  format version u32: 1        12  header_bytes u32
 //!            16  crc32c u32 of the header's bytes 0 to 15 and 64 to its end
-//!            20  the holder of the lock, no part of the CRC: process u32 (0: nobody), 40 bytes of its name, zeros behind it
+//!            20  who has the lock, not under the CRC: process u32 (0: nobody), 40 bytes of its name, zeros behind it
 //!            64  channels u32, dies_per_channel u32, blocks_per_die u32, pages_per_block u32, pages_per_program u32,
 //!                page_bytes u32, oob_bytes u32, 0 u32
-//!            96  staging_bytes u64, table_offset u64 = header_bytes, staging_offset u64, half_bytes u64, pages_offset u64,
-//!                file_bytes u64
-//!           144  bytes of the description u32     148  description, UTF-8, zeros to header_bytes
+//!            96  staging_bytes u64, table_offset u64 (= header_bytes), staging_offset u64, half_bytes u64,
+//!                pages_offset u64, file_bytes u64
+//!           144  bytes of the description u32     148  description, UTF-8, and zeros to header_bytes
 //!
-//!   entry     0  units_programmed u32          4  erases u32       of block superblock * dies + die; 16 bytes
-//!             8  0 u32    12  crc32c u32 of the block's number u64 and the bytes 0 to 11
+//!   entry     0  units_programmed u32     4  erases u32     of block superblock * dies + die; 16 bytes each
+//!             8  0 u32                   12  crc32c u32 of the block's number u64 and the bytes 0 to 11
 //!
-//!   chunk     0  crc32c u32 of all that follows      4  n u32      8  epoch u64      16  sure bytes u64
-//!            24  n bytes that were staged, to the next multiple of 8 anything
+//!   chunk     0  crc32c u32 of all that follows     4  n u32     8  epoch u64     16  sure bytes u64
+//!            24  n bytes that were staged; the next chunk begins at the next multiple of 8
 //!
 //!   page      as in `codec`
 //! ```
 //!
-//! Little endian. A half's chunks are those from its start on that have the epoch of its first and whose CRC is right; the half
-//! with the higher epoch counts. n = 2^32 - 1 in the first head of a half says that the epoch in it has superseded the half. `sure
-//! bytes` of the half could not be missing when the chunk was written: if they are, it is damaged. half_bytes is staging_bytes
-//! and a quarter of them, to the next multiple of 4096, and 4096. Erasing leaves a block's bytes; its entry says that they are none.
+//! Little endian. The chunks of a half are those from its start on whose CRC is right and that have the epoch of the
+//! first; the half with the higher epoch counts. A half whose first head has n = 2^32 - 1 has been superseded by the
+//! epoch in that head. The first `sure bytes` of a half were safe when the chunk was written: if chunks among them are
+//! not whole, it is damage. half_bytes is staging_bytes and a quarter of them, rounded up to a multiple of 4096, and
+//! 4096 more. Erasing a block leaves its bytes; its entry says that they are none.
 //!
 //! What is safe when, and in what order bytes are written for that: `order`.
 //!
@@ -65,9 +68,10 @@ const OPENED_PAGES: usize = 64;
 /// How an image is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// All room is taken at once, so that no later write finds the disk full. Without, it is taken as it is written to.
+    /// All room is taken at once, so that no later write finds the disk full. Without, it is taken by what is written.
     pub preallocate: bool,
-    /// Bytes that can be staged: what the write buffer holds, what it may run over by, and the heads of its items. At most 1 GiB.
+    /// Bytes that can be staged: what the write buffer holds, what it may run over by, and the heads of its items. At
+    /// most 1 GiB; the file has two and a half times as much for them.
     pub staging_bytes: u64,
     /// As in [`OpenOptions`].
     pub sync: bool,
@@ -108,7 +112,8 @@ impl ImageBacking {
     /// A new image of an erased drive. `description` is for the one who opens it.
     ///
     /// # Errors
-    /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left behind then.
+    /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left
+    /// behind then.
     pub fn create(
         path: impl AsRef<Path>,
         geometry: Geometry,
@@ -152,7 +157,8 @@ impl ImageBacking {
     /// The image at `path`, and its description.
     ///
     /// # Errors
-    /// [`ImageError`] when it is not there, is no whole image of this format, or is in use. Its bytes are as they were then.
+    /// [`ImageError`] when it is not there, is no whole image of this format, or is in use. Its bytes are as they were
+    /// then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<(ImageBacking, String), ImageError> {
         let disk = Disk::open(path.as_ref(), options.read_only)?;
         let file_bytes = disk.length()?;

@@ -25,6 +25,7 @@
 mod blob;
 pub mod codec;
 mod counters;
+mod faults;
 mod flash;
 mod geometry;
 mod image;
@@ -38,11 +39,12 @@ mod unit;
 
 pub use blob::Blob;
 pub use counters::{Cause, Counters, PerCause};
+pub use faults::{FaultCounts, FaultRates, FaultyMedium};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};
 pub use image::{CreateOptions, ImageBacking, ImageError, ImageFault, OpenOptions};
 pub use nand::Nand;
 pub use power::{PowerCut, PowerLoss};
 pub use profile::{CoreCosts, Firmware, Link, Memory, NandTimes, PROFILE_NAMES, Profile, ProfileError, Space};
-pub use store::{Backing, BlockState, ByteBacking, MediaError, PageBytes, RopeBacking, Span};
+pub use store::{Backing, BlockState, ByteBacking, MediaError, PageBytes, RawMedium, RopeBacking, Span};
 pub use unit::{PageView, UnitBuilder, UnitImage};

@@ -14,8 +14,8 @@
 
 use crate::UnitImage;
 use crate::{
-    Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, Span,
-    UnitAddress,
+    Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
+    Span, UnitAddress,
 };
 use kvssd_types::{Nanos, Random};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,8 +49,8 @@ impl PowerLoss {
 }
 
 /// A medium of bytes whose power goes at a moment that is given. Who shares the medium finds on it what is left.
-pub struct PowerCut {
-    medium: Arc<Mutex<ByteBacking>>,
+pub struct PowerCut<M: RawMedium = ByteBacking> {
+    medium: Arc<Mutex<M>>,
     geometry: Geometry,
     semantics: PowerLoss,
     cut_at: Arc<AtomicU64>,
@@ -62,16 +62,10 @@ pub struct PowerCut {
     opened: UnitImage,
 }
 
-impl PowerCut {
+impl<M: RawMedium> PowerCut<M> {
     /// `medium`, until the first operation that is issued at `cut_at` or later.
     #[must_use]
-    pub fn new(
-        medium: Arc<Mutex<ByteBacking>>,
-        geometry: Geometry,
-        semantics: PowerLoss,
-        cut_at: Nanos,
-        random: Random,
-    ) -> Self {
+    pub fn new(medium: Arc<Mutex<M>>, geometry: Geometry, semantics: PowerLoss, cut_at: Nanos, random: Random) -> Self {
         let cut_at = Arc::new(AtomicU64::new(cut_at.0));
         let opened = UnitImage::of_bytes(&[], &[]);
         let (programs, erases, broken) = (Vec::new(), Vec::new(), Arc::default());
@@ -91,7 +85,7 @@ impl PowerCut {
     }
 
     /// The medium, and the news that the power is there; forgets operations that have ended.
-    fn powered(&mut self, at: Nanos) -> Result<MutexGuard<'_, ByteBacking>, MediaError> {
+    fn powered(&mut self, at: Nanos) -> Result<MutexGuard<'_, M>, MediaError> {
         if !self.is_cut && at.0 >= self.cut_at.load(Ordering::Relaxed) {
             self.cut();
         }
@@ -129,7 +123,7 @@ impl PowerCut {
         for (block, _, before) in self.erases.drain(..).filter(|(_, span, _)| span.end > at) {
             let whole = random.below(3);
             self.broken.fetch_add(u64::from(whole > 0), Ordering::Relaxed);
-            let pages = medium.pages_of(block);
+            let pages = self.geometry.pages_of(block);
             for (page, mut old) in pages.into_iter().zip(before) {
                 match whole {
                     0 => {}
@@ -159,7 +153,7 @@ fn damage(page: &mut PageBytes, random: &mut Random) {
 }
 
 /// Who stops working before the moment comes finds the medium as if it had come.
-impl Drop for PowerCut {
+impl<M: RawMedium> Drop for PowerCut<M> {
     fn drop(&mut self) {
         if !self.is_cut {
             self.cut();
@@ -167,7 +161,7 @@ impl Drop for PowerCut {
     }
 }
 
-impl Backing for PowerCut {
+impl<M: RawMedium> Backing for PowerCut<M> {
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
         self.powered(span.issued)?.program(unit, content, span)?;
         self.programs.retain(|(_, other)| other.end > span.issued);
@@ -184,8 +178,8 @@ impl Backing for PowerCut {
     }
 
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
+        let pages = self.geometry.pages_of(block);
         let mut medium = self.powered(span.issued)?;
-        let pages = medium.pages_of(block);
         let before = pages.into_iter().map(|page| medium.page_mut(page).clone()).collect();
         medium.erase(block, span)?;
         drop(medium);

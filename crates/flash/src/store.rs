@@ -240,17 +240,6 @@ impl ByteBacking {
         &mut self.pages[page.0 as usize]
     }
 
-    /// The pages of a block, in the order in which they are programmed.
-    #[must_use]
-    pub fn pages_of(&self, block: BlockAddress) -> Vec<PageAddress> {
-        let pages = self.geometry.pages_per_program;
-        let first_page = |row| self.geometry.unit_at(block, row).0 * pages;
-        (0..self.geometry.units_per_block())
-            .flat_map(|row| first_page(row)..first_page(row) + pages)
-            .map(PageAddress)
-            .collect()
-    }
-
     /// A page, decoded.
     ///
     /// # Errors
@@ -283,7 +272,7 @@ impl Backing for ByteBacking {
     }
 
     fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {
-        for page in self.pages_of(block) {
+        for page in self.geometry.pages_of(block) {
             self.pages[page.0 as usize] = None;
         }
         self.erases[self.geometry.block_index(block)] += 1;
@@ -309,5 +298,34 @@ impl Backing for ByteBacking {
 
     fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
         Ok(self.staged.clone())
+    }
+}
+
+/// A medium whose bytes can be got at, to break them ([`PowerCut`](crate::PowerCut)).
+pub trait RawMedium: Backing {
+    /// The bytes of a page, if it was programmed.
+    fn page_mut(&mut self, page: PageAddress) -> &mut PageBytes;
+
+    /// The staged bytes.
+    fn staged_mut(&mut self) -> &mut Vec<u8>;
+
+    /// A page, decoded.
+    ///
+    /// # Errors
+    /// As [`Backing::page`].
+    fn decode(&mut self, page: PageAddress) -> Result<UnitImage, MediaError>;
+}
+
+impl RawMedium for ByteBacking {
+    fn page_mut(&mut self, page: PageAddress) -> &mut PageBytes {
+        ByteBacking::page_mut(self, page)
+    }
+
+    fn staged_mut(&mut self) -> &mut Vec<u8> {
+        ByteBacking::staged_mut(self)
+    }
+
+    fn decode(&mut self, page: PageAddress) -> Result<UnitImage, MediaError> {
+        ByteBacking::decode(self, page)
     }
 }

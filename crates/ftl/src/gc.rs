@@ -279,13 +279,17 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
     if !matches!(stream, Stream::User | Stream::Gc) || !matches!(state, State::Closed | State::Victim) {
         return Ok(None);
     }
-    // A superblock that a power cut ended early has pages that were never written.
+    // A superblock that a power cut ended early has pages that were never written, or not to their end.
     if !io.media.flash.is_programmed(page) {
         return Ok(None);
     }
     io.read(page, Cause::Gc);
     let index = packing.index_in_page(head);
-    Ok(oob_of(io, page)?.entries.iter().find(|entry| entry.grain == index).map(|entry| entry.tag))
+    match oob_of(io, page) {
+        Ok(oob) => Ok(oob.entries.iter().find(|entry| entry.grain == index).map(|entry| entry.tag)),
+        Err(KvError::PowerLost) => Err(KvError::PowerLost),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.

@@ -104,7 +104,9 @@ impl From<DriveError> for Error {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Image(error) => error.into(),
-            DriveError::Design(_) | DriveError::Profile(_) => Error::InvalidOptions { why: error.to_string() },
+            DriveError::Design(_) | DriveError::Profile(_) | DriveError::Size { .. } => {
+                Error::InvalidOptions { why: error.to_string() }
+            }
             DriveError::Description { ref path, .. } => {
                 Error::Foreign { path: path.clone(), why: "it holds no drive that this program knows".to_owned() }
             }

@@ -1,10 +1,16 @@
 //! The command line.
 
+pub mod image;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use image::{
+    CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
+    PutOptions,
+};
 use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
 use std::path::PathBuf;
 
-/// Run key-value workloads on key-value SSD designs and see what they cost.
+/// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
 #[derive(Debug, Parser)]
 #[command(name = "kvssd", version, max_term_width = 110)]
 #[command(after_help = "Examples:
@@ -12,7 +18,12 @@ use std::path::PathBuf;
   kvssd bench --workload ycsb-c --json runs.json
   kvssd bench --design plus --value-bytes 50 --scale 1/256
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
-  kvssd profiles                                the testbeds that come along")]
+  kvssd profiles                                the testbeds that come along
+  kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
+  kvssd get drive.kv city/oslo
+  kvssd dump drive.kv pairs.csv
+
+Exit status: 0 done; 1 no such key, drive full or failed; 2 not possible as asked, or a bad image; 130 interrupted")]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -32,6 +43,28 @@ pub enum Action {
     Designs,
     /// List the profiles
     Profiles,
+    /// Make an image: a drive in a file
+    Create(CreateOptions),
+    /// Say what drive an image holds
+    Info(ImageOptions),
+    /// Look at everything in an image and name what is wrong
+    Check(ImageOptions),
+    /// Store a pair
+    Put(PutOptions),
+    /// Print the value of a key
+    Get(GetOptions),
+    /// Remove a key and its value
+    Delete(DeleteOptions),
+    /// Ask whether a key is there
+    Exist(ExistOptions),
+    /// Print keys
+    List(ListOptions),
+    /// Say how full an image is
+    Stat(ImageOptions),
+    /// Store pairs from a file
+    Load(LoadOptions),
+    /// Write all pairs to a file
+    Dump(DumpOptions),
 }
 
 /// A key and the value to put over it.
@@ -129,6 +162,9 @@ pub struct CrashOptions {
     /// Cuts for each design and semantics
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub cuts: u32,
+    /// Reads flip bits, programs and erases fail, blocks are retired
+    #[arg(long)]
+    pub media_faults: bool,
     /// What the drive does for the day when the power goes [default: both]
     #[arg(long, value_name = "NAME")]
     pub semantics: Option<Semantics>,
@@ -166,6 +202,24 @@ fn scale(text: &str) -> Result<f64, String> {
     if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("a scale is above 0, such as 1/64".to_owned()) }
 }
 
+/// A number of bytes such as 4GiB, 500MB or 4096.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 8] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ];
+    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((text, 1));
+    let number = number.trim().parse::<u64>().ok();
+    number.and_then(|number| number.checked_mul(bytes)).ok_or_else(|| "write it as 4GiB, 500MB or 67108864".to_owned())
+}
+
 fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
     if value.contains('\n') {
@@ -185,8 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_is_a_fraction_or_a_number() {
+    fn scales_and_sizes_are_read_as_people_write_them() {
         assert_eq!((scale("1/64"), scale("0.5"), scale("1")), (Ok(1.0 / 64.0), Ok(0.5), Ok(1.0)));
+        assert_eq!(
+            (size("4GiB"), size("64 MiB"), size("5kB"), size("7")),
+            (Ok(4 << 30), Ok(64 << 20), Ok(5000), Ok(7))
+        );
+        assert!(size("").is_err() && size("4 gigs").is_err() && size("-1").is_err() && size("99999999TiB").is_err());
         assert!(scale("0").is_err() && scale("1/0").is_err() && scale("-1").is_err() && scale("x").is_err());
     }
 }

@@ -27,7 +27,8 @@ pub fn run(options: &CrashOptions) -> Outcome {
     let mut reports = Vec::new();
     for design in designs {
         for &power_loss in &semantics {
-            let campaign = Campaign { design: design.clone(), power_loss, seed: options.seed, cuts: options.cuts };
+            let CrashOptions { seed, cuts, media_faults, .. } = *options;
+            let campaign = Campaign { design: design.clone(), power_loss, seed, cuts, media_faults };
             reports.push(silently(|| campaign.run(&mut progress))?);
         }
     }
@@ -60,6 +61,12 @@ fn text_of(report: &CrashReport) -> String {
         report.operations_broken,
         losses.len()
     );
+    if report.flips_caught + report.blocks_retired > 0 {
+        text += &format!(
+            "  {} reads with flipped bits caught, {} blocks retired, a block read {} times between two erases\n",
+            report.flips_caught, report.blocks_retired, report.block_reads_max
+        );
+    }
     for loss in losses {
         text += &format!(
             "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}\n",

@@ -1,9 +1,11 @@
 //! What a person is told when something cannot be done, and the exit status.
 
+use kvssd_device::DriveError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
+use kvssd_host::Error as StoreError;
 use kvssd_lab::LabError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
 
@@ -21,15 +23,73 @@ pub enum Failure {
         /// What the system says.
         why: std::io::Error,
     },
+    /// The input.
+    #[error("{}: {why}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The image, or what was asked of it.
+    #[error("{}", of_image(path, error))]
+    Store {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong.
+        error: StoreError,
+    },
+    /// There is no such key.
+    #[error("image {}: there is no key {key}", path.display())]
+    NoKey {
+        /// The image.
+        path: PathBuf,
+        /// The key, as text.
+        key: String,
+    },
+    /// A check found something.
+    #[error("image {}: findings: {count}", path.display())]
+    Inconsistent {
+        /// The image.
+        path: PathBuf,
+        /// How many things are wrong.
+        count: u64,
+    },
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What is wrong, with the image's name where that does not name it.
+fn of_image(path: &Path, error: &StoreError) -> String {
+    let why = error.to_string();
+    let name = format!("image {}", path.display());
+    if why.contains(&name) { why } else { format!("{name}: {why}") }
 }
 
 impl Failure {
+    /// That something is wrong with an image.
+    pub fn of_store(path: &Path) -> impl Fn(StoreError) -> Failure {
+        move |error| Failure::Store { path: path.to_owned(), error }
+    }
+
+    /// That an image holds no drive.
+    pub fn of_drive(path: &Path) -> impl Fn(DriveError) -> Failure {
+        move |error| Failure::Store { path: path.to_owned(), error: error.into() }
+    }
+
     /// 2 for what the user can change, 130 for an interrupt, 1 for the rest.
     pub fn code(&self) -> ExitCode {
         match self {
-            Failure::Lab(LabError::Interrupted) => ExitCode::from(130),
+            Failure::Lab(LabError::Interrupted) | Failure::Interrupted => ExitCode::from(130),
             Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
-            Failure::Lab(_) | Failure::Output { .. } => ExitCode::from(2),
+            Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
+            Failure::Store { error: StoreError::Full | StoreError::Io { .. } | StoreError::Failed { .. }, .. } => {
+                ExitCode::from(1)
+            }
+            Failure::Lab(_) | Failure::Output { .. } | Failure::Input { .. } | Failure::Store { .. } => {
+                ExitCode::from(2)
+            }
         }
     }
 }

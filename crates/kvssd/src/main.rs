@@ -1,13 +1,17 @@
-//! `kvssd`: run workloads on key-value SSD designs and see what they cost.
+//! `kvssd`: run workloads on key-value SSD designs and see what they cost, or keep pairs in a drive that is a file.
 
 mod arguments;
 mod bench;
 mod catalogue;
 mod crash;
 mod fail;
+mod image;
 mod output;
+mod pairs;
 mod progress;
 mod reproduce;
+mod text;
+mod transfer;
 
 use arguments::{Action, Arguments};
 use clap::Parser;
@@ -26,6 +30,17 @@ fn main() -> ExitCode {
         Action::Crash(options) => crash::run(&options),
         Action::Designs => catalogue::designs(),
         Action::Profiles => catalogue::profiles(),
+        Action::Create(options) => image::create(&options),
+        Action::Info(options) => image::info(&options.image),
+        Action::Check(options) => image::check(&options.image),
+        Action::Put(options) => pairs::put(&options),
+        Action::Get(options) => pairs::get(&options),
+        Action::Delete(options) => pairs::delete(&options),
+        Action::Exist(options) => pairs::exist(&options),
+        Action::List(options) => pairs::list(&options),
+        Action::Stat(options) => pairs::stat(&options.image),
+        Action::Load(options) => transfer::load(&options),
+        Action::Dump(options) => transfer::dump(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

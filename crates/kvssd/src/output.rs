@@ -1,10 +1,10 @@
-//! JSON files, written whole or not at all.
+//! Files that are written whole or not at all, and the standard output.
 
 use crate::Outcome;
 use crate::fail::Failure;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
-use std::io::{Write, stdout};
+use std::io::{self, BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 /// A JSON file that will be written when the work is done. That it can be is checked before the work begins.
@@ -46,21 +46,59 @@ impl JsonFile {
     }
 }
 
-fn is_stdout(path: &Path) -> bool {
+/// Writes to the file at `path` as [`JsonFile::write`] does, what `write` does; `-` is the standard output. A reader that has gone
+/// away wants no more, and is no error. `image` is not written over.
+pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
+    let taken = |why| fail(path, why);
+    let written = if is_stdout(path) {
+        fill(path, &mut stdout().lock(), write)
+    } else if fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(image).is_ok_and(|image| image == path)) {
+        return Err(taken(io::Error::other("it is the image itself")));
+    } else if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        fill(path, &mut OpenOptions::new().write(true).open(path).map_err(taken)?, write)
+    } else {
+        let mut draft = draft(path).map_err(taken)?;
+        fill(path, &mut draft, write)?;
+        return draft.persist(path).map(|_| ()).map_err(|error| taken(error.error));
+    };
+    match written {
+        Err(Failure::Output { why, .. }) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+fn fill(path: &Path, file: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.flush().map_err(|why| fail(path, why))
+}
+
+/// Whether a path stands for the standard input or output.
+pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut draft = tempfile::Builder::new().permissions(readable()).tempfile_in(folder)?;
+    let mut draft = draft(path)?;
     draft.write_all(text.as_bytes())?;
     draft.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
+/// A file beside the one at `path`, which takes its name when it is whole.
+fn draft(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::Builder::new().permissions(readable()).tempfile_in(folder)
+}
+
 /// Prints a text whole. A reader that has gone away wants no more, and is no error.
 pub fn print(text: &str) -> Outcome {
-    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print`].
+pub fn print_bytes(bytes: &[u8]) -> Outcome {
+    match stdout().write_all(bytes).and_then(|()| stdout().flush()) {
         Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(Path::new("standard output"), why)),
         _ => Ok(()),
     }

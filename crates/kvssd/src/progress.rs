@@ -21,6 +21,11 @@ impl Progress {
         let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
         Progress { bar: ProgressBar::hidden(), interrupted }
     }
+
+    /// No phase yet, and Ctrl-C ends the program: for work that may be left at any moment, and may wait for a person's input.
+    pub fn of_safe_work() -> Self {
+        Progress { bar: ProgressBar::hidden(), interrupted: Arc::default() }
+    }
 }
 
 impl Observer for Progress {

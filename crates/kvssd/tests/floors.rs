@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   5  kvssd                 the command line
-//!   4  lab
+//!   4  lab  host
 //!   3  device
 //!   2  ftl                   knows no NVMe
 //!   1  flash                 0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
@@ -13,7 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 6] = [("types", 0), ("flash", 1), ("ftl", 2), ("device", 3), ("lab", 4), ("kvssd", 5)];
+const FLOORS: [(&str, u32); 7] =
+    [("types", 0), ("flash", 1), ("ftl", 2), ("device", 3), ("lab", 4), ("host", 4), ("kvssd", 5)];
 
 /// The highest floor whose results depend on the seed and the options alone.
 const DETERMINISTIC_FLOOR_MAX: u32 = 3;

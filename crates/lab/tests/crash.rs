@@ -8,7 +8,7 @@ use kvssd_lab::crash::{Campaign, CrashReport};
 fn run(design: usize, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> CrashReport {
     let mut design = DESIGNS[design].clone();
     design.planted = planted;
-    Campaign { design, power_loss, seed: 1, cuts }.run(&mut Quiet).unwrap()
+    Campaign { design, power_loss, seed: 1, cuts, media_faults: false }.run(&mut Quiet).unwrap()
 }
 
 #[test]
@@ -21,6 +21,18 @@ fn no_design_loses_anything() {
             // A protected mount writes nothing: no cut can end it.
             assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
             assert_eq!(report, run(design, power_loss, None, 200), "the same seed gives the same campaign");
+        }
+    }
+}
+
+#[test]
+fn media_faults_are_caught_and_mended() {
+    for design in DESIGNS {
+        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+            let campaign = Campaign { design: design.clone(), power_loss, seed: 1, cuts: 100, media_faults: true };
+            let report = campaign.run(&mut Quiet).unwrap();
+            assert_eq!(report.losses, []);
+            assert!(report.flips_caught > 100 && report.blocks_retired > 3, "{report:?}");
         }
     }
 }

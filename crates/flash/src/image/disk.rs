@@ -1,7 +1,7 @@
 //! The file under an image: bytes at places, the lock, and errors that name the file.
 //!
-//! After a write or a sync that failed nobody knows what the file holds, so that nothing is written any more: what lies there is
-//! what a mount after a crash at that moment would find.
+//! After a write or a sync that failed nobody knows what the file holds, so that nothing is written any more: what
+//! lies there is what a mount after a crash at that moment would find.
 
 use super::error::{ImageError, ImageFault};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};

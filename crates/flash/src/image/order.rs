@@ -10,9 +10,9 @@
 //! | erased | as an entry | durable before anything later is written |
 //! | restaged | written, then the old half is marked | programs and entries durable, then written, durable, marked |
 //!
-//! So what a crash leaves is what was there at some moment of the row of calls, plus pages that no entry speaks of. Of a
-//! drive that stages nothing it is a moment of virtual time: an operation that was issued when another had ended is not there
-//! without it. That sectors are written whole or not at all is taken from the system.
+//! So what a crash leaves is what was there at some moment of the row of calls, plus pages that no entry speaks of. Of
+//! a drive that stages nothing it is a moment of virtual time: an operation that was issued when another had ended is
+//! not there without it. That sectors are written whole or not at all is taken from the system.
 
 use super::error::{ImageError, ImageFault};
 use super::{ImageBacking, OPENED_PAGES};
@@ -78,6 +78,7 @@ impl ImageBacking {
         let first = PageAddress(unit.0 * geometry.pages_per_program);
         self.bytes.clear();
         for index in 0..content.pages() {
+            // Whoever reads an erased page is told by the table, so that this is early enough.
             let slot = &mut self.opened[(first.0 as usize + index) % OPENED_PAGES];
             slot.take_if(|(page, _)| page.0 as usize == first.0 as usize + index);
             self.bytes.extend(codec::encode(geometry, content.page(index)));
@@ -102,9 +103,6 @@ impl ImageBacking {
             self.settle()?;
         }
         let geometry = self.layout.geometry;
-        self.opened.iter_mut().for_each(|slot| {
-            slot.take_if(|(page, _)| geometry.block_of(geometry.unit_of(*page)).0 == block);
-        });
         self.table.erased(geometry.block_index(block));
         if self.sync {
             self.has_loose_erases = true;

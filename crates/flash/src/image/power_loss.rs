@@ -30,7 +30,7 @@ const BLOCKS: usize = 6;
 const SECTOR_BYTES: usize = 512;
 const ITEM_BYTES: usize = 40;
 const STAGING_BYTES: u64 = 2000;
-const SEEDS: u64 = 10;
+const SEEDS: u64 = 5;
 
 /// What a life does, each with a number that is never used again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,8 @@ fn item(number: u32) -> Vec<u8> {
 fn state(image: &mut ImageBacking) -> State {
     let staged = image.staged().unwrap();
     let numbers = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());
-    assert!(staged.len() % ITEM_BYTES == 0 && staged.chunks(ITEM_BYTES).all(|bytes| bytes == item(numbers(bytes))));
+    assert!(staged.len().is_multiple_of(ITEM_BYTES));
+    assert!(staged.chunks(ITEM_BYTES).all(|bytes| bytes == item(numbers(bytes))));
     let blocks = (0..BLOCKS).map(|number| {
         let BlockState { units_programmed, erases } = image.block(block(number));
         let units = (0..units_programmed).map(|row| {
@@ -246,7 +247,10 @@ fn compare(before: &State, there: &[Done], missing: &[Done], promised: u32, cut:
                 assert!(absent.number > restaged, "{absent:?} was to be safe before {restaged}");
                 if !is_covered(absent.number) {
                     assert!(absent.number > promised, "{absent:?} was promised, up to {promised}");
-                    let depends = |done: &&Done| matches!(done.act, Act::Program(_, later) | Act::Erase(_, later) if later.issued >= span.end);
+                    let depends = |done: &&Done| {
+                        let (Act::Program(_, later) | Act::Erase(_, later)) = done.act else { return false };
+                        later.issued >= span.end
+                    };
                     let early = there.iter().filter(|done| done.number > absent.number).find(depends);
                     assert!(early.is_none(), "{early:?} is there without {absent:?}");
                 }
@@ -311,12 +315,12 @@ fn reopened(path: &Path, bytes: &[u8]) -> State {
 fn a_drive_that_stages_is_cut_anywhere() {
     let (torn, syncs) =
         (0..SEEDS).map(|seed| campaign(true, seed)).fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
-    assert!(torn > 300 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
+    assert!(torn > 150 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
 }
 
 #[test]
 fn a_drive_that_stages_nothing_is_cut_anywhere() {
     let (torn, syncs) =
         (0..SEEDS).map(|seed| campaign(false, seed)).fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
-    assert!(torn > 300 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
+    assert!(torn > 150 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
 }

@@ -5,11 +5,13 @@
 //!   half B   [superseded by epoch 7]  what is left of epoch 6 ...
 //! ```
 //!
-//! Bytes are staged behind those of the epoch; what shall stand in the stead of all is the first chunk of the next epoch, in the
-//! other half, and counts from the moment when it is whole. Its predecessor is marked then, so that damage to the newer half is
-//! not taken for a crash before it was there. The CRC covers the epoch: nothing older is ever read as newer.
+//! Bytes are staged behind those of the epoch; what shall stand in the stead of all is the first chunk of the next
+//! epoch, in the other half, and counts from the moment when it is whole. Its predecessor is marked then, so that
+//! damage to the newer half is not taken for a crash before it was there. The CRC covers the epoch: nothing older is
+//! ever read as newer.
 //!
-//! No two lives write to the same epoch. What a crash tore off could otherwise fit behind what the next life writes in its place.
+//! No two lives write to the same epoch. What a crash tore off could otherwise fit behind what the next life writes in
+//! its place.
 //!
 //! What it does not do: know what the bytes are.
 
@@ -24,6 +26,8 @@ const CHUNK_ALIGNMENT_BYTES: u64 = 8;
 const SUPERSEDED: u32 = u32::MAX;
 /// Far more than a drive lives to see, and as far from the end of numbers.
 const EPOCH_MAX: u64 = 1 << 62;
+/// Chunks are read in pieces of this many bytes, or one by one where they are longer.
+const WINDOW_BYTES: u64 = 64 << 10;
 const WHAT: &str = "what is staged";
 
 /// Where staged bytes lie, and those that are on their way there.
@@ -72,16 +76,19 @@ impl Staging {
     /// Writes an area where nothing is staged. It has an empty chunk: that there is none at all is damage.
     pub(super) fn create(disk: &mut Disk, layout: &Layout) -> Result<Staging, ImageError> {
         let mut staging = Staging::new(layout);
-        staging.write_chunk(disk, &mut vec![0; HEAD_BYTES])?;
+        staging.write_chunk(disk, &mut [0; HEAD_BYTES])?;
         Ok(staging)
     }
 
     /// Looks for the end of what is staged.
     pub(super) fn open(disk: &Disk, layout: &Layout) -> Result<Staging, ImageError> {
         let mut staging = Staging::new(layout);
-        let first = [staging.chunk(disk, 0, 0)?, staging.chunk(disk, 1, 0)?];
+        let mut first = [None, None];
+        for (half, first) in first.iter_mut().enumerate() {
+            *first = staging.reader(disk, half as u64).chunk(0)?.map(|(head, _)| head);
+        }
         let epoch_of = |half: usize, superseded: bool| {
-            let head = first[half].as_ref().map(|(head, _)| head);
+            let head: Option<&Head> = first[half].as_ref();
             head.filter(|head| (head.length == SUPERSEDED) == superseded).map(|head| head.epoch)
         };
         let newest = epoch_of(0, false).max(epoch_of(1, false));
@@ -91,25 +98,26 @@ impl Staging {
         staging.epoch = newest.unwrap_or_default();
         staging.half = u64::from(newest == epoch_of(1, false));
         staging.is_inherited = true;
-        while let Some((_, bytes)) = staging.chunk_at_end(disk)? {
-            staging.bytes += bytes.len() as u64;
-            staging.end += aligned(HEAD_BYTES + bytes.len());
-        }
-        staging.check_behind(disk)?;
+        staging.find_end(disk)?;
         Ok(staging)
     }
 
-    /// A chunk behind one that is not whole may be there after a crash, but not if it needed that one to be there.
-    fn check_behind(&self, disk: &Disk) -> Result<(), ImageError> {
-        let mut head = [0; HEAD_BYTES];
-        if self.end + HEAD_BYTES as u64 > self.half_bytes {
-            return Ok(());
+    /// Passes over the chunks of the epoch. Behind one that is not whole there may be others after a crash, but none that
+    /// needs it to be there.
+    fn find_end(&mut self, disk: &Disk) -> Result<(), ImageError> {
+        let mut reader = self.reader(disk, self.half);
+        while let Some((head, bytes)) = reader.chunk(self.end)? {
+            if head.epoch != self.epoch || head.length == SUPERSEDED {
+                break;
+            }
+            self.bytes += bytes.len() as u64;
+            self.end += aligned(HEAD_BYTES + bytes.len());
         }
-        let at = self.offset + self.half * self.half_bytes + self.end;
-        disk.read(at, &mut head, WHAT)?;
-        let behind = self.end + aligned(HEAD_BYTES + u32_at(&head, 4) as usize);
-        match self.chunk(disk, self.half, behind)? {
+        let Some(head) = reader.bytes(self.end, HEAD_BYTES)? else { return Ok(()) };
+        let behind = self.end + aligned(HEAD_BYTES + u32_at(head, 4) as usize);
+        match reader.chunk(behind)? {
             Some((head, _)) if head.epoch == self.epoch && head.sure_bytes > self.end => {
+                let at = reader.offset + self.end;
                 Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole"))))
             }
             _ => Ok(()),
@@ -184,14 +192,15 @@ impl Staging {
     /// The staged bytes on file.
     pub(super) fn read(&self, disk: &Disk) -> Result<Vec<u8>, ImageError> {
         let mut all = Vec::with_capacity(self.bytes as usize);
-        let (mut at, end) = (0, self.end);
-        while at < end {
-            let Some((_, bytes)) = self.chunk(disk, self.half, at)? else {
-                let at = self.offset + self.half * self.half_bytes + at;
+        let mut reader = self.reader(disk, self.half);
+        let mut at = 0;
+        while at < self.end {
+            let Some((_, bytes)) = reader.chunk(at)? else {
+                let at = reader.offset + at;
                 return Err(disk.error(damaged(format!("the staged bytes at byte {at} are not whole any more"))));
             };
             at += aligned(HEAD_BYTES + bytes.len());
-            all.extend(bytes);
+            all.extend_from_slice(bytes);
         }
         Ok(all)
     }
@@ -206,33 +215,47 @@ impl Staging {
         Ok(())
     }
 
-    /// The chunk of the epoch that begins where the next would go.
-    fn chunk_at_end(&self, disk: &Disk) -> Result<Option<(Head, Vec<u8>)>, ImageError> {
-        let chunk = self.chunk(disk, self.half, self.end)?;
-        Ok(chunk.filter(|(head, _)| head.epoch == self.epoch && head.length != SUPERSEDED))
+    fn reader<'a>(&self, disk: &'a Disk, half: u64) -> Reader<'a> {
+        let offset = self.offset + half * self.half_bytes;
+        Reader { disk, offset, half_bytes: self.half_bytes, window_at: 0, window: Vec::new() }
+    }
+}
+
+/// Reads a half from its start to its end, many chunks at a time.
+struct Reader<'a> {
+    disk: &'a Disk,
+    offset: u64,
+    half_bytes: u64,
+    window_at: u64,
+    window: Vec<u8>,
+}
+
+impl Reader<'_> {
+    /// The head and the bytes of the chunk at byte `at` of the half, if one is there and whole.
+    fn chunk(&mut self, at: u64) -> Result<Option<(Head, &[u8])>, ImageError> {
+        let Some(head) = self.bytes(at, HEAD_BYTES)? else { return Ok(None) };
+        let head = Head { length: u32_at(head, 4), epoch: u64_at(head, 8), sure_bytes: u64_at(head, 16) };
+        if !(1..=EPOCH_MAX).contains(&head.epoch) {
+            return Ok(None);
+        }
+        let length = if head.length == SUPERSEDED { 0 } else { head.length as usize };
+        let Some(chunk) = self.bytes(at, HEAD_BYTES + length)? else { return Ok(None) };
+        let is_whole = u32_at(chunk, 0) == crc32c::crc32c(&chunk[4..]);
+        Ok(is_whole.then_some((head, &chunk[HEAD_BYTES..])))
     }
 
-    /// The head and the bytes of the chunk at byte `at` of a half, if one is there and whole.
-    fn chunk(&self, disk: &Disk, half: u64, at: u64) -> Result<Option<(Head, Vec<u8>)>, ImageError> {
+    /// Some bytes of the half, if it has so many.
+    fn bytes(&mut self, at: u64, count: usize) -> Result<Option<&[u8]>, ImageError> {
         let room = self.half_bytes.saturating_sub(at);
-        if room < HEAD_BYTES as u64 {
+        if room < count as u64 {
             return Ok(None);
         }
-        let place = self.offset + half * self.half_bytes + at;
-        let mut chunk = vec![0; HEAD_BYTES];
-        disk.read(place, &mut chunk, WHAT)?;
-        let head = Head { length: u32_at(&chunk, 4), epoch: u64_at(&chunk, 8), sure_bytes: u64_at(&chunk, 16) };
-        let length = if head.length == SUPERSEDED { 0 } else { head.length as usize };
-        if !(1..=EPOCH_MAX).contains(&head.epoch) || length as u64 > room - HEAD_BYTES as u64 {
-            return Ok(None);
+        if at < self.window_at || at + count as u64 > self.window_at + self.window.len() as u64 {
+            self.window_at = at;
+            self.window.resize(room.min((count as u64).max(WINDOW_BYTES)) as usize, 0);
+            self.disk.read(self.offset + at, &mut self.window, WHAT)?;
         }
-        chunk.resize(HEAD_BYTES + length, 0);
-        disk.read(place + HEAD_BYTES as u64, &mut chunk[HEAD_BYTES..], WHAT)?;
-        if u32_at(&chunk, 0) != crc32c::crc32c(&chunk[4..]) {
-            return Ok(None);
-        }
-        chunk.drain(..HEAD_BYTES);
-        Ok(Some((head, chunk)))
+        Ok(self.window.get((at - self.window_at) as usize..).and_then(|bytes| bytes.get(..count)))
     }
 }
 

@@ -6,6 +6,7 @@ mod random;
 
 use drive::{Mortal, each, overlay_check};
 use kvssd_flash::PowerLoss;
+use kvssd_ftl::DESIGNS;
 
 #[test]
 fn a_drive_that_lived_through_cuts_has_no_findings() {
@@ -53,4 +54,22 @@ fn a_drive_that_is_not_prepared_for_cuts_is_checked_too() {
             assert!(report.is_clean() && report.pairs > 0, "{report}");
         }
     });
+}
+
+/// A record whose note was lost with the power is nobody's. Garbage collection comes by it and goes on.
+#[test]
+fn records_whose_notes_were_lost_are_collected() {
+    let mut seen = 0;
+    for seed in 10..14 {
+        let mut drive = Mortal::new(&DESIGNS[1], PowerLoss::Protected, seed);
+        for _ in 0..26 {
+            drive.life(300_000_000, |_| {});
+            if overlay_check(&drive.design, drive.power_loss, &drive.medium).orphans > 0 {
+                seen += 1;
+                let snapshot = drive::Snapshot::of(&drive.design, &drive.medium);
+                drive::overwrite(&drive.design, drive.power_loss, &snapshot.medium(&drive.design), 3000);
+            }
+        }
+    }
+    assert!(seen > 0, "there are such records");
 }

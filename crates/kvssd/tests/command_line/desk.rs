@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
@@ -25,6 +26,11 @@ impl Desk {
     /// Puts a file into the folder.
     pub fn put(&self, file: &str, text: &str) {
         fs::write(self.folder.path().join(file), text).expect("the folder takes files");
+    }
+
+    /// Where a file of the folder is.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
     }
 
     /// The text of a file in the folder.

@@ -4,6 +4,7 @@
 mod desk;
 mod refusals;
 mod report;
+mod store;
 
 use desk::Desk;
 

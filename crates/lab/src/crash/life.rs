@@ -3,12 +3,12 @@
 use super::CrashReport;
 use super::model::{Content, Model};
 use crate::LabError;
-use kvssd_flash::{ByteBacking, PowerCut, PowerLoss, Profile};
+use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
 use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Keys of a drive: enough to fill it.
 const KEYS: usize = 1000;
@@ -18,12 +18,29 @@ const MOUNT_NS_MAX: u64 = 8_000_000;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
 
+/// A medium that never fails.
+const SOUND: FaultRates = FaultRates {
+    flips_per_million: 0,
+    disturb_reads: 1000,
+    program_failures_per_million: 0,
+    erase_failures_per_million: 0,
+};
+/// One that fails often enough for a drive of a hundred lives to use its spares.
+const FAULTY: FaultRates = FaultRates {
+    flips_per_million: 2000,
+    disturb_reads: 1000,
+    program_failures_per_million: 2000,
+    erase_failures_per_million: 2000,
+};
+/// Enough for as many failures: a die without spares fails for good.
+const SPARES_PER_DIE: u32 = 64;
+
 /// A drive and what must be on it.
 pub(crate) struct Drive<'a> {
     design: &'a Design,
     profile: &'a Profile,
     power_loss: PowerLoss,
-    medium: Arc<Mutex<ByteBacking>>,
+    medium: Arc<Mutex<FaultyMedium>>,
     random: Random,
     model: Model,
     seed: u64,
@@ -48,17 +65,25 @@ impl<'a> Drive<'a> {
         design: &'a Design,
         profile: &'a Profile,
         power_loss: PowerLoss,
+        media_faults: bool,
         seed: u64,
     ) -> Result<Self, LabError> {
-        let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
-        let random = Random::new(seed);
+        let mut random = Random::new(seed);
+        let (rates, spares) = if media_faults { (FAULTY, SPARES_PER_DIE) } else { (SOUND, 0) };
+        let faults = Random::new(random.below(u64::MAX));
+        let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let mut drive = Drive { design, profile, power_loss, medium, random, model: Model::new(KEYS), seed: 0 };
         let backing = drive.powered(Nanos::MAX);
         design.format(profile, Box::new(backing), power_loss)?;
         Ok(drive)
     }
 
-    fn powered(&mut self, cut_at: Nanos) -> PowerCut {
+    /// What failed in the medium so far.
+    pub(crate) fn faults(&self) -> FaultCounts {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner).counts()
+    }
+
+    fn powered(&mut self, cut_at: Nanos) -> PowerCut<FaultyMedium> {
         let random = Random::new(self.random.below(u64::MAX));
         PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.power_loss, cut_at, random)
     }
@@ -88,7 +113,12 @@ impl<'a> Drive<'a> {
         ended
     }
 
-    fn powered_until(&mut self, backing: PowerCut, moment: &AtomicU64, report: &mut CrashReport) -> Result<(), End> {
+    fn powered_until(
+        &mut self,
+        backing: PowerCut<FaultyMedium>,
+        moment: &AtomicU64,
+        report: &mut CrashReport,
+    ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing), self.power_loss) {
             Ok(mounted) => mounted,
             Err(DesignError::Drive(error)) if error.is_power_loss() => {

@@ -33,6 +33,8 @@ pub struct Campaign {
     pub seed: u64,
     /// How often the power goes.
     pub cuts: u32,
+    /// Whether reads, programs and erases fail as well ([`FaultyMedium`](kvssd_flash::FaultyMedium)).
+    pub media_faults: bool,
 }
 
 /// Something that a drive lost, invented or mixed.
@@ -71,6 +73,12 @@ pub struct CrashReport {
     pub pairs_moved: u64,
     /// Programs and erases that were under way when the power went and did not come to their end.
     pub operations_broken: u64,
+    /// Reads with flipped bits that the CRC caught.
+    pub flips_caught: u64,
+    /// Blocks whose program or erase failed, and that were retired.
+    pub blocks_retired: u64,
+    /// The most reads of a block between two erases.
+    pub block_reads_max: u64,
     /// Pairs or states that were lost: must be none.
     pub losses: Vec<Loss>,
 }
@@ -89,7 +97,7 @@ impl Campaign {
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
         {
-            let mut drive = Drive::format(&self.design, &profile, self.power_loss, seed)?;
+            let mut drive = Drive::format(&self.design, &profile, self.power_loss, self.media_faults, seed)?;
             for cut in 1..=left.min(CUTS_PER_DRIVE) {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });
@@ -100,6 +108,10 @@ impl Campaign {
                     return Err(LabError::Interrupted);
                 }
             }
+            let faults = drive.faults();
+            report.flips_caught += faults.flips_caught;
+            report.blocks_retired += faults.blocks_retired;
+            report.block_reads_max = report.block_reads_max.max(faults.reads_max);
             if report.losses.len() >= FAILURES_MAX {
                 break;
             }

@@ -1,0 +1,155 @@
+//! The options of the commands that work on an image.
+
+use crate::text::Bytes;
+use crate::transfer::Format;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `kvssd create`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd create drive.kv                         1 GiB of flash, design plus
+  kvssd create drive.kv --size 4GiB --design original --preallocate")]
+pub struct CreateOptions {
+    /// The image, a new file
+    pub image: PathBuf,
+    /// Bytes of flash, as 4GiB, 500MB or 67108864, from 64MiB on; pairs get most of them (see `kvssd info`)
+    #[arg(long, default_value = "1GiB", value_parser = super::size, value_name = "SIZE")]
+    pub size: u64,
+    /// The firmware (see `kvssd designs`)
+    #[arg(long, default_value = "plus", value_name = "NAME")]
+    pub design: String,
+    /// Takes all room on the disk at once, so that no store finds it full later
+    #[arg(long)]
+    pub preallocate: bool,
+}
+
+/// `kvssd info`, `kvssd stat` and `kvssd check`.
+#[derive(Debug, Args)]
+pub struct ImageOptions {
+    /// The image
+    pub image: PathBuf,
+}
+
+/// `kvssd put`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd put drive.kv city/oslo 59.91N           makes drive.kv when there is none
+  kvssd put drive.kv photo --file oslo.jpg
+  date | kvssd put drive.kv today -
+  kvssd put drive.kv hex:00ff hex:c0ffee        bytes that are no text
+
+When it returns the pair outlives the end of any process; with --sync that of the machine.")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["value", "file"]))]
+pub struct PutOptions {
+    /// The image; made, with 1 GiB of flash and the design plus, when there is none
+    pub image: PathBuf,
+    /// The key, 1 to 255 bytes: text, or hex: and its bytes
+    pub key: Bytes,
+    /// The value: text, hex: and its bytes, or - for the standard input
+    pub value: Option<Bytes>,
+    /// Takes the value from a file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Waits until the disk has it
+    #[arg(long)]
+    pub sync: bool,
+}
+
+/// `kvssd get`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd get drive.kv city/oslo                  the bytes of the value, nothing else
+  kvssd get drive.kv photo --file oslo.jpg
+
+The exit status is 1 when there is no such key.")]
+pub struct GetOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The key: text, or hex: and its bytes
+    pub key: Bytes,
+    /// Writes the value to a file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// `kvssd delete`.
+#[derive(Debug, Args)]
+#[command(after_help = "The exit status is 1 when there is no such key.")]
+pub struct DeleteOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The key: text, or hex: and its bytes
+    pub key: Bytes,
+    /// Waits until the disk knows
+    #[arg(long)]
+    pub sync: bool,
+}
+
+/// `kvssd exist`.
+#[derive(Debug, Args)]
+#[command(after_help = "The exit status is 0 when there is such a key, 1 when not.")]
+pub struct ExistOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The key: text, or hex: and its bytes
+    pub key: Bytes,
+}
+
+/// `kvssd list`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd list drive.kv                           a key a line; hex: and bytes where it is no plain text
+  kvssd list drive.kv --from city/oslo --count 10
+
+The order is the index's own. It stays while no key comes or goes.")]
+pub struct ListOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The first key, or one next to where it would be
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<Bytes>,
+    /// The most keys to print [default: all]
+    #[arg(long, value_name = "N")]
+    pub count: Option<usize>,
+}
+
+/// `kvssd load`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd load drive.kv pairs.csv                 lines of key,value, without a header
+  kvssd load drive.kv pairs.jsonl               lines of {\"key\": \"...\", \"value\": \"...\"}
+  zcat pairs.csv.gz | kvssd load drive.kv -
+
+A text that begins with hex: stands for the bytes that follow. What was loaded before a wrong line stays.")]
+pub struct LoadOptions {
+    /// The image; made, with 1 GiB of flash and the design plus, when there is none
+    pub image: PathBuf,
+    /// The pairs: a file, or - for the standard input
+    pub file: PathBuf,
+    /// csv or json [default: by the ending of the file; csv for the standard input]
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<Format>,
+    /// Waits for the disk after each batch
+    #[arg(long)]
+    pub sync: bool,
+}
+
+/// `kvssd dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd dump drive.kv                           key,value lines on the standard output
+  kvssd dump drive.kv pairs.jsonl
+  kvssd dump drive.kv - --format json | gzip > pairs.jsonl.gz
+
+Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.")]
+pub struct DumpOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The pairs: a file, or - for the standard output
+    #[arg(default_value = "-")]
+    pub file: PathBuf,
+    /// csv or json [default: by the ending of the file; csv for the standard output]
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<Format>,
+}

@@ -1,0 +1,131 @@
+//! `kvssd put`, `get`, `delete`, `exist`, `list` and `stat`: one call on the store in an image.
+//!
+//! Commands that only ask open the image to be read, so that they can run side by side. `put` and `delete` leave it without a
+//! checkpoint, which would take as long as the index is large: the next one who opens it does the journal again.
+
+use crate::Outcome;
+use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptions, PutOptions};
+use crate::fail::Failure;
+use crate::output::{is_stdout, print, print_bytes, write_to};
+use crate::text::{self, Bytes};
+use kvssd_host::{Missing, Options, Store};
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+/// More than any drive takes: what is larger is refused without reading on.
+const VALUE_BYTES_READ_MAX: u64 = 64 << 20;
+
+/// Stores a pair.
+pub fn put(options: &PutOptions) -> Outcome {
+    let PutOptions { image, key, value, file, sync } = options;
+    let value = match (value, file) {
+        (_, Some(path)) => value_in(path)?,
+        (Some(Bytes(bytes)), None) if *bytes != b"-" => bytes.clone(),
+        _ => value_in(Path::new("-"))?,
+    };
+    let store = open_or_create(image, *sync)?;
+    store.store(&key.0, &value).map_err(Failure::of_store(image))
+}
+
+/// Prints a value.
+pub fn get(options: &GetOptions) -> Outcome {
+    let GetOptions { image, key, file } = options;
+    let store = open_to_read(image)?;
+    let value = store.retrieve(&key.0).map_err(Failure::of_store(image))?.ok_or_else(|| no_key(image, key))?;
+    match file {
+        Some(path) => write_to(path, image, |file| {
+            file.write_all(&value).map_err(|why| Failure::Output { path: path.to_owned(), why })
+        }),
+        None => print_bytes(&value),
+    }
+}
+
+/// Removes a pair.
+pub fn delete(options: &DeleteOptions) -> Outcome {
+    let DeleteOptions { image, key, sync } = options;
+    let store = Store::open(image, Options { missing: Missing::Fail, sync: *sync, ..Options::default() })
+        .map_err(Failure::of_store(image))?;
+    let was_there = store.delete(&key.0).map_err(Failure::of_store(image))?;
+    if was_there { Ok(()) } else { Err(no_key(image, key)) }
+}
+
+/// Ends well if the key is there.
+pub fn exist(options: &ExistOptions) -> Outcome {
+    let ExistOptions { image, key } = options;
+    let is_there = open_to_read(image)?.exist(&key.0).map_err(Failure::of_store(image))?;
+    if is_there { Ok(()) } else { Err(no_key(image, key)) }
+}
+
+/// Prints keys.
+pub fn list(options: &ListOptions) -> Outcome {
+    let ListOptions { image, from, count } = options;
+    let store = open_to_read(image)?;
+    let from = from.as_ref().map(|key| key.0.as_slice());
+    write_to(Path::new("-"), image, |out| {
+        for key in store.keys(from).take(count.unwrap_or(usize::MAX)) {
+            let key = key.map_err(Failure::of_store(image))?;
+            let written = writeln!(out, "{}", text::line(&key));
+            written.map_err(|why| Failure::Output { path: "standard output".into(), why })?;
+        }
+        Ok(())
+    })
+}
+
+/// Says how full an image is.
+pub fn stat(image: &Path) -> Outcome {
+    let stats = open_to_read(image)?.stats().map_err(Failure::of_store(image))?;
+    let full = stats.live_bytes as f64 / stats.capacity_bytes as f64 * 100.0;
+    print(&format!(
+        "pairs             {}\n\
+         pair bytes        {}\n\
+         live bytes        {} ({full:.1} % of capacity)\n\
+         capacity bytes    {}\n\
+         flash bytes       {}\n\
+         largest value     {}\n\
+         index and tables  {} of {} bytes\n",
+        stats.pairs,
+        stats.pair_bytes,
+        stats.live_bytes,
+        stats.capacity_bytes,
+        stats.flash_bytes,
+        stats.value_bytes_max,
+        stats.dram_bytes,
+        stats.dram_bytes_max
+    ))
+}
+
+/// The store in an image that others may read at the same time.
+pub fn open_to_read(image: &Path) -> Result<Store, Failure> {
+    Store::open(image, Options { read_only: true, ..Options::default() }).map_err(Failure::of_store(image))
+}
+
+/// The store in an image, which is made when there is none.
+pub fn open_or_create(image: &Path, sync: bool) -> Result<Store, Failure> {
+    let options = Options { sync, ..Options::default() };
+    let store = Store::open(image, options).map_err(Failure::of_store(image))?;
+    if store.was_created() {
+        let stats = store.stats().map_err(Failure::of_store(image))?;
+        let (path, mebibytes) = (image.display(), stats.flash_bytes >> 20);
+        eprintln!("kvssd: image {path} is new: design {}, {mebibytes} MiB of flash", stats.design);
+    }
+    Ok(store)
+}
+
+fn no_key(image: &Path, key: &Bytes) -> Failure {
+    Failure::NoKey { path: image.to_owned(), key: text::line(&key.0) }
+}
+
+/// The bytes of a file, or of the standard input.
+fn value_in(path: &Path) -> Result<Vec<u8>, Failure> {
+    let fail = |why: String| Failure::Input { path: path.to_owned(), why };
+    let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+    let mut value = Vec::new();
+    let mut read = |from: &mut dyn Read| from.take(VALUE_BYTES_READ_MAX + 1).read_to_end(&mut value);
+    if is_stdout(path) { read(&mut stdin().lock()) } else { File::open(path).and_then(|mut file| read(&mut file)) }
+        .map_err(cannot)?;
+    if value.len() as u64 > VALUE_BYTES_READ_MAX {
+        return Err(fail("it is larger than any value".to_owned()));
+    }
+    Ok(value)
+}

@@ -1,0 +1,109 @@
+//! `kvssd load` and `kvssd dump`: many pairs from and to files.
+//!
+//! ```text
+//!   key,value lines (CSV)  |  {"key": .., "value": ..} lines (JSON)      text, or hex: and bytes
+//!        | load: batches, one commit each                ^ dump
+//!        v                                               |
+//!                        the store in an image
+//! ```
+
+mod format;
+
+pub use format::Format;
+
+use crate::Outcome;
+use crate::arguments::image::{DumpOptions, LoadOptions};
+use crate::fail::Failure;
+use crate::output::{is_stdout, write_to};
+use crate::pairs::{open_or_create, open_to_read};
+use crate::progress::Progress;
+use format::{PairReader, PairWriter};
+use kvssd_host::{Batch, Store};
+use kvssd_lab::Observer;
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::path::Path;
+
+/// Changes that are committed together, at most.
+const BATCH_PAIRS: usize = 1024;
+/// Bytes of keys and values that are committed together, about.
+const BATCH_BYTES: usize = 1 << 20;
+/// Pairs between two looks at the progress bar.
+const PROGRESS_PAIRS: u64 = 512;
+
+/// Stores the pairs of a file.
+pub fn load(options: &LoadOptions) -> Outcome {
+    let LoadOptions { image, file, format, sync } = options;
+    let format = Format::of(file, *format)?;
+    let cannot = |error: std::io::Error| Failure::Input { path: file.clone(), why: format!("cannot be read: {error}") };
+    let (input, bytes): (Box<dyn Read>, u64) = if is_stdout(file) {
+        (Box::new(stdin().lock()), 0)
+    } else {
+        let input = File::open(file).map_err(cannot)?;
+        let bytes = input.metadata().map_err(cannot)?.len();
+        (Box::new(input), bytes)
+    };
+    let store = open_or_create(image, *sync)?;
+    let mut progress = Progress::of_safe_work();
+    progress.begin("bytes loaded", bytes);
+    let mut pairs = PairReader::new(format, input, file);
+    let loaded = load_all(&store, image, &mut pairs, &mut progress);
+    drop(progress);
+    // A wrong line takes nothing from those before it.
+    let closed = store.close().map_err(Failure::of_store(image));
+    eprintln!("kvssd: {} pairs loaded", loaded?);
+    closed
+}
+
+fn load_all(store: &Store, image: &Path, pairs: &mut PairReader<'_>, progress: &mut Progress) -> Result<u64, Failure> {
+    let mut loaded = 0;
+    let mut is_at_end = false;
+    let mut batch = Batch::new();
+    while !is_at_end {
+        batch.clear();
+        let mut bytes = 0;
+        let mut wrong = None;
+        while batch.len() < BATCH_PAIRS && bytes < BATCH_BYTES && wrong.is_none() && !is_at_end {
+            match pairs.next_pair() {
+                Ok(Some((key, value))) => {
+                    bytes += key.len() + value.len();
+                    batch.store(&key, &value);
+                }
+                Ok(None) => is_at_end = true,
+                Err(failure) => wrong = Some(failure),
+            }
+        }
+        store.batch(&batch).map_err(Failure::of_store(image))?;
+        loaded += batch.len() as u64;
+        progress.progress(pairs.bytes());
+        if let Some(failure) = wrong {
+            return Err(failure);
+        }
+    }
+    Ok(loaded)
+}
+
+/// Writes all pairs to a file.
+pub fn dump(options: &DumpOptions) -> Outcome {
+    let DumpOptions { image, file, format } = options;
+    let format = Format::of(file, *format)?;
+    let store = open_to_read(image)?;
+    let mut progress = Progress::new();
+    let pairs = store.stats().map_err(Failure::of_store(image))?.pairs;
+    progress.begin("pairs dumped", pairs);
+    write_to(file, image, |out| {
+        let mut writer = PairWriter::new(format, out);
+        for (number, pair) in (1..).zip(store.pairs()) {
+            let (key, value) = pair.map_err(Failure::of_store(image))?;
+            let written = writer.write(&key, &value);
+            written.map_err(|why| Failure::Output { path: file.clone(), why })?;
+            if number % PROGRESS_PAIRS == 0 {
+                progress.progress(number);
+                if progress.is_interrupted() {
+                    return Err(Failure::Interrupted);
+                }
+            }
+        }
+        writer.finish().map_err(|why| Failure::Output { path: file.clone(), why })
+    })
+}

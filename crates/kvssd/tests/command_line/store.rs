@@ -1,0 +1,325 @@
+//! The store in an image: put, get and the rest, as a script uses them.
+
+use crate::desk::Desk;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Output, Stdio};
+
+/// Makes an image of the smallest size.
+fn desk_with_image(design: &str) -> Desk {
+    let desk = Desk::new();
+    desk.prints(&format!("create drive.kv --size 64MiB --design {design}"));
+    desk
+}
+
+/// What came of the program with these arguments and this input.
+fn run(desk: &Desk, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = desk.command("");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // A program that refuses to work reads nothing.
+    let _ = child.stdin.take().expect("the input is a pipe").write_all(input);
+    child.wait_with_output().expect("the program ends")
+}
+
+/// What it prints when it does as it is told.
+fn done(desk: &Desk, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let output = run(desk, arguments, input);
+    assert!(output.status.success(), "kvssd {arguments:?}: {output:?}");
+    output.stdout
+}
+
+/// What it says in one line when it ends with that status.
+fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
+    let output = run(desk, arguments, b"");
+    assert_eq!(output.status.code(), Some(status), "kvssd {arguments:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "kvssd {arguments:?}: {output:?}");
+    let said = String::from_utf8(output.stderr).expect("messages are text");
+    assert!(said.starts_with("kvssd: ") && said.lines().count() == 1, "kvssd {arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn pairs_come_and_go() {
+    for design in ["plus", "original"] {
+        let desk = desk_with_image(design);
+        done(&desk, &["put", "drive.kv", "city/oslo", "59.91N"], b"");
+        done(&desk, &["put", "drive.kv", "hex:00ff", "hex:c0ffee"], b"");
+        done(&desk, &["put", "drive.kv", "stdin", "-"], b"\0two\nlines");
+        fs::write(desk.path("value.bin"), b"from a file\r\n").unwrap();
+        done(&desk, &["put", "drive.kv", "file", "--file", "value.bin"], b"");
+        done(&desk, &["put", "drive.kv", "empty", ""], b"");
+        done(&desk, &["put", "drive.kv", "gone", "1", "--sync"], b"");
+        done(&desk, &["delete", "drive.kv", "gone"], b"");
+        for (key, value) in [
+            ("city/oslo", &b"59.91N"[..]),
+            ("hex:00ff", b"\xc0\xff\xee"),
+            ("hex:737464696e", b"\0two\nlines"),
+            ("file", b"from a file\r\n"),
+            ("empty", b""),
+        ] {
+            assert_eq!(done(&desk, &["get", "drive.kv", key], b""), value, "{key}");
+            assert_eq!(done(&desk, &["exist", "drive.kv", key], b""), b"");
+        }
+        done(&desk, &["get", "drive.kv", "hex:00ff", "--file", "out.bin"], b"");
+        assert_eq!(fs::read(desk.path("out.bin")).unwrap(), b"\xc0\xff\xee");
+        let listed = String::from_utf8(done(&desk, &["list", "drive.kv"], b"")).unwrap();
+        let mut keys: Vec<_> = listed.lines().collect();
+        let from = done(&desk, &["list", "drive.kv", "--from", keys[2], "--count", "2"], b"");
+        assert_eq!(String::from_utf8(from).unwrap().lines().collect::<Vec<_>>(), keys[2..4]);
+        keys.sort_unstable();
+        assert_eq!(keys, ["city/oslo", "empty", "file", "hex:00ff", "stdin"]);
+        assert!(desk.prints("stat drive.kv").starts_with("pairs             5\n"));
+        let info = desk.prints("info drive.kv");
+        assert!(info.contains(&format!("{design}: index")) && info.contains("67108864 bytes"), "{info}");
+        assert!(desk.prints("check drive.kv").contains("pairs: 5"));
+    }
+}
+
+#[test]
+fn a_missing_key_is_status_1() {
+    let desk = desk_with_image("plus");
+    for command in ["get", "delete", "exist"] {
+        let said = said(&desk, &[command, "drive.kv", "no\nsuch"], 1);
+        assert!(said.contains("drive.kv") && said.contains("hex:6e6f0a73756368"), "{said}");
+    }
+}
+
+#[test]
+fn a_put_makes_an_image_and_says_so() {
+    let desk = Desk::new();
+    let output = run(&desk, &["put", "new.kv", "a", "1"], b"");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("new.kv is new") && said.lines().count() == 1, "{said}");
+    assert_eq!(done(&desk, &["get", "new.kv", "a"], b""), b"1");
+    for command in [&["get", "other.kv", "a"][..], &["delete", "other.kv", "a"], &["list", "other.kv"]] {
+        assert!(self::said(&desk, command, 2).contains("other.kv"));
+    }
+    assert_eq!(desk.files(), ["new.kv"]);
+}
+
+#[test]
+fn a_dump_loads_back_to_the_same_pairs() {
+    let desk = desk_with_image("plus");
+    let mut lines = String::new();
+    for number in 0..3000 {
+        lines += &format!("key {number},\"value, {number}\"\n");
+    }
+    lines += "hex:0001ff,hex:6865783a\nhex:6865783a,\"two\nlines\"\nempty,\n\"comma,key\",\"say \"\"x\"\"\"\n";
+    fs::write(desk.path("pairs.csv"), &lines).unwrap();
+    done(&desk, &["load", "drive.kv", "pairs.csv"], b"");
+    let sorted = |csv: &[u8]| {
+        let mut lines: Vec<_> = String::from_utf8(csv.to_vec()).unwrap().split('\n').map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let csv = done(&desk, &["dump", "drive.kv"], b"");
+    assert_eq!(sorted(&csv).len(), sorted(lines.as_bytes()).len());
+    done(&desk, &["dump", "drive.kv", "pairs.jsonl"], b"");
+    for (number, (file, input)) in [("pairs.jsonl", &b""[..]), ("-", &csv)].into_iter().enumerate() {
+        let image = format!("copy{number}.kv");
+        desk.prints(&format!("create {image} --size 64MiB --design original"));
+        done(&desk, &["load", &image, file], input);
+        assert_eq!(sorted(&done(&desk, &["dump", &image, "-"], b"")), sorted(&csv), "{file}");
+        assert_eq!(done(&desk, &["get", &image, "hex:0001ff"], b""), b"hex:");
+        assert_eq!(done(&desk, &["get", &image, "hex:6865783a"], b""), b"two\nlines");
+        assert_eq!(done(&desk, &["get", &image, "comma,key"], b""), b"say \"x\"");
+        assert_eq!(done(&desk, &["get", &image, "empty"], b""), b"");
+    }
+}
+
+#[test]
+fn a_wrong_line_is_named_and_those_before_it_stay() {
+    let desk = desk_with_image("plus");
+    desk.put("pairs.csv", "a,1\nb,2\nc\nd,4\n");
+    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 2);
+    assert!(said.contains("pairs.csv: line 3"), "{said}");
+    assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
+}
+
+#[test]
+fn what_is_no_image_is_refused_and_left_as_it_was() {
+    let desk = desk_with_image("plus");
+    done(&desk, &["put", "drive.kv", "a", "1"], b"");
+    let whole = fs::read(desk.path("drive.kv")).unwrap();
+    fs::write(desk.path("short.kv"), &whole[..whole.len() / 2]).unwrap();
+    let mut header = whole.clone();
+    header[200] ^= 1;
+    fs::write(desk.path("header.kv"), header).unwrap();
+    fs::write(desk.path("text.kv"), "This is a text, and no image of anything.").unwrap();
+    for (image, named) in [("short.kv", "truncated"), ("header.kv", "damaged"), ("text.kv", "not a kvssd image")] {
+        let before = fs::read(desk.path(image)).unwrap();
+        for command in [&["get", image, "a"][..], &["put", image, "a", "2"], &["check", image], &["dump", image]] {
+            let said = said(&desk, command, 2);
+            assert!(said.contains(image) && said.contains(named), "{said}");
+        }
+        assert!(before == fs::read(desk.path(image)).unwrap(), "{image} has changed");
+    }
+    assert!(said(&desk, &["create", "text.kv"], 2).contains("text.kv"));
+    assert!(said(&desk, &["create", "drive.kv"], 2).contains("exists"));
+    assert!(whole == fs::read(desk.path("drive.kv")).unwrap());
+}
+
+#[test]
+fn a_damaged_page_is_found_by_a_check() {
+    let desk = desk_with_image("plus");
+    desk.put("pairs.csv", &(0..2000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
+    done(&desk, &["load", "drive.kv", "pairs.csv"], b"");
+    let mut bytes = fs::read(desk.path("drive.kv")).unwrap();
+    // The last copy is the one in a page: what is staged lies before.
+    let at = bytes.windows(200).rposition(|bytes| bytes == [b'v'; 200]).expect("the value lies in the image");
+    bytes[at] ^= 0x40;
+    fs::write(desk.path("drive.kv"), bytes).unwrap();
+    let output = run(&desk, &["check", "drive.kv"], b"");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("pair lost"), "{output:?}");
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let desk = desk_with_image("plus");
+    for (arguments, names) in [
+        ("create new.kv --size 1MiB", ["64 MiB", "new.kv"]),
+        ("create new.kv --size many", ["--size", "4GiB"]),
+        ("create new.kv --design minus", ["minus", "original, plus"]),
+        ("put drive.kv key", ["<VALUE|--file <FILE>>", "Usage"]),
+        ("put drive.kv hex:0 value", ["hex:0", "digits"]),
+        ("put drive.kv key --file nowhere", ["nowhere", "read"]),
+        ("load drive.kv nowhere.csv", ["nowhere.csv", "read"]),
+        ("load drive.kv pairs.txt", ["pairs.txt", "--format"]),
+        ("dump drive.kv drive.kv --format csv", ["drive.kv", "image itself"]),
+        ("dump drive.kv nowhere/pairs.csv", ["nowhere/pairs.csv", "written"]),
+    ] {
+        desk.refuses(arguments, &names);
+    }
+    let long = "k".repeat(256);
+    assert!(said(&desk, &["put", "drive.kv", &long, "1"], 2).contains("256"));
+    assert!(said(&desk, &["get", "drive.kv", ""], 2).contains("1 to 255"));
+    let large = vec![0; 3 << 20];
+    let output = run(&desk, &["put", "drive.kv", "large", "-"], &large);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("3145728"), "{output:?}");
+}
+
+#[test]
+fn a_full_drive_is_status_1() {
+    let desk = desk_with_image("plus");
+    desk.put("pairs.csv", &(0..90_000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
+    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 1);
+    assert!(said.contains("drive.kv") && said.contains("full"), "{said}");
+    let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1"], b"")).unwrap();
+    done(&desk, &["delete", "drive.kv", key.trim()], b"");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let desk = desk_with_image("plus");
+    desk.put(
+        "pairs.csv",
+        &(0..20_000)
+            .map(|n| format!("a rather long key, so that pipes fill up {n},\n"))
+            .map(|line| line.replacen(", so", " so", 1))
+            .collect::<String>(),
+    );
+    done(&desk, &["load", "drive.kv", "pairs.csv"], b"");
+    for command in ["list drive.kv", "dump drive.kv"] {
+        let mut command = desk.command(command);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut first = [0; 100];
+        child.stdout.take().expect("the output is a pipe").read_exact(&mut first).expect("it prints something");
+        let output = child.wait_with_output().expect("the program ends");
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn an_image_in_use_names_its_holder() {
+    let desk = desk_with_image("plus");
+    let mut command = desk.command("load drive.kv -");
+    let mut holder = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let mut input = holder.stdin.take().expect("the input is a pipe");
+    input.write_all(b"a,1\n").unwrap();
+    let named = format!("process {}", holder.id());
+    // It takes a moment until it has the image.
+    let refusal = (0..500).find_map(|_| {
+        let output = run(&desk, &["get", "drive.kv", "a"], b"");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        said.contains("in use").then_some((output.status.code(), said))
+    });
+    drop(input);
+    assert!(holder.wait().expect("the program ends").success());
+    let (status, said) = refusal.expect("the image is in use");
+    assert!(status == Some(2) && said.contains(&named) && said.contains("drive.kv"), "{said}");
+    assert_eq!(done(&desk, &["get", "drive.kv", "a"], b""), b"1");
+}
+
+/// The program in a loop of puts, as a script would; a put that has returned must outlive it. The keys are told by a process
+/// that only tells what has returned.
+#[test]
+fn what_was_acknowledged_outlives_kill_9() {
+    let desk = desk_with_image("plus");
+    let script = "i=0; while :; do \"$0\" put drive.kv key$i value$i || exit; echo $i; i=$((i+1)); done";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path("."));
+    use std::os::unix::process::CommandExt;
+    let mut shell = command.process_group(0).stdout(Stdio::piped()).spawn().expect("a shell starts");
+    let lines = BufReader::new(shell.stdout.take().expect("the output is a pipe")).lines();
+    let mut acknowledged = 0;
+    for line in lines {
+        acknowledged = line.expect("numbers are text").parse::<u32>().expect("it prints numbers") + 1;
+        if acknowledged == 40 {
+            // The whole group of processes, in the middle of a put or between two.
+            let group = format!("-{}", shell.id());
+            let killed = std::process::Command::new("kill").args(["-9", "--", &group]).status();
+            assert!(killed.expect("kill starts").success());
+        }
+    }
+    shell.wait().expect("the shell has ended");
+    assert!(acknowledged >= 40);
+    for number in 0..acknowledged {
+        assert_eq!(
+            done(&desk, &["get", "drive.kv", &format!("key{number}")], b""),
+            format!("value{number}").as_bytes()
+        );
+    }
+    assert!(desk.prints("check drive.kv").contains("pairs: "));
+}
+
+/// A load that is killed: what was stored is a beginning of the file, and the image is whole.
+#[test]
+fn a_load_that_is_killed_leaves_a_beginning() {
+    let desk = desk_with_image("plus");
+    let mut command = desk.command("load drive.kv -");
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("the input is a pipe");
+    for number in 0..30_000 {
+        input.write_all(format!("key{number},value{number}\n").as_bytes()).unwrap();
+    }
+    child.kill().expect("the child can be ended");
+    child.wait().expect("the child has ended");
+    let dumped = String::from_utf8(done(&desk, &["dump", "drive.kv"], b"")).unwrap();
+    let mut numbers: Vec<u32> =
+        dumped.lines().map(|line| line.split_once(",value").expect("a pair").1.parse().expect("a number")).collect();
+    numbers.sort_unstable();
+    assert!(
+        numbers.len() > 1000 && numbers.iter().zip(0..).all(|(number, index)| *number == index),
+        "{}",
+        numbers.len()
+    );
+    desk.prints("check drive.kv");
+}
+
+#[test]
+fn room_that_the_disk_has_not_is_refused() {
+    // A limit on the size of files stands for a disk that is full.
+    let desk = Desk::new();
+    let script = "ulimit -f 1000; trap '' XFSZ; \"$0\" create drive.kv --size 64MiB --preallocate";
+    let mut command = std::process::Command::new("sh");
+    let output =
+        command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("drive.kv"), "{output:?}");
+    assert!(desk.files().is_empty());
+    assert!(File::open(desk.path("drive.kv")).is_err());
+}
