@@ -306,6 +306,13 @@ impl Design {
         dram
     }
 
+    /// The bytes of flash that living records may take on a drive of `profile` that writes nothing for a mount.
+    #[must_use]
+    pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
+        let superblocks = profile.geometry.superblocks().saturating_sub(self.reserve_superblocks(profile));
+        u64::from(superblocks) * profile.geometry.superblock_bytes()
+    }
+
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
     /// collection needs to come through.
     fn reserve_superblocks(&self, profile: &Profile) -> u32 {

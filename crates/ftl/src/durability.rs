@@ -156,10 +156,16 @@ impl Io<'_> {
             return Ok(());
         }
         self.write_journal(false)?;
+        self.end_long_staging()?;
+        self.media.flash.backing().commit().map_err(|error| unrecovered(&error))
+    }
+
+    /// The write buffer's memory is bounded: what is in flash need not stay in it.
+    fn end_long_staging(&mut self) -> Result<(), KvError> {
         if self.media.staged_bytes > 2 * self.media.write_buffer_bytes {
             self.flush()?;
         }
-        self.media.flash.backing().commit().map_err(|error| unrecovered(&error))
+        Ok(())
     }
 
     /// Whether the journal has become so long that a checkpoint is due.
@@ -184,6 +190,7 @@ impl Io<'_> {
         let (first, page_bytes) = (self.media.journal.number, self.media.geometry.page_bytes as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
+            self.end_long_staging()?;
         }
         let drained = self.flush()?;
         self.wait_until(drained);

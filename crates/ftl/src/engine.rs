@@ -89,6 +89,8 @@ impl Engine {
         let (utilization, report) = recovery::mount(&mut self.media, self.index.as_mut())?;
         self.utilization = utilization;
         self.collector.clock = report.took;
+        // The index was without a bound while changes were made again.
+        self.dram_shared = 0;
         self.share_dram();
         Ok(report)
     }

@@ -65,7 +65,7 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     let mut redo = Redo { io: &mut io, utilization: Utilization::default(), spills: Vec::new() };
     redo.all(index, image, &all)?;
     let Redo { utilization, spills, .. } = redo;
-    settle_superblocks(&mut io, &pages, checkpoint.start, was_closed);
+    settle_superblocks(&mut io, &pages, checkpoint.start, was_closed)?;
     if io.media.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
@@ -331,7 +331,7 @@ impl Redo<'_, '_> {
 }
 
 /// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
-fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_closed: bool) {
+fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_closed: bool) -> Result<(), KvError> {
     let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
     let open: Vec<SuperblockId> = log.streams.iter().filter_map(|stream| stream.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
@@ -341,6 +341,9 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_cl
         let Some(superblock) = superblocks.get_mut(id) else { continue };
         let is_open = open.contains(&id);
         if wanted.contains(&id) {
+            if superblock.live_grains > 0 {
+                return Err(damaged("pages of its journal lie among living records"));
+            }
             let state = if is_open { State::Open } else { State::Closed };
             *superblock = Superblock::new(state, Stream::Journal);
         } else if superblock.stream == Stream::Journal && !is_open {
@@ -357,4 +360,5 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_cl
         }
     }
     superblocks.list_free();
+    Ok(())
 }

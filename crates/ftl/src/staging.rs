@@ -246,8 +246,8 @@ impl<'a> Refill<'a> {
     }
 
     fn open(&mut self, superblock: Option<SuperblockId>) -> bool {
-        let superblocks = self.geometry.superblocks();
-        let Some(superblock) = superblock.filter(|next| next.0 < superblocks) else { return false };
+        let superblocks = 1..self.geometry.superblocks();
+        let Some(superblock) = superblock.filter(|next| superblocks.contains(&next.0)) else { return false };
         self.stream.superblock = Some(superblock);
         self.stream.page = self.geometry.first_page(superblock);
         true

@@ -7,7 +7,7 @@ use crate::io::Media;
 use crate::log::Log;
 use crate::oob::Stream;
 use crate::superblock::State;
-use kvssd_flash::{Flash, Geometry, SuperblockId};
+use kvssd_flash::{Flash, Geometry, PageAddress, SuperblockId};
 
 impl Media {
     /// The runs of a record of `grains` grains at `place`, by superblock; none when there can be no such record.
@@ -79,13 +79,8 @@ impl Image {
 pub(crate) fn stands_at_the_end(log: &Log, flash: &Flash, geometry: &Geometry) -> bool {
     log.streams.iter().all(|stream| {
         let Some(superblock) = stream.superblock else { return true };
-        let first = geometry.unit_of(geometry.first_page(superblock)).0;
-        let stands = geometry.unit_of(stream.page).0;
-        // Of one that nothing was programmed to, the erase may not have ended.
-        stands == first
-            || (stands..first + geometry.units_per_superblock()).all(|unit| {
-                let page = kvssd_flash::PageAddress(unit * geometry.pages_per_program);
-                !flash.is_programmed(page)
-            })
+        let end = geometry.unit_of(geometry.first_page(superblock)).0 + geometry.units_per_superblock();
+        (geometry.unit_of(stream.page).0..end)
+            .all(|unit| !flash.is_programmed(PageAddress(unit * geometry.pages_per_program)))
     })
 }

@@ -187,7 +187,7 @@ fn a_batch_is_applied_in_order_and_stays() {
         assert!(matches!(store.batch(&refused), Err(Error::InvalidValue { .. })));
         store.store(b"g", b"").unwrap();
         drop(store);
-        let keys: Vec<_> = all(&desk.store()).into_iter().map(|(key, _)| key[0]).collect();
+        let keys: Vec<_> = all(&desk.store()).into_keys().map(|key| key[0]).collect();
         assert_eq!(keys, *b"bdg");
     }
 }

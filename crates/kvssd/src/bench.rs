@@ -35,7 +35,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
 
 fn run_one(setup: &Setup, options: &BenchOptions, progress: &mut Progress) -> Result<RunReport, Failure> {
     let operations = options.operations.unwrap_or(setup.records.div_ceil(10));
-    let mut session = Session::new(setup, operations)?;
+    let mut session = Session::new(setup, if options.workload.inserts() { operations } else { 0 })?;
     session.check_workload(options.workload)?;
     session.fill(progress)?;
     session.overwrite(options.overwrites.unwrap_or(setup.records), progress)?;
@@ -46,9 +46,11 @@ fn run_one(setup: &Setup, options: &BenchOptions, progress: &mut Progress) -> Re
 fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
     let (for_designs, for_profile) = split_overrides(&options.set);
     let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
-    let records =
-        options.records.unwrap_or_else(|| Setup::default_records(&profile, options.key_bytes, options.value_bytes));
-    designs(&options.design, &for_designs)?
+    let designs = designs(&options.design, &for_designs)?;
+    let records = options
+        .records
+        .unwrap_or_else(|| Setup::default_records(&designs, &profile, options.key_bytes, options.value_bytes));
+    designs
         .into_iter()
         .map(|design| {
             let setup = Setup {
@@ -63,7 +65,7 @@ fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
                 pace: options.rate.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
                 seed: options.seed,
             };
-            setup.check(options.operations.unwrap_or(0))?;
+            setup.check(options.operations.unwrap_or(0), options.workload.inserts())?;
             Ok(setup)
         })
         .collect()

@@ -15,6 +15,7 @@ mod transfer;
 
 use arguments::{Action, Arguments};
 use clap::Parser;
+use clap::error::ErrorKind;
 use fail::Failure;
 use std::process::ExitCode;
 
@@ -23,7 +24,14 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprintln!("kvssd: {}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Reproduce(options) => reproduce::run(&options),
@@ -49,6 +57,12 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// What the parser says before it goes on about usage.
+fn one_line(text: &str) -> String {
+    let said = text.split("\n\nUsage").next().unwrap_or(text).trim_start_matches("error: ");
+    said.split("\n\nFor more").next().unwrap_or(said).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What an action gives back.

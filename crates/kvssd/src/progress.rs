@@ -1,6 +1,6 @@
 //! Progress bars and Ctrl-C.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use kvssd_lab::Observer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,17 @@ impl Progress {
     }
 }
 
+/// So many a second, in whole numbers.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // What cannot be written to a terminal need not be.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
+}
+
 impl Observer for Progress {
     fn begin(&mut self, phase: &str, total: u64) {
         self.bar.finish_and_clear();
-        let style =
-            ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {per_sec:>14}  {eta_precise} left");
+        let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {rate:>12}  {eta_precise} left")
+            .map(|style| style.with_key("rate", rate));
         self.bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.bar.set_message(phase.to_owned());
         self.bar.enable_steady_tick(Duration::from_millis(200));

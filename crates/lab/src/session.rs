@@ -36,7 +36,7 @@ impl Session {
     /// # Errors
     /// When the setup is impossible.
     pub fn new(setup: &Setup, inserts_max: u64) -> Result<Self, LabError> {
-        setup.check(inserts_max)?;
+        setup.check(inserts_max, true)?;
         let backing = Box::new(RopeBacking::new(setup.profile.geometry));
         let device = Device::new(&setup.design, &setup.profile, backing)?;
         let (value_bytes, value_bytes_max) = (u64::from(setup.value_bytes), device.engine().value_bytes_max());

@@ -38,13 +38,17 @@ pub struct Setup {
 
 impl Setup {
     /// The records that fill a drive as the Plus paper fills its own (section V-B): 100 M pairs of 8 + 1000 bytes, which is 1 KiB
-    /// with the head and padding, on 128 GiB. Smaller and larger pairs fill the same share of the drive.
+    /// with the head and padding, on 128 GiB. Smaller and larger pairs fill the same share of the drive; a drive so small that
+    /// the reserves of garbage collection leave less is filled as far as every one of `designs` can, its index beside it.
     #[must_use]
-    pub fn default_records(profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
+    pub fn default_records(designs: &[Design], profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
         const SHARE: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
+        const SHARE_OF_CAPACITY: f64 = 0.95;
         const GRAIN_BYTES: u64 = 512;
         let record_bytes = (key_bytes as u64 + u64::from(value_bytes) + 5).next_multiple_of(GRAIN_BYTES);
-        ((profile.geometry.raw_bytes() as f64 * SHARE / record_bytes as f64) as u64).max(1)
+        let capacity = designs.iter().map(|design| design.capacity_bytes(profile)).min().unwrap_or(u64::MAX);
+        let bytes = (profile.geometry.raw_bytes() as f64 * SHARE).min(capacity as f64 * SHARE_OF_CAPACITY);
+        ((bytes / record_bytes as f64) as u64).max(1)
     }
 
     /// The keys.
@@ -67,7 +71,7 @@ impl Setup {
     ///
     /// # Errors
     /// [`LabError::Setup`], in one line.
-    pub fn check(&self, inserts_max: u64) -> Result<(), LabError> {
+    pub fn check(&self, operations: u64, inserts: bool) -> Result<(), LabError> {
         let fail = |why: String| Err(LabError::Setup(why));
         if self.records == 0 {
             return fail("--records must be above 0".to_owned());
@@ -84,19 +88,20 @@ impl Setup {
                 "--rate must be above 0 commands a second, and the records be filled in within thirty years".to_owned(),
             );
         }
-        if inserts_max > OPERATIONS_MAX {
-            return fail(format!("--operations {inserts_max} must be at most {OPERATIONS_MAX}"));
+        if operations > OPERATIONS_MAX {
+            return fail(format!("--operations {operations} must be at most {OPERATIONS_MAX}"));
         }
         if let Pace::Open { rate_per_s } = self.pace
-            && inserts_max as f64 / rate_per_s > SECONDS_MAX
+            && operations as f64 / rate_per_s > SECONDS_MAX
         {
             return fail(format!(
                 "--rate {rate_per_s} would take more than thirty years: ask for more commands a second"
             ));
         }
         let keys = self.keys()?;
-        if self.records.saturating_add(inserts_max) > keys.records_max() {
-            return fail(format!("keys of {} bytes do not tell {} records apart", self.key_bytes, self.records));
+        let records = self.records.saturating_add(if inserts { operations } else { 0 });
+        if records > keys.records_max() {
+            return fail(format!("keys of {} bytes do not tell {records} records apart", self.key_bytes));
         }
         self.value_sizes()?;
         let raw_bytes = self.profile.geometry.raw_bytes();

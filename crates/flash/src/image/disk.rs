@@ -211,6 +211,13 @@ impl Disk {
     }
 }
 
+/// Gives the lock back at once: a child that is being started may have the file open for a moment longer.
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// That the system could not do `what`.
 pub(super) fn failed(what: &str, error: &io::Error) -> ImageFault {
     ImageFault::Failed { what: what.to_owned(), why: error.to_string() }

@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
         }
         for (living, pair) in seen {
             match pair {
-                Some(pair) => self.pair(living, pair),
+                Some(pair) => self.pair(living, &pair),
                 None => self.lose(living, "is not there: its place holds no record"),
             }
         }
@@ -233,11 +233,17 @@ impl<'a> Walk<'a> {
         if self.media.validity.live_grains_of(page) == 0 {
             return;
         }
+        let has_strays = self.media.superblocks.get(self.media.geometry.superblock_of(page)).has_strays;
         for entry in &oob.entries {
             let place = self.media.packing.grain(page, entry.grain);
             let lives = self.living.binary_search_by_key(&place, |living| living.place).is_ok();
             if !lives && dead.binary_search(&(entry.tag, place)).is_err() {
                 self.report.orphans += 1;
+                if !has_strays {
+                    let what =
+                        format!("no key has the pair of slot {}, and garbage collection will not know", entry.tag);
+                    self.report.find(Harm::DriveStops, page_name(self.media, page), what);
+                }
             }
         }
     }
@@ -269,7 +275,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A pair whose head was read: is it found by its key, and where does it run?
-    fn pair(&mut self, living: Living, pair: PairSeen) {
+    fn pair(&mut self, living: Living, pair: &PairSeen) {
         let Ok(key) = Key::new(&pair.key) else { return };
         let at = || format!("{}, key \"{}\"", place(self.media, living.place), pair.key.escape_ascii());
         let mut way = Vec::new();

@@ -30,7 +30,7 @@ impl Walk<'_> {
             }
             match (superblock.state == State::Free, is_listed) {
                 (true, false) => {
-                    find(Harm::SpaceLeaked, "it is free, and not in the list of those that will be opened")
+                    find(Harm::SpaceLeaked, "it is free, and not in the list of those that will be opened");
                 }
                 (false, true) => find(Harm::PairLost, "it is not free, and will be erased and opened"),
                 _ => {}

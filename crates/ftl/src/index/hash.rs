@@ -42,6 +42,9 @@ pub struct HashIndex<L> {
     cache: SectionCache,
     footprint_bytes: u64,
     budget_bytes: u64,
+    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once, it might need more
+    /// superblocks than garbage collection keeps.
+    surplus_bytes: u64,
     counters: IndexCounters,
     /// Whether sections may leave the cache only later.
     held: bool,
@@ -79,6 +82,7 @@ impl<L: SectionLayout> HashIndex<L> {
             cache: SectionCache::default(),
             footprint_bytes: 0,
             budget_bytes: u64::MAX,
+            surplus_bytes: 0,
             counters: IndexCounters::default(),
             held: false,
             redo: Redo::default(),
@@ -215,7 +219,7 @@ impl<L: SectionLayout> HashIndex<L> {
 
     /// Puts out the sections that were loaded first until the others, and `more_bytes`, fit the budget.
     fn keep_to_budget(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
-        while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes {
+        while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes.saturating_add(self.surplus_bytes) {
             if self.leavers_warm == 0 {
                 self.warm_leavers(io);
             }
@@ -307,6 +311,7 @@ impl<L: SectionLayout> HashIndex<L> {
 impl<L: SectionLayout> Index for HashIndex<L> {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
         (self.misses, self.flash_reads) = (0, 0);
+        self.surplus_bytes = self.surplus_bytes.saturating_sub(u64::from(self.page_bytes));
         io.cpu(io.costs().hash_ns);
         let position = self.search(io, xxh3_64(key.bytes()), holds)?;
         self.counters.lookups += 1;
@@ -337,9 +342,10 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
         // In the order of the sections, so that each is changed in one go.
         moves.sort_unstable_by_key(|pair| pair.tag);
-        // As many at a time as surely stay cached until they are changed.
+        // As many at a time as surely stay cached until they are changed, and as pages pass through the write buffer.
         let section_bytes = SectionCache::cost_bytes(self.layout.bytes_max() as usize);
-        let at_once = (self.budget_bytes / section_bytes / 2).clamp(1, 1024) as usize;
+        let in_hand = io.media.write_buffer_bytes / u64::from(self.page_bytes);
+        let at_once = (self.budget_bytes / section_bytes / 2).clamp(1, in_hand.max(1)) as usize;
         for moves in moves.chunks_mut(at_once) {
             let sections: Vec<u64> = moves.iter().map(|pair| self.section_of(pair.tag).0).collect();
             self.load_all(io, &sections)?;
@@ -442,6 +448,7 @@ impl<L: SectionLayout> Index for HashIndex<L> {
     fn set_dram_budget(&mut self, bytes: u64) {
         let directory_bytes = self.directory.len() as u64 * self.layout.directory_entry_bytes();
         self.budget_bytes = bytes.saturating_sub(directory_bytes);
+        self.surplus_bytes = self.surplus_bytes.min(self.cache.bytes().saturating_sub(self.budget_bytes));
     }
 
     fn dram(&self, dram: &mut DramUse) {

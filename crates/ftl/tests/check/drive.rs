@@ -88,14 +88,14 @@ pub fn unprepared(design: &Design, stores: u64) -> Engine {
     engine
 }
 
-/// Mounts a drive and overwrites all of it, so that garbage collection comes by everywhere; then there must be no findings.
+/// Mounts a drive and overwrites a part of it, so that garbage collection comes by everywhere; then there must be no findings.
 pub fn overwrite(design: &Design, power_loss: PowerLoss, medium: &Medium, stores: u64) {
     let profile = tiny(design);
     let backing = powered(profile.geometry, medium);
     let (mut engine, report) = design.mount(&profile, Box::new(backing), power_loss).unwrap();
     let mut clock = report.took;
     for seed in 0..stores {
-        let key = format!("key {}", seed % 500).into_bytes();
+        let key = format!("key {}", seed % 100).into_bytes();
         let value = Value::Pattern(Pattern { seed, offset: 0, length: 2000 });
         let command = Command::Store { key: Key::new(&key).unwrap(), value, condition: StoreCondition::Always };
         engine.advance(clock).unwrap();

@@ -40,6 +40,12 @@ impl YcsbCore {
     /// Every core workload.
     pub const ALL: [YcsbCore; 6] = [YcsbCore::A, YcsbCore::B, YcsbCore::C, YcsbCore::D, YcsbCore::E, YcsbCore::F];
 
+    /// Whether it stores keys that were not there.
+    #[must_use]
+    pub fn inserts(self) -> bool {
+        matches!(self, YcsbCore::D | YcsbCore::E)
+    }
+
     /// The name a user types.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -99,6 +99,7 @@ impl<L: SectionLayout> HashIndex<L> {
             }
         }
         self.redo = Redo::default();
+        self.surplus_bytes = self.cache.bytes();
         let shares = self.directory.iter().map(|entry| match entry.cached {
             Ticket::NONE => entry.bytes as usize,
             cached => self.cache.get(cached).bytes.len(),
