@@ -65,7 +65,10 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     let mut redo = Redo { io: &mut io, utilization: Utilization::default(), spills: Vec::new() };
     redo.all(index, image, &all)?;
     let Redo { utilization, spills, .. } = redo;
-    settle_superblocks(&mut io, &pages, checkpoint.start, was_closed)?;
+    // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
+    let is_volatile = io.media.power_loss == PowerLoss::Volatile;
+    let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
+    settle_superblocks(&mut io, &pages, checkpoint.start..end, was_closed)?;
     if io.media.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
@@ -113,7 +116,10 @@ fn numbered_pages(io: &mut Io<'_>) -> Numbered {
     let geometry = io.media.geometry;
     for superblock in (1..geometry.superblocks()).map(SuperblockId) {
         let first = geometry.first_page(superblock);
-        if oob_of(io, first).is_none_or(|oob| oob.stream != Stream::Journal) {
+        // The first page says whose it is; if that is damaged, one of its neighbours does.
+        let neighbours = first.0..first.0 + (4 * geometry.pages_per_program).min(geometry.pages_per_superblock());
+        let known = neighbours.map(PageAddress).find_map(|page| oob_of(io, page));
+        if known.is_none_or(|oob| oob.stream != Stream::Journal) {
             continue;
         }
         for page in (first.0..first.0 + geometry.pages_per_superblock()).map(PageAddress) {
@@ -331,11 +337,16 @@ impl Redo<'_, '_> {
 }
 
 /// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
-fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, checkpoint: u64, was_closed: bool) -> Result<(), KvError> {
+fn settle_superblocks(
+    io: &mut Io<'_>,
+    pages: &Numbered,
+    wanted: std::ops::Range<u64>,
+    was_closed: bool,
+) -> Result<(), KvError> {
     let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
     let open: Vec<SuperblockId> = log.streams.iter().filter_map(|stream| stream.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
-    let wanted: Vec<SuperblockId> = pages.range(checkpoint..).filter_map(|(&number, _)| of_journal(number)).collect();
+    let wanted: Vec<SuperblockId> = pages.range(wanted).filter_map(|(&number, _)| of_journal(number)).collect();
     for number in 1..geometry.superblocks() {
         let id = SuperblockId(number);
         let Some(superblock) = superblocks.get_mut(id) else { continue };

@@ -155,6 +155,17 @@ impl Mortal {
         self.moved += engine.gc_counters().pairs_moved;
     }
 
+    /// A mount, and a cut.
+    pub fn mount_until(&mut self, cut_at: Nanos) {
+        let profile = tiny(&self.design);
+        let random = Random::new(self.random.below(u64::MAX));
+        let backing = PowerCut::new(Arc::clone(&self.medium), profile.geometry, self.power_loss, cut_at, random);
+        match self.design.mount(&profile, Box::new(backing), self.power_loss) {
+            Ok(_) => {}
+            Err(error) => assert!(error.to_string().contains("the power is gone"), "{error}"),
+        }
+    }
+
     /// One command; gives false when the power went.
     fn step(&mut self, engine: &mut Engine, clock: &mut Nanos, cut_at: Nanos) -> bool {
         let key = format!("key {}", self.random.below(500)).into_bytes();

@@ -182,7 +182,7 @@ fn what_cannot_be_asked_is_refused() {
         ("create new.kv --size 1MiB", ["64 MiB", "new.kv"]),
         ("create new.kv --size many", ["--size", "4GiB"]),
         ("create new.kv --design minus", ["minus", "original, plus"]),
-        ("put drive.kv key", ["<VALUE|--file <FILE>>", "Usage"]),
+        ("put drive.kv key", ["<VALUE|--file <FILE>>", "required"]),
         ("put drive.kv hex:0 value", ["hex:0", "digits"]),
         ("put drive.kv key --file nowhere", ["nowhere", "read"]),
         ("load drive.kv nowhere.csv", ["nowhere.csv", "read"]),
