@@ -240,17 +240,17 @@ fn an_image_in_use_names_its_holder() {
     let mut input = holder.stdin.take().expect("the input is a pipe");
     input.write_all(b"a,1\n").unwrap();
     let named = format!("process {}", holder.id());
-    // It takes a moment until it has the image.
+    // It takes a moment until it has the image, and another until it has said so.
     let refusal = (0..500).find_map(|_| {
         let output = run(&desk, &["get", "drive.kv", "a"], b"");
         std::thread::sleep(std::time::Duration::from_millis(10));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        said.contains("in use").then_some((output.status.code(), said))
+        said.contains(&named).then_some((output.status.code(), said))
     });
     drop(input);
     assert!(holder.wait().expect("the program ends").success());
-    let (status, said) = refusal.expect("the image is in use");
-    assert!(status == Some(2) && said.contains(&named) && said.contains("drive.kv"), "{said}");
+    let (status, said) = refusal.expect("the image is in use, and its holder is named");
+    assert!(status == Some(2) && said.contains("in use") && said.contains("drive.kv"), "{said}");
     assert_eq!(done(&desk, &["get", "drive.kv", "a"], b""), b"1");
 }
 
