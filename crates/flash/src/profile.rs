@@ -24,6 +24,9 @@ const BUILT_IN: [(&str, &str); 2] = [
 pub struct Profile {
     /// What it is called in reports.
     pub name: String,
+    /// What it was loaded from, where that is not its name: a file of the user's.
+    #[serde(skip)]
+    pub file: Option<String>,
     /// Where its figures come from, in a sentence.
     pub description: String,
     /// How the flash is divided.
@@ -155,9 +158,10 @@ impl Profile {
         for (key, value) in overrides {
             put_over(&mut table, key, value).map_err(fail)?;
         }
-        let profile: Profile = serde::Deserialize::deserialize(toml::Value::Table(table))
+        let mut profile: Profile = serde::Deserialize::deserialize(toml::Value::Table(table))
             .map_err(|error: toml::de::Error| fail(one_line(&error)))?;
         profile.check().map_err(fail)?;
+        profile.file = (profile.name != name).then(|| name.to_owned());
         Ok(profile)
     }
 
@@ -167,7 +171,7 @@ impl Profile {
     /// When the factor is not above zero, or so small or large that no superblock, or no addressable drive, is left.
     pub fn scaled(&self, factor: f64) -> Result<Profile, ProfileError> {
         let mut scaled = self.clone();
-        let fail = |why: String| ProfileError { file: self.name.clone(), why };
+        let fail = |why: String| ProfileError { file: self.origin().to_owned(), why };
         let blocks = f64::from(self.geometry.blocks_per_die) * factor;
         if !(factor.is_finite() && blocks >= 1.0) {
             return Err(fail(format!(
@@ -179,6 +183,12 @@ impl Profile {
         scaled.memory.dram_bytes = (self.memory.dram_bytes as f64 * factor) as u64;
         scaled.check().map_err(fail)?;
         Ok(scaled)
+    }
+
+    /// What a person knows it by: its file, or its name.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        self.file.as_deref().unwrap_or(&self.name)
     }
 
     /// The number of units that the write buffer holds.

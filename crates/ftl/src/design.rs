@@ -222,7 +222,8 @@ impl Design {
         power_loss: PowerLoss,
     ) -> Result<Engine, DesignError> {
         let geometry = profile.geometry;
-        let fail = |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.name.clone(), why };
+        let fail =
+            |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
         self.fits(&geometry).map_err(fail)?;
         let packing = Packing::new(&geometry, self.grain_bytes);
         let grains = packing.grains_per_superblock * u64::from(geometry.superblocks());
