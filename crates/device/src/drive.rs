@@ -174,10 +174,9 @@ impl Drive {
     /// When the image failed.
     pub fn commit(&mut self) -> Result<(), KvError> {
         let held = self.standing.holds_commits.swap(false, Ordering::Relaxed);
-        // The firmware commits at the end of a command; this one does nothing else.
-        let reply = self.execute(Command::List { from: None, keys_max: 0 });
+        let committed = self.engine.commit();
         self.standing.holds_commits.store(held, Ordering::Relaxed);
-        reply.map(|_| ())
+        committed
     }
 
     /// Ends the drive's life in order: the next mount finds everything at once.
@@ -241,7 +240,7 @@ fn staging_bytes(profile: &Profile) -> u64 {
 fn mount_error(path: &Path, error: DesignError) -> DriveError {
     match error {
         // What the image says names it already.
-        DesignError::Drive(KvError::Unrecovered(why)) => {
+        DesignError::Drive(KvError::Unrecovered(why) | KvError::Failed(why)) => {
             let name = format!("image {}: ", path.display());
             let why = why.strip_prefix(&name).unwrap_or(&why).to_owned();
             DriveError::Mount { path: path.to_owned(), why }

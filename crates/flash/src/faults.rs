@@ -1,20 +1,24 @@
-//! A medium that wears and errs, and the spare blocks that make up for it.
+//! A medium that wears and errs, and what a controller does about it. The fault model:
 //!
 //! ```text
 //!   read      some bits flipped on the way  ->  the CRC says so  ->  read again          counted, never believed
 //!             more often the more a block was read since its erase (read disturb)
-//!   program   fails: the unit is damaged    ->  the block's earlier units are copied to a spare, the unit goes there
-//!   erase     fails                         ->  a spare takes the block's place
+//!   read      never again: a page is lost   ->  rebuilt from the parity of its row; the block is retired
+//!   program   fails                         ->  the block is retired, the unit goes to its stand-in
+//!   erase     fails                         ->  the block is retired
+//!   retired   what the block held and can be read moves to a spare block of its die, which stands in for it
 //! ```
 //!
-//! The table of retired blocks is the controller's own and outlives a power cut. When a die has no spare left, the operation fails
-//! for good. What it does not do: lose a page that was written well. There is no second copy that would bring it back.
+//! Two lost pages in one row stay lost, and whoever reads them is told so. When a die has no spare left, programs and erases
+//! that fail, fail for good. The time that all this takes is not modelled.
 
+use crate::parity::Parity;
+use crate::spares::Spares;
 use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
-    Span, SuperblockId, UnitAddress, UnitImage, codec,
+    Span, UnitAddress, UnitImage, codec,
 };
-use kvssd_types::Random;
+use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
 
 /// How often what fails, of a million.
@@ -24,10 +28,23 @@ pub struct FaultRates {
     pub flips_per_million: u64,
     /// After so many reads since its erase a block flips twice as many, and so on.
     pub disturb_reads: u64,
+    /// Reads that find their page lost for good.
+    pub uncorrectable_per_million: u64,
     /// Programs.
     pub program_failures_per_million: u64,
     /// Erases.
     pub erase_failures_per_million: u64,
+}
+
+impl FaultRates {
+    /// Nothing fails.
+    pub const NONE: FaultRates = FaultRates {
+        flips_per_million: 0,
+        disturb_reads: u64::MAX,
+        uncorrectable_per_million: 0,
+        program_failures_per_million: 0,
+        erase_failures_per_million: 0,
+    };
 }
 
 /// What failed so far.
@@ -35,7 +52,9 @@ pub struct FaultRates {
 pub struct FaultCounts {
     /// Reads with flipped bits that the CRC caught.
     pub flips_caught: u64,
-    /// Programs and erases that failed; each retired a block.
+    /// Pages that were lost and rebuilt.
+    pub pages_rebuilt: u64,
+    /// Blocks that were retired: for a program or an erase that failed, or a page that was lost.
     pub blocks_retired: u64,
     /// The most reads of a block between two erases.
     pub reads_max: u64,
@@ -46,13 +65,10 @@ pub struct FaultCounts {
 pub struct FaultyMedium {
     geometry: Geometry,
     physical: ByteBacking,
+    spares: Spares,
+    parity: Parity,
     rates: FaultRates,
     random: Random,
-    /// Which block stands in for a retired one.
-    stand_ins: BTreeMap<BlockAddress, BlockAddress>,
-    /// The next spare of each die.
-    next_spare: Vec<u32>,
-    spares_end: u32,
     /// Reads since the erase, by block.
     reads: BTreeMap<BlockAddress, u64>,
     counts: FaultCounts,
@@ -62,15 +78,14 @@ impl FaultyMedium {
     /// An erased drive with `spares_per_die` more blocks than `geometry` says.
     #[must_use]
     pub fn new(geometry: Geometry, spares_per_die: u32, rates: FaultRates, random: Random) -> Self {
-        let spares_end = geometry.blocks_per_die + spares_per_die;
+        let spares = Spares::new(geometry, spares_per_die);
         FaultyMedium {
             geometry,
-            physical: ByteBacking::new(Geometry { blocks_per_die: spares_end, ..geometry }),
+            physical: ByteBacking::new(spares.physical()),
+            spares,
+            parity: Parity::new(geometry),
             rates,
             random,
-            stand_ins: BTreeMap::new(),
-            next_spare: vec![geometry.blocks_per_die; geometry.dies() as usize],
-            spares_end,
             reads: BTreeMap::new(),
             counts: FaultCounts::default(),
         }
@@ -82,55 +97,84 @@ impl FaultyMedium {
         self.counts
     }
 
-    /// The block that holds what is written to `block`.
-    fn block_of(&self, block: BlockAddress) -> BlockAddress {
-        self.stand_ins.get(&block).copied().unwrap_or(block)
-    }
-
-    fn unit_of(&self, unit: UnitAddress) -> UnitAddress {
-        let (block, row) = self.geometry.block_of(unit);
-        self.geometry.unit_at(self.block_of(block), row)
-    }
-
-    fn page_of(&self, page: PageAddress) -> PageAddress {
-        let unit = self.geometry.unit_of(page);
-        let within = page.0 - unit.0 * self.geometry.pages_per_program;
-        PageAddress(self.unit_of(unit).0 * self.geometry.pages_per_program + within)
-    }
-
     fn fails(&mut self, per_million: u64) -> bool {
         self.random.below(1_000_000) < per_million
     }
 
-    /// Has a spare block of its die stand in for a block; gives the one that did so far.
-    fn retire(&mut self, block: BlockAddress) -> Result<BlockAddress, MediaError> {
-        let next = &mut self.next_spare[block.die.0 as usize];
-        if *next == self.spares_end {
-            return Err(MediaError::Failed(format!("die {} has no spare block left", block.die.0)));
-        }
-        let spare = BlockAddress { superblock: SuperblockId(*next), ..block };
-        *next += 1;
+    /// Has a spare stand in for a block, and moves there what the block holds.
+    fn retire(&mut self, block: BlockAddress) -> Result<(), MediaError> {
+        let retired = self.spares.retire(block)?;
         self.counts.blocks_retired += 1;
-        let retired = self.block_of(block);
-        self.stand_ins.insert(block, spare);
-        Ok(retired)
-    }
-
-    /// What is below row `row` in the retired block moves to its stand-in.
-    fn move_out(&mut self, retired: BlockAddress, block: BlockAddress, row: u32) {
-        let pages = (row * self.geometry.pages_per_program) as usize;
-        let (from, to) = (self.geometry.pages_of(retired), self.geometry.pages_of(self.block_of(block)));
-        for (from, to) in from.into_iter().zip(to).take(pages) {
+        let (from, to) = (self.geometry.pages_of(retired), self.geometry.pages_of(self.spares.block_of(block)));
+        for (from, to) in from.into_iter().zip(to) {
             let bytes = self.physical.page_mut(from).take();
             *self.physical.page_mut(to) = bytes;
         }
+        Ok(())
+    }
+
+    /// Takes these pages into the parity, or out of it.
+    fn absorb(&mut self, pages: impl IntoIterator<Item = PageAddress>) {
+        let FaultyMedium { physical, spares, parity, .. } = self;
+        parity.refresh(|page| physical.bytes(spares.page_of(page)));
+        for page in pages {
+            if let Some(bytes) = physical.bytes(spares.page_of(page)) {
+                parity.absorb(page, bytes);
+            }
+        }
+    }
+
+    fn flips(&mut self, page: PageAddress) -> bool {
+        let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
+        let reads = self.reads.entry(block).or_default();
+        *reads += 1;
+        self.counts.reads_max = self.counts.reads_max.max(*reads);
+        let per_million = self.rates.flips_per_million * (1 + *reads / self.rates.disturb_reads);
+        self.fails(per_million)
+    }
+
+    /// Reads a page that is there with some bits flipped. Gives something when the CRC does not see it: whoever asked gets what
+    /// was read, and will tell.
+    fn read_flipped(&mut self, page: PageAddress) -> Option<UnitImage> {
+        let mut bytes = self.physical.bytes(self.spares.page_of(page))?.to_vec();
+        for _ in 0..1 + self.random.below(8) {
+            let at = self.random.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << self.random.below(8);
+        }
+        let read = codec::decode(&self.geometry, &bytes).ok();
+        self.counts.flips_caught += u64::from(read.is_none());
+        read
+    }
+
+    /// The cells of a page lose what they held.
+    fn lose(&mut self, page: PageAddress) {
+        self.absorb([]);
+        let there = self.spares.page_of(page);
+        if let Some(bytes) = self.physical.bytes_mut(there) {
+            bytes.iter_mut().for_each(|byte| *byte = self.random.below(256) as u8);
+        }
+    }
+
+    /// Brings a page back that cannot be read, if its row has what that takes, and retires its block.
+    fn rebuild(&mut self, page: PageAddress) -> Option<UnitImage> {
+        self.absorb([]);
+        let FaultyMedium { physical, spares, parity, .. } = self;
+        let bytes = parity.rebuilt(page, |page| physical.bytes(spares.page_of(page)));
+        let read = codec::decode(&self.geometry, &bytes).ok()?;
+        self.counts.pages_rebuilt += 1;
+        let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
+        // Without a spare it is rebuilt each time that it is read.
+        if self.retire(block).is_ok() {
+            *self.physical.page_mut(self.spares.page_of(page)) = Some(bytes);
+        }
+        Some(read)
     }
 }
 
 impl RawMedium for FaultyMedium {
     fn page_mut(&mut self, page: PageAddress) -> &mut PageBytes {
-        let page = self.page_of(page);
-        self.physical.page_mut(page)
+        self.parity.distrust(page);
+        self.physical.page_mut(self.spares.page_of(page))
     }
 
     fn staged_mut(&mut self) -> &mut Vec<u8> {
@@ -138,39 +182,33 @@ impl RawMedium for FaultyMedium {
     }
 
     fn decode(&mut self, page: PageAddress) -> Result<UnitImage, MediaError> {
-        let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
-        let reads = self.reads.entry(block).or_default();
-        *reads += 1;
-        self.counts.reads_max = self.counts.reads_max.max(*reads);
-        let flips_per_million = self.rates.flips_per_million * (1 + *reads / self.rates.disturb_reads);
-        let there = self.page_of(page);
-        if self.fails(flips_per_million)
-            && let Some(bytes) = self.physical.page_mut(there).clone()
+        if self.flips(page)
+            && let Some(read) = self.read_flipped(page)
         {
-            let mut bytes = bytes;
-            for _ in 0..1 + self.random.below(8) {
-                let at = self.random.below(bytes.len() as u64) as usize;
-                bytes[at] ^= 1 << self.random.below(8);
-            }
-            match codec::decode(&self.geometry, &bytes) {
-                // The CRC did not see it: whoever asked gets what was read, and will tell.
-                Ok(image) => return Ok(image),
-                Err(_) => self.counts.flips_caught += 1,
-            }
+            return Ok(read);
         }
-        self.physical.decode(there)
+        if self.fails(self.rates.uncorrectable_per_million) {
+            self.lose(page);
+        }
+        match self.physical.decode(self.spares.page_of(page)) {
+            // The page is named as who asks knows it.
+            Err(MediaError::Damaged { why, .. }) => self.rebuild(page).ok_or(MediaError::Damaged { page, why }),
+            read => read,
+        }
     }
 }
 
 impl Backing for FaultyMedium {
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
         if self.fails(self.rates.program_failures_per_million) {
-            let (block, row) = self.geometry.block_of(unit);
-            let retired = self.retire(block)?;
-            self.move_out(retired, block, row);
+            self.retire(self.geometry.block_of(unit).0)?;
         }
-        let unit = self.unit_of(unit);
-        self.physical.program(unit, content, span)
+        let first = unit.0 * self.geometry.pages_per_program;
+        let pages = (first..first + self.geometry.pages_per_program).map(PageAddress);
+        self.absorb(pages.clone());
+        self.physical.program(self.spares.unit_of(unit), content, span)?;
+        self.absorb(pages);
+        Ok(())
     }
 
     fn page(&mut self, _page: PageAddress) -> Result<PageView<'_>, MediaError> {
@@ -178,27 +216,118 @@ impl Backing for FaultyMedium {
     }
 
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
+        self.absorb(self.geometry.pages_of(block));
         if self.fails(self.rates.erase_failures_per_million) {
             self.retire(block)?;
         }
         self.reads.remove(&block);
-        let block = self.block_of(block);
-        self.physical.erase(block, span)
+        self.physical.erase(self.spares.block_of(block), span)
     }
 
     fn block(&self, block: BlockAddress) -> BlockState {
-        self.physical.block(self.block_of(block))
+        self.physical.block(self.spares.block_of(block))
     }
 
-    fn stage(&mut self, bytes: &[u8], at: kvssd_types::Nanos) -> Result<(), MediaError> {
+    fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
         self.physical.stage(bytes, at)
     }
 
-    fn restage(&mut self, bytes: &[u8], at: kvssd_types::Nanos) -> Result<(), MediaError> {
+    fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
         self.physical.restage(bytes, at)
     }
 
     fn staged(&mut self) -> Result<Vec<u8>, MediaError> {
         self.physical.staged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rope::Rope;
+    use crate::{DieId, SuperblockId, UnitBuilder};
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 2,
+        blocks_per_die: 3,
+        pages_per_block: 4,
+        pages_per_program: 2,
+        page_bytes: 512,
+        oob_bytes: 32,
+    };
+
+    fn unit(fill: u8) -> UnitImage {
+        let mut builder = UnitBuilder::new(2);
+        for page in 0..2 {
+            let mut rope = Rope::default();
+            rope.push_literal(&[fill ^ page; 512]);
+            builder.push(&[fill], &mut rope);
+        }
+        builder.finish()
+    }
+
+    /// A drive whose units are filled with their numbers, all but the last.
+    fn filled(spares_per_die: u32, rates: FaultRates) -> FaultyMedium {
+        let mut medium = FaultyMedium::new(GEOMETRY, spares_per_die, rates, Random::new(1));
+        for number in 0..GEOMETRY.units() as u32 - 1 {
+            medium.program(UnitAddress(number), unit(number as u8), Span::NONE).unwrap();
+        }
+        medium
+    }
+
+    fn fill_of(medium: &mut FaultyMedium, page: u32) -> Result<u8, MediaError> {
+        Ok(medium.decode(PageAddress(page))?.page(0).oob[0])
+    }
+
+    #[test]
+    fn a_lost_page_comes_back_from_its_row_and_moves_to_a_spare() {
+        let mut medium = filled(1, FaultRates::NONE);
+        for page in [0, 13, 22] {
+            medium.lose(PageAddress(page));
+            assert_eq!(fill_of(&mut medium, page), Ok(page as u8 / 2));
+            assert_eq!(fill_of(&mut medium, page ^ 1), Ok(page as u8 / 2), "its neighbour moved with it");
+        }
+        assert_eq!((medium.counts().pages_rebuilt, medium.counts().blocks_retired), (3, 3));
+    }
+
+    #[test]
+    fn without_a_spare_it_comes_back_each_time() {
+        let mut medium = filled(0, FaultRates::NONE);
+        medium.lose(PageAddress(5));
+        assert_eq!((fill_of(&mut medium, 5), fill_of(&mut medium, 5)), (Ok(2), Ok(2)));
+        assert_eq!((medium.counts().pages_rebuilt, medium.counts().blocks_retired), (2, 0));
+    }
+
+    #[test]
+    fn two_lost_pages_of_a_row_are_told() {
+        let mut medium = filled(1, FaultRates::NONE);
+        let pages = medium.geometry.pages_of(BlockAddress { superblock: SuperblockId(1), die: DieId(0) });
+        let others = medium.geometry.pages_of(BlockAddress { superblock: SuperblockId(1), die: DieId(3) });
+        medium.lose(pages[1]);
+        medium.lose(others[1]);
+        medium.lose(others[2]);
+        for lost in [pages[1], others[1]] {
+            assert!(matches!(medium.decode(lost), Err(MediaError::Damaged { page, .. }) if page == lost));
+        }
+        assert_eq!(fill_of(&mut medium, others[2].0), Ok(others[2].0 as u8 / 2));
+    }
+
+    #[test]
+    fn parity_follows_erases_overwrites_and_torn_pages() {
+        let rates = FaultRates { program_failures_per_million: 200_000, ..FaultRates::NONE };
+        let mut medium = filled(20, rates);
+        let block = BlockAddress { superblock: SuperblockId(1), die: DieId(2) };
+        medium.erase(block, Span::NONE).unwrap();
+        medium.program(GEOMETRY.unit_at(block, 0), unit(77), Span::NONE).unwrap();
+        // As a mount does with a unit that is there already.
+        medium.program(GEOMETRY.unit_at(block, 0), unit(77), Span::NONE).unwrap();
+        let torn = GEOMETRY.pages_of(BlockAddress { die: DieId(1), ..block })[0];
+        medium.page_mut(torn).as_mut().unwrap()[100] ^= 1;
+        for page in GEOMETRY.pages_of(block).into_iter().take(2) {
+            medium.lose(page);
+            assert_eq!(fill_of(&mut medium, page.0), Ok(77));
+        }
+        assert!(fill_of(&mut medium, torn.0).is_err(), "nobody knows what a torn page should have been");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Blob;
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
-use kvssd_types::Nanos;
+use kvssd_types::{KvError, Nanos};
 use thiserror::Error;
 
 /// The medium gave back something that is not what was written.
@@ -22,6 +22,17 @@ pub enum MediaError {
     /// What keeps the pages failed.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What a host is told of it.
+impl From<MediaError> for KvError {
+    fn from(error: MediaError) -> Self {
+        match error {
+            MediaError::PowerLost => KvError::PowerLost,
+            MediaError::Damaged { .. } => KvError::Unrecovered(error.to_string()),
+            MediaError::Failed(why) => KvError::Failed(why),
+        }
+    }
 }
 
 /// From when until when an operation is under way.
@@ -223,6 +234,12 @@ impl ByteBacking {
             staged: Vec::new(),
             opened: UnitImage::of_bytes(&[], &[]),
         }
+    }
+
+    /// The bytes of a page, if it was programmed.
+    #[must_use]
+    pub fn bytes(&self, page: PageAddress) -> Option<&[u8]> {
+        self.pages[page.0 as usize].as_deref()
     }
 
     /// The bytes of a programmed page, to damage them.

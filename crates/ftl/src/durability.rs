@@ -9,7 +9,7 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::index::Index;
-use crate::io::{Io, Media, unrecovered};
+use crate::io::{Io, Media};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
@@ -74,13 +74,13 @@ impl Io<'_> {
         }
         let bytes = encode(item, follows);
         self.media.staged_bytes += bytes.len() as u64;
-        self.media.flash.backing().stage(&bytes, self.clock).map_err(|error| unrecovered(&error))
+        Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
     }
 
     /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
     ///
     /// # Errors
-    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    /// [`KvError::Failed`] when the flash fails to take a unit.
     pub(crate) fn flush(&mut self) -> Result<Nanos, KvError> {
         self.flush_records()?;
         self.write_journal(true)?;
@@ -95,7 +95,7 @@ impl Io<'_> {
             let item = Item::Stood(Stream::ALL.map(standing), self.media.log.sequence, number);
             let bytes = encode(&item, None);
             self.media.staged_bytes = bytes.len() as u64;
-            self.media.flash.backing().restage(&bytes, self.clock).map_err(|error| unrecovered(&error))?;
+            self.media.flash.backing().restage(&bytes, self.clock)?;
         }
         Ok(self.media.flash.buffer.drained())
     }
@@ -152,12 +152,9 @@ impl Io<'_> {
     /// Between commands and steps: writes what the journal has, ends an overlong write buffer, and tells the medium that what
     /// was done must be safe.
     pub(crate) fn pause(&mut self) -> Result<(), KvError> {
-        if !self.media.is_durable() {
-            return Ok(());
-        }
         self.write_journal(false)?;
         self.end_long_staging()?;
-        self.media.flash.backing().commit().map_err(|error| unrecovered(&error))
+        Ok(self.media.flash.backing().commit()?)
     }
 
     /// The write buffer's memory is bounded: what is in flash need not stay in it.
@@ -168,10 +165,10 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// Whether the journal has become so long that a checkpoint is due.
+    /// Whether the journal of a durable drive has become so long that a checkpoint is due.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
         let journal = &self.media.journal;
-        self.media.is_durable() && journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
+        journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
     /// Writes a checkpoint and gives up the journal before it. No victim may be open.
@@ -199,7 +196,7 @@ impl Io<'_> {
         for superblock in before {
             // One that is open, or was closed by the checkpoint's own pages, goes with the next.
             if self.media.superblocks.get(superblock).state == State::Closed {
-                let erased = self.media.flash.erase(superblock, self.clock).map_err(|error| unrecovered(&error))?;
+                let erased = self.media.flash.erase(superblock, self.clock)?;
                 self.media.superblocks.condemn(superblock);
                 self.media.superblocks.release(superblock, erased);
                 self.note(Change::Erased { superblock });

@@ -34,9 +34,18 @@ pub struct Utilization {
 pub(crate) struct Limits {
     /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
     pub(crate) high: usize,
+    /// Grains that may live while no superblock is retired.
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
     pub(crate) dram_bytes: u64,
+}
+
+impl Limits {
+    /// Grains that may live.
+    fn capacity_grains(&self, media: &Media) -> u64 {
+        let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
+        self.capacity_grains.saturating_sub(retired)
+    }
 }
 
 /// The firmware of one drive.
@@ -115,12 +124,23 @@ impl Engine {
 
     /// What is done for the next mount after a command or a step of garbage collection that ended at `at`.
     fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
+        if !self.media.is_durable() {
+            return Ok(());
+        }
         let mut io = Io::new(&mut self.media, at, true);
         io.pause()?;
         if io.checkpoint_is_due() && !self.collector.is_busy() {
             io.checkpoint(self.index.as_ref(), self.utilization.saved(), false)?;
         }
         Ok(())
+    }
+
+    /// Has the medium make safe what it put off while it was told to ([`Backing::commit`](kvssd_flash::Backing::commit)).
+    ///
+    /// # Errors
+    /// What the medium answers.
+    pub fn commit(&mut self) -> Result<(), KvError> {
+        self.pause(self.collector.clock)
     }
 
     /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
@@ -149,9 +169,7 @@ impl Engine {
             };
         }
         let done = io.settle();
-        if self.media.is_durable()
-            && let Err(error) = self.pause(done)
-        {
+        if let Err(error) = self.pause(done) {
             reply = Err(error);
         }
         self.share_dram();
@@ -199,7 +217,7 @@ impl Engine {
         let grain_bytes = u64::from(self.media.packing.grain_bytes);
         Utilization {
             live_bytes: self.media.superblocks.live_grains() * grain_bytes,
-            capacity_bytes: self.limits.capacity_grains * grain_bytes,
+            capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
             ..self.utilization
         }
     }
@@ -268,10 +286,9 @@ impl Engine {
 
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
-        let gained = self.collector.step(&mut self.media, self.index.as_mut())?;
-        if self.media.is_durable() {
-            self.pause(self.collector.clock)?;
-        }
+        let step = self.collector.step(&mut self.media, self.index.as_mut());
+        let gained = step.map_err(KvError::in_a_change)?;
+        self.pause(self.collector.clock)?;
         self.share_dram();
         Ok(gained)
     }
@@ -351,11 +368,24 @@ fn store(
     let taken = (utilization.record_bytes + index.footprint_bytes()) / u64::from(packing.grain_bytes);
     let wanted = taken + u64::from(grains) - u64::from(freed);
     // An overwrite that takes no more than it frees is always welcome.
-    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains) {
+    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains(io.media)) {
         return Err(KvError::CapacityExceeded);
     }
     record.clear();
     write_record(key, value, record);
+    put(io, index, utilization, record, (position, head, found)).map_err(KvError::in_a_change)?;
+    Ok(Reply::Stored)
+}
+
+/// Appends the record of a pair and binds its key to it.
+fn put(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    (position, head, found): (Position, RecordHead, Option<Found>),
+) -> Result<(), KvError> {
+    let packing = io.packing();
     let place = io.append(NewRecord {
         stream: Stream::User,
         kind: Kind::Pair,
@@ -367,12 +397,13 @@ fn store(
     let Position { tag, probes, .. } = position;
     io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
+        let freed = packing.grains_of(old.head.record_bytes());
         io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, freed, packing.grain_bytes).expect("what is overwritten was counted");
     }
     index.bind(io, position, place)?;
-    utilization.add(&head, grains, packing.grain_bytes);
-    Ok(Reply::Stored)
+    utilization.add(&head, packing.grains_of(head.record_bytes()), packing.grain_bytes);
+    Ok(())
 }
 
 fn retrieve(
@@ -422,8 +453,8 @@ fn delete(
     let packing = io.packing();
     let grains = packing.grains_of(found.head.record_bytes());
     io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
-    io.pair_died(position.tag, found.place, grains)?;
-    index.unbind(io, position)?;
+    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, position));
+    unbound.map_err(KvError::in_a_change)?;
     utilization.remove(&found.head, grains, packing.grain_bytes).expect("what is deleted was counted");
     Ok(Reply::Deleted)
 }

@@ -11,8 +11,8 @@
 //! collected in between: moving sections changes nothing but the directory.
 
 use crate::address::{Grain, Packing};
-use crate::index::{Index, Move};
-use crate::io::{Io, Media, unrecovered};
+use crate::index::{Fate, Index, Move};
+use crate::io::{Io, Media, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Oob, Stream};
@@ -68,6 +68,8 @@ struct Victim {
     superblock: SuperblockId,
     /// The next of its pages to look at.
     next: u32,
+    /// Whether everything that was looked at could be read.
+    is_whole: bool,
 }
 
 /// What garbage collection did.
@@ -139,12 +141,16 @@ impl Collector {
         io.read_all(&pages, Cause::InvalidMappings);
         let page_bytes = io.media.geometry.page_bytes as usize;
         let mut contents = Vec::with_capacity(pages.len());
-        for page in pages {
-            contents.push(io.data(page)?.blob(0..page_bytes));
+        for &page in &pages {
+            contents.extend(readable(io.data(page).map(|data| data.blob(0..page_bytes)))?);
+        }
+        if contents.len() < pages.len() {
+            // Not all that is dead in it is known.
+            io.media.superblocks.suspect(superblock);
         }
         let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
         io.cpu(mappings * io.media.costs.gc_record_ns);
-        self.victims.push(Victim { superblock, next: 0 });
+        self.victims.push(Victim { superblock, next: 0, is_whole: true });
         Ok(true)
     }
 
@@ -169,21 +175,29 @@ impl Collector {
             }
         }
         if pages.is_empty() {
+            let victim = *victim;
             self.victims.pop();
-            return close_victim(io, superblock, &mut self.counters);
+            return close_victim(io, victim, &mut self.counters);
         }
-        move_pages(io, index, &pages, first, &mut self.counters)
+        victim.is_whole &= move_pages(io, index, &pages, first, &mut self.counters)?;
+        Ok(())
     }
 }
 
-fn close_victim(io: &mut Io<'_>, superblock: SuperblockId, counters: &mut GcCounters) -> Result<(), KvError> {
+fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> Result<(), KvError> {
+    let Victim { superblock, is_whole, .. } = victim;
     let grains_per_page = io.media.packing.grains_per_page;
     for spill in io.media.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
+    if !is_whole && io.media.superblocks.get(superblock).live_grains > 0 {
+        io.media.superblocks.retire(superblock);
+        io.note(Change::Retired { superblock });
+        return Ok(());
+    }
     // Of what was moved out no other copy will be left.
     let at = io.make_durable()?;
-    let erased = io.media.flash.erase(superblock, at).map_err(|error| unrecovered(&error))?;
+    let erased = io.media.flash.erase(superblock, at)?;
     io.media.superblocks.release(superblock, erased);
     io.note(Change::Erased { superblock });
     counters.superblocks += 1;
@@ -211,85 +225,145 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`.
+/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`. Gives whether everything
+/// could be read; what could not stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     pages: &[PageAddress],
     first: PageAddress,
     counters: &mut GcCounters,
-) -> Result<(), KvError> {
+) -> Result<bool, KvError> {
     let Superblock { stream, has_strays, .. } = *io.media.superblocks.get(io.media.geometry.superblock_of(first));
     let is_map = stream == Stream::Map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
     io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
-    let mut moves = Vec::new();
-    let mut copy = Rope::default();
-    let oobs = pages.iter().map(|&page| oob_of(io, page)).collect::<Result<Vec<_>, _>>()?;
-    if is_map {
-        index.warm(&oobs.iter().flat_map(|oob| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
+    let mut oobs = Vec::with_capacity(pages.len());
+    for &page in pages {
+        oobs.extend(oob_of(io, page)?.map(|oob| (page, oob)));
     }
-    for (&page, oob) in pages.iter().zip(&oobs) {
-        if page == first
+    let mut is_whole = oobs.len() == pages.len();
+    if is_map {
+        index.warm(&oobs.iter().flat_map(|(_, oob)| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
+    }
+    let mut copies = Copies { moves: Vec::new(), bytes: Rope::default() };
+    for (page, oob) in &oobs {
+        if *page == first
             && let Some(head) = oob.continues
-            && let Some(tag) = tag_of(io, head)?
-            && index.is_bound(io, tag, head)?
         {
-            // Of its pages, the one in this superblock has been read.
-            moves.push(copy_pair(io, tag, head, &[page], &mut copy)?);
+            is_whole &= match tag_of(io, head)? {
+                // Of its pages, the one in this superblock has been read.
+                Head::Tag(tag) => copies.add(io, index, (tag, head), true, &[first])?,
+                Head::Gone => true,
+                Head::Unreadable => false,
+            };
         }
         for entry in &oob.entries {
-            let from = packing.grain(page, entry.grain);
+            let from = packing.grain(*page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
-            match oob.kind {
-                Kind::Pair
-                    if io.media.validity.is_live(entry.tag, from)
-                        && (!has_strays || index.is_bound(io, entry.tag, from)?) =>
-                {
-                    moves.push(copy_pair(io, entry.tag, from, pages, &mut copy)?);
+            is_whole &= match oob.kind {
+                Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
+                    copies.add(io, index, (entry.tag, from), has_strays, pages)?
                 }
-                Kind::Section => index.relocate_own(io, entry.tag, from)?,
-                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
-                Kind::Pair | Kind::Padding | Kind::Journal | Kind::Checkpoint => {}
+                Kind::Section => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
+                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
+                Kind::Pair | Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
+            };
+        }
+    }
+    is_whole &= copies.bind(io, index, io.media.geometry.superblock_of(first), counters)?;
+    Ok(is_whole)
+}
+
+/// The pairs that a step has copied, and are still bound to where they were.
+struct Copies {
+    moves: Vec<Move>,
+    bytes: Rope,
+}
+
+impl Copies {
+    /// Copies the pair with `tag` at `from`, if the index, where it is to be asked, says that it lives there. Gives whether all
+    /// that this takes could be read.
+    fn add(
+        &mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        (tag, from): (u64, Grain),
+        asks: bool,
+        read: &[PageAddress],
+    ) -> Result<bool, KvError> {
+        let is_bound = if asks { readable(index.is_bound(io, tag, from))? } else { Some(true) };
+        Ok(match is_bound {
+            Some(true) => {
+                let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
+                self.moves.extend(copied);
+                copied.is_some()
             }
-        }
+            Some(false) => true,
+            None => false,
+        })
     }
-    index.relocate(io, &mut moves)?;
-    let victim = io.media.geometry.superblock_of(first);
-    for pair in &moves {
-        assert!(pair.moved, "validity and index disagree about {pair:?}");
-        if packing.superblock_of(pair.from) == victim {
-            io.vacate(pair.from, pair.grains);
-        } else {
-            // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
-            io.pair_died(pair.tag, pair.from, pair.grains)?;
+
+    /// Tells the index, and frees what `victim` held of them. Gives whether the index could read where it keeps each.
+    fn bind(
+        mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        victim: SuperblockId,
+        counters: &mut GcCounters,
+    ) -> Result<bool, KvError> {
+        index.relocate(io, &mut self.moves)?;
+        let packing = io.media.packing;
+        let mut is_whole = true;
+        for pair in &self.moves {
+            match pair.fate {
+                Fate::Dead => panic!("validity and index disagree about {pair:?}"),
+                Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
+                // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
+                Fate::Moved => io.pair_died(pair.tag, pair.from, pair.grains)?,
+                Fate::Unreadable => {
+                    is_whole = false;
+                    io.discard(pair.to, pair.grains);
+                    io.media.superblocks.suspect(packing.superblock_of(pair.to));
+                    continue;
+                }
+            }
+            counters.pairs_moved += 1;
         }
+        Ok(is_whole)
     }
-    counters.pairs_moved += moves.len() as u64;
-    Ok(())
+}
+
+/// What is known of a record that runs into a superblock.
+enum Head {
+    /// Its tag.
+    Tag(u64),
+    /// It is no more.
+    Gone,
+    /// Nothing.
+    Unreadable,
 }
 
 /// The tag of the record that starts at `head`, in another superblock.
-fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Option<u64>, KvError> {
+fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
     let Superblock { state, stream, .. } = *io.media.superblocks.get(packing.superblock_of(head));
-    if !matches!(stream, Stream::User | Stream::Gc) || !matches!(state, State::Closed | State::Victim) {
-        return Ok(None);
+    let is_full = matches!(state, State::Closed | State::Victim | State::Retired);
+    if !matches!(stream, Stream::User | Stream::Gc) || !is_full {
+        return Ok(Head::Gone);
     }
     // A superblock that a power cut ended early has pages that were never written, or not to their end.
     if !io.media.flash.is_programmed(page) {
-        return Ok(None);
+        return Ok(Head::Gone);
     }
     io.read(page, Cause::Gc);
     let index = packing.index_in_page(head);
-    match oob_of(io, page) {
-        Ok(oob) => Ok(oob.entries.iter().find(|entry| entry.grain == index).map(|entry| entry.tag)),
-        Err(KvError::PowerLost) => Err(KvError::PowerLost),
-        Err(_) => Ok(None),
-    }
+    let Some(oob) = oob_of(io, page)? else { return Ok(Head::Unreadable) };
+    let entry = oob.entries.iter().find(|entry| entry.grain == index);
+    Ok(entry.map_or(Head::Gone, |entry| Head::Tag(entry.tag)))
 }
 
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
@@ -320,13 +394,13 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
         unbroken_bytes: head.bytes(),
         cause: Cause::Gc,
     })?;
-    Ok(Move { tag, from, to, grains: packing.grains_of(length), moved: false })
+    Ok(Move { tag, from, to, grains: packing.grains_of(length), fate: Fate::Dead })
 }
 
-fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Oob, KvError> {
+/// The out-of-band area of a page that was read, if it can be.
+fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Option<Oob>, KvError> {
     let format = io.media.log.format;
-    let oob = format.decode(io.page(page)?.oob);
-    oob.ok_or_else(|| KvError::Unrecovered(format!("page {} has no out-of-band area", page.0)))
+    Ok(readable(io.page(page))?.and_then(|view| format.decode(view.oob)))
 }
 
 #[cfg(test)]

@@ -51,8 +51,19 @@ pub struct Move {
     pub to: Grain,
     /// Its grains.
     pub grains: u32,
-    /// Set by the index: the key lives at `to` now. If not set, the pair was dead.
-    pub moved: bool,
+    /// Set by the index.
+    pub fate: Fate,
+}
+
+/// What became of a pair that garbage collection has copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Its key does not live where it was: it was dead.
+    Dead,
+    /// Its key lives at the copy now.
+    Moved,
+    /// The index cannot read where it keeps the key: nothing was changed.
+    Unreadable,
 }
 
 /// Reads the record at a place and tells whether it is the key's.
@@ -103,7 +114,7 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError>;
 
-    /// Binds each pair that still lives at `from` to `to`, and says so in `moved`. The order of the moves is free. Each is noted
+    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found. The order of the moves is free. Each is noted
     /// ([`Io::note`]) right before it is made: nothing that the index writes may come in between.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
 use kvssd_flash::{
-    Cause, CoreCosts, Flash, Geometry, MediaError, PageAddress, PageView, PowerLoss, Profile, SuperblockId,
+    Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId,
 };
 use kvssd_types::{KvError, Nanos};
 
@@ -232,7 +232,7 @@ impl<'a> Io<'a> {
     /// Puts a record into the log; gives its first grain. Its grains live.
     ///
     /// # Errors
-    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    /// [`KvError::Failed`] when the flash fails to take a unit.
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
         let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
         self.cpu(self.media.costs.append_ns);
@@ -360,7 +360,7 @@ impl<'a> Io<'a> {
     /// Programs everything that a stream has gathered, padded to whole units.
     ///
     /// # Errors
-    /// [`KvError::Unrecovered`] when the flash fails to take a unit.
+    /// [`KvError::Failed`] when the flash fails to take a unit.
     pub(crate) fn flush_stream(&mut self, stream: Stream) -> Result<(), KvError> {
         while {
             let open = &self.media.log.streams[stream as usize];
@@ -398,9 +398,9 @@ impl<'a> Io<'a> {
         let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
         let open = &mut log.streams[stream as usize];
         let (superblock, mut erased, must_erase) =
-            superblocks.open(stream).ok_or_else(|| KvError::Unrecovered("no superblock is free".to_owned()))?;
+            superblocks.open(stream).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
         if must_erase {
-            erased = flash.erase(superblock, self.clock).map_err(|error| unrecovered(&error))?;
+            erased = flash.erase(superblock, self.clock)?;
         }
         let before = within.then(|| geometry.superblock_of(open.page));
         if let Some(before) = before {
@@ -454,12 +454,18 @@ impl<'a> Io<'a> {
         let Media { log, geometry, flash, .. } = &mut *self.media;
         let open = &mut log.streams[stream as usize];
         let at = self.clock.max(open.erased);
-        flash
-            .program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)
-            .map_err(|error| unrecovered(&error))?;
+        flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
         open.buffered = false;
         Ok(())
+    }
+}
+
+/// What was read, or none when the flash cannot give it back.
+pub(crate) fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
+    match read {
+        Err(KvError::Unrecovered(_)) => Ok(None),
+        other => other.map(Some),
     }
 }
 
@@ -472,12 +478,6 @@ pub(crate) fn written<'f>(
     if u64::from(page.0) >= geometry.pages() || !flash.is_programmed(page) {
         return Err(KvError::Unrecovered(format!("page {} is wanted and was never written", page.0)));
     }
-    flash.page(page).map_err(|error| unrecovered(&error))
+    Ok(flash.page(page)?)
 }
 
-pub(crate) fn unrecovered(error: &MediaError) -> KvError {
-    match error {
-        MediaError::PowerLost => KvError::PowerLost,
-        other => KvError::Unrecovered(other.to_string()),
-    }
-}

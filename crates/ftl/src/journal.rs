@@ -112,6 +112,11 @@ pub enum Change {
         /// Where it lies.
         to: Grain,
     },
+    /// What lives in a superblock cannot be read, and it is not collected.
+    Retired {
+        /// The superblock.
+        superblock: SuperblockId,
+    },
 }
 
 /// No change takes more bytes.
@@ -131,15 +136,14 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Gathers a change; gives its bytes.
-    pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) -> Vec<u8> {
-        let bytes = postcard::to_allocvec(change).expect("a change is plain data");
-        assert!(bytes.len() <= CHANGE_BYTES_MAX);
+    /// Gathers a change.
+    pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) {
+        let mut room = [0; CHANGE_BYTES_MAX];
+        let bytes = postcard::to_slice(change, &mut room).expect("a change is plain data of a few bytes");
         if self.gathered.len() + bytes.len() > page_bytes {
             self.full.push_back(std::mem::take(&mut self.gathered));
         }
-        self.gathered.extend_from_slice(&bytes);
-        bytes
+        self.gathered.extend_from_slice(bytes);
     }
 
     /// The next page to append: one that is full, or with `all` what is gathered.
@@ -175,9 +179,7 @@ mod tests {
                 _ => Change::Erased { superblock: SuperblockId(number as u32) },
             })
             .collect();
-        all.iter().for_each(|change| {
-            journal.gather(change, 512);
-        });
+        all.iter().for_each(|change| journal.gather(change, 512));
         let mut read = Vec::new();
         while let Some(mut page) = journal.next_page(true) {
             assert!(page.len() <= 512);

@@ -12,7 +12,7 @@ use crate::address::Grain;
 use crate::durability::{Image, image, image_bytes};
 use crate::engine::Utilization;
 use crate::index::Index;
-use crate::io::{Io, Media, unrecovered};
+use crate::io::{Io, Media};
 use crate::journal::{Change, PairPlace, changes};
 use crate::oob::{Kind, Oob, Stream};
 use crate::planted::PlantedBug;
@@ -45,9 +45,9 @@ pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
 /// Brings `media` and the new `index` to where they were; gives how full the drive is.
 pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utilization, MountReport), KvError> {
-    let staged = media.flash.backing().staged().map_err(|error| unrecovered(&error))?;
+    let staged = media.flash.backing().staged()?;
     let Media { log, flash, packing, journal, .. } = &mut *media;
-    let restored = staging::restore(&staged, log, flash, packing, journal).map_err(|error| unrecovered(&error))?;
+    let restored = staging::restore(&staged, log, flash, packing, journal)?;
     media.staged_bytes = staged.len() as u64;
     index.set_dram_budget(u64::MAX);
     let mut io = Io::new(media, Nanos::ZERO, true);
@@ -241,16 +241,20 @@ impl Redo<'_, '_> {
                 self.superblock(superblock)?.appended_grains += u64::from(grains_per_page);
             }
             Change::Erased { superblock } => {
-                self.superblock(superblock)?;
-                self.spills.retain(|spill| spill.superblock != superblock);
-                for spill in self.io.media.validity.close_victim(superblock) {
-                    self.disappear(spill, grains_per_page)?;
-                }
+                self.forget(superblock)?;
                 let erased = self.superblock(superblock)?;
                 if erased.live_grains > 0 {
                     return Err(damaged("a superblock was erased with living records in it"));
                 }
                 *erased = Superblock { must_erase: true, ..Superblock::new(State::Free, erased.stream) };
+            }
+            Change::Retired { superblock } => {
+                let retired = self.superblock(superblock)?;
+                if retired.state != State::Closed || retired.live_grains == 0 {
+                    return Err(damaged("its journal retires a superblock that can be collected"));
+                }
+                self.io.media.superblocks.retire(superblock);
+                self.forget(superblock)?;
             }
             Change::Bound { tag, pair, old, .. } => {
                 self.appear(pair.place, self.grains_of(&pair))?;
@@ -288,6 +292,16 @@ impl Redo<'_, '_> {
                 self.io.media.validity.spill_moved(superblock, from, to);
                 self.disappear(from, grains_per_page)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Nobody will ask what is dead in a superblock.
+    fn forget(&mut self, superblock: SuperblockId) -> Result<(), KvError> {
+        self.superblock(superblock)?;
+        self.spills.retain(|spill| spill.superblock != superblock);
+        for spill in self.io.media.validity.close_victim(superblock) {
+            self.disappear(spill, self.io.packing().grains_per_page)?;
         }
         Ok(())
     }

@@ -20,6 +20,8 @@ pub enum State {
     Closed,
     /// Garbage collection is moving its living records out.
     Victim,
+    /// Full, and what lives in it cannot be read: it is collected when nothing lives in it any more.
+    Retired,
 }
 
 /// One superblock, as a policy sees it.
@@ -65,6 +67,7 @@ pub struct Superblocks {
     all: Vec<Superblock>,
     free: VecDeque<(SuperblockId, Nanos)>,
     live_grains: u64,
+    retired: u64,
 }
 
 /// Superblock 0 is the system's.
@@ -77,7 +80,7 @@ impl Superblocks {
         let mut all = vec![Superblock::new(State::Free, Stream::User); count as usize];
         all[0].state = State::System;
         let free = (1..count).map(|number| (SuperblockId(number), Nanos::ZERO)).collect();
-        Superblocks { all, free, live_grains: 0 }
+        Superblocks { all, free, live_grains: 0, retired: 0 }
     }
 
     /// One of them.
@@ -107,6 +110,12 @@ impl Superblocks {
     #[must_use]
     pub fn live_grains(&self) -> u64 {
         self.live_grains
+    }
+
+    /// The number of retired ones.
+    #[must_use]
+    pub fn retired(&self) -> u64 {
+        self.retired
     }
 
     /// Bytes of DRAM for each: living and appended grains, next, erase count and state.
@@ -163,6 +172,19 @@ impl Superblocks {
         self.free.push_back((superblock, erased));
     }
 
+    /// What still lives in a superblock that was to be collected cannot be read. Validity forgets what is dead in it.
+    pub fn retire(&mut self, superblock: SuperblockId) {
+        let victim = &mut self.all[superblock.0 as usize];
+        victim.state = State::Retired;
+        victim.has_strays = true;
+        self.retired += 1;
+    }
+
+    /// A superblock holds copies of which nobody will be told, so that garbage collection has to ask the index.
+    pub fn suspect(&mut self, superblock: SuperblockId) {
+        self.all[superblock.0 as usize].has_strays = true;
+    }
+
     /// `grains` of a superblock were given to a record, which lives.
     pub fn add_live(&mut self, superblock: SuperblockId, grains: u64) {
         self.all[superblock.0 as usize].appended_grains += grains;
@@ -175,9 +197,13 @@ impl Superblocks {
     /// # Panics
     /// When more die than lived.
     pub fn remove_live(&mut self, superblock: SuperblockId, grains: u64) {
-        let live = &mut self.all[superblock.0 as usize].live_grains;
+        let Superblock { live_grains: live, state, .. } = &mut self.all[superblock.0 as usize];
         *live = live.checked_sub(grains).expect("no more grains die than lived");
         self.live_grains -= grains;
+        if *live == 0 && *state == State::Retired {
+            *state = State::Closed;
+            self.retired -= 1;
+        }
     }
 }
 
@@ -186,6 +212,7 @@ impl Superblocks {
     /// The table as it was saved, and changed since.
     pub(crate) fn recover(&mut self, all: Vec<Superblock>) {
         self.live_grains = all.iter().map(|superblock| superblock.live_grains).sum();
+        self.retired = all.iter().filter(|superblock| superblock.state == State::Retired).count() as u64;
         self.all = all;
     }
 

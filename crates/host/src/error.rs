@@ -95,6 +95,7 @@ impl From<KvError> for Error {
             KvError::KeyNotFound => Error::KeyNotFound,
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },
+            KvError::Failed(why) => Error::Failed { why },
             KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }

@@ -336,7 +336,7 @@ impl State {
         match self.drive.execute(command) {
             Ok(reply) => Ok(Some(reply)),
             Err(KvError::KeyNotFound) => Ok(None),
-            Err(error) => Err(self.failed(error, false)),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
@@ -346,21 +346,21 @@ impl State {
         match self.drive.execute(command) {
             Ok(reply) => Ok(Some(reply)),
             Err(KvError::KeyNotFound) if is_delete => Ok(None),
-            Err(error) => Err(self.failed(error, true)),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        self.drive.commit().map_err(|error| self.failed(error, true))
+        self.drive.commit().map_err(|error| self.failed(error))
     }
 
     /// Nobody works on with a drive whose image failed, or that was left in the middle of a change.
-    fn failed(&mut self, error: KvError, was_changing: bool) -> Error {
+    fn failed(&mut self, error: KvError) -> Error {
         if let Some(why) = self.drive.failure() {
             self.failure = Some(why.to_owned());
             return Error::Io { why: why.to_owned() };
         }
-        if was_changing && matches!(error, KvError::Unrecovered(_) | KvError::PowerLost) {
+        if error.is_fatal() {
             self.failure = Some(error.to_string());
         }
         error.into()

@@ -61,15 +61,17 @@ fn text_of(report: &CrashReport) -> String {
         report.operations_broken,
         losses.len()
     );
-    if report.flips_caught + report.blocks_retired > 0 {
+    if report.media_faults {
         text += &format!(
-            "  {} reads with flipped bits caught, {} blocks retired, a block read {} times between two erases\n",
-            report.flips_caught, report.blocks_retired, report.block_reads_max
+            "  {} reads with flipped bits caught, {} lost pages rebuilt, {} blocks retired, a block read {} times between \
+             two erases\n",
+            report.flips_caught, report.pages_rebuilt, report.blocks_retired, report.block_reads_max
         );
     }
+    let faults = if report.media_faults { " --media-faults" } else { "" };
     for loss in losses {
         text += &format!(
-            "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}\n",
+            "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}\n",
             loss.what, loss.seed, loss.cut
         );
     }

@@ -32,7 +32,7 @@ fn media_faults_are_caught_and_mended() {
             let campaign = Campaign { design: design.clone(), power_loss, seed: 1, cuts: 100, media_faults: true };
             let report = campaign.run(&mut Quiet).unwrap();
             assert_eq!(report.losses, []);
-            assert!(report.flips_caught > 100 && report.blocks_retired > 3, "{report:?}");
+            assert!(report.flips_caught > 100 && report.pages_rebuilt > 10 && report.blocks_retired > 3, "{report:?}");
         }
     }
 }

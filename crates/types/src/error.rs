@@ -32,12 +32,31 @@ pub enum KvError {
     /// Status 88h: the flash gave back something that is not what was written there.
     #[error("unrecovered error: {0}")]
     Unrecovered(String),
+    /// Generic status 06h, internal error: the drive was stopped in the middle of a change, and takes no more commands.
+    #[error("the drive failed: {0}")]
+    Failed(String),
     /// Not a status of NVMe: nobody is there to answer.
     #[error("the power is gone")]
     PowerLost,
 }
 
 impl KvError {
+    /// Whether the drive answers nothing any more.
+    /// Whether the drive can go on with other commands.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, KvError::Failed(_) | KvError::PowerLost)
+    }
+
+    /// The error of a step in the middle of a change: a page that cannot be read stops the drive there.
+    #[must_use]
+    pub fn in_a_change(self) -> KvError {
+        match self {
+            KvError::Unrecovered(why) => KvError::Failed(why),
+            other => other,
+        }
+    }
+
     /// Whether the drive answers nothing any more.
     #[must_use]
     pub fn is_power_loss(&self) -> bool {

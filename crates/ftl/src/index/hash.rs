@@ -18,8 +18,8 @@ use crate::dram::DramUse;
 use crate::index::cache::{Cached, SectionCache, Ticket};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::SectionLayout;
-use crate::index::{Holds, Index, IndexCounters, Move, Position, Survey};
-use crate::io::Io;
+use crate::index::{Fate, Holds, Index, IndexCounters, Move, Position, Survey};
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
@@ -170,7 +170,7 @@ impl<L: SectionLayout> HashIndex<L> {
         self.admit(io, section, bytes)
     }
 
-    /// Brings several sections into DRAM, read side by side.
+    /// Brings several sections into DRAM, read side by side, but for those that cannot be read.
     fn load_all(&mut self, io: &mut Io<'_>, sections: &[u64]) -> Result<(), KvError> {
         let missing = |index: &Self, section: u64| {
             let directory = index.directory[section as usize];
@@ -186,10 +186,13 @@ impl<L: SectionLayout> HashIndex<L> {
         let cause = io.index_cause();
         io.read_all(&pages, cause);
         io.warm(&wanted.iter().map(|&section| self.directory[section as usize].place).collect::<Vec<_>>());
-        let contents = wanted.iter().map(|&section| self.content(io, section)).collect::<Result<Vec<_>, _>>()?;
+        let contents =
+            wanted.iter().map(|&section| readable(self.content(io, section))).collect::<Result<Vec<_>, _>>()?;
         for (section, bytes) in wanted.into_iter().zip(contents) {
-            // Taking one in may have evicted another, never brought one in.
-            self.admit(io, section, bytes)?;
+            if let Some(bytes) = bytes {
+                // Taking one in may have evicted another, never brought one in.
+                self.admit(io, section, bytes)?;
+            }
         }
         Ok(())
     }
@@ -350,9 +353,12 @@ impl<L: SectionLayout> Index for HashIndex<L> {
             let sections: Vec<u64> = moves.iter().map(|pair| self.section_of(pair.tag).0).collect();
             self.load_all(io, &sections)?;
             for pair in moves {
-                let entry = self.look_up(io, pair.tag)?;
-                pair.moved = entry.place == pair.from;
-                if pair.moved {
+                let Some(entry) = readable(self.look_up(io, pair.tag))? else {
+                    pair.fate = Fate::Unreadable;
+                    continue;
+                };
+                if entry.place == pair.from {
+                    pair.fate = Fate::Moved;
                     let Move { tag, from, to, grains, .. } = *pair;
                     io.note(Change::Moved { tag, from, to, grains });
                     self.set_entry(io, pair.tag, Entry { place: pair.to, ..entry })?;

@@ -19,11 +19,16 @@ impl Victim {
         for _ in 0..6 {
             drive.life(250_000_000, |_| {});
         }
+        Victim::of(design, power_loss, &drive.medium)
+    }
+
+    /// What lies on `medium`.
+    pub fn of(design: &Design, power_loss: PowerLoss, medium: &Medium) -> Self {
         let profile = tiny(design);
         let packing = Packing::new(&profile.geometry, design.grain_bytes);
         let grains = packing.grains_per_superblock * u64::from(profile.geometry.superblocks());
         let format = OobFormat::new(packing.grains_per_page, grains);
-        let before = Snapshot::of(design, &drive.medium);
+        let before = Snapshot::of(design, medium);
         Victim { design: design.clone(), power_loss, before, profile, format }
     }
 
@@ -36,7 +41,7 @@ impl Victim {
         self.format.decode(unit.page(0).oob)
     }
 
-    fn pages(&self, kind: Kind) -> Vec<usize> {
+    pub fn pages(&self, kind: Kind) -> Vec<usize> {
         let is_kind = |&page: &usize| self.oob(&self.before, page).is_some_and(|oob| oob.kind == kind);
         (0..self.before.pages.len()).filter(is_kind).collect()
     }

@@ -3,6 +3,7 @@
 mod damage;
 mod drive;
 mod random;
+mod unreadable;
 
 use drive::{Mortal, each, overlay_check};
 use kvssd_flash::PowerLoss;

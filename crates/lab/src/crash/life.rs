@@ -18,17 +18,11 @@ const MOUNT_NS_MAX: u64 = 8_000_000;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
 
-/// A medium that never fails.
-const SOUND: FaultRates = FaultRates {
-    flips_per_million: 0,
-    disturb_reads: 1000,
-    program_failures_per_million: 0,
-    erase_failures_per_million: 0,
-};
 /// One that fails often enough for a drive of a hundred lives to use its spares.
 const FAULTY: FaultRates = FaultRates {
     flips_per_million: 2000,
     disturb_reads: 1000,
+    uncorrectable_per_million: 300,
     program_failures_per_million: 2000,
     erase_failures_per_million: 2000,
 };
@@ -69,7 +63,7 @@ impl<'a> Drive<'a> {
         seed: u64,
     ) -> Result<Self, LabError> {
         let mut random = Random::new(seed);
-        let (rates, spares) = if media_faults { (FAULTY, SPARES_PER_DIE) } else { (SOUND, 0) };
+        let (rates, spares) = if media_faults { (FAULTY, SPARES_PER_DIE) } else { (FaultRates::NONE, 0) };
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let mut drive = Drive { design, profile, power_loss, medium, random, model: Model::new(KEYS), seed: 0 };

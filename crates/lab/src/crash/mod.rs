@@ -57,6 +57,8 @@ pub struct CrashReport {
     pub semantics: &'static str,
     /// Of the first drive.
     pub seed: u64,
+    /// Whether reads, programs and erases failed as well.
+    pub media_faults: bool,
     /// How often the power went.
     pub cuts: u64,
     /// Mounts that came to their end, and those that a cut ended.
@@ -75,7 +77,9 @@ pub struct CrashReport {
     pub operations_broken: u64,
     /// Reads with flipped bits that the CRC caught.
     pub flips_caught: u64,
-    /// Blocks whose program or erase failed, and that were retired.
+    /// Pages that could never be read again, and were rebuilt from the parity of their row.
+    pub pages_rebuilt: u64,
+    /// Blocks that were retired: a program or an erase failed, or a page was lost.
     pub blocks_retired: u64,
     /// The most reads of a block between two erases.
     pub block_reads_max: u64,
@@ -91,8 +95,9 @@ impl Campaign {
     pub fn run(&self, observer: &mut dyn Observer) -> Result<CrashReport, LabError> {
         let semantics = self.power_loss.name();
         observer.begin(&format!("{} {semantics}", self.design.name), self.cuts.into());
-        let mut report =
-            CrashReport { design: self.design.name.to_owned(), semantics, seed: self.seed, ..CrashReport::default() };
+        let Campaign { seed, media_faults, .. } = *self;
+        let design = self.design.name.to_owned();
+        let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
         let profile = tiny_profile()?;
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
@@ -110,6 +115,7 @@ impl Campaign {
             }
             let faults = drive.faults();
             report.flips_caught += faults.flips_caught;
+            report.pages_rebuilt += faults.pages_rebuilt;
             report.blocks_retired += faults.blocks_retired;
             report.block_reads_max = report.block_reads_max.max(faults.reads_max);
             if report.losses.len() >= FAILURES_MAX {

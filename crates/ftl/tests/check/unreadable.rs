@@ -1,0 +1,129 @@
+//! Pages that cannot be read any more, whatever the medium does: a drive says so of the keys that they held, keeps all others,
+//! and goes on.
+
+use crate::damage::Victim;
+use crate::drive::{Medium, Mortal, each, powered, tiny};
+use kvssd_flash::{PageAddress, PowerLoss};
+use kvssd_ftl::{Design, Engine, Kind};
+use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use std::collections::BTreeMap;
+
+const KEYS: u64 = 600;
+
+/// What a drive must hold of a key: seed and length of the value.
+type Model = BTreeMap<u64, (u64, u32)>;
+
+struct Life {
+    engine: Engine,
+    clock: Nanos,
+}
+
+impl Life {
+    fn run(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
+        self.engine.advance(self.clock).unwrap();
+        let (done, reply) = self.engine.execute(command, self.clock);
+        self.clock = done;
+        reply
+    }
+
+    /// Random overwrites. Some are refused: what they replace cannot be read, or superblocks that cannot be collected have taken
+    /// the room.
+    fn overwrite(&mut self, random: &mut Random, count: u64, length_max: u64, model: &mut Model) {
+        for _ in 0..count {
+            let number = random.below(KEYS);
+            let (seed, length) = (random.below(1 << 40), random.below(length_max) as u32);
+            let value = Value::Pattern(Pattern { seed, offset: 0, length });
+            let key = number.to_be_bytes();
+            let key = Key::new(&key).unwrap();
+            let command = Command::Store { key, value, condition: StoreCondition::Always };
+            match self.run(command) {
+                Ok(_) => drop(model.insert(number, (seed, length))),
+                Err(KvError::Unrecovered(_) | KvError::CapacityExceeded) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    /// Reads every key: the right value, or that it cannot be read. Gives those that cannot.
+    fn verify(&mut self, model: &Model) -> Vec<u64> {
+        let mut unreadable = Vec::new();
+        for number in 0..KEYS {
+            let key = number.to_be_bytes();
+            let command = Command::Retrieve { key: Key::new(&key).unwrap(), offset_bytes: 0, length_bytes: u32::MAX };
+            let wanted = model.get(&number).map(|&(seed, length)| Value::Pattern(Pattern { seed, offset: 0, length }));
+            match self.run(command) {
+                Ok(Reply::Retrieved { value, .. }) => assert_eq!(Some(value), wanted, "key {number}"),
+                Err(KvError::KeyNotFound) => assert_eq!(wanted, None, "key {number}"),
+                Err(KvError::Unrecovered(_)) => unreadable.push(number),
+                other => panic!("key {number}: {other:?}"),
+            }
+        }
+        self.engine.check_invariants();
+        unreadable
+    }
+}
+
+fn mount(design: &Design, power_loss: PowerLoss, medium: &Medium) -> Life {
+    let profile = tiny(design);
+    let backing = powered(profile.geometry, medium);
+    let (engine, report) = design.mount(&profile, Box::new(backing), power_loss).unwrap();
+    Life { engine, clock: report.took }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_nothing_else_is_lost() {
+    each(|design, power_loss| {
+        for case in [
+            Case { kind: Kind::Pair, pages: 3, length_max: 3000, overwrites: 4000 },
+            Case { kind: Kind::Section, pages: 8, length_max: 3000, overwrites: 4000 },
+            Case { kind: Kind::InvalidMappings, pages: 3, length_max: 100, overwrites: 40_000 },
+        ] {
+            let unreadable: usize = (0..2).map(|seed| lose(design, power_loss, seed, &case)).sum();
+            assert_eq!(unreadable > 0, case.kind != Kind::InvalidMappings, "{}: {:?}", design.name, case.kind);
+        }
+    });
+}
+
+/// What is lost, and the work before and after.
+struct Case {
+    kind: Kind,
+    pages: u32,
+    length_max: u64,
+    overwrites: u64,
+}
+
+/// Loses pages; gives the number of keys that cannot be read then.
+fn lose(design: &Design, power_loss: PowerLoss, seed: u64, case: &Case) -> usize {
+    let Case { kind, length_max, overwrites, .. } = *case;
+    let medium = Mortal::new(design, power_loss, seed).medium;
+    let (mut random, mut model) = (Random::new(seed), Model::new());
+    let mut life = mount(design, power_loss, &medium);
+    life.overwrite(&mut random, overwrites, length_max, &mut model);
+    life.engine.close().unwrap();
+
+    let pages = Victim::of(design, power_loss, &medium).pages(kind);
+    if pages.is_empty() {
+        assert!(design.name == "original" && kind == Kind::InvalidMappings);
+        return 0;
+    }
+    let mut lost = medium.lock().unwrap();
+    for _ in 0..case.pages {
+        let page = pages[random.below(pages.len() as u64) as usize];
+        *lost.page_mut(PageAddress(page as u32)) = Some(vec![0xAA; 10].into());
+    }
+    drop(lost);
+
+    let mut life = mount(design, power_loss, &medium);
+    let unreadable = life.verify(&model);
+    life.overwrite(&mut random, overwrites, length_max, &mut model);
+    assert!(life.engine.gc_counters().superblocks > 3, "garbage collection goes on");
+    let still = life.verify(&model);
+    assert!(still.iter().all(|key| unreadable.contains(key)), "{}: {kind:?}: {still:?}", design.name);
+    drop(life);
+    let mut life = mount(design, power_loss, &medium);
+    if power_loss == PowerLoss::Protected {
+        assert_eq!(life.verify(&model), still, "{}: {kind:?}", design.name);
+    }
+    life.overwrite(&mut random, overwrites, length_max, &mut model);
+    unreadable.len()
+}
