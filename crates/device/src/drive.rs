@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
 
-/// Room for what is staged beside records: the changes of a step of garbage collection, and heads.
+/// Room for what is staged beside records: changes, and heads.
 const STAGING_SLACK_BYTES: u64 = 8 << 20;
 
 /// Why there is no drive.
@@ -230,11 +230,11 @@ fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Profil
     Ok((image, profile, design))
 }
 
-/// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command; a checkpoint,
-/// which is no larger than the DRAM, is staged before it is flushed.
+/// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command or of a step of
+/// garbage collection, which moves and evicts three superblocks of pages at the most.
 fn staging_bytes(profile: &Profile) -> u64 {
-    let checkpoint_bytes = profile.memory.dram_bytes + profile.memory.dram_bytes / 64;
-    4 * profile.memory.write_buffer_bytes + 2 * VALUE_BYTES_MAX as u64 + checkpoint_bytes + STAGING_SLACK_BYTES
+    let step_bytes = 3 * profile.geometry.superblock_bytes();
+    2 * profile.memory.write_buffer_bytes + step_bytes.max(2 * VALUE_BYTES_MAX as u64) + STAGING_SLACK_BYTES
 }
 
 fn mount_error(path: &Path, error: DesignError) -> DriveError {

@@ -8,7 +8,7 @@
 //! | write buffer | 1 MiB, from 256 MiB on 4 MiB | it is flushed when twice as much is staged, and a flush pads what is open |
 //! | DRAM | 2 % of the flash, at least 16 MiB | a store in a program's memory has more of it than a drive, see below |
 //! | DRAM of a small drive | at most 1/16 of the flash | the journal's reserve is three times the DRAM |
-//! | DRAM of a large drive | at most 512 MiB | a checkpoint passes through the staging area, which has at most 1 GiB |
+//! | DRAM of a large drive | at most 512 MiB | each mount reads it back |
 //!
 //! 2 % hold the whole index of a drive that is full of pairs of 1 KB (8 bytes each in compact sections, with their roots 12) and
 //! half of it at 200 bytes; a section that is not there costs a read of the file, which the system mostly has in its memory.

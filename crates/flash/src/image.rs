@@ -95,6 +95,8 @@ pub struct ImageBacking {
     table: Table,
     staging: Staging,
     sync: bool,
+    /// It has not been committed since it was created.
+    is_new: bool,
     /// Pages and staged bytes were written that are not durable.
     has_loose_bytes: bool,
     /// Entries were written that are not durable.
@@ -109,7 +111,8 @@ pub struct ImageBacking {
 }
 
 impl ImageBacking {
-    /// A new image of an erased drive. `description` is for the one who opens it.
+    /// A new image of an erased drive. `description` is for the one who opens it. Until its first commit it is not finished, and
+    /// nobody can open it: who creates it may put something there first.
     ///
     /// # Errors
     /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left
@@ -130,7 +133,7 @@ impl ImageBacking {
         })
     }
 
-    /// Writes everything behind the header, then the header, and what makes it one at last.
+    /// Writes everything behind the header, then the header, but not what makes it one at last.
     fn fill(
         mut disk: Disk,
         layout: Layout,
@@ -143,15 +146,9 @@ impl ImageBacking {
         let header = layout.encode(description);
         disk.write(MAGIC.len() as u64, &header[MAGIC.len()..], "the header")?;
         disk.note_holder();
-        if options.sync {
-            disk.sync()?;
-        }
-        disk.write(0, &MAGIC, "the header")?;
-        if options.sync {
-            disk.sync()?;
-            disk.sync_name()?;
-        }
-        Ok(ImageBacking::new(disk, layout, description.to_owned(), table, staging, options.sync))
+        let mut image = ImageBacking::new(disk, layout, description.to_owned(), table, staging, options.sync);
+        (image.is_new, image.has_loose_bytes) = (true, true);
+        Ok(image)
     }
 
     /// The image at `path`, and its description.
@@ -188,6 +185,7 @@ impl ImageBacking {
             table,
             staging,
             sync,
+            is_new: false,
             has_loose_bytes: false,
             has_loose_entries: false,
             has_loose_erases: false,

@@ -12,9 +12,7 @@ use crate::validity::{Spill, Validity};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
-use kvssd_flash::{
-    Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId,
-};
+use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -480,4 +478,3 @@ pub(crate) fn written<'f>(
     }
     Ok(flash.page(page)?)
 }
-

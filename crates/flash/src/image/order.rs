@@ -15,6 +15,7 @@
 //! not there without it. That sectors are written whole or not at all is taken from the system.
 
 use super::error::{ImageError, ImageFault};
+use super::layout::MAGIC;
 use super::{ImageBacking, OPENED_PAGES};
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage, codec};
 
@@ -117,6 +118,9 @@ impl ImageBacking {
             return Ok(());
         }
         self.disk.check()?;
+        if self.is_new {
+            return self.finish();
+        }
         if self.loose_program_ends.is_some() {
             return self.settle();
         }
@@ -125,6 +129,18 @@ impl ImageBacking {
             self.make_durable()?;
         }
         self.write_entries()
+    }
+
+    /// Makes it an image that can be opened.
+    fn finish(&mut self) -> Result<(), ImageError> {
+        self.settle()?;
+        self.disk.write(0, &MAGIC, "the header")?;
+        self.is_new = false;
+        if self.sync {
+            self.disk.sync()?;
+            self.disk.sync_name()?;
+        }
+        Ok(())
     }
 
     pub(super) fn try_stage(&mut self, bytes: &[u8]) -> Result<(), ImageError> {

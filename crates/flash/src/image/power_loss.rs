@@ -271,7 +271,7 @@ fn campaign(stages: bool, seed: u64) -> (usize, usize) {
     let path = directory.path().join("drive.kv");
     let staging_bytes = STAGING_BYTES;
     let options = CreateOptions { staging_bytes, ..CreateOptions::default() };
-    drop(ImageBacking::create(&path, GEOMETRY, "", options).unwrap());
+    ImageBacking::create(&path, GEOMETRY, "", options).unwrap().commit().unwrap();
     let (mut number, mut torn, mut syncs) = (0, 0, 0);
     for _ in 0..60 {
         let before_bytes = fs::read(&path).unwrap();

@@ -18,7 +18,8 @@ const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false };
 fn image(sync: bool) -> (tempfile::TempDir, ImageBacking) {
     let directory = tempfile::tempdir().unwrap();
     let options = CreateOptions { preallocate: false, staging_bytes: 1000, sync };
-    let image = ImageBacking::create(directory.path().join("drive.kv"), GEOMETRY, "a drive", options).unwrap();
+    let mut image = ImageBacking::create(directory.path().join("drive.kv"), GEOMETRY, "a drive", options).unwrap();
+    image.commit().unwrap();
     (directory, image)
 }
 

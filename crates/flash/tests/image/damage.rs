@@ -99,6 +99,11 @@ fn an_image_that_was_not_finished_says_so() {
         fs::write(&path, &bytes[..length]).unwrap();
         assert_eq!(refused(&path, WRITE).fault, ImageFault::Unfinished);
     }
+    fs::remove_file(&path).unwrap();
+    let mut image = ImageBacking::create(&path, GEOMETRY, "", CREATE).unwrap();
+    image.program(UnitAddress(0), unit(1), Span::NONE).unwrap();
+    drop(image);
+    assert_eq!(refused(&path, WRITE).fault, ImageFault::Unfinished, "it was never committed");
 }
 
 #[test]

@@ -328,3 +328,26 @@ fn room_that_the_disk_has_not_is_refused() {
     assert!(desk.files().is_empty());
     assert!(File::open(desk.path("drive.kv")).is_err());
 }
+
+/// A disk that becomes full in the middle of a load: one line says so, and what was stored before is there and can be added to.
+#[test]
+fn a_disk_that_becomes_full_loses_nothing() {
+    let desk = desk_with_image("plus");
+    done(&desk, &["put", "drive.kv", "first", "1"], b"");
+    let pairs: String = (0..30_000).map(|number| format!("key{number},{}\n", "v".repeat(600))).collect();
+    fs::write(desk.path("pairs.csv"), pairs).unwrap();
+    // Blocks of 512 bytes, as many as the staging and some superblocks take.
+    let script = "ulimit -f 110000; trap '' XFSZ; \"$0\" load drive.kv pairs.csv";
+    let mut command = std::process::Command::new("sh");
+    let output =
+        command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.lines().count() == 1 && said.contains("drive.kv") && said.contains("write"), "{said}");
+    desk.prints("check drive.kv");
+    assert_eq!(done(&desk, &["get", "drive.kv", "first"], b""), b"1");
+    let kept = String::from_utf8(done(&desk, &["dump", "drive.kv"], b"")).unwrap().lines().count();
+    assert!((1000..30_000).contains(&kept), "{kept} pairs");
+    done(&desk, &["put", "drive.kv", "later", "2"], b"");
+    assert_eq!(done(&desk, &["get", "drive.kv", "later"], b""), b"2");
+}
