@@ -184,3 +184,111 @@ impl<'a> Hand<'a> {
 fn since(start: Instant) -> Nanos {
     Nanos(start.elapsed().as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durability;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    /// What is wrong with a store.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Lie {
+        Nothing,
+        LosesPuts,
+        LosesOverwrites,
+        LosesDeletes,
+        GivesOthers,
+        FlipsBits,
+    }
+
+    struct Memory {
+        lie: Lie,
+        pairs: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    }
+
+    impl EmbeddedStore for Memory {
+        fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+            let mut pairs = self.pairs.lock().unwrap();
+            let is_lost = match self.lie {
+                Lie::LosesPuts => pairs.len() == 50,
+                Lie::LosesOverwrites => pairs.contains_key(key),
+                _ => false,
+            };
+            if !is_lost {
+                pairs.insert(key.to_vec(), value.to_vec());
+            }
+            Ok(())
+        }
+
+        fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+            let pairs = self.pairs.lock().unwrap();
+            let found = match self.lie {
+                Lie::GivesOthers => pairs.values().next().cloned(),
+                _ => pairs.get(key).cloned(),
+            };
+            Ok(found.is_some_and(|mut value| {
+                value[50] ^= u8::from(self.lie == Lie::FlipsBits);
+                see(&value);
+                true
+            }))
+        }
+
+        fn delete(&self, key: &[u8]) -> Result<(), String> {
+            if self.lie != Lie::LosesDeletes {
+                self.pairs.lock().unwrap().remove(key);
+            }
+            Ok(())
+        }
+    }
+
+    fn cell(threads: u32, records: u64, operations: u64) -> Cell {
+        let durability = Durability::Process;
+        Cell { durability, value_bytes: 100, threads, records, operations, round: 1, seed: 1, cache_bytes: 0 }
+    }
+
+    /// The workload at which a store is caught, if at any.
+    fn caught(lie: Lie) -> Option<Workload> {
+        let cell = cell(3, 100, 500);
+        let records = Records::new(cell.seed, cell.value_bytes);
+        let store = Box::new(Memory { lie, pairs: Mutex::default() });
+        let subject =
+            Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
+        Workload::ALL.into_iter().find(|&workload| {
+            let mut hands = (0..cell.threads).map(|thread| Hand::new(&subject, workload, thread));
+            let work = |mut hand: Hand<'_>| (0..hand.operations()).try_for_each(|number| hand.step(number).map(|_| ()));
+            hands.try_for_each(work).and_then(|()| subject.verify(cell.records)).is_err()
+        })
+    }
+
+    #[test]
+    fn a_store_that_lies_is_caught() {
+        for (lie, workload) in [
+            (Lie::Nothing, None),
+            (Lie::LosesPuts, Some(Workload::FillRandom)),
+            (Lie::LosesOverwrites, Some(Workload::Mixed)),
+            (Lie::LosesDeletes, Some(Workload::Delete)),
+            (Lie::GivesOthers, Some(Workload::ReadRandom)),
+            (Lie::FlipsBits, Some(Workload::ReadRandom)),
+        ] {
+            assert_eq!(caught(lie), workload, "{lie:?}");
+        }
+    }
+
+    #[test]
+    fn every_record_is_filled_and_none_is_deleted_twice() {
+        let cell = cell(8, 101, 1003);
+        let records = Records::new(cell.seed, cell.value_bytes);
+        let store = Box::new(Memory { lie: Lie::Nothing, pairs: Mutex::default() });
+        let subject =
+            Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
+        let operations = Workload::ALL.map(|workload| subject.operations(workload));
+        assert_eq!(operations, [101, 1003, 1003, 1003, 101]);
+        let hands = (0..cell.threads).map(|thread| Hand::new(&subject, Workload::FillRandom, thread));
+        let mut filled: Vec<_> =
+            hands.flat_map(|hand| (0..hand.operations()).map(|number| hand.own(number)).collect::<Vec<_>>()).collect();
+        filled.sort_unstable();
+        assert!(filled.into_iter().eq(0..101));
+    }
+}

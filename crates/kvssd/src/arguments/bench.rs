@@ -45,40 +45,40 @@ pub struct BenchOptions {
 /// What a drive on virtual time is, and what is done with it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of a drive on virtual time")]
-#[group(id = "drive", multiple = true, conflicts_with = "store")]
+#[group(skip)]
 pub struct DriveOptions {
     /// A design, again for each more to compare [default: all of them]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub design: Vec<String>,
     /// The testbed: a name (see `kvssd profiles`) or a TOML file
-    #[arg(long, default_value = "kvvirt", value_name = "NAME|FILE")]
+    #[arg(long, conflicts_with = "store", default_value = "kvvirt", value_name = "NAME|FILE")]
     pub profile: String,
     /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
-    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
+    #[arg(long, conflicts_with = "store", default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
     /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
-    #[arg(long, default_value = "ycsb-a", value_name = "NAME")]
+    #[arg(long, conflicts_with = "store", default_value = "ycsb-a", value_name = "NAME")]
     pub workload: YcsbCore,
     /// uniform, zipfian or latest [default: the workload's own]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub distribution: Option<Distribution>,
     /// Random overwrites before the run [default: as many as records]
-    #[arg(long, value_name = "N")]
+    #[arg(long, conflicts_with = "store", value_name = "N")]
     pub overwrites: Option<u64>,
     /// Commands that each thread has under way
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N")]
     pub queue_depth: u32,
     /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
-    #[arg(long, value_name = "PER_SECOND", allow_negative_numbers = true)]
+    #[arg(long, conflicts_with = "store", value_name = "PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Bytes of a key, 1 to 255
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, conflicts_with = "store", default_value_t = 8, value_name = "N")]
     pub key_bytes: usize,
     /// How the sizes of values are distributed: constant, uniform or zipfian
-    #[arg(long, default_value = "constant", value_name = "NAME")]
+    #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME")]
     pub value_distribution: SizeDistribution,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
 }
 
