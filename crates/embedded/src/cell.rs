@@ -20,6 +20,8 @@ const VERIFIED_RECORDS: u64 = 2000;
 const BUSY_MAX: Duration = Duration::from_secs(30);
 /// How long a store must have nothing to do until that is believed.
 const IDLE: Duration = Duration::from_millis(50);
+/// How often it is asked.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Measures every workload on every store.
 pub(crate) fn measure(
@@ -96,12 +98,10 @@ fn settle(subject: &Subject<'_>, folder: &Path) -> Result<u64, EmbeddedError> {
     let start = Instant::now();
     let mut idle_since = start;
     while idle_since.elapsed() < IDLE && start.elapsed() < BUSY_MAX {
-        if !subject.store.is_busy() {
-            sleep(Duration::from_millis(5));
-            continue;
+        sleep(LOOK);
+        if subject.store.is_busy() {
+            idle_since = Instant::now();
         }
-        sleep(Duration::from_millis(5));
-        idle_since = Instant::now();
     }
     let failed =
         |error| EmbeddedError::Store { store: subject.name, why: format!("its files cannot be synced: {error}") };
