@@ -6,6 +6,8 @@ use crate::{Durability, EmbeddedError};
 
 const RECORDS_MAX: u64 = 1_000_000_000;
 const OPERATIONS_MAX: u64 = 1_000_000_000_000;
+/// Reads by default, at least: records that are synced one by one are few, and a few reads take no time that can be measured.
+const READS_MIN: u64 = 100_000;
 const THREADS_MAX: u32 = 256;
 const ROUNDS_MAX: u32 = 1000;
 /// The largest value of the smallest image that is made for a run.
@@ -16,7 +18,7 @@ const VALUE_BYTES_MAX: usize = 1 << 20;
 pub struct Plan {
     /// Pairs that the stores are filled with; where there is none, [`Plan::default_records`].
     pub records: Option<u64>,
-    /// Operations of each workload but the fill; where there is none, as many as records.
+    /// Operations of each workload but the fill; where there is none, as many as records, and 100 000 reads at least.
     pub operations: Option<u64>,
     /// Bytes of a value.
     pub values_bytes: Vec<usize>,
@@ -38,6 +40,8 @@ pub(crate) struct Cell {
     pub(crate) threads: u32,
     pub(crate) records: u64,
     pub(crate) operations: u64,
+    /// Operations of a workload that only reads.
+    pub(crate) reads: u64,
     pub(crate) round: u32,
     pub(crate) seed: u64,
     /// Memory of each store for its cache.
@@ -93,9 +97,19 @@ impl Plan {
                     for &threads in &self.threads {
                         let records = self.records.unwrap_or(Plan::default_records(durability, value_bytes));
                         let operations = self.operations.unwrap_or(records);
-                        let seed = self.seed;
-                        let mut cell =
-                            Cell { durability, value_bytes, threads, records, operations, round, seed, cache_bytes: 0 };
+                        let reads = self.operations.unwrap_or(records.max(READS_MIN));
+                        let (seed, cache_bytes) = (self.seed, 0);
+                        let mut cell = Cell {
+                            durability,
+                            value_bytes,
+                            threads,
+                            records,
+                            operations,
+                            reads,
+                            round,
+                            seed,
+                            cache_bytes,
+                        };
                         // A size that cannot be has none; the check says so.
                         cell.cache_bytes = memory_bytes(cell.pair_bytes()).unwrap_or(0);
                         cells.push(cell);

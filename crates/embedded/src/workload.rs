@@ -71,6 +71,7 @@ impl Subject<'_> {
         let own = self.share(self.cell.records, thread);
         match workload {
             Workload::FillRandom => own,
+            Workload::ReadRandom => self.share(self.cell.reads, thread),
             Workload::Delete => own.min(self.share(self.cell.operations, thread)),
             _ => self.share(self.cell.operations, thread),
         }
@@ -245,7 +246,8 @@ mod tests {
 
     fn cell(threads: u32, records: u64, operations: u64) -> Cell {
         let durability = Durability::Process;
-        Cell { durability, value_bytes: 100, threads, records, operations, round: 1, seed: 1, cache_bytes: 0 }
+        let reads = 2 * operations;
+        Cell { durability, value_bytes: 100, threads, records, operations, reads, round: 1, seed: 1, cache_bytes: 0 }
     }
 
     /// The workload at which a store is caught, if at any.
@@ -284,7 +286,7 @@ mod tests {
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
         let operations = Workload::ALL.map(|workload| subject.operations(workload));
-        assert_eq!(operations, [101, 1003, 1003, 1003, 101]);
+        assert_eq!(operations, [101, 2006, 1003, 1003, 101]);
         let hands = (0..cell.threads).map(|thread| Hand::new(&subject, Workload::FillRandom, thread));
         let mut filled: Vec<_> =
             hands.flat_map(|hand| (0..hand.operations()).map(|number| hand.own(number)).collect::<Vec<_>>()).collect();

@@ -19,7 +19,8 @@ pub struct BenchOptions {
     /// Pairs that the drive is filled with [default: as full as the Plus paper's; with --store by durability and size]
     #[arg(long, value_name = "N")]
     pub records: Option<u64>,
-    /// Operations of the run [default: a tenth of the records; with --store, of each workload: as many as records]
+    /// Operations of the run [default: a tenth of the records; with --store, of each workload: as many as records, 100000 reads at
+    /// least]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
     /// Host threads [default: 20; with --store 1, then 8]
