@@ -1,13 +1,14 @@
 //! The command line.
 
+pub mod bench;
 pub mod image;
 
+use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions,
 };
-use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
 use std::path::PathBuf;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -17,6 +18,7 @@ use std::path::PathBuf;
   kvssd bench                                   original and plus under YCSB-A, side by side
   kvssd bench --workload ycsb-c --json runs.json
   kvssd bench --design plus --value-bytes 50 --scale 1/256
+  kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
   kvssd profiles                                the testbeds that come along
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
@@ -33,7 +35,7 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Fill a drive, overwrite it, run a workload; one column for each design
+    /// Fill a drive, overwrite it, run a workload; one column for each design, or for each embedded store
     Bench(BenchOptions),
     /// Run the experiments behind a paper's claims
     Reproduce(ReproduceOptions),
@@ -69,67 +71,6 @@ pub enum Action {
 
 /// A key and the value to put over it.
 pub type Assignment = (String, String);
-
-/// `kvssd bench`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  kvssd bench --design plus --design original --workload ycsb-a --distribution uniform --seed 1
-  kvssd bench --profile my-drive.toml --scale 1 --records 1000000
-  kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
-  kvssd bench --rate 150000                     an open loop: commands arrive at that rate")]
-pub struct BenchOptions {
-    /// A design, again for each more to compare [default: all of them]
-    #[arg(long, value_name = "NAME")]
-    pub design: Vec<String>,
-    /// The testbed: a name (see `kvssd profiles`) or a TOML file
-    #[arg(long, default_value = "kvvirt", value_name = "NAME|FILE")]
-    pub profile: String,
-    /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
-    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
-    pub scale: f64,
-    /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
-    #[arg(long, default_value = "ycsb-a", value_name = "NAME")]
-    pub workload: YcsbCore,
-    /// uniform, zipfian or latest [default: the workload's own]
-    #[arg(long, value_name = "NAME")]
-    pub distribution: Option<Distribution>,
-    /// Pairs that the drive is filled with [default: as full as the Plus paper's]
-    #[arg(long, value_name = "N")]
-    pub records: Option<u64>,
-    /// Random overwrites before the run [default: as many as records]
-    #[arg(long, value_name = "N")]
-    pub overwrites: Option<u64>,
-    /// Operations of the run [default: a tenth of the records]
-    #[arg(long, value_name = "N")]
-    pub operations: Option<u64>,
-    /// Host threads
-    #[arg(long, default_value_t = 20, value_name = "N")]
-    pub threads: u32,
-    /// Commands that each thread has under way
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub queue_depth: u32,
-    /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
-    #[arg(long, value_name = "PER_SECOND", allow_negative_numbers = true)]
-    pub rate: Option<f64>,
-    /// Bytes of a key, 1 to 255
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    pub key_bytes: usize,
-    /// Bytes of a value, at most, 0 to 2 MiB
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    pub value_bytes: u32,
-    /// How the sizes of values are distributed: constant, uniform or zipfian
-    #[arg(long, default_value = "constant", value_name = "NAME")]
-    pub value_distribution: SizeDistribution,
-    /// Of everything that is random
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
-    pub seed: u64,
-    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub set: Vec<Assignment>,
-    /// Writes the runs to a file, or to - for the standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-}
 
 /// `kvssd reproduce`.
 #[derive(Debug, Args)]

@@ -1,7 +1,10 @@
-//! `kvssd bench`: designs side by side under one workload.
+//! `kvssd bench`: designs side by side under one workload, or embedded stores.
+
+mod embedded;
 
 use crate::Outcome;
-use crate::arguments::{Assignment, BenchOptions};
+use crate::arguments::Assignment;
+use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
@@ -10,11 +13,17 @@ use kvssd_ftl::{DESIGNS, Design, DesignError};
 use kvssd_lab::{LabError, Pace, RunReport, Session, Setup, comparison};
 use serde_json::json;
 
+const THREADS: u32 = 20;
+const VALUE_BYTES: u32 = 1000;
+
 /// What the parameters of designs begin with among the overrides.
 const DESIGN_PREFIX: &str = "design.";
 
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
+    if let Some(path) = &options.store.store {
+        return embedded::run(options, path);
+    }
     let json_file = JsonFile::open(options.json.as_deref())?;
     let setups = setups(options)?;
     let mut progress = Progress::new();
@@ -35,21 +44,22 @@ pub fn run(options: &BenchOptions) -> Outcome {
 
 fn run_one(setup: &Setup, options: &BenchOptions, progress: &mut Progress) -> Result<RunReport, Failure> {
     let operations = options.operations.unwrap_or(setup.records.div_ceil(10));
-    let mut session = Session::new(setup, if options.workload.inserts() { operations } else { 0 })?;
-    session.check_workload(options.workload)?;
+    let mut session = Session::new(setup, if options.drive.workload.inserts() { operations } else { 0 })?;
+    session.check_workload(options.drive.workload)?;
     session.fill(progress)?;
-    session.overwrite(options.overwrites.unwrap_or(setup.records), progress)?;
-    Ok(session.run(options.workload, options.distribution, operations, progress)?.report)
+    session.overwrite(options.drive.overwrites.unwrap_or(setup.records), progress)?;
+    Ok(session.run(options.drive.workload, options.drive.distribution, operations, progress)?.report)
 }
 
 /// Every design's setup, so that what is wrong with any of them is said before the first runs.
 fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
-    let (for_designs, for_profile) = split_overrides(&options.set);
-    let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
-    let designs = designs(&options.design, &for_designs)?;
+    let (for_designs, for_profile) = split_overrides(&options.drive.set);
+    let profile = Profile::load(&options.drive.profile, &for_profile)?.scaled(options.drive.scale)?;
+    let value_bytes = options.value_bytes.unwrap_or(VALUE_BYTES);
+    let designs = designs(&options.drive.design, &for_designs)?;
     let records = options
         .records
-        .unwrap_or_else(|| Setup::default_records(&designs, &profile, options.key_bytes, options.value_bytes));
+        .unwrap_or_else(|| Setup::default_records(&designs, &profile, options.drive.key_bytes, value_bytes));
     designs
         .into_iter()
         .map(|design| {
@@ -57,15 +67,15 @@ fn setups(options: &BenchOptions) -> Result<Vec<Setup>, Failure> {
                 design,
                 profile: profile.clone(),
                 records,
-                key_bytes: options.key_bytes,
-                value_bytes: options.value_bytes,
-                value_distribution: options.value_distribution,
-                threads: options.threads,
-                queue_depth: options.queue_depth,
-                pace: options.rate.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
+                key_bytes: options.drive.key_bytes,
+                value_bytes,
+                value_distribution: options.drive.value_distribution,
+                threads: options.threads.unwrap_or(THREADS),
+                queue_depth: options.drive.queue_depth,
+                pace: options.drive.rate.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
                 seed: options.seed,
             };
-            setup.check(options.operations.unwrap_or(0), options.workload.inserts())?;
+            setup.check(options.operations.unwrap_or(0), options.drive.workload.inserts())?;
             Ok(setup)
         })
         .collect()

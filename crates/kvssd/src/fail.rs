@@ -1,6 +1,7 @@
 //! What a person is told when something cannot be done, and the exit status.
 
 use kvssd_device::DriveError;
+use kvssd_embedded::EmbeddedError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
 use kvssd_host::Error as StoreError;
@@ -15,6 +16,9 @@ pub enum Failure {
     /// The experiment.
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// The measurement of embedded stores.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
     /// The output.
     #[error("{}: cannot be written: {why}", path.display())]
     Output {
@@ -81,15 +85,20 @@ impl Failure {
     /// 2 for what the user can change, 130 for an interrupt, 1 for the rest.
     pub fn code(&self) -> ExitCode {
         match self {
-            Failure::Lab(LabError::Interrupted) | Failure::Interrupted => ExitCode::from(130),
+            Failure::Lab(LabError::Interrupted)
+            | Failure::Embedded(EmbeddedError::Interrupted)
+            | Failure::Interrupted => ExitCode::from(130),
             Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
+            Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
             Failure::Store { error: StoreError::Full | StoreError::Io { .. } | StoreError::Failed { .. }, .. } => {
                 ExitCode::from(1)
             }
-            Failure::Lab(_) | Failure::Output { .. } | Failure::Input { .. } | Failure::Store { .. } => {
-                ExitCode::from(2)
-            }
+            Failure::Lab(_)
+            | Failure::Embedded(_)
+            | Failure::Output { .. }
+            | Failure::Input { .. }
+            | Failure::Store { .. } => ExitCode::from(2),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
 //!
 //! ```text
-//!   5  kvssd                 the command line
+//!   6  kvssd                 the command line
+//!   5  embedded
 //!   4  lab  host
 //!   3  device
 //!   2  ftl                   knows no NVMe
@@ -13,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 7] =
-    [("types", 0), ("flash", 1), ("ftl", 2), ("device", 3), ("lab", 4), ("host", 4), ("kvssd", 5)];
+const FLOORS: [(&str, u32); 8] =
+    [("types", 0), ("flash", 1), ("ftl", 2), ("device", 3), ("lab", 4), ("host", 4), ("embedded", 5), ("kvssd", 6)];
 
 /// The highest floor whose results depend on the seed and the options alone.
 const DETERMINISTIC_FLOOR_MAX: u32 = 3;

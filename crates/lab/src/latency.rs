@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
-/// The figures of a histogram, in nanoseconds of virtual time.
+/// The figures of a histogram, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencySummary {
     /// The number of commands.
@@ -35,6 +35,11 @@ impl Latencies {
     /// Adds the latency of a command.
     pub fn add(&mut self, latency: Nanos) {
         self.0.record(latency.0).expect("the histogram grows");
+    }
+
+    /// Adds all latencies of another histogram.
+    pub fn merge(&mut self, other: &Latencies) {
+        self.0.add(&other.0).expect("the histogram grows");
     }
 
     /// The figures.

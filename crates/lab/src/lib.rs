@@ -33,4 +33,4 @@ pub use report::{
 };
 pub use session::Session;
 pub use setup::Setup;
-pub use table::comparison;
+pub use table::{columns, comparison, grouped, size};

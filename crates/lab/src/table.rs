@@ -1,4 +1,4 @@
-//! Runs side by side, for people.
+//! Figures side by side, for people.
 
 use crate::report::RunReport;
 use kvssd_types::Nanos;
@@ -8,10 +8,15 @@ type Figure = (&'static str, fn(&RunReport) -> String);
 /// A table with a line a figure and a column a run.
 #[must_use]
 pub fn comparison(runs: &[&RunReport]) -> String {
-    let rows = rows(runs);
-    let columns = runs.len() + 1;
-    let widths: Vec<usize> =
-        (0..columns).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    columns(&rows(runs))
+}
+
+/// Rows of as many cells as the first has, with columns as wide as they must be: the first to the left, the others to the right.
+#[must_use]
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
     let mut text = String::new();
     for row in rows {
         let first = format!("{:<width$}", row[0], width = widths[0]);
@@ -103,7 +108,8 @@ fn ratio(ratio: Option<f64>) -> String {
 }
 
 /// A number with its thousands apart.
-fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -116,7 +122,8 @@ fn grouped(number: u64) -> String {
 }
 
 /// A number of bytes in the largest binary unit that leaves at least 1.
-pub(crate) fn size(bytes: u64) -> String {
+#[must_use]
+pub fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes < 1 << 10 => format!("{bytes} B"),
         bytes if bytes < 1 << 20 => format!("{:.1} KiB", bytes as f64 / 1024.0),

@@ -2,6 +2,7 @@
 //! exit status and the files that it leaves are looked at.
 
 mod desk;
+mod embedded;
 mod refusals;
 mod report;
 mod store;
@@ -15,7 +16,7 @@ fn designs_profiles_and_help_are_printed() {
         ("designs", ["original", "plus", "design.grain_bytes"]),
         ("profiles", ["kvvirt", "970pro", "128 GiB"]),
         ("--help", ["bench", "designs", "profiles"]),
-        ("bench --help", ["--design", "--profile", "--scale"]),
+        ("bench --help", ["--design", "--store", "--scale"]),
         ("--version", ["kvssd", ".", "0"]),
     ] {
         let printed = desk.prints(arguments);

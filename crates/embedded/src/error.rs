@@ -1,0 +1,46 @@
+//! What can be wrong with a measurement of embedded stores.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a measurement was not made to its end.
+#[derive(Debug, Error)]
+pub enum EmbeddedError {
+    /// A number that it cannot be.
+    #[error("{0}")]
+    Plan(String),
+    /// The folder is to be made, and something is there.
+    #[error("{}: it exists already; give a path at which a folder can be made", .0.display())]
+    Exists(PathBuf),
+    /// The folder cannot be made or removed.
+    #[error("{}: cannot be {what}: {why}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        why: std::io::Error,
+    },
+    /// A store did not do what it was asked for.
+    #[error("{store}: {why}")]
+    Store {
+        /// The store.
+        store: &'static str,
+        /// What it says.
+        why: String,
+    },
+    /// A store gave back something else than was put.
+    #[error("{store}: record {record}: {why}")]
+    WrongValue {
+        /// The store.
+        store: &'static str,
+        /// The number of the record.
+        record: u64,
+        /// What is wrong with what it gave.
+        why: &'static str,
+    },
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,145 @@
+//! What came out, for people and for programs.
+
+use crate::{Durability, STORES, Workload};
+use kvssd_lab::{LatencySummary, columns, grouped, size};
+use kvssd_types::Nanos;
+use serde::Serialize;
+
+/// One workload on one store.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the names, with their units, are the JSON's; docs/REPORT.md says what each means")]
+pub struct Measurement {
+    pub store: &'static str,
+    pub workload: &'static str,
+    pub durability: &'static str,
+    pub round: u32,
+    pub threads: u32,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    pub records: u64,
+    pub operations: u64,
+    pub cache_bytes: u64,
+    pub wall_ns: u64,
+    pub throughput_ops_s: f64,
+    pub latency_ns: LatencySummary,
+    pub disk_bytes: u64,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// In the order in which it was.
+    pub measurements: Vec<Measurement>,
+}
+
+impl Report {
+    /// A table for each durability, size of value and number of threads: a row for a workload, columns for the stores and for how
+    /// many times quicker kvssd is. Of several rounds, the one in the middle.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let is_first = |measurement: &&Measurement| {
+            (measurement.round, measurement.workload, measurement.store) == (1, Workload::ALL[0].name(), STORES[0].name)
+        };
+        let cells: Vec<_> = self.measurements.iter().filter(is_first).map(|first| self.cell_table(first)).collect();
+        cells.join("\n")
+    }
+
+    fn cell_table(&self, cell: &Measurement) -> String {
+        let others = || STORES.iter().skip(1);
+        let mut rows = Vec::new();
+        let mut heading = vec![String::new()];
+        for kind in STORES {
+            heading.extend([format!("{}, op/s", kind.name), "p50 / p99".to_owned()]);
+        }
+        heading.extend(others().map(|kind| format!("{} / {}", STORES[0].name, kind.name)));
+        rows.push(heading);
+        for workload in Workload::ALL {
+            let of = |store| self.middle(cell, workload, store);
+            let mut row = vec![workload.name().to_owned()];
+            for kind in STORES {
+                row.extend(of(kind.name).map_or([const { String::new() }; 2], |found| {
+                    let LatencySummary { p50, p99, .. } = found.latency_ns;
+                    [grouped(found.throughput_ops_s as u64), format!("{} / {}", Nanos(p50), Nanos(p99))]
+                }));
+            }
+            row.extend(others().map(|kind| {
+                of(STORES[0].name).zip(of(kind.name)).map_or(String::new(), |(ours, theirs)| {
+                    format!("{:.2}", ours.throughput_ops_s / theirs.throughput_ops_s)
+                })
+            }));
+            rows.push(row);
+        }
+        rows.push(self.disk_row(cell, rows[0].len()));
+        format!("{}\n{}", heading_of(cell, self.rounds()), columns(&rows))
+    }
+
+    /// The room that the stores take when they are full, before the deletes.
+    fn disk_row(&self, cell: &Measurement, width: usize) -> Vec<String> {
+        let mut row = vec!["on disk".to_owned()];
+        for kind in STORES {
+            let found = self.middle(cell, Workload::Mixed, kind.name);
+            row.extend([found.map_or(String::new(), |found| size(found.disk_bytes)), String::new()]);
+        }
+        row.resize(width, String::new());
+        row
+    }
+
+    /// The measurement of a workload on a store that has the middle throughput of all rounds.
+    fn middle(&self, cell: &Measurement, workload: Workload, store: &str) -> Option<&Measurement> {
+        let key = |measurement: &Measurement| (measurement.durability, measurement.value_bytes, measurement.threads);
+        let is_wanted =
+            |other: &&Measurement| key(other) == key(cell) && (other.workload, other.store) == (workload.name(), store);
+        let mut found: Vec<_> = self.measurements.iter().filter(is_wanted).collect();
+        found.sort_by(|one, other| one.throughput_ops_s.total_cmp(&other.throughput_ops_s));
+        found.get(found.len() / 2).copied()
+    }
+
+    fn rounds(&self) -> u32 {
+        self.measurements.iter().map(|measurement| measurement.round).max().unwrap_or(0)
+    }
+}
+
+fn heading_of(cell: &Measurement, rounds: u32) -> String {
+    let promise = Durability::ALL.iter().find(|durability| durability.name() == cell.durability);
+    let middle = if rounds > 1 { format!(", median of {rounds} rounds") } else { String::new() };
+    format!(
+        "{}: {}\n{} records of {} + {} bytes, {} {}, caches of {}{middle}",
+        cell.durability,
+        promise.map_or("", |durability| durability.promise()),
+        grouped(cell.records),
+        cell.key_bytes,
+        cell.value_bytes,
+        cell.threads,
+        if cell.threads == 1 { "thread" } else { "threads" },
+        size(cell.cache_bytes)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_round_in_the_middle_is_shown() {
+        let measurement = |round: u32, throughput_ops_s: f64| Measurement {
+            store: STORES[0].name,
+            workload: Workload::FillRandom.name(),
+            durability: Durability::Sync.name(),
+            round,
+            threads: 1,
+            key_bytes: 16,
+            value_bytes: 100,
+            records: 1000,
+            operations: 1000,
+            cache_bytes: 1 << 20,
+            wall_ns: 1,
+            throughput_ops_s,
+            latency_ns: kvssd_lab::Latencies::new().summary(),
+            disk_bytes: 0,
+        };
+        let measurements = vec![measurement(1, 900.0), measurement(2, 1234.0), measurement(3, 5000.0)];
+        let table = Report { measurements }.table();
+        assert!(table.contains("1 234") && !table.contains("5 000"), "{table}");
+        assert!(table.contains("power loss") && table.contains("median of 3 rounds"), "{table}");
+    }
+}

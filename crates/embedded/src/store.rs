@@ -1,0 +1,103 @@
+//! What a store must be able to do to be measured.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// What a put or a delete that has returned outlives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, `kill -9` included: what was written is with the system, and nothing is synced.
+    Process,
+    /// The end of the machine, power loss included: what was written is on the disk, with at least one fsync for each commit. Calls
+    /// that wait at the same time may share a commit, where the store can do that.
+    Sync,
+}
+
+impl Durability {
+    /// All of them.
+    pub const ALL: [Durability; 2] = [Durability::Process, Durability::Sync];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Process => "process",
+            Durability::Sync => "sync",
+        }
+    }
+
+    /// What it says of a write, for a table.
+    pub(crate) fn promise(self) -> &'static str {
+        match self {
+            Durability::Process => "a returned write survives kill -9 (no fsync)",
+            Durability::Sync => "a returned write survives power loss (fsync at each commit)",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Durability::ALL.into_iter().find(|durability| durability.name() == text);
+        found.ok_or_else(|| format!("{text:?} is none of process, sync"))
+    }
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// An empty folder of its own.
+    pub folder: &'a Path,
+    /// What a returned write must outlive.
+    pub durability: Durability,
+    /// Bytes of all keys and values that it will hold at a time.
+    pub pair_bytes: u64,
+    /// Bytes of memory for its cache, where that can be set.
+    pub cache_bytes: u64,
+}
+
+/// A store under measurement. Called by several threads at a time. An error is one line that says what is wrong.
+pub trait EmbeddedStore: Sync {
+    /// Binds `value` to `key`, whether or not the key is there. When it returns, the store's durability holds for it.
+    ///
+    /// # Errors
+    /// The store failed; nothing is measured any more.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
+
+    /// Shows the value of `key` to `see`, once, wherever it lies; gives whether there is one. It is the value of the last put of
+    /// that key that has returned, or of one that has not returned yet.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::put`].
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String>;
+
+    /// Removes `key`, which is there, and its value. When it returns, the store's durability holds for it.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::put`].
+    fn delete(&self, key: &[u8]) -> Result<(), String>;
+
+    /// Whether work goes on in the background that earlier calls have left.
+    fn is_busy(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durabilities_are_read_as_they_are_named() {
+        assert!(Durability::ALL.iter().all(|durability| durability.to_string().parse() == Ok(*durability)));
+        assert_eq!("none".parse::<Durability>(), Err("\"none\" is none of process, sync".to_owned()));
+    }
+}

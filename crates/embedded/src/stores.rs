@@ -1,0 +1,84 @@
+//! The stores that can be measured.
+//!
+//! | | | mechanism | a put is committed |
+//! |---|---|---|---|
+//! | `kvssd` | always | log and hash index of the firmware, in one file | by a write to the image; `sync`: threads share an fsync |
+//! | `fjall` | feature `rivals` | LSM tree | by a write to its journal; `sync`: each with an fsync |
+//! | `redb` | feature `rivals` | copy-on-write B-tree, one writer at a time | by a transaction; `sync`: each with an fsync |
+
+#[cfg(feature = "rivals")]
+mod fjall;
+mod kvssd;
+#[cfg(feature = "rivals")]
+mod redb;
+
+use crate::{EmbeddedStore, Opening};
+
+pub(crate) use kvssd::memory_bytes;
+
+/// Makes a store in an empty folder, or says in a line why that does not go.
+type Open = fn(&Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String>;
+
+/// A kind of store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Makes one.
+    pub open: Open,
+}
+
+/// All kinds that are built in; kvssd comes first.
+pub const STORES: &[StoreKind] = &[
+    StoreKind { name: "kvssd", open: kvssd::open },
+    #[cfg(feature = "rivals")]
+    StoreKind { name: "fjall", open: fjall::open },
+    #[cfg(feature = "rivals")]
+    StoreKind { name: "redb", open: redb::open },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durability;
+
+    #[test]
+    fn every_store_keeps_what_it_is_given() {
+        for (kind, durability) in STORES.iter().flat_map(|kind| Durability::ALL.map(|durability| (kind, durability))) {
+            let folder = tempfile::tempdir().unwrap();
+            let opening = Opening {
+                folder: folder.path(),
+                durability,
+                pair_bytes: 1 << 20,
+                cache_bytes: memory_bytes(1 << 20).unwrap(),
+            };
+            let store = (kind.open)(&opening).unwrap();
+            let got = |key: &[u8]| {
+                let mut seen = None;
+                let is_there = store.get(key, &mut |value| seen = Some(value.to_vec())).unwrap();
+                assert_eq!(is_there, seen.is_some(), "{}", kind.name);
+                seen
+            };
+            assert_eq!(got(b"one"), None, "{}", kind.name);
+            store.put(b"one", b"1").unwrap();
+            store.put(b"two", &[2; 5000]).unwrap();
+            store.put(b"one", b"one").unwrap();
+            assert_eq!((got(b"one"), got(b"two")), (Some(b"one".to_vec()), Some(vec![2; 5000])), "{}", kind.name);
+            store.delete(b"one").unwrap();
+            assert_eq!((got(b"one"), got(b"two")), (None, Some(vec![2; 5000])), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_made_says_why_in_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "no folder").unwrap();
+        for kind in STORES {
+            let opening =
+                Opening { folder: &file, durability: Durability::Process, pair_bytes: 1 << 20, cache_bytes: 1 << 20 };
+            let why = (kind.open)(&opening).err().unwrap();
+            assert!(!why.is_empty() && why.lines().count() == 1, "{}: {why}", kind.name);
+        }
+    }
+}

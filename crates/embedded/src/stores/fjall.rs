@@ -1,0 +1,65 @@
+//! fjall 2: an LSM tree.
+//!
+//! | setting | | why |
+//! |---|---|---|
+//! | block cache | as much as kvssd has | the two write buffers of 16 MiB and more that it has beside it are its defaults |
+//! | compression | none: its feature `lz4` is off | the values do not compress; the time would be for nothing |
+//! | `process` | default: each write goes to the system before it returns | survives the process, as kvssd's do |
+//! | `sync` | journal persisted by hand, `SyncData` after each write | it has no group commit: each thread syncs by itself |
+//! | the rest | default: bloom filters of 10 bits, levelled compaction, blocks of 4 KiB, values in the tree | |
+
+use crate::{Durability, EmbeddedStore, Opening};
+use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
+
+struct Fjall {
+    keyspace: Keyspace,
+    pairs: PartitionHandle,
+    is_synced: bool,
+}
+
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    match try_open(opening) {
+        Ok(store) => Ok(Box::new(store)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn try_open(opening: &Opening<'_>) -> fjall::Result<Fjall> {
+    let is_synced = opening.durability == Durability::Sync;
+    let config =
+        Config::new(opening.folder.join("keyspace")).cache_size(opening.cache_bytes).manual_journal_persist(is_synced);
+    let keyspace = config.open()?;
+    let options = PartitionCreateOptions::default().manual_journal_persist(is_synced);
+    let pairs = keyspace.open_partition("pairs", options)?;
+    Ok(Fjall { keyspace, pairs, is_synced })
+}
+
+impl Fjall {
+    fn commit(&self, change: fjall::Result<()>) -> Result<(), String> {
+        let persist = || if self.is_synced { self.keyspace.persist(PersistMode::SyncData) } else { Ok(()) };
+        change.and_then(|()| persist()).map_err(|error| error.to_string())
+    }
+}
+
+impl EmbeddedStore for Fjall {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.commit(self.pairs.insert(key, value))
+    }
+
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+        let value = self.pairs.get(key).map_err(|error| error.to_string())?;
+        Ok(value.is_some_and(|value| {
+            see(&value);
+            true
+        }))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), String> {
+        self.commit(self.pairs.remove(key))
+    }
+
+    /// Sealed write buffers that are not flushed keep their journals; compactions say so themselves.
+    fn is_busy(&self) -> bool {
+        self.keyspace.active_compactions() > 0 || self.keyspace.journal_count() > 1
+    }
+}

@@ -1,0 +1,107 @@
+//! redb 4: a copy-on-write B-tree, one writer at a time.
+//!
+//! | setting | | why |
+//! |---|---|---|
+//! | cache | as much as kvssd has | |
+//! | `sync` | default: `Durability::Immediate`, one fsync for each transaction | it has no group commit: writers wait for each other |
+//! | `process` | the same, over a file that is not synced | `Durability::None` keeps commits in memory, and would not survive the process |
+//! | a put, a delete | a transaction each | so that it is committed when it returns |
+//! | a get | a transaction each | so that it sees what was put before it |
+
+use crate::{Durability, EmbeddedStore, Opening};
+use redb::backends::FileBackend;
+use redb::{Database, Error, ReadableDatabase, StorageBackend, TableDefinition};
+use std::fs::File;
+use std::io;
+
+const PAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("pairs");
+
+struct Redb(Database);
+
+/// A file whose bytes are with the system when they are written, and on the disk whenever the system likes.
+#[derive(Debug)]
+struct Unsynced(FileBackend);
+
+impl StorageBackend for Unsynced {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+}
+
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    match try_open(opening) {
+        Ok(store) => Ok(Box::new(store)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn try_open(opening: &Opening<'_>) -> Result<Redb, Error> {
+    let path = opening.folder.join("pairs.redb");
+    let mut builder = Database::builder();
+    builder.set_cache_size(opening.cache_bytes as usize);
+    let file = File::options().read(true).write(true).create_new(true).open(path)?;
+    let database = match opening.durability {
+        Durability::Sync => builder.create_file(file)?,
+        Durability::Process => builder.create_with_backend(Unsynced(FileBackend::new(file)?))?,
+    };
+    let transaction = database.begin_write()?;
+    transaction.open_table(PAIRS)?;
+    transaction.commit()?;
+    Ok(Redb(database))
+}
+
+impl Redb {
+    fn try_put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let transaction = self.0.begin_write()?;
+        transaction.open_table(PAIRS)?.insert(key, value)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn try_get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let value = self.0.begin_read()?.open_table(PAIRS)?.get(key)?;
+        Ok(value.is_some_and(|value| {
+            see(value.value());
+            true
+        }))
+    }
+
+    fn try_delete(&self, key: &[u8]) -> Result<(), Error> {
+        let transaction = self.0.begin_write()?;
+        transaction.open_table(PAIRS)?.remove(key)?;
+        Ok(transaction.commit()?)
+    }
+}
+
+impl EmbeddedStore for Redb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.try_put(key, value).map_err(|error| error.to_string())
+    }
+
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+        self.try_get(key, see).map_err(|error| error.to_string())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), String> {
+        self.try_delete(key).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line of `kvssd bench`.
+
+use super::{Assignment, assignment, scale};
+use clap::Args;
+use kvssd_embedded::Durability;
+use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
+use std::path::PathBuf;
+
+/// `kvssd bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd bench --design plus --design original --workload ycsb-a --distribution uniform --seed 1
+  kvssd bench --profile my-drive.toml --scale 1 --records 1000000
+  kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
+  kvssd bench --rate 150000                     an open loop: commands arrive at that rate
+  kvssd bench --store folder                    the embedded store on real files, in wall-clock time
+  kvssd bench --store folder --durability sync --threads 8 --value-bytes 100")]
+pub struct BenchOptions {
+    /// Pairs that the drive is filled with [default: as full as the Plus paper's; with --store by durability and size]
+    #[arg(long, value_name = "N")]
+    pub records: Option<u64>,
+    /// Operations of the run [default: a tenth of the records; with --store, of each workload: as many as records, 100000 reads at
+    /// least]
+    #[arg(long, value_name = "N")]
+    pub operations: Option<u64>,
+    /// Host threads [default: 20; with --store 1, then 8]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Bytes of a value, at most, 0 to 2 MiB [default: 1000; with --store 100, then 4096]
+    #[arg(long, value_name = "N")]
+    pub value_bytes: Option<u32>,
+    /// Of everything that is random
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    pub seed: u64,
+    /// Writes the runs to a file, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Of a drive on virtual time.
+    #[command(flatten)]
+    pub drive: DriveOptions,
+    /// Of embedded stores on wall-clock time.
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+/// What a drive on virtual time is, and what is done with it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of a drive on virtual time")]
+#[group(skip)]
+pub struct DriveOptions {
+    /// A design, again for each more to compare [default: all of them]
+    #[arg(long, conflicts_with = "store", value_name = "NAME")]
+    pub design: Vec<String>,
+    /// The testbed: a name (see `kvssd profiles`) or a TOML file
+    #[arg(long, conflicts_with = "store", default_value = "kvvirt", value_name = "NAME|FILE")]
+    pub profile: String,
+    /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
+    #[arg(long, conflicts_with = "store", default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
+    pub scale: f64,
+    /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
+    #[arg(long, conflicts_with = "store", default_value = "ycsb-a", value_name = "NAME")]
+    pub workload: YcsbCore,
+    /// uniform, zipfian or latest [default: the workload's own]
+    #[arg(long, conflicts_with = "store", value_name = "NAME")]
+    pub distribution: Option<Distribution>,
+    /// Random overwrites before the run [default: as many as records]
+    #[arg(long, conflicts_with = "store", value_name = "N")]
+    pub overwrites: Option<u64>,
+    /// Commands that each thread has under way
+    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N")]
+    pub queue_depth: u32,
+    /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
+    #[arg(long, conflicts_with = "store", value_name = "PER_SECOND", allow_negative_numbers = true)]
+    pub rate: Option<f64>,
+    /// Bytes of a key, 1 to 255
+    #[arg(long, conflicts_with = "store", default_value_t = 8, value_name = "N")]
+    pub key_bytes: usize,
+    /// How the sizes of values are distributed: constant, uniform or zipfian
+    #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME")]
+    pub value_distribution: SizeDistribution,
+    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
+    #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+}
+
+/// How embedded stores are measured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of embedded stores, on wall-clock time and real files")]
+#[group(skip)]
+pub struct StoreOptions {
+    /// Measures the embedded store in a folder that is made at this path and removed at the end, beside others if they are built
+    /// in (cargo build --features rivals)
+    #[arg(long, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+    /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]
+    #[arg(long, requires = "store", value_name = "NAME")]
+    pub durability: Option<Durability>,
+    /// How often all is done; the table shows the median
+    #[arg(long, requires = "store", default_value_t = 1, value_name = "N")]
+    pub rounds: u32,
+    /// Leaves the folder where it is
+    #[arg(long, requires = "store")]
+    pub keep: bool,
+}

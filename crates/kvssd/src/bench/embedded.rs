@@ -1,0 +1,37 @@
+//! `kvssd bench --store`: embedded stores side by side.
+
+use crate::Outcome;
+use crate::arguments::bench::BenchOptions;
+use crate::output::{JsonFile, print};
+use crate::progress::Progress;
+use kvssd_embedded::{Durability, Plan, STORES, measure};
+use serde_json::json;
+use std::path::Path;
+
+/// How many threads call the stores, and how large values are, where nothing is said.
+const THREADS: [u32; 2] = [1, 8];
+const VALUES_BYTES: [usize; 2] = [100, 4096];
+
+/// Measures the stores in a folder at `path`.
+pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
+    let json_file = JsonFile::open(options.json.as_deref())?;
+    let plan = Plan {
+        records: options.records,
+        operations: options.operations,
+        values_bytes: options.value_bytes.map_or(VALUES_BYTES.to_vec(), |bytes| vec![bytes as usize]),
+        threads: options.threads.map_or(THREADS.to_vec(), |threads| vec![threads]),
+        durabilities: options.store.durability.map_or(Durability::ALL.to_vec(), |durability| vec![durability]),
+        rounds: options.store.rounds,
+        seed: options.seed,
+    };
+    let mut progress = Progress::new();
+    let report = measure(&plan, path, options.store.keep, &mut progress)?;
+    drop(progress);
+    if !json_file.takes_stdout() {
+        print(&report.table())?;
+        if STORES.len() == 1 {
+            print("\nkvssd alone: a program built with --features rivals shows fjall and redb beside it\n")?;
+        }
+    }
+    json_file.write(&json!({ "runs": report.measurements }))
+}
