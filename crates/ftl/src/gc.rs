@@ -263,12 +263,13 @@ fn move_pages(
             let from = packing.grain(*page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
             is_whole &= match oob.kind {
-                Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
-                    copies.add(io, index, (entry.tag, from), has_strays, pages)?
-                }
+                Kind::Pair => match io.media.validity.is_live(entry.tag, from) {
+                    Some(false) => true,
+                    known => copies.add(io, index, (entry.tag, from), has_strays || known.is_none(), pages)?,
+                },
                 Kind::Section => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
-                Kind::Pair | Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
+                Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
             };
         }
     }
