@@ -22,7 +22,7 @@ pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::io::Io;
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use kvssd_types::{Key, KvError};
 
@@ -151,6 +151,14 @@ pub trait Index: Send {
     /// # Errors
     /// What the flash operations answer.
     fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError>;
+
+    /// As [`Index::is_bound`], of many pairs at once; none where that cannot be read.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        pairs.iter().map(|&(tag, place)| readable(self.is_bound(io, tag, place))).collect()
+    }
 
     /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read: if it is still wanted, it
     /// is appended anew.

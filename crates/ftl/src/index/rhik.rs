@@ -270,6 +270,20 @@ impl Index for Rhik {
         Ok(form.slot_of(bytes, tag, place).is_some())
     }
 
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
+        order.sort_unstable_by_key(|&number| self.directory.table_of(pairs[number].0));
+        let mut bound = vec![None; pairs.len()];
+        for numbers in order.chunks(self.tables.at_once(io)) {
+            let tables: Vec<u64> = numbers.iter().map(|&number| self.directory.table_of(pairs[number].0)).collect();
+            self.tables.load_all(io, &tables)?;
+            for &number in numbers {
+                bound[number] = readable(self.is_bound(io, pairs[number].0, pairs[number].1))?;
+            }
+        }
+        Ok(bound)
+    }
+
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
         self.tables.relocate_own(io, number, from)
     }
