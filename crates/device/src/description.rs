@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   power_loss = "protected"
-//!   [design]     name, grain_bytes, gc_low_superblocks, gc_high_superblocks
+//!   [design]     name, and each of its parameters, as text
 //!   [profile]    every key of a profile file, with the numbers of this drive
 //! ```
 //!
@@ -11,24 +11,18 @@
 use kvssd_flash::{PowerLoss, Profile};
 use kvssd_ftl::Design;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the design is called under.
+const NAME: &str = "name";
 
 /// The text's tables.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
     power_loss: String,
-    design: DesignTable,
+    design: BTreeMap<String, String>,
     profile: Profile,
-}
-
-/// The `[design]` table: a preset, and the parameters that can be put over it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DesignTable {
-    name: String,
-    grain_bytes: u32,
-    gc_low_superblocks: u32,
-    gc_high_superblocks: u32,
 }
 
 /// The description of a protected drive.
@@ -39,12 +33,10 @@ pub(crate) fn describe(profile: &Profile, design: &Design) -> String {
     assert!(design.planted.is_none(), "a planted bug cannot be written down");
     let description = Description {
         power_loss: PowerLoss::Protected.name().to_owned(),
-        design: DesignTable {
-            name: design.name.to_owned(),
-            grain_bytes: design.grain_bytes,
-            gc_low_superblocks: design.gc_low_superblocks,
-            gc_high_superblocks: design.gc_high_superblocks,
-        },
+        design: std::iter::once((NAME, design.name.to_owned()))
+            .chain(design.parameters())
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
         profile: profile.clone(),
     };
     toml::to_string(&description).expect("a description is plain data")
@@ -52,18 +44,20 @@ pub(crate) fn describe(profile: &Profile, design: &Design) -> String {
 
 /// The profile and the design that `text` describes, or what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<(Profile, Design), String> {
-    let Description { power_loss, design: table, profile } =
+    let Description { power_loss, design: mut table, profile } =
         toml::from_str(text).map_err(|error| error.message().to_owned())?;
     if power_loss != PowerLoss::Protected.name() {
         return Err(format!("power_loss = {power_loss:?} is not known"));
     }
-    let design = Design::named(&table.name).map_err(|error| error.to_string())?;
-    let design = Design {
-        grain_bytes: table.grain_bytes,
-        gc_low_superblocks: table.gc_low_superblocks,
-        gc_high_superblocks: table.gc_high_superblocks,
-        ..design
-    };
+    let name = table.remove(NAME).ok_or_else(|| format!("it has no design.{NAME}"))?;
+    let mut design = Design::named(&name).map_err(|error| error.to_string())?;
+    for (key, _) in design.parameters() {
+        let value = table.remove(key).ok_or_else(|| format!("it has no design.{key}"))?;
+        design.set(key, &value).map_err(|error| error.to_string())?;
+    }
+    if let Some(key) = table.keys().next() {
+        return Err(format!("design.{key} is not known"));
+    }
     // Scaling is what looks at every number.
     Ok((profile.scaled(1.0).map_err(|error| error.to_string())?, design))
 }
@@ -94,7 +88,7 @@ mod tests {
             ("name = \"plus\"", "name = \"minus\"", "minus"),
             ("channels = 8", "channels = 0", "geometry.channels"),
             ("cores = ", "cabbages = ", "cabbages"),
-            ("grain_bytes = 64\n", "", "grain_bytes"),
+            ("grain_bytes = \"64\"\n", "", "grain_bytes"),
         ] {
             let error = read(&text.replacen(old, new, 1)).unwrap_err();
             assert!(error.contains(named) && error.lines().count() == 1, "{error}");

@@ -1,20 +1,11 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
-use crate::address::Packing;
-use crate::dram::DramUse;
-use crate::engine::{Engine, Limits};
-use crate::gc::STEP_SUPERBLOCKS;
-use crate::index::section::{CompactLayout, FixedLayout};
-use crate::index::{HashIndex, Index};
-use crate::io::Media;
-use crate::oob::OobFormat;
+use crate::engine::Engine;
+use crate::index::RhikParameters;
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
-use crate::superblock::Superblocks;
-use crate::validity::{GrainBitmap, InvalidMappings, Validity};
-use kvssd_flash::codec::OOB_HEAD_BYTES;
-use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile};
-use kvssd_types::{KvError, VALUE_BYTES_MAX};
+use kvssd_flash::{Backing, PowerLoss, Profile};
+use kvssd_types::KvError;
 use thiserror::Error;
 
 /// Where a key lives.
@@ -24,6 +15,8 @@ pub enum IndexKind {
     HashFixed,
     /// Sections with living mappings only (Plus, section IV-B).
     HashCompact,
+    /// A directory over tables that are split (RHIK, section IV).
+    Rhik(RhikParameters),
 }
 
 /// How garbage collection knows what is dead.
@@ -33,6 +26,8 @@ pub enum ValidityKind {
     GrainBitmap,
     /// Pages of invalid mappings (Plus, section IV-A).
     InvalidMappings,
+    /// It asks the index about each pair (RHIK, section IV-B).
+    AskIndex,
 }
 
 impl IndexKind {
@@ -42,6 +37,7 @@ impl IndexKind {
         match self {
             IndexKind::HashFixed => "hash-fixed",
             IndexKind::HashCompact => "hash-compact",
+            IndexKind::Rhik(_) => "rhik",
         }
     }
 }
@@ -53,21 +49,9 @@ impl ValidityKind {
         match self {
             ValidityKind::GrainBitmap => "grain-bitmap",
             ValidityKind::InvalidMappings => "invalid-mappings",
+            ValidityKind::AskIndex => "ask-index",
         }
     }
-}
-
-/// Superblocks that the three logs are writing to.
-const OPEN_SUPERBLOCKS: u32 = 3;
-
-/// Superblocks that the journal may open while a command or a step of garbage collection is handled.
-const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
-
-/// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
-/// holds beside the write buffer, with an open one and a rest at each end.
-fn journal_superblocks(profile: &Profile) -> u32 {
-    let image_bytes = profile.memory.dram_bytes + u64::from(profile.geometry.page_bytes) * 32;
-    (3 * image_bytes).div_ceil(profile.geometry.superblock_bytes()) as u32 + 3
 }
 
 /// A drive's firmware, described.
@@ -92,7 +76,7 @@ pub struct Design {
 }
 
 /// The designs that come with the program.
-pub const DESIGNS: [Design; 2] = [
+pub const DESIGNS: [Design; 3] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -109,6 +93,21 @@ pub const DESIGNS: [Design; 2] = [
         index: IndexKind::HashCompact,
         validity: ValidityKind::InvalidMappings,
         grain_bytes: 64,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        planted: None,
+    },
+    Design {
+        name: "rhik",
+        description: "two-level hash of signatures that grows by splitting tables, at most one flash read a look-up (RHIK paper)",
+        index: IndexKind::Rhik(RhikParameters {
+            signature_bits: 64,
+            directory_bits: 4,
+            occupancy_percent: 80,
+            incremental: true,
+        }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 128,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -161,18 +160,46 @@ impl Design {
         })
     }
 
+    /// Its parameters and their values, as [`Design::set`] takes them.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let mut parameters = vec![
+            ("grain_bytes", self.grain_bytes.to_string()),
+            ("gc_low_superblocks", self.gc_low_superblocks.to_string()),
+            ("gc_high_superblocks", self.gc_high_superblocks.to_string()),
+        ];
+        if let IndexKind::Rhik(rhik) = self.index {
+            parameters.extend([
+                ("signature_bits", rhik.signature_bits.to_string()),
+                ("directory_bits", rhik.directory_bits.to_string()),
+                ("occupancy_percent", rhik.occupancy_percent.to_string()),
+                ("incremental", rhik.incremental.to_string()),
+            ]);
+        }
+        parameters
+    }
+
     /// Sets the parameter `key`.
     ///
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DesignError> {
-        let fail = |why: &str| DesignError::Parameter { key: key.to_owned(), why: why.to_owned() };
-        let number = value.parse::<u32>().map_err(|_| fail("the value must be a whole number"));
-        match key {
-            "grain_bytes" => self.grain_bytes = number?,
-            "gc_low_superblocks" => self.gc_low_superblocks = number?,
-            "gc_high_superblocks" => self.gc_high_superblocks = number?,
-            _ => return Err(fail("there is no such parameter (grain_bytes, gc_low_superblocks, gc_high_superblocks)")),
+        let fail = |why: String| DesignError::Parameter { key: key.to_owned(), why };
+        let number = value.parse::<u32>().map_err(|_| fail("the value must be a whole number".to_owned()));
+        match (key, &mut self.index) {
+            ("grain_bytes", _) => self.grain_bytes = number?,
+            ("gc_low_superblocks", _) => self.gc_low_superblocks = number?,
+            ("gc_high_superblocks", _) => self.gc_high_superblocks = number?,
+            ("signature_bits", IndexKind::Rhik(rhik)) => rhik.signature_bits = number?,
+            ("directory_bits", IndexKind::Rhik(rhik)) => rhik.directory_bits = number?,
+            ("occupancy_percent", IndexKind::Rhik(rhik)) => rhik.occupancy_percent = number?,
+            ("incremental", IndexKind::Rhik(rhik)) => {
+                rhik.incremental = value.parse().map_err(|_| fail("the value must be true or false".to_owned()))?;
+            }
+            _ => {
+                let known: Vec<&str> = self.parameters().into_iter().map(|(key, _)| key).collect();
+                return Err(fail(format!("{} has no such parameter (it has: {})", self.name, known.join(", "))));
+            }
         }
         Ok(())
     }
@@ -213,138 +240,5 @@ impl Design {
         let mut engine = self.assemble(profile, backing, power_loss)?;
         let report = engine.mount()?;
         Ok((engine, report))
-    }
-
-    pub(crate) fn assemble(
-        &self,
-        profile: &Profile,
-        backing: Box<dyn Backing>,
-        power_loss: PowerLoss,
-    ) -> Result<Engine, DesignError> {
-        let geometry = profile.geometry;
-        let fail =
-            |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
-        self.fits(&geometry).map_err(fail)?;
-        let packing = Packing::new(&geometry, self.grain_bytes);
-        let grains = packing.grains_per_superblock * u64::from(geometry.superblocks());
-        let format = OobFormat::new(packing.grains_per_page, grains);
-        let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
-        if oob_bytes > geometry.oob_bytes as usize {
-            return Err(fail(format!(
-                "design.grain_bytes = {} needs {oob_bytes} out-of-band bytes a page, and geometry.oob_bytes is {}",
-                self.grain_bytes, geometry.oob_bytes
-            )));
-        }
-        let index: Box<dyn Index> = match self.index {
-            IndexKind::HashFixed => {
-                Box::new(HashIndex::new(FixedLayout::new(geometry.page_bytes, grains), grains, geometry.page_bytes))
-            }
-            IndexKind::HashCompact => {
-                let layout = CompactLayout::new(geometry.page_bytes, self.grain_bytes);
-                let layout = layout.ok_or_else(|| {
-                    fail(format!(
-                        "hash-compact has no sections of {} byte pages and {} byte grains",
-                        geometry.page_bytes, self.grain_bytes
-                    ))
-                })?;
-                Box::new(HashIndex::new(layout, grains, geometry.page_bytes))
-            }
-        };
-        let validity: Box<dyn Validity> = match self.validity {
-            ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, grains)),
-            ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, &geometry)),
-        };
-        let flash = Flash::new(profile, backing);
-        let mut media = Media::new(flash, packing, format, validity, profile, power_loss);
-        media.planted = self.planted;
-        let journal = if power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
-        let reserve = self.reserve_superblocks(profile) + journal;
-        let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
-        let limits = Limits {
-            high: self.gc_high_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS,
-            capacity_grains: u64::from(geometry.superblocks().saturating_sub(reserve)) * packing.grains_per_superblock,
-            value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
-            dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
-        };
-        let engine = Engine::new(media, index, low, limits);
-        let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
-        if needed > limits.dram_bytes {
-            return Err(fail(format!(
-                "memory.dram_bytes and memory.write_buffer_bytes, scaled, make {}, and the design needs at least {needed}",
-                limits.dram_bytes
-            )));
-        }
-        Ok(engine)
-    }
-
-    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks have as
-    /// many pages of invalid mappings as they can (Plus, "Memory Accounting").
-    #[must_use]
-    pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
-        let packing = Packing::new(geometry, self.grain_bytes);
-        let superblocks = u64::from(geometry.superblocks());
-        let grains = packing.grains_per_superblock * superblocks;
-        let mut dram = DramUse::default();
-        Superblocks::charge(superblocks, &mut dram);
-        match self.validity {
-            ValidityKind::GrainBitmap => GrainBitmap::charge(grains, &mut dram),
-            ValidityKind::InvalidMappings => {
-                let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, geometry.page_bytes);
-                let page_bytes = geometry.page_bytes;
-                InvalidMappings::charge(&packing, geometry.pages(), superblocks, page_bytes, spills, &mut dram);
-            }
-        }
-        match self.index {
-            IndexKind::HashFixed => {
-                HashIndex::charge_directory(&FixedLayout::new(geometry.page_bytes, grains), grains, &mut dram);
-            }
-            IndexKind::HashCompact => {
-                if let Some(layout) = CompactLayout::new(geometry.page_bytes, self.grain_bytes) {
-                    HashIndex::charge_directory(&layout, grains, &mut dram);
-                }
-            }
-        }
-        dram
-    }
-
-    /// The bytes of flash that living records may take on a drive of `profile` that writes nothing for a mount.
-    #[must_use]
-    pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
-        let superblocks = profile.geometry.superblocks().saturating_sub(self.reserve_superblocks(profile));
-        u64::from(superblocks) * profile.geometry.superblock_bytes()
-    }
-
-    /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
-    /// collection needs to come through.
-    fn reserve_superblocks(&self, profile: &Profile) -> u32 {
-        let superblocks = profile.geometry.superblocks();
-        let spare = (f64::from(superblocks) * profile.space.over_provisioning_percent / 100.0).ceil() as u32;
-        1 + spare.max(self.gc_low_superblocks + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32)
-    }
-
-    fn fits(&self, geometry: &Geometry) -> Result<(), String> {
-        let Design { grain_bytes, gc_low_superblocks: low, gc_high_superblocks: high, .. } = *self;
-        if grain_bytes < 16 || !geometry.page_bytes.is_multiple_of(grain_bytes) {
-            return Err(format!(
-                "design.grain_bytes = {grain_bytes} must be at least 16 and divide geometry.page_bytes = {}",
-                geometry.page_bytes
-            ));
-        }
-        if high < 1 || low > 1 << 20 || low <= high {
-            return Err(format!(
-                "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
-            ));
-        }
-        if geometry.page_bytes < 512 {
-            return Err("a record's head needs pages of 512 bytes".to_owned());
-        }
-        let needed = 1 + low + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32 + 8;
-        if geometry.superblocks() < needed {
-            return Err(format!(
-                "a drive of {} superblocks is too small: the reserve of garbage collection and 8 to write to make {needed}",
-                geometry.superblocks()
-            ));
-        }
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
-use crate::index::{Index, IndexCounters, Position};
+use crate::index::{Growth, Index, IndexCounters, Position};
 use crate::io::{Io, Media};
 use crate::journal::Change;
 use crate::log::NewRecord;
@@ -13,6 +13,9 @@ use crate::recovery::{self, MountReport};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Counters, Geometry, PageAddress};
 use kvssd_types::{Command, Key, KvError, Nanos, Reply, StoreCondition, Value, ValueBuilder};
+
+/// Superblocks that a step of the index's own work may open.
+const GROWTH_SUPERBLOCKS: usize = 2;
 
 /// How full the drive is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,10 @@ pub struct Engine {
     limits: Limits,
     utilization: Utilization,
     record: Rope,
+    /// When the index has done what it did so far of its own work.
+    grown: Nanos,
+    /// Commands wait until then: the index works, and lets none in.
+    closed_until: Nanos,
     /// What the other parts had of the DRAM when the index was told its share.
     dram_shared: u64,
 }
@@ -77,6 +84,8 @@ impl Engine {
             limits,
             utilization: Utilization::default(),
             record: Rope::default(),
+            grown: Nanos::ZERO,
+            closed_until: Nanos::ZERO,
             dram_shared: 0,
         };
         engine.share_dram();
@@ -146,7 +155,7 @@ impl Engine {
     /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
     pub fn execute(&mut self, command: Command<'_>, at: Nanos) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
-        let mut reply = self.wait_for_room(&command, &mut at);
+        let mut reply = self.finish_growth(&mut at).and_then(|()| self.wait_for_room(&command, &mut at));
         let mut io = Io::new(&mut self.media, at, false);
         io.cpu(io.costs().command_ns);
         if reply.is_ok() {
@@ -181,14 +190,24 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
-        while self.collector.clock < now && self.collector.is_wanted(&self.media) {
-            // The collector asks with its own clock, which lies behind.
-            self.media.advance(self.collector.clock);
-            if !self.collect()? {
+        loop {
+            let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
+            let grows = self.grown < now && self.index.growth() == Growth::Background && self.has_room_to_grow();
+            if grows && (!collects || self.grown <= self.collector.clock) {
+                self.media.advance(self.grown);
+                self.grow()?;
+            } else if collects {
+                // The collector asks with its own clock, which lies behind.
+                self.media.advance(self.collector.clock);
+                if !self.collect()? {
+                    break;
+                }
+            } else {
                 break;
             }
         }
         self.collector.clock = self.collector.clock.max(now);
+        self.grown = self.grown.max(now);
         self.media.advance(now);
         Ok(())
     }
@@ -293,6 +312,41 @@ impl Engine {
         Ok(gained)
     }
 
+    /// Whether a step of the index's own work leaves what commands and garbage collection may need.
+    fn has_room_to_grow(&self) -> bool {
+        self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
+    }
+
+    /// One step of the index's own work.
+    fn grow(&mut self) -> Result<(), KvError> {
+        self.grown = self.grown.max(self.media.now);
+        let mut io = Io::new(&mut self.media, self.grown, false);
+        self.index.grow(&mut io).map_err(KvError::in_a_change)?;
+        self.grown = io.settle();
+        self.pause(self.grown)?;
+        self.share_dram();
+        Ok(())
+    }
+
+    /// Has the index finish work that lets no command in, and moves `at` behind it.
+    fn finish_growth(&mut self, at: &mut Nanos) -> Result<(), KvError> {
+        while self.index.growth() == Growth::Foreground {
+            self.grown = self.grown.max(*at);
+            if self.has_room_to_grow() {
+                self.grow()?;
+                self.closed_until = self.grown;
+            } else {
+                self.collector.clock = self.collector.clock.max(self.grown);
+                if !self.collect()? {
+                    break;
+                }
+                self.grown = self.collector.clock;
+            }
+        }
+        *at = (*at).max(self.closed_until);
+        Ok(())
+    }
+
     /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
         let taken = self.media.dram_bytes() + u64::from(self.media.geometry.page_bytes);
@@ -370,6 +424,9 @@ fn store(
     // An overwrite that takes no more than it frees is always welcome.
     if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains(io.media)) {
         return Err(KvError::CapacityExceeded);
+    }
+    if found.is_none() {
+        index.make_room(io, position)?;
     }
     record.clear();
     write_record(key, value, record);
@@ -460,24 +517,17 @@ fn delete(
 }
 
 fn list(io: &mut Io<'_>, index: &mut dyn Index, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
-    let tag = match from {
-        Some(key) => match find(io, index, key)?.0 {
-            // An index that is full up has no place for the key either: start where a search for it would.
-            Position { tag: Position::FULL, hash, .. } => index.first_tag(hash),
-            Position { tag, .. } => tag,
-        },
-        None => 0,
-    };
+    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
     let mut places = Vec::new();
-    index.list(io, tag, keys_max, &mut places)?;
+    index.list(io, from, keys_max, &mut places)?;
     let packing = io.packing();
-    let mut pages: Vec<PageAddress> = places.iter().map(|(_, place)| packing.page_of(*place)).collect();
+    let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
     pages.sort_unstable();
     pages.dedup();
     io.read_all(&pages, Cause::User);
     let page_bytes = io.media.geometry.page_bytes as usize;
     let mut keys = Vec::with_capacity(places.len());
-    for (_, place) in places {
+    for place in places {
         let data = io.data(packing.page_of(place))?;
         let start = packing.byte_in_page(place);
         let head = RecordHead::read(data, start, page_bytes)?;

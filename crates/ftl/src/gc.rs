@@ -247,6 +247,7 @@ fn move_pages(
     if is_map {
         index.warm(&oobs.iter().flat_map(|(_, oob)| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
     }
+    let mut answers = ask(io, index, &oobs, has_strays)?.into_iter();
     let mut copies = Copies { moves: Vec::new(), bytes: Rope::default() };
     for (page, oob) in &oobs {
         if *page == first
@@ -254,7 +255,10 @@ fn move_pages(
         {
             is_whole &= match tag_of(io, head)? {
                 // Of its pages, the one in this superblock has been read.
-                Head::Tag(tag) => copies.add(io, index, (tag, head), true, &[first])?,
+                Head::Tag(tag) => {
+                    let is_bound = readable(index.is_bound(io, tag, head))?;
+                    copies.add(io, (tag, head), is_bound, &[first])?
+                }
                 Head::Gone => true,
                 Head::Unreadable => false,
             };
@@ -263,17 +267,39 @@ fn move_pages(
             let from = packing.grain(*page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
             is_whole &= match oob.kind {
-                Kind::Pair if io.media.validity.is_live(entry.tag, from) => {
-                    copies.add(io, index, (entry.tag, from), has_strays, pages)?
+                Kind::Pair => {
+                    let lives = fate(io, entry.tag, from, has_strays);
+                    let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
+                    copies.add(io, (entry.tag, from), is_bound, pages)?
                 }
                 Kind::Section => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
-                Kind::Pair | Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
+                Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
             };
         }
     }
     is_whole &= copies.bind(io, index, io.media.geometry.superblock_of(first), counters)?;
     Ok(is_whole)
+}
+
+/// Whether the pair with `tag` at `from` lives, if validity knows: of what was appended and never bound it does not.
+fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
+    io.media.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
+}
+
+/// What the index says of each pair in pages of which validity does not know, in order.
+fn ask(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    oobs: &[(PageAddress, Oob)],
+    has_strays: bool,
+) -> Result<Vec<Option<bool>>, KvError> {
+    let packing = io.media.packing;
+    let pairs = oobs.iter().filter(|(_, oob)| oob.kind == Kind::Pair);
+    let pairs =
+        pairs.flat_map(|(page, oob)| oob.entries.iter().map(|entry| (entry.tag, packing.grain(*page, entry.grain))));
+    let asked: Vec<(u64, Grain)> = pairs.filter(|&(tag, from)| fate(io, tag, from, has_strays).is_none()).collect();
+    if asked.is_empty() { Ok(Vec::new()) } else { index.are_bound(io, &asked) }
 }
 
 /// The pairs that a step has copied, and are still bound to where they were.
@@ -283,18 +309,16 @@ struct Copies {
 }
 
 impl Copies {
-    /// Copies the pair with `tag` at `from`, if the index, where it is to be asked, says that it lives there. Gives whether all
-    /// that this takes could be read.
+    /// Copies the pair with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
+    /// whether all that this takes could be.
     fn add(
         &mut self,
         io: &mut Io<'_>,
-        index: &mut dyn Index,
         (tag, from): (u64, Grain),
-        asks: bool,
+        lives: Option<bool>,
         read: &[PageAddress],
     ) -> Result<bool, KvError> {
-        let is_bound = if asks { readable(index.is_bound(io, tag, from))? } else { Some(true) };
-        Ok(match is_bound {
+        Ok(match lives {
             Some(true) => {
                 let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
                 self.moves.extend(copied);

@@ -4,20 +4,25 @@
 //! |---|---|
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
+//! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
-mod cache;
 mod hash;
+mod lookups;
 mod probe;
+mod rhik;
 pub mod section;
+mod sections;
 mod survey;
 
 pub use hash::HashIndex;
 pub use probe::Entry as SlotEntry;
+pub use rhik::{RecordTable, Rhik, RhikParameters};
+pub use sections::SectionForm;
 pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::io::Io;
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use kvssd_types::{Key, KvError};
 
@@ -66,6 +71,17 @@ pub enum Fate {
     Unreadable,
 }
 
+/// Work of an index's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// There is none.
+    None,
+    /// It is done in between, while commands come and go.
+    Background,
+    /// No command is begun before it is done.
+    Foreground,
+}
+
 /// Reads the record at a place and tells whether it is the key's.
 pub type Holds<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
 
@@ -101,6 +117,15 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError>;
 
+    /// Makes sure that the key of `position`, which was not found, can be bound.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        let _ = (io, position);
+        Ok(())
+    }
+
     /// Binds the key of `position` to `place`, which was noted just now: what the index writes in the meantime must hold the
     /// change. Nothing may have happened to the key since it was located.
     ///
@@ -127,12 +152,34 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError>;
 
+    /// As [`Index::is_bound`], of many pairs at once; none where that cannot be read.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        pairs.iter().map(|&(tag, place)| readable(self.is_bound(io, tag, place))).collect()
+    }
+
     /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read: if it is still wanted, it
     /// is appended anew.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError>;
+
+    /// Whether there is work of its own to do, and who may go on meanwhile.
+    fn growth(&self) -> Growth {
+        Growth::None
+    }
+
+    /// Does a bounded step of its own work, which writes two superblocks of pages at the most.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        let _ = io;
+        Ok(())
+    }
 
     /// These keys will be looked up soon: memory may begin to bring what it knows of them closer ([`Io::warm`]), down to their
     /// records.
@@ -146,20 +193,24 @@ pub trait Index: Send {
         let _ = numbers;
     }
 
-    /// Appends to `places` the tags and places of up to `count` pairs, in the index's own stable order, from `tag` on.
+    /// Appends to `places` those of up to `count` pairs, in the index's own order, from the position that was located on: the key
+    /// there, or the next one. The order stays as it is while no key comes or goes.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn list(&mut self, io: &mut Io<'_>, tag: u64, count: usize, places: &mut Vec<(u64, Grain)>) -> Result<(), KvError>;
+    fn list(
+        &mut self,
+        io: &mut Io<'_>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError>;
 
     /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
     fn survey(&self, io: &mut Io<'_>) -> Survey;
 
     /// Appends to `way` the tags that a look-up of `key` looks at before it comes to `tag`; gives whether it ever comes there.
     fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool;
-
-    /// The tag that a key with `hash` would have in an empty index.
-    fn first_tag(&self, hash: u64) -> u64;
 
     /// Whether keys come in their own order, so that ranges make sense.
     fn is_ordered(&self) -> bool {

@@ -112,6 +112,17 @@ pub enum Change {
         /// Where it lies.
         to: Grain,
     },
+    /// The index replaced a record of its own by two, of as many bytes each.
+    Split {
+        /// Its number.
+        number: u64,
+        /// Where the two lie.
+        places: [Grain; 2],
+        /// The bytes of each.
+        bytes: u32,
+        /// Where it lay before, grain 0 for nowhere, and its bytes there.
+        old: (Grain, u32),
+    },
     /// What lives in a superblock cannot be read, and it is not collected.
     Retired {
         /// The superblock.

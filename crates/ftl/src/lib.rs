@@ -18,6 +18,7 @@
 //! clock and no file.
 
 mod address;
+mod build;
 mod check;
 mod design;
 mod dram;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   [kind u4 | stream u3 | continues u1] [sequence u48] [head of the continued record u40, if continues]
-//!   then for each record that starts in the page: [grain in the page u8 or u16] [tag u32 or u40]
+//!   then for each record that starts in the page: [grain in the page u8 or u16] [tag, 4 to 8 bytes]
 //! ```
 //!
 //! The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
@@ -97,32 +97,30 @@ pub struct Oob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OobFormat {
     wide_grains: bool,
-    wide_tags: bool,
+    tag_bytes: usize,
 }
 
 const SEQUENCE_BYTES: usize = 6;
-const WIDE_TAG_BYTES: usize = 5;
+const GRAIN_BYTES: usize = 5;
+const TAG_BYTES_MIN: usize = 4;
 const CONTINUES: u8 = 0x80;
 
 impl OobFormat {
     /// The narrowest format for pages of `grains_per_page` and tags below `tags`.
     #[must_use]
     pub fn new(grains_per_page: u32, tags: u64) -> Self {
-        OobFormat { wide_grains: grains_per_page > 1 << 8, wide_tags: tags > 1 << 32 }
+        let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as usize / 8 + 1).max(TAG_BYTES_MIN);
+        OobFormat { wide_grains: grains_per_page > 1 << 8, tag_bytes }
     }
 
     /// The most bytes that a page of `entries` takes.
     #[must_use]
     pub fn bytes_max(&self, entries: u32) -> usize {
-        1 + SEQUENCE_BYTES + WIDE_TAG_BYTES + entries as usize * self.entry_bytes()
+        1 + SEQUENCE_BYTES + GRAIN_BYTES + entries as usize * self.entry_bytes()
     }
 
     fn entry_bytes(&self) -> usize {
-        (if self.wide_grains { 2 } else { 1 }) + self.tag_bytes()
-    }
-
-    fn tag_bytes(&self) -> usize {
-        if self.wide_tags { WIDE_TAG_BYTES } else { 4 }
+        (if self.wide_grains { 2 } else { 1 }) + self.tag_bytes
     }
 
     /// Writes `oob` to the empty `bytes`.
@@ -131,7 +129,7 @@ impl OobFormat {
         bytes.push(oob.kind as u8 | (oob.stream as u8) << 4 | continues);
         bytes.extend_from_slice(&oob.sequence.to_le_bytes()[..SEQUENCE_BYTES]);
         if let Some(head) = oob.continues {
-            bytes.extend_from_slice(&head.0.to_le_bytes()[..WIDE_TAG_BYTES]);
+            bytes.extend_from_slice(&head.0.to_le_bytes()[..GRAIN_BYTES]);
         }
         for entry in &oob.entries {
             if self.wide_grains {
@@ -139,7 +137,7 @@ impl OobFormat {
             } else {
                 bytes.push(entry.grain as u8);
             }
-            bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes()]);
+            bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
         }
     }
 
@@ -151,7 +149,7 @@ impl OobFormat {
         let stream = *Stream::ALL.get(usize::from(head >> 4 & 7))?;
         let (sequence, mut rest) = rest.split_at_checked(SEQUENCE_BYTES)?;
         let continues = if head & CONTINUES != 0 {
-            let (grain, after) = rest.split_at_checked(WIDE_TAG_BYTES)?;
+            let (grain, after) = rest.split_at_checked(GRAIN_BYTES)?;
             rest = after;
             Some(Grain(number(grain)))
         } else {
@@ -160,7 +158,7 @@ impl OobFormat {
         if rest.len() % self.entry_bytes() != 0 {
             return None;
         }
-        let grain_bytes = self.entry_bytes() - self.tag_bytes();
+        let grain_bytes = self.entry_bytes() - self.tag_bytes;
         let entries = rest
             .chunks_exact(self.entry_bytes())
             .map(|entry| Entry { grain: number(&entry[..grain_bytes]) as u32, tag: number(&entry[grain_bytes..]) })

@@ -207,7 +207,8 @@ impl Redo<'_, '_> {
         superblocks.recover(image.superblocks);
         superblocks.suspect_open();
         self.utilization = Utilization::from_saved(image.utilization);
-        let own = all.iter().enumerate().filter(|(_, change)| matches!(change, Change::Own { .. }));
+        let is_own = |change: &Change| matches!(change, Change::Own { .. } | Change::Split { .. });
+        let own = all.iter().enumerate().filter(|(_, change)| is_own(change));
         if own.map(|(position, change)| index.redo_own(change, position)).any(|redone| redone.is_none()) {
             return Err(damaged("its journal speaks of a section that the index cannot have"));
         }
@@ -275,6 +276,14 @@ impl Redo<'_, '_> {
             }
             Change::Own { place, bytes, old: (old, old_bytes), .. } => {
                 self.appear(place, self.io.packing().grains_of(bytes as usize))?;
+                if old != Grain(0) {
+                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
+                }
+            }
+            Change::Split { places, bytes, old: (old, old_bytes), .. } => {
+                for place in places {
+                    self.appear(place, self.io.packing().grains_of(bytes as usize))?;
+                }
                 if old != Grain(0) {
                     self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
                 }

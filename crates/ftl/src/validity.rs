@@ -4,12 +4,16 @@
 //! |---|---|---|
 //! | `grain-bitmap` | a bit a grain | nothing |
 //! | `invalid-mappings` | a counter a page, a buffer a superblock | pages of (hash index, grain) that died |
+//! | `ask-index` | a counter a page | nothing: the index is asked |
 //!
 //! A validity is pure state: it never touches flash. What it wants written or read, the engine writes and reads for it.
 
+mod ask_index;
 mod grain_bitmap;
 mod invalid_mappings;
+mod page_counters;
 
+pub use ask_index::AskIndex;
 pub use grain_bitmap::GrainBitmap;
 pub use invalid_mappings::InvalidMappings;
 
@@ -86,8 +90,8 @@ pub trait Validity: Send {
         0
     }
 
-    /// Whether the pair with `tag` at `place`, in an open victim, lives.
-    fn is_live(&self, tag: u64, place: Grain) -> bool;
+    /// Whether the pair with `tag` at `place`, in an open victim, lives; none where only the index knows.
+    fn is_live(&self, tag: u64, place: Grain) -> Option<bool>;
 
     /// Garbage collection is done with a superblock: nothing is to be known of it any more. Its spills are free.
     fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {

@@ -10,17 +10,15 @@ pub fn designs() -> Outcome {
     let text: String = DESIGNS
         .iter()
         .map(|design| {
+            let parameters = design.parameters().into_iter().map(|(key, value)| format!(" design.{key}={value}"));
             format!(
-                "{:<10} {}\n{:<10} index {}, validity {}; design.grain_bytes={} design.gc_low_superblocks={} \
-                 design.gc_high_superblocks={}\n",
+                "{:<10} {}\n{:<10} index {}, validity {};{}\n",
                 design.name,
                 design.description,
                 "",
                 design.index.name(),
                 design.validity.name(),
-                design.grain_bytes,
-                design.gc_low_superblocks,
-                design.gc_high_superblocks
+                parameters.collect::<String>()
             )
         })
         .collect();

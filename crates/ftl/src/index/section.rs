@@ -7,21 +7,13 @@ pub use compact::CompactLayout;
 pub use fixed::FixedLayout;
 
 use crate::index::probe::Entry;
+use crate::index::sections::SectionForm;
 use kvssd_flash::Blob;
 
-/// The layout of a section.
-pub trait SectionLayout: Send {
+/// The layout of a section of a hash table.
+pub trait SectionLayout: SectionForm {
     /// The slots that a section covers.
     fn slots(&self) -> u64;
-
-    /// A section without entries.
-    fn empty(&self) -> Blob;
-
-    /// The most bytes that a section takes.
-    fn bytes_max(&self) -> u32;
-
-    /// What the directory keeps in DRAM for each section: the place on flash, and the size where that differs.
-    fn directory_entry_bytes(&self) -> u64;
 
     /// The largest count of passes that an entry can hold.
     fn passes_max(&self) -> u32;
@@ -31,12 +23,6 @@ pub trait SectionLayout: Send {
 
     /// Sets the entry of `slot`; gives the comparisons for sorting the section anew, none where that was not needed.
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
-
-    /// Whether a section from flash has the form of one, so that it can be searched and changed.
-    fn has_form(&self, section: &[u8]) -> bool;
-
-    /// What is wrong with a section's counts, order or entries, if anything.
-    fn fault(&self, section: &[u8]) -> Option<&'static str>;
 
     /// The lowest slot at or behind `slot` that holds a pair, with the pair's entry.
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)>;

@@ -90,8 +90,8 @@ impl Validity for GrainBitmap {
         None
     }
 
-    fn is_live(&self, _tag: u64, place: Grain) -> bool {
-        self.words[(place.0 / 64) as usize] >> (place.0 % 64) & 1 == 1
+    fn is_live(&self, _tag: u64, place: Grain) -> Option<bool> {
+        Some(self.words[(place.0 / 64) as usize] >> (place.0 % 64) & 1 == 1)
     }
 
     fn warm(&self, places: &[Grain]) {
@@ -137,8 +137,11 @@ mod tests {
             let mut bitmap = GrainBitmap::new(packing, 4 * packing.grains_per_superblock);
             let first = packing.grain(PageAddress(3), packing.grains_per_page - 3);
             bitmap.add(first, 5);
-            assert!(bitmap.is_live(0, first) && bitmap.is_live(0, Grain(first.0 + 4)));
-            assert!(!bitmap.is_live(0, Grain(first.0 - 1)) && !bitmap.is_live(0, Grain(first.0 + 5)));
+            assert!(bitmap.is_live(0, first) == Some(true) && bitmap.is_live(0, Grain(first.0 + 4)) == Some(true));
+            assert!(
+                bitmap.is_live(0, Grain(first.0 - 1)) == Some(false)
+                    && bitmap.is_live(0, Grain(first.0 + 5)) == Some(false)
+            );
             let dead: Vec<_> = (2..6).map(|page| bitmap.page_is_dead(PageAddress(page))).collect();
             assert_eq!(dead, [true, false, false, true]);
             bitmap.remove(first, 5);

@@ -10,6 +10,7 @@
 
 use crate::address::{Grain, Packing};
 use crate::dram::DramUse;
+use crate::validity::page_counters::PageCounters;
 use crate::validity::{Spill, Validity};
 use kvssd_flash::Blob;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
@@ -26,7 +27,7 @@ const SPILL_BYTES: u64 = 4;
 pub struct InvalidMappings {
     packing: Packing,
     page_bytes: u32,
-    live_grains: Vec<u16>,
+    counters: PageCounters,
     buffers: Vec<Vec<u64>>,
     spills: Vec<Vec<Grain>>,
     victims: BTreeMap<SuperblockId, Vec<u64>>,
@@ -47,7 +48,7 @@ impl InvalidMappings {
         InvalidMappings {
             packing,
             page_bytes: geometry.page_bytes,
-            live_grains: vec![0; geometry.pages() as usize],
+            counters: PageCounters::new(packing, geometry.pages()),
             buffers: vec![Vec::new(); superblocks],
             spills: vec![Vec::new(); superblocks],
             victims: BTreeMap::new(),
@@ -58,8 +59,7 @@ impl InvalidMappings {
 
     /// Charges the counters, buffers and lists of a drive of `pages` and `superblocks`, with `spills` pages in its lists.
     pub fn charge(packing: &Packing, pages: u64, superblocks: u64, page_bytes: u32, spills: u64, dram: &mut DramUse) {
-        let counter_bytes = if packing.grains_per_page < 256 { 1 } else { 2 };
-        dram.add("page_counters", pages * counter_bytes);
+        PageCounters::charge(packing, pages, dram);
         // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").
         dram.add("invalid_mapping_buffers", superblocks * u64::from(page_bytes));
         dram.add("invalid_mapping_lists", spills * SPILL_BYTES);
@@ -78,25 +78,6 @@ impl InvalidMappings {
     fn victims_bytes(&self) -> u64 {
         self.victims.values().map(|dead| (dead.len() * MAPPING_BYTES) as u64).sum()
     }
-
-    /// Calls `change` with the counter of each page that the run touches and the number of the run's grains in it.
-    fn each_page(&mut self, first: Grain, grains: u32, mut change: impl FnMut(&mut u16, u16)) {
-        for (page, count) in counts(self.packing, first, grains) {
-            change(&mut self.live_grains[page], count);
-        }
-    }
-}
-
-/// Each page that a run of grains touches, and the number of the run's grains in it.
-fn counts(packing: Packing, first: Grain, grains: u32) -> impl Iterator<Item = (usize, u16)> {
-    let (mut grain, mut left) = (first, grains);
-    std::iter::from_fn(move || {
-        let page = packing.page_of(grain);
-        let count = left.min(packing.grains_per_page - packing.index_in_page(grain));
-        grain.0 += u64::from(count);
-        left -= count;
-        (count > 0).then_some((page.0 as usize, count as u16))
-    })
 }
 
 fn mappings(page: &[u8]) -> impl Iterator<Item = u64> {
@@ -105,34 +86,27 @@ fn mappings(page: &[u8]) -> impl Iterator<Item = u64> {
 
 impl Validity for InvalidMappings {
     fn add(&mut self, first: Grain, grains: u32) {
-        let grains_per_page = self.packing.grains_per_page;
-        self.each_page(first, grains, |live, count| {
-            *live += count;
-            assert!(u32::from(*live) <= grains_per_page, "a grain is given out twice");
-        });
+        self.counters.add(first, grains);
     }
 
     fn remove(&mut self, first: Grain, grains: u32) {
-        self.each_page(first, grains, |live, count| *live = live.checked_sub(count).expect("a grain dies twice"));
+        self.counters.remove(first, grains);
     }
 
     fn page_is_dead(&self, page: PageAddress) -> bool {
-        self.live_grains[page.0 as usize] == 0
+        self.counters.get(page) == 0
     }
 
     fn can_add(&self, first: Grain, grains: u32) -> bool {
-        let room = |live: u16| self.packing.grains_per_page - u32::from(live);
-        counts(self.packing, first, grains)
-            .all(|(page, count)| self.live_grains.get(page).is_some_and(|&live| room(live) >= u32::from(count)))
+        self.counters.can_add(first, grains)
     }
 
     fn can_remove(&self, first: Grain, grains: u32) -> bool {
-        counts(self.packing, first, grains)
-            .all(|(page, count)| self.live_grains.get(page).is_some_and(|&live| live >= count))
+        self.counters.can_remove(first, grains)
     }
 
     fn live_grains_of(&self, page: PageAddress) -> u32 {
-        self.live_grains[page.0 as usize].into()
+        self.counters.get(page)
     }
 
     fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
@@ -188,9 +162,9 @@ impl Validity for InvalidMappings {
         mappings
     }
 
-    fn is_live(&self, tag: u64, place: Grain) -> bool {
+    fn is_live(&self, tag: u64, place: Grain) -> Option<bool> {
         let dead = self.victims.get(&self.packing.superblock_of(place)).expect("only a victim is asked about");
-        dead.binary_search(&self.mapping(tag, place)).is_err()
+        Some(dead.binary_search(&self.mapping(tag, place)).is_err())
     }
 
     fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {
@@ -202,26 +176,24 @@ impl Validity for InvalidMappings {
     }
 
     fn warm(&self, places: &[Grain]) {
-        let counters = places.iter().map(|&place| self.live_grains[self.packing.page_of(place).0 as usize]);
-        std::hint::black_box(counters.fold(0, |sum, counter| sum ^ counter));
+        self.counters.warm(places);
     }
 
     fn save(&self) -> Vec<u8> {
         assert!(self.victims.is_empty(), "a checkpoint is written when no victim is open");
-        postcard::to_allocvec(&(&self.live_grains, &self.buffers, &self.spills)).expect("counters are plain data")
+        postcard::to_allocvec(&(self.counters.saved(), &self.buffers, &self.spills)).expect("counters are plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
-        let saved: (Vec<u16>, Vec<Vec<u64>>, Vec<Vec<Grain>>) = postcard::from_bytes(bytes).ok()?;
-        let (pages, superblocks) = (self.live_grains.len(), self.buffers.len());
-        let grains_max = self.packing.grains_per_page;
-        let is_ours = (saved.0.len(), saved.1.len(), saved.2.len()) == (pages, superblocks, superblocks)
-            && saved.0.iter().all(|&live| u32::from(live) <= grains_max)
-            && saved.1.iter().all(|buffer| buffer.len() < self.page_bytes as usize / MAPPING_BYTES);
+        let (live_grains, buffers, spills): (_, Vec<Vec<u64>>, Vec<Vec<Grain>>) = postcard::from_bytes(bytes).ok()?;
+        let superblocks = self.buffers.len();
+        let is_ours = (buffers.len(), spills.len()) == (superblocks, superblocks)
+            && buffers.iter().all(|buffer| buffer.len() < self.page_bytes as usize / MAPPING_BYTES);
         if !is_ours {
             return None;
         }
-        (self.live_grains, self.buffers, self.spills) = saved;
+        self.counters.restore(live_grains)?;
+        (self.buffers, self.spills) = (buffers, spills);
         self.spills_count = self.spills.iter().map(|spills| spills.len() as u64).sum();
         Some(())
     }
@@ -229,7 +201,7 @@ impl Validity for InvalidMappings {
     fn dram(&self, dram: &mut DramUse) {
         InvalidMappings::charge(
             &self.packing,
-            self.live_grains.len() as u64,
+            self.counters.pages(),
             self.buffers.len() as u64,
             self.page_bytes,
             self.spills_count,
@@ -276,11 +248,11 @@ mod tests {
         assert!(validity.spill_moved(SuperblockId(1), Grain(1063), Grain(7)));
         assert!(!validity.spill_moved(SuperblockId(1), Grain(1063), Grain(8)));
         validity.open_victim(SuperblockId(1), &pages);
-        assert!((0..100).all(|grain| !validity.is_live(grain, place(grain))));
-        assert!((100..128).all(|grain| validity.is_live(grain, place(grain))));
-        assert!(validity.is_live(1, place(2)), "a mapping is a tag and a place");
+        assert!((0..100).all(|grain| validity.is_live(grain, place(grain)) == Some(false)));
+        assert!((100..128).all(|grain| validity.is_live(grain, place(grain)) == Some(true)));
+        assert!(validity.is_live(1, place(2)) == Some(true), "a mapping is a tag and a place");
         assert!(validity.pair_died(110, place(110)).is_none());
-        assert!(!validity.is_live(110, place(110)) && validity.is_live(111, place(111)));
+        assert!(validity.is_live(110, place(110)) == Some(false) && validity.is_live(111, place(111)) == Some(true));
         assert_eq!(validity.close_victim(SuperblockId(1)), [Grain(7)]);
     }
 
@@ -298,6 +270,6 @@ mod tests {
         assert_eq!(validity.close_victim(SuperblockId(1)), [Grain(9)]);
         assert!(validity.spills(SuperblockId(1)).is_empty());
         validity.open_victim(SuperblockId(1), &[]);
-        assert!((0..64).all(|grain| validity.is_live(grain, Grain(128 + grain))));
+        assert!((0..64).all(|grain| validity.is_live(grain, Grain(128 + grain)) == Some(true)));
     }
 }

@@ -25,9 +25,7 @@ impl Victim {
     /// What lies on `medium`.
     pub fn of(design: &Design, power_loss: PowerLoss, medium: &Medium) -> Self {
         let profile = tiny(design);
-        let packing = Packing::new(&profile.geometry, design.grain_bytes);
-        let grains = packing.grains_per_superblock * u64::from(profile.geometry.superblocks());
-        let format = OobFormat::new(packing.grains_per_page, grains);
+        let format = design.oob_format(&profile.geometry);
         let before = Snapshot::of(design, medium);
         Victim { design: design.clone(), power_loss, before, profile, format }
     }

@@ -20,6 +20,7 @@ pub fn tiny(design: &str, overrides: &[(&str, &str)]) -> Profile {
     let dram_bytes = match design {
         "original" => "28000",
         "plus" => "225000",
+        "rhik" => "60000",
         other => panic!("say how much DRAM {other} needs"),
     };
     let base = [
@@ -46,12 +47,16 @@ pub struct Drive {
 
 impl Drive {
     pub fn new(design: &str, medium: Medium, overrides: &[(&str, &str)]) -> Self {
-        let profile = tiny(design, overrides);
+        Drive::of(&Design::named(design).unwrap(), medium, overrides)
+    }
+
+    pub fn of(design: &Design, medium: Medium, overrides: &[(&str, &str)]) -> Self {
+        let profile = tiny(design.name, overrides);
         let backing: Box<dyn Backing> = match medium {
             Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),
         };
-        let engine = Design::named(design).unwrap().build(&profile, backing).unwrap();
+        let engine = design.build(&profile, backing).unwrap();
         Drive { engine, clock: Nanos::ZERO, model: BTreeMap::new(), seed: 0 }
     }
 

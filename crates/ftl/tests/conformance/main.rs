@@ -5,6 +5,7 @@
 
 mod drive;
 mod mistakes;
+mod rhik;
 
 use drive::{Drive, Medium};
 use kvssd_ftl::DESIGNS;

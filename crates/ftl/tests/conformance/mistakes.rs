@@ -77,7 +77,12 @@ fn mistake_6_a_delete_does_not_hide_the_keys_behind_it() {
             stored += 1;
         }
         let collisions = drive.engine.index_counters().collisions;
-        assert!(collisions > u64::from(stored) / 50, "{}: {collisions} collisions of {stored} pairs", design.name);
+        let has_chains = design.index.name().starts_with("hash");
+        assert!(
+            !has_chains || collisions > u64::from(stored) / 50,
+            "{}: {collisions} collisions of {stored} pairs",
+            design.name
+        );
         let mut random = Random::new(8);
         for _ in 0..stored {
             let _ = drive.delete(&(random.below(stored.into()) as u32).to_be_bytes());
@@ -127,6 +132,7 @@ fn mistake_9_everything_is_charged_to_one_budget() {
                 "victim_tables",
                 "write_buffer",
             ],
+            "rhik" => &["index_directory", "index_sections", "log", "page_counters", "superblocks", "write_buffer"],
             other => panic!("say what {other} keeps in DRAM"),
         };
         assert!(dram.parts().keys().copied().eq(expected.iter().copied()), "{:?}", dram.parts());

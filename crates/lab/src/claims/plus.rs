@@ -10,10 +10,11 @@ use crate::setup::Setup;
 use crate::table::size;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::{Cause, Geometry, Profile, SuperblockId};
+use kvssd_ftl::index::SectionForm;
 use kvssd_ftl::index::SlotEntry;
 use kvssd_ftl::index::section::{CompactLayout, SectionLayout};
 use kvssd_ftl::validity::{InvalidMappings, Validity};
-use kvssd_ftl::{DESIGNS, Design, DramUse, Grain, Packing};
+use kvssd_ftl::{Design, DramUse, Grain, Packing};
 
 /// The paper's pairs and operations at full scale (section V-B).
 const RECORDS: f64 = 100e6;
@@ -63,12 +64,12 @@ pub fn reproduce_plus(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Claim>, LabError> {
-    let mut designs = DESIGNS.to_vec();
+    let (mut original, mut plus) = (Design::named("original")?, Design::named("plus")?);
     for (key, value) in parameters {
-        designs.iter_mut().try_for_each(|design| design.set(key, value))?;
+        original.set(key, value)?;
+        plus.set(key, value)?;
     }
-    let [original, plus] = ["original", "plus"].map(|name| designs.iter().find(|design| design.name == name));
-    let (Some(original), Some(plus)) = (original, plus) else { unreachable!("both designs come with the program") };
+    let (original, plus) = (&original, &plus);
     let scaled = profile.scaled(scale)?;
     let designs = [original.clone(), plus.clone()];
     let records = ((RECORDS * scale) as u64).min(Setup::default_records(&designs, &scaled, 8, 1000));

@@ -13,6 +13,7 @@
 use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
+use crate::index::sections::SectionForm;
 use kvssd_flash::Blob;
 
 /// Sections of 6 to 64 grains.
@@ -162,11 +163,7 @@ impl CompactLayout {
     }
 }
 
-impl SectionLayout for CompactLayout {
-    fn slots(&self) -> u64 {
-        (self.leaves_max * self.leaf_entries()) as u64
-    }
-
+impl SectionForm for CompactLayout {
     fn empty(&self) -> Blob {
         self.build(&[])
     }
@@ -177,6 +174,43 @@ impl SectionLayout for CompactLayout {
 
     fn directory_entry_bytes(&self) -> u64 {
         6
+    }
+
+    fn has_form(&self, section: &[u8]) -> bool {
+        let Some(bytes) = section.len().checked_sub(self.root_bytes()) else { return false };
+        let leaves = leaves(section);
+        (LEAVES_MIN..=self.leaves_max).contains(&leaves)
+            && bytes == leaves * self.grain_bytes
+            && section[1] == if leaves == self.leaves_max { BY_OFFSET } else { 0 }
+    }
+
+    fn fault(&self, section: &[u8]) -> Option<&'static str> {
+        if !self.has_form(section) {
+            return Some("its root does not say what its length says");
+        }
+        let words: Vec<u64> =
+            section[self.root_bytes()..].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let entries = words.iter().enumerate().filter(|&(_, &word)| word != 0);
+        if entries.clone().count() != count(section) {
+            return Some("its root counts other entries than there are");
+        }
+        if entries.clone().any(|(_, &word)| u64::from(slot_of(word)) >= self.slots() || entry_of(word).is_end()) {
+            return Some("it has an entry of a slot that it has not");
+        }
+        if is_by_offset(section) {
+            let is_there = |(index, &word): (usize, &u64)| slot_of(word) as usize == index;
+            return (!entries.clone().all(is_there)).then_some("an entry lies at another slot's offset");
+        }
+        let is_found = |(index, &word): (usize, &u64)| {
+            self.find_in_leaf(section, self.leaf_of(section, slot_of(word)).0, slot_of(word)).0 == Some(index)
+        };
+        (!entries.clone().all(is_found)).then_some("a search does not come to one of its entries")
+    }
+}
+
+impl SectionLayout for CompactLayout {
+    fn slots(&self) -> u64 {
+        (self.leaves_max * self.leaf_entries()) as u64
     }
 
     fn passes_max(&self) -> u32 {
@@ -225,37 +259,6 @@ impl SectionLayout for CompactLayout {
             }
         }
         0
-    }
-
-    fn has_form(&self, section: &[u8]) -> bool {
-        let Some(bytes) = section.len().checked_sub(self.root_bytes()) else { return false };
-        let leaves = leaves(section);
-        (LEAVES_MIN..=self.leaves_max).contains(&leaves)
-            && bytes == leaves * self.grain_bytes
-            && section[1] == if leaves == self.leaves_max { BY_OFFSET } else { 0 }
-    }
-
-    fn fault(&self, section: &[u8]) -> Option<&'static str> {
-        if !self.has_form(section) {
-            return Some("its root does not say what its length says");
-        }
-        let words: Vec<u64> =
-            section[self.root_bytes()..].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        let entries = words.iter().enumerate().filter(|&(_, &word)| word != 0);
-        if entries.clone().count() != count(section) {
-            return Some("its root counts other entries than there are");
-        }
-        if entries.clone().any(|(_, &word)| u64::from(slot_of(word)) >= self.slots() || entry_of(word).is_end()) {
-            return Some("it has an entry of a slot that it has not");
-        }
-        if is_by_offset(section) {
-            let is_there = |(index, &word): (usize, &u64)| slot_of(word) as usize == index;
-            return (!entries.clone().all(is_there)).then_some("an entry lies at another slot's offset");
-        }
-        let is_found = |(index, &word): (usize, &u64)| {
-            self.find_in_leaf(section, self.leaf_of(section, slot_of(word)).0, slot_of(word)).0 == Some(index)
-        };
-        (!entries.clone().all(is_found)).then_some("a search does not come to one of its entries")
     }
 
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {

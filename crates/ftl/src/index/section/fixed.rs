@@ -8,6 +8,7 @@
 use crate::address::Grain;
 use crate::index::probe::Entry;
 use crate::index::section::SectionLayout;
+use crate::index::sections::SectionForm;
 use kvssd_flash::Blob;
 
 /// Sections of one page, all slots in them.
@@ -43,11 +44,7 @@ impl FixedLayout {
     }
 }
 
-impl SectionLayout for FixedLayout {
-    fn slots(&self) -> u64 {
-        u64::from(self.page_bytes) / self.entry_bytes() as u64
-    }
-
+impl SectionForm for FixedLayout {
     fn empty(&self) -> Blob {
         vec![0; self.page_bytes as usize].into()
     }
@@ -58,6 +55,20 @@ impl SectionLayout for FixedLayout {
 
     fn directory_entry_bytes(&self) -> u64 {
         4
+    }
+
+    fn has_form(&self, section: &[u8]) -> bool {
+        section.len() == self.page_bytes as usize
+    }
+
+    fn fault(&self, section: &[u8]) -> Option<&'static str> {
+        (!self.has_form(section)).then_some("it is not a page of slots")
+    }
+}
+
+impl SectionLayout for FixedLayout {
+    fn slots(&self) -> u64 {
+        u64::from(self.page_bytes) / self.entry_bytes() as u64
     }
 
     fn passes_max(&self) -> u32 {
@@ -78,14 +89,6 @@ impl SectionLayout for FixedLayout {
             bytes.copy_from_slice(&(entry.place.0 as u32 | entry.passes << 28).to_le_bytes());
         }
         0
-    }
-
-    fn has_form(&self, section: &[u8]) -> bool {
-        section.len() == self.page_bytes as usize
-    }
-
-    fn fault(&self, section: &[u8]) -> Option<&'static str> {
-        (!self.has_form(section)).then_some("it is not a page of slots")
     }
 
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {

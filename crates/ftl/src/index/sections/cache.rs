@@ -25,7 +25,8 @@ impl Ticket {
 /// A section in DRAM.
 #[derive(Debug)]
 pub(crate) struct Cached {
-    pub(crate) section: u64,
+    /// Its number; none when it was replaced.
+    pub(crate) section: Option<u64>,
     pub(crate) bytes: Blob,
     pub(crate) dirty: bool,
     /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
@@ -67,6 +68,14 @@ impl SectionCache {
         self.bytes -= Self::cost_bytes(cached.bytes.len());
         self.first = (self.first + 1) & Ticket::MASK;
         Some(cached)
+    }
+
+    /// A section that is here was replaced by others: it will leave as nobody's. Gives whether memory has let go of its older
+    /// bytes on flash.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
+        let cached = self.get_mut(ticket);
+        (cached.section, cached.dirty) = (None, false);
+        cached.forgotten
     }
 
     /// A section that is here.

@@ -1,19 +1,14 @@
-//! A hash index, read from end to end without a change: no section comes into the cache or leaves it.
+//! Sections, read from end to end without a change: none comes into the cache or leaves it.
 
 use crate::address::Grain;
-use crate::index::cache::Ticket;
-use crate::index::hash::HashIndex;
-use crate::index::probe::PROBES_MAX;
-use crate::index::section::SectionLayout;
-use crate::index::{IndexFault, OwnRecord, Seen, Survey};
+use crate::index::sections::{SectionForm, Sections, Ticket};
+use crate::index::{IndexFault, OwnRecord, Survey};
 use crate::io::Io;
 use kvssd_flash::Blob;
-use kvssd_types::Key;
-use xxhash_rust::xxh3::xxh3_64;
 
-impl<L: SectionLayout> HashIndex<L> {
-    pub(super) fn surveyed(&self, io: &mut Io<'_>) -> Survey {
-        let mut survey = Survey { passes_max: self.layout.passes_max(), ..Survey::default() };
+impl<F: SectionForm> Sections<F> {
+    /// Lists the sections on flash and what is wrong with any; `see` lists what is in those that can be read.
+    pub(crate) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey, mut see: impl FnMut(u64, &[u8], &mut Survey)) {
         let mut footprint_bytes = 0;
         for (number, directory) in (0..).zip(&self.directory) {
             let place = directory.place;
@@ -30,20 +25,19 @@ impl<L: SectionLayout> HashIndex<L> {
                     continue;
                 }
             };
-            if let Some(why) = self.layout.fault(&bytes) {
+            if let Some(why) = self.form.fault(&bytes) {
                 fault(why.to_owned(), true);
-                if !self.layout.has_form(&bytes) {
+                if !self.form.has_form(&bytes) {
                     continue;
                 }
             }
             footprint_bytes += self.share_of_page(bytes.len());
-            self.see(number, &bytes, &mut survey);
+            see(number, &bytes, survey);
         }
         if survey.faults.is_empty() && footprint_bytes != self.footprint_bytes {
             let why = format!("its sections take {footprint_bytes} bytes, and it counts {}", self.footprint_bytes);
             survey.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
         }
-        survey
     }
 
     /// The bytes of a section as the index has them now; none when it has no entries yet.
@@ -60,34 +54,5 @@ impl<L: SectionLayout> HashIndex<L> {
         let data = io.data(packing.page_of(directory.place)).map_err(|error| error.to_string())?;
         let bytes = data.whole_blob(start..start + directory.bytes as usize);
         bytes.map(Some).ok_or_else(|| "it runs over the end of its page".to_owned())
-    }
-
-    fn see(&self, number: u64, bytes: &[u8], survey: &mut Survey) {
-        for within in 0..self.layout.slots() {
-            let tag = number * self.layout.slots() + within;
-            let (entry, _) = self.layout.get(bytes, within as u32);
-            if entry.is_end() {
-                continue;
-            }
-            if tag < self.slots {
-                survey.seen.push(Seen { tag, place: entry.place, passes: entry.passes });
-            } else {
-                let why = format!("it has an entry of slot {tag}, which the table has not");
-                survey.faults.push(IndexFault { number, place: Grain(0), why, loses_pairs: true });
-            }
-        }
-    }
-
-    /// The slots that a search for `key` looks at before it comes to `tag`; false when it never comes there.
-    pub(super) fn searched(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool {
-        let hash = xxh3_64(key.bytes());
-        for count in 0..PROBES_MAX {
-            let slot = self.probe.slot(hash, count);
-            if slot == tag {
-                return true;
-            }
-            way.push(slot);
-        }
-        false
     }
 }

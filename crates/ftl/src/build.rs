@@ -1,0 +1,191 @@
+//! A drive's firmware, put together from what its design names.
+
+use crate::address::Packing;
+use crate::design::{Design, DesignError, IndexKind, ValidityKind};
+use crate::dram::DramUse;
+use crate::engine::{Engine, Limits};
+use crate::gc::STEP_SUPERBLOCKS;
+use crate::index::section::{CompactLayout, FixedLayout};
+use crate::index::{HashIndex, Index, RecordTable, Rhik};
+use crate::io::Media;
+use crate::oob::OobFormat;
+use crate::superblock::Superblocks;
+use crate::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
+use kvssd_flash::codec::OOB_HEAD_BYTES;
+use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile};
+use kvssd_types::VALUE_BYTES_MAX;
+
+/// Superblocks that the three logs are writing to.
+const OPEN_SUPERBLOCKS: u32 = 3;
+
+/// Superblocks that the journal may open while a command or a step of garbage collection is handled.
+const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
+
+/// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
+/// holds beside the write buffer, with an open one and a rest at each end.
+fn journal_superblocks(profile: &Profile) -> u32 {
+    let image_bytes = profile.memory.dram_bytes + u64::from(profile.geometry.page_bytes) * 32;
+    (3 * image_bytes).div_ceil(profile.geometry.superblock_bytes()) as u32 + 3
+}
+
+impl Design {
+    pub(crate) fn assemble(
+        &self,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+        power_loss: PowerLoss,
+    ) -> Result<Engine, DesignError> {
+        let geometry = profile.geometry;
+        let fail =
+            |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
+        self.fits(&geometry).map_err(fail)?;
+        let packing = Packing::new(&geometry, self.grain_bytes);
+        let format = self.oob_format(&geometry);
+        let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
+        if oob_bytes > geometry.oob_bytes as usize {
+            return Err(fail(format!(
+                "design.grain_bytes = {} needs {oob_bytes} out-of-band bytes a page, and geometry.oob_bytes is {}",
+                self.grain_bytes, geometry.oob_bytes
+            )));
+        }
+        let index = self.index(&geometry).map_err(fail)?;
+        let validity = self.validity(packing, &geometry);
+        let flash = Flash::new(profile, backing);
+        let mut media = Media::new(flash, packing, format, validity, profile, power_loss);
+        media.planted = self.planted;
+        let journal = if power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
+        let reserve = self.reserve_superblocks(profile) + journal;
+        let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
+        let limits = Limits {
+            high: self.gc_high_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS,
+            capacity_grains: u64::from(geometry.superblocks().saturating_sub(reserve)) * packing.grains_per_superblock,
+            value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
+            dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
+        };
+        let engine = Engine::new(media, index, low, limits);
+        let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
+        if needed > limits.dram_bytes {
+            return Err(fail(format!(
+                "memory.dram_bytes and memory.write_buffer_bytes, scaled, make {}, and the design needs at least {needed}",
+                limits.dram_bytes
+            )));
+        }
+        Ok(engine)
+    }
+
+    fn index(&self, geometry: &Geometry) -> Result<Box<dyn Index>, String> {
+        let (page_bytes, grains) = (geometry.page_bytes, self.grains(geometry));
+        Ok(match self.index {
+            IndexKind::HashFixed => Box::new(HashIndex::new(FixedLayout::new(page_bytes, grains), grains, page_bytes)),
+            IndexKind::HashCompact => {
+                let layout = CompactLayout::new(page_bytes, self.grain_bytes);
+                let layout = layout.ok_or_else(|| {
+                    let grain_bytes = self.grain_bytes;
+                    format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains")
+                })?;
+                Box::new(HashIndex::new(layout, grains, page_bytes))
+            }
+            IndexKind::Rhik(parameters) => Box::new(Rhik::new(parameters, page_bytes)),
+        })
+    }
+
+    /// What the out-of-band areas of a drive of `geometry` look like.
+    #[must_use]
+    pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
+        let tags = match self.index {
+            IndexKind::HashFixed | IndexKind::HashCompact => self.grains(geometry),
+            IndexKind::Rhik(parameters) => {
+                RecordTable::new(geometry.page_bytes, parameters.signature_bits).signatures()
+            }
+        };
+        OobFormat::new(Packing::new(geometry, self.grain_bytes).grains_per_page, tags)
+    }
+
+    fn grains(&self, geometry: &Geometry) -> u64 {
+        Packing::new(geometry, self.grain_bytes).grains_per_superblock * u64::from(geometry.superblocks())
+    }
+
+    fn validity(&self, packing: Packing, geometry: &Geometry) -> Box<dyn Validity> {
+        match self.validity {
+            ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, self.grains(geometry))),
+            ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, geometry)),
+            ValidityKind::AskIndex => Box::new(AskIndex::new(packing, geometry.pages())),
+        }
+    }
+
+    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks have as
+    /// many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
+    #[must_use]
+    pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
+        let packing = Packing::new(geometry, self.grain_bytes);
+        let superblocks = u64::from(geometry.superblocks());
+        let grains = self.grains(geometry);
+        let mut dram = DramUse::default();
+        Superblocks::charge(superblocks, &mut dram);
+        match self.validity {
+            ValidityKind::GrainBitmap => GrainBitmap::charge(grains, &mut dram),
+            ValidityKind::AskIndex => AskIndex::charge(&packing, geometry.pages(), &mut dram),
+            ValidityKind::InvalidMappings => {
+                let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, geometry.page_bytes);
+                let page_bytes = geometry.page_bytes;
+                InvalidMappings::charge(&packing, geometry.pages(), superblocks, page_bytes, spills, &mut dram);
+            }
+        }
+        match self.index {
+            IndexKind::HashFixed => {
+                HashIndex::charge_directory(&FixedLayout::new(geometry.page_bytes, grains), grains, &mut dram);
+            }
+            IndexKind::HashCompact => {
+                if let Some(layout) = CompactLayout::new(geometry.page_bytes, self.grain_bytes) {
+                    HashIndex::charge_directory(&layout, grains, &mut dram);
+                }
+            }
+            IndexKind::Rhik(parameters) => Rhik::charge_directory(&parameters, geometry.page_bytes, grains, &mut dram),
+        }
+        dram
+    }
+
+    /// The bytes of flash that living records may take on a drive of `profile` that writes nothing for a mount.
+    #[must_use]
+    pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
+        let superblocks = profile.geometry.superblocks().saturating_sub(self.reserve_superblocks(profile));
+        u64::from(superblocks) * profile.geometry.superblock_bytes()
+    }
+
+    /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
+    /// collection needs to come through.
+    fn reserve_superblocks(&self, profile: &Profile) -> u32 {
+        let superblocks = profile.geometry.superblocks();
+        let spare = (f64::from(superblocks) * profile.space.over_provisioning_percent / 100.0).ceil() as u32;
+        1 + spare.max(self.gc_low_superblocks + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32)
+    }
+
+    fn fits(&self, geometry: &Geometry) -> Result<(), String> {
+        let Design { grain_bytes, gc_low_superblocks: low, gc_high_superblocks: high, .. } = *self;
+        if grain_bytes < 16 || !geometry.page_bytes.is_multiple_of(grain_bytes) {
+            return Err(format!(
+                "design.grain_bytes = {grain_bytes} must be at least 16 and divide geometry.page_bytes = {}",
+                geometry.page_bytes
+            ));
+        }
+        if high < 1 || low > 1 << 20 || low <= high {
+            return Err(format!(
+                "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
+            ));
+        }
+        if let IndexKind::Rhik(parameters) = self.index {
+            parameters.check()?;
+        }
+        if geometry.page_bytes < 512 {
+            return Err("a record's head needs pages of 512 bytes".to_owned());
+        }
+        let needed = 1 + low + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32 + 8;
+        if geometry.superblocks() < needed {
+            return Err(format!(
+                "a drive of {} superblocks is too small: the reserve of garbage collection and 8 to write to make {needed}",
+                geometry.superblocks()
+            ));
+        }
+        Ok(())
+    }
+}

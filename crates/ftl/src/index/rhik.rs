@@ -1,0 +1,463 @@
+//! `rhik`: a two-level hash index that grows (RHIK, section IV).
+//!
+//! ```text
+//!   key -> signature -> low bits -> directory -> table: a page of records, hashed by hopscotch -> place -> record
+//!                                   in DRAM      in DRAM or one flash read
+//! ```
+//!
+//! A signature that is not there needs no look at a record; one that is there has the whole key compared, so that keys with the
+//! same signature are both kept. At most one flash read finds a record of the index.
+//!
+//! It grows by splitting tables, from their signatures alone: no pair is read. When the records have come to a share of the
+//! tables' room, every table is split once, which the engine has done in steps: while commands go on, or before the next one
+//! (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no key is rejected.
+
+mod directory;
+mod table;
+
+pub use table::{HOPS, RecordTable};
+
+use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
+use self::table::Signature;
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::lookups::Lookups;
+use crate::index::sections::{SavedSections, SectionForm, Sections};
+use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
+use crate::io::{Io, readable};
+use crate::journal::Change;
+use kvssd_flash::Blob;
+use kvssd_types::{Key, KvError};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Tables that are split in a step of growing, read side by side.
+const SPLITS_PER_STEP: usize = 4;
+
+/// The deepest directory that an index begins with.
+const DIRECTORY_BITS_MAX: u32 = 24;
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RhikParameters {
+    /// Bits of a signature: 32 to 64, whole bytes (section IV-A: 64).
+    pub signature_bits: u32,
+    /// The depth of the new directory: log2 of D (equation 2).
+    pub directory_bits: u32,
+    /// The share of the tables' room that records may take before all are split (section V-B: 80).
+    pub occupancy_percent: u32,
+    /// Whether commands go on while the index grows.
+    pub incremental: bool,
+}
+
+impl RhikParameters {
+    /// Whether they can be.
+    ///
+    /// # Errors
+    /// Which cannot, and what it can be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let RhikParameters { signature_bits, directory_bits, occupancy_percent, .. } = *self;
+        if !(32..=64).contains(&signature_bits) || !signature_bits.is_multiple_of(8) {
+            return Err(format!("design.signature_bits = {signature_bits}, and it is 32, 40, 48, 56 or 64"));
+        }
+        if directory_bits > DIRECTORY_BITS_MAX {
+            return Err(format!("design.directory_bits = {directory_bits}, and it is at most {DIRECTORY_BITS_MAX}"));
+        }
+        if !(1..=100).contains(&occupancy_percent) {
+            return Err(format!("design.occupancy_percent = {occupancy_percent}, and it is 1 to 100"));
+        }
+        Ok(())
+    }
+}
+
+/// The index.
+pub struct Rhik {
+    tables: Sections<RecordTable>,
+    directory: Directory,
+    parameters: RhikParameters,
+    records: u64,
+    /// All tables are to be this deep at the least.
+    depth: u32,
+    /// Where the splitting of all tables has come to: the low bits of the next.
+    growing: Option<u64>,
+    /// What the directory and the tables in DRAM may take together.
+    budget_bytes: u64,
+    lookups: Lookups,
+}
+
+/// What a checkpoint holds of it.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    depths: Vec<u8>,
+    records: u64,
+    depth: u32,
+    tables: SavedSections,
+}
+
+impl Rhik {
+    /// An empty index on a drive with pages of `page_bytes`.
+    #[must_use]
+    pub fn new(parameters: RhikParameters, page_bytes: u32) -> Self {
+        let directory = Directory::new(parameters.directory_bits);
+        let form = RecordTable::new(page_bytes, parameters.signature_bits);
+        Rhik {
+            tables: Sections::new(form, directory.numbers(), page_bytes),
+            directory,
+            parameters,
+            records: 0,
+            depth: parameters.directory_bits,
+            growing: None,
+            budget_bytes: u64::MAX,
+            lookups: Lookups::default(),
+        }
+    }
+
+    /// Charges the directory of an index with `records`, all of its tables being about as full as they become.
+    pub fn charge_directory(parameters: &RhikParameters, page_bytes: u32, records: u64, dram: &mut DramUse) {
+        let form = RecordTable::new(page_bytes, parameters.signature_bits);
+        let tables = (records * 100).div_ceil(form.records() as u64 * u64::from(parameters.occupancy_percent));
+        dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
+    }
+
+    fn directory_bytes(&self) -> u64 {
+        self.directory.numbers() / 2 * self.form().directory_entry_bytes()
+    }
+
+    fn form(&self) -> RecordTable {
+        *self.tables.form()
+    }
+
+    fn signature(&self, key: Key<'_>) -> Signature {
+        self.form().signature(xxh3_64(key.bytes()))
+    }
+
+    /// Changes the record with `tag` whose pair lies at `place`, if there is one.
+    fn change_record(
+        &mut self,
+        io: &mut Io<'_>,
+        (tag, place): (Signature, Grain),
+        change: impl FnOnce(&RecordTable, &mut Blob, usize),
+    ) -> Result<bool, KvError> {
+        let table = self.directory.table_of(tag);
+        let ticket = self.tables.load(io, table)?;
+        let Some(slot) = self.form().slot_of(self.tables.bytes(ticket), tag, place) else { return Ok(false) };
+        self.tables.change(io, table, |form, bytes| change(form, bytes, slot))?;
+        self.tables.keep_to_budget(io)?;
+        Ok(true)
+    }
+
+    fn insert(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<bool, KvError> {
+        let table = self.directory.table_of(tag);
+        let inserted = self.tables.change(io, table, |form, bytes| form.insert(bytes, tag, place))?;
+        self.tables.keep_to_budget(io)?;
+        Ok(inserted)
+    }
+
+    /// Replaces a table by its halves.
+    fn split(&mut self, io: &mut Io<'_>, table: u64) -> Result<(), KvError> {
+        let ticket = self.tables.load(io, table)?;
+        io.cpu(self.form().records() as u64 * io.costs().comparison_ns);
+        let parts = self.form().split(self.tables.bytes(ticket), depth_of(table));
+        self.directory.split(table);
+        self.tables.grow(self.directory.numbers());
+        self.set_dram_budget(self.budget_bytes);
+        self.tables.split(io, table, halves_of(table), parts)
+    }
+
+    /// Begins to split all tables when there are so many records that it is time.
+    fn grow_in_time(&mut self) {
+        let room = (self.form().records() as u64) << self.depth;
+        if self.records * 100 >= room * u64::from(self.parameters.occupancy_percent) && self.depth < DEPTH_MAX {
+            self.depth += 1;
+            self.growing = Some(0);
+        }
+    }
+
+    /// The next tables that are not as deep as all are to be.
+    fn shallow(&self, from: u64) -> Vec<u64> {
+        let tables = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
+        tables.filter(|&table| depth_of(table) < self.depth).take(SPLITS_PER_STEP).collect()
+    }
+}
+
+impl Index for Rhik {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
+        self.lookups.begin(self.tables.counters());
+        self.tables.wear_off_surplus();
+        io.cpu(io.costs().hash_ns + io.costs().section_ns);
+        let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
+        let ticket = self.tables.load(io, self.directory.table_of(tag))?;
+        self.lookups.access();
+        let (form, bytes) = (self.form(), self.tables.bytes(ticket));
+        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
+        let places: Vec<Grain> = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot)).collect();
+        let mut position = Position { tag, place: None, hash, probes: 0 };
+        for &place in &places {
+            if holds(io, place)? {
+                position.place = Some(place);
+                break;
+            }
+            self.lookups.collide();
+        }
+        if position.place.is_none() && places.len() == HOPS {
+            position.tag = Position::FULL;
+        }
+        self.lookups.end(self.tables.counters());
+        Ok(position)
+    }
+
+    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        loop {
+            let table = self.directory.table_of(position.tag);
+            let ticket = self.tables.load(io, table)?;
+            let (form, bytes) = (self.form(), self.tables.bytes(ticket));
+            if form.has_room_near(bytes, position.tag) || form.insert(&mut bytes.clone(), position.tag, Grain(1)) {
+                return Ok(());
+            }
+            if depth_of(table) == DEPTH_MAX {
+                return Err(KvError::CapacityExceeded);
+            }
+            self.split(io, table)?;
+        }
+    }
+
+    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+        let tag = position.tag;
+        let is_done = match position.place {
+            Some(old) => self.change_record(io, (tag, old), |form, bytes, slot| form.set_place(bytes, slot, place))?,
+            None => self.insert(io, tag, place)?,
+        };
+        assert!(is_done, "what was located, or has room, can be bound");
+        self.records += u64::from(position.place.is_none());
+        self.grow_in_time();
+        Ok(())
+    }
+
+    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        let place = position.place.expect("only a key that was found is unbound");
+        let is_done = self.change_record(io, (position.tag, place), RecordTable::remove)?;
+        assert!(is_done, "what was located can be unbound");
+        self.records -= 1;
+        Ok(())
+    }
+
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        moves.sort_unstable_by_key(|pair| (self.directory.table_of(pair.tag), pair.tag, pair.from));
+        for moves in moves.chunks_mut(self.tables.at_once(io)) {
+            let tables: Vec<u64> = moves.iter().map(|pair| self.directory.table_of(pair.tag)).collect();
+            self.tables.load_all(io, &tables)?;
+            for pair in moves {
+                let Some(is_bound) = readable(self.is_bound(io, pair.tag, pair.from))? else {
+                    pair.fate = Fate::Unreadable;
+                    continue;
+                };
+                if is_bound {
+                    pair.fate = Fate::Moved;
+                    let Move { tag, from, to, grains, .. } = *pair;
+                    io.note(Change::Moved { tag, from, to, grains });
+                    self.change_record(io, (tag, from), |form, bytes, slot| form.set_place(bytes, slot, to))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
+        io.cpu(io.costs().section_ns);
+        let ticket = self.tables.load(io, self.directory.table_of(tag))?;
+        let (form, bytes) = (self.form(), self.tables.bytes(ticket));
+        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
+        Ok(form.slot_of(bytes, tag, place).is_some())
+    }
+
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
+        order.sort_unstable_by_key(|&number| self.directory.table_of(pairs[number].0));
+        let mut bound = vec![None; pairs.len()];
+        for numbers in order.chunks(self.tables.at_once(io)) {
+            let tables: Vec<u64> = numbers.iter().map(|&number| self.directory.table_of(pairs[number].0)).collect();
+            self.tables.load_all(io, &tables)?;
+            for &number in numbers {
+                bound[number] = readable(self.is_bound(io, pairs[number].0, pairs[number].1))?;
+            }
+        }
+        Ok(bound)
+    }
+
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        self.tables.relocate_own(io, number, from)
+    }
+
+    fn growth(&self) -> Growth {
+        match (self.growing, self.parameters.incremental) {
+            (None, _) => Growth::None,
+            (Some(_), true) => Growth::Background,
+            (Some(_), false) => Growth::Foreground,
+        }
+    }
+
+    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        let Some(from) = self.growing else { return Ok(()) };
+        let tables = self.shallow(from);
+        self.tables.load_all(io, &tables)?;
+        for &table in &tables {
+            self.split(io, table)?;
+        }
+        self.growing = tables.last().map(|&table| low_of(table));
+        Ok(())
+    }
+
+    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
+        let found: Vec<_> =
+            keys.iter().map(|&key| self.signature(key)).map(|tag| (tag, self.directory.table_of(tag))).collect();
+        self.tables.expect(io, found.iter().map(|&(_, table)| table));
+        let place = |&(tag, table): &(Signature, u64)| {
+            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().has_form(bytes))?;
+            self.form().find(bytes, tag).next().map(|slot| self.form().place_at(bytes, slot))
+        };
+        let records: Vec<Grain> = found.iter().filter_map(place).collect();
+        io.warm(&records);
+        io.warm_fates(&records);
+    }
+
+    fn warm(&self, numbers: &[u64]) {
+        self.tables.warm(numbers);
+    }
+
+    fn list(
+        &mut self,
+        io: &mut Io<'_>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        let form = self.form();
+        let mut next =
+            Some(from.map_or(self.directory.first(), |from| self.directory.table_of(form.signature(from.hash))));
+        let mut first = from;
+        while places.len() < count
+            && let Some(table) = next
+        {
+            next = self.directory.next(table);
+            if self.tables.is_nowhere(table) {
+                first = None;
+                continue;
+            }
+            let ticket = self.tables.load(io, table)?;
+            let bytes = self.tables.bytes(ticket);
+            let slot = first.take().map_or(0, |from| {
+                let tag = form.signature(from.hash);
+                from.place.and_then(|place| form.slot_of(bytes, tag, place)).unwrap_or(form.home(tag))
+            });
+            let before = places.len();
+            places.extend(form.from_slot(bytes, slot).map(|(.., place)| place).take(count - before));
+            io.cpu((places.len() - before) as u64 * io.costs().comparison_ns);
+        }
+        Ok(())
+    }
+
+    fn survey(&self, io: &mut Io<'_>) -> Survey {
+        let mut survey = Survey::default();
+        let form = self.form();
+        self.tables.survey(io, &mut survey, |number, bytes, survey| {
+            for (_, tag, place) in form.from_slot(bytes, 0) {
+                survey.seen.push(Seen { tag, place, passes: 0 });
+                if self.directory.table_of(tag) != number {
+                    let why = "it has a record that belongs to another table".to_owned();
+                    survey.faults.push(IndexFault { number, place, why, loses_pairs: true });
+                }
+            }
+        });
+        survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
+        survey
+    }
+
+    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
+        self.signature(key) == tag
+    }
+
+    fn set_dram_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        self.tables.set_budget(bytes.saturating_sub(self.directory_bytes()));
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_directory", self.directory_bytes());
+        self.tables.dram(dram);
+    }
+
+    fn footprint_bytes(&self) -> u64 {
+        self.tables.footprint_bytes()
+    }
+
+    fn counters(&self) -> IndexCounters {
+        self.lookups.counters(self.tables.counters())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let (depths, tables) = (self.directory.depths().to_vec(), self.tables.save());
+        let saved = Saved { depths, records: self.records, depth: self.depth, tables };
+        postcard::to_allocvec(&saved).expect("a directory is plain data")
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let Saved { depths, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
+        self.directory = Directory::from_depths(depths).filter(|_| depth <= DEPTH_MAX)?;
+        (self.records, self.depth) = (records, depth);
+        self.tables.grow(self.directory.numbers());
+        self.tables.restore(tables)
+    }
+
+    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
+        match *change {
+            Change::Own { number, place, bytes, .. } if self.directory.has(number) => {
+                self.tables.redo_written(number, place, bytes, position)
+            }
+            Change::Split { number, places, .. } if self.directory.has(number) && depth_of(number) < DEPTH_MAX => {
+                self.directory.split(number);
+                self.tables.grow(self.directory.numbers());
+                self.tables.redo_split(number, halves_of(number), places, position)
+            }
+            Change::Own { .. } | Change::Split { .. } => None,
+            _ => Some(()),
+        }
+    }
+
+    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
+        let (Change::Bound { tag, .. } | Change::Unbound { tag, .. } | Change::Moved { tag, .. }) = *change else {
+            return Ok(());
+        };
+        let wants = self.tables.redo_wants(io, self.directory.table_of(tag), position)?;
+        let is_done = match *change {
+            Change::Bound { old: Some(old), pair, .. } => {
+                let set = |form: &RecordTable, bytes: &mut _, slot| form.set_place(bytes, slot, pair.place);
+                !wants || self.change_record(io, (tag, old.place), set)?
+            }
+            Change::Bound { pair, .. } => {
+                self.records += 1;
+                !wants || self.insert(io, tag, pair.place)?
+            }
+            Change::Unbound { old, .. } => {
+                self.records = self.records.saturating_sub(1);
+                !wants || self.change_record(io, (tag, old.place), RecordTable::remove)?
+            }
+            Change::Moved { from, to, .. } => {
+                let set = |form: &RecordTable, bytes: &mut _, slot| form.set_place(bytes, slot, to);
+                !wants || self.change_record(io, (tag, from), set)?
+            }
+            _ => true,
+        };
+        if is_done {
+            return Ok(());
+        }
+        Err(KvError::Unrecovered(
+            "the journal speaks of a record that the index has not, or has no room for".to_owned(),
+        ))
+    }
+
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.tables.end_redo(io)?;
+        self.growing = Some(0).filter(|&from| !self.shallow(from).is_empty());
+        Ok(())
+    }
+}

@@ -1,0 +1,418 @@
+//! The sections of an index: the pieces of it that lie in flash, of which DRAM holds a directory and the last loaded.
+//!
+//! ```text
+//!   number -> directory -> cached? else read from flash      leaves DRAM first in, first out; if changed, to the map log,
+//!                entry  -> place on flash                    whose open page gathers sections of all sizes until it is full
+//! ```
+//!
+//! What a section looks like is its [`SectionForm`]; what its bytes mean is the index's business.
+
+mod cache;
+mod redo;
+mod survey;
+
+use self::cache::{Cached, SectionCache};
+use self::redo::Redo;
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::io::{Io, readable};
+use crate::journal::Change;
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Blob, PageAddress};
+use kvssd_types::KvError;
+
+pub(crate) use self::cache::Ticket;
+pub(crate) use self::redo::SavedSections;
+
+/// So many leave the cache before the next are warmed.
+const LEAVERS_WARM: usize = 32;
+
+/// What a section looks like in bytes.
+pub trait SectionForm: Send {
+    /// A section without entries.
+    fn empty(&self) -> Blob;
+
+    /// The most bytes that a section takes.
+    fn bytes_max(&self) -> u32;
+
+    /// What the directory keeps in DRAM for each section: the place on flash, and the size where that differs.
+    fn directory_entry_bytes(&self) -> u64;
+
+    /// Whether a section from flash has the form of one, so that it can be searched and changed.
+    fn has_form(&self, section: &[u8]) -> bool;
+
+    /// What is wrong with a section's counts, order or entries, if anything.
+    fn fault(&self, section: &[u8]) -> Option<&'static str>;
+}
+
+/// What is counted of sections. Of pairs the first is for commands, the second for garbage collection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SectionCounters {
+    /// Sections that were not in DRAM when they were wanted.
+    pub(crate) misses: u64,
+    /// Flash reads for them.
+    pub(crate) flash_reads: u64,
+    pub(crate) bytes_read: [u64; 2],
+    pub(crate) bytes_written: [u64; 2],
+}
+
+/// The sections of one form.
+pub(crate) struct Sections<F> {
+    form: F,
+    page_bytes: u32,
+    directory: Vec<DirectoryEntry>,
+    cache: SectionCache,
+    footprint_bytes: u64,
+    budget_bytes: u64,
+    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once, it might need more
+    /// superblocks than garbage collection keeps.
+    surplus_bytes: u64,
+    counters: SectionCounters,
+    /// Whether sections may leave the cache only later.
+    held: bool,
+    redo: Redo,
+    /// How many of the sections that leave next have been warmed.
+    leavers_warm: usize,
+}
+
+/// Where a section is.
+#[derive(Clone, Copy, Debug)]
+struct DirectoryEntry {
+    /// Its place on flash; grain 0 while it has none.
+    place: Grain,
+    /// Its bytes on flash.
+    bytes: u32,
+    /// Its ticket in the cache.
+    cached: Ticket,
+}
+
+impl DirectoryEntry {
+    const NOWHERE: DirectoryEntry = DirectoryEntry { place: Grain(0), bytes: 0, cached: Ticket::NONE };
+
+    /// Whether it has never been looked at, or had nothing when it left.
+    fn is_nowhere(&self) -> bool {
+        self.cached == Ticket::NONE && self.place == Grain(0)
+    }
+}
+
+impl<F: SectionForm> Sections<F> {
+    /// `count` sections without entries, on a drive with pages of `page_bytes`.
+    pub(crate) fn new(form: F, count: u64, page_bytes: u32) -> Self {
+        Sections {
+            form,
+            page_bytes,
+            directory: vec![DirectoryEntry::NOWHERE; count as usize],
+            cache: SectionCache::default(),
+            footprint_bytes: 0,
+            budget_bytes: u64::MAX,
+            surplus_bytes: 0,
+            counters: SectionCounters::default(),
+            held: false,
+            redo: Redo::default(),
+            leavers_warm: 0,
+        }
+    }
+
+    /// What they look like.
+    pub(crate) fn form(&self) -> &F {
+        &self.form
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counters(&self) -> SectionCounters {
+        self.counters
+    }
+
+    /// Whether a section need not be looked at to know that it has nothing.
+    pub(crate) fn is_nowhere(&self, number: u64) -> bool {
+        self.directory[number as usize].is_nowhere()
+    }
+
+    /// The bytes of a section that is in DRAM.
+    pub(crate) fn bytes(&self, ticket: Ticket) -> &Blob {
+        &self.cache.get(ticket).bytes
+    }
+
+    /// Brings a section into DRAM.
+    pub(crate) fn load(&mut self, io: &mut Io<'_>, number: u64) -> Result<Ticket, KvError> {
+        let directory = self.directory[number as usize];
+        if directory.cached != Ticket::NONE {
+            io.wait_until(self.cache.get(directory.cached).ready);
+            return Ok(directory.cached);
+        }
+        if directory.place == Grain(0) {
+            let bytes = self.form.empty();
+            self.footprint_bytes += self.share_of_page(bytes.len());
+            return self.admit(io, number, bytes);
+        }
+        let cause = io.index_cause();
+        let page = io.packing().page_of(directory.place);
+        self.counters.misses += 1;
+        self.counters.flash_reads += u64::from(io.read(page, cause));
+        let bytes = self.content(io, number)?;
+        self.admit(io, number, bytes)
+    }
+
+    /// Brings several sections into DRAM, read side by side, but for those that cannot be read.
+    pub(crate) fn load_all(&mut self, io: &mut Io<'_>, numbers: &[u64]) -> Result<(), KvError> {
+        let missing = |index: &Self, number: u64| {
+            let directory = index.directory[number as usize];
+            directory.cached == Ticket::NONE && directory.place != Grain(0)
+        };
+        let mut wanted: Vec<u64> = numbers.iter().copied().filter(|&number| missing(self, number)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut pages: Vec<PageAddress> =
+            wanted.iter().map(|&number| io.packing().page_of(self.directory[number as usize].place)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let cause = io.index_cause();
+        io.read_all(&pages, cause);
+        io.warm(&wanted.iter().map(|&number| self.directory[number as usize].place).collect::<Vec<_>>());
+        let contents =
+            wanted.iter().map(|&number| readable(self.content(io, number))).collect::<Result<Vec<_>, _>>()?;
+        for (number, bytes) in wanted.into_iter().zip(contents) {
+            if let Some(bytes) = bytes {
+                // Taking one in may have evicted another, never brought one in.
+                self.admit(io, number, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many sections surely stay in DRAM together until they are changed, and pass through the write buffer.
+    pub(crate) fn at_once(&self, io: &Io<'_>) -> usize {
+        let section_bytes = SectionCache::cost_bytes(self.form.bytes_max() as usize);
+        let in_hand = io.media.write_buffer_bytes / u64::from(self.page_bytes);
+        (self.budget_bytes / section_bytes / 2).clamp(1, in_hand.max(1)) as usize
+    }
+
+    /// The bytes of a section in a page that was read.
+    fn content(&mut self, io: &mut Io<'_>, number: u64) -> Result<Blob, KvError> {
+        let DirectoryEntry { place, bytes, .. } = self.directory[number as usize];
+        let packing = io.packing();
+        let start = packing.byte_in_page(place);
+        self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+        let content = io.data(packing.page_of(place))?.whole_blob(start..start + bytes as usize);
+        content.filter(|content| self.form.has_form(content)).ok_or_else(|| {
+            KvError::Unrecovered(format!(
+                "page {} holds no section where the directory says so",
+                packing.page_of(place).0
+            ))
+        })
+    }
+
+    /// Changes the bytes of a section. Memory lets go of what is on flash: nobody will read that again. The budget is kept by
+    /// [`Sections::keep_to_budget`] then.
+    pub(crate) fn change<T>(
+        &mut self,
+        io: &mut Io<'_>,
+        number: u64,
+        change: impl FnOnce(&F, &mut Blob) -> T,
+    ) -> Result<T, KvError> {
+        let ticket = self.load(io, number)?;
+        let cached = self.cache.get_mut(ticket);
+        let on_flash = self.directory[number as usize].place;
+        if !cached.dirty && on_flash != Grain(0) {
+            cached.forgotten = io.forget(on_flash);
+        }
+        cached.dirty = true;
+        let form = &self.form;
+        let (before, after, given) = self.cache.change(ticket, |bytes| change(form, bytes));
+        if before != after {
+            self.footprint_bytes = self.footprint_bytes + self.share_of_page(after) - self.share_of_page(before);
+        }
+        Ok(given)
+    }
+
+    /// Puts a section into the cache, and others out of it until it fits.
+    fn admit(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Ticket, KvError> {
+        self.make_room(io, SectionCache::cost_bytes(bytes.len()))?;
+        let ticket =
+            self.cache.push(Cached { section: Some(number), bytes, dirty: false, forgotten: false, ready: io.clock });
+        self.directory[number as usize].cached = ticket;
+        Ok(ticket)
+    }
+
+    /// Puts out the sections that were loaded first until the others fit the budget.
+    pub(crate) fn keep_to_budget(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.make_room(io, 0)
+    }
+
+    fn make_room(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
+        while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes.saturating_add(self.surplus_bytes) {
+            if self.leavers_warm == 0 {
+                self.warm_leavers(io);
+            }
+            self.leavers_warm -= 1;
+            let Some(Cached { section, bytes, dirty, forgotten, .. }) = self.cache.pop() else { break };
+            let Some(section) = section else { continue };
+            self.directory[section as usize].cached = Ticket::NONE;
+            if dirty {
+                self.write(io, section, bytes, forgotten)?;
+            } else if self.directory[section as usize].place == Grain(0) {
+                // It was looked at, had nothing, and takes nothing.
+                self.footprint_bytes -= self.share_of_page(bytes.len());
+            }
+        }
+        Ok(())
+    }
+
+    /// A change that concerns several sections begins: none leaves the cache until [`Sections::release`].
+    pub(crate) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// The change is made in all sections: they may leave the cache again.
+    pub(crate) fn release(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.held = false;
+        self.keep_to_budget(io)
+    }
+
+    /// A command begins: it may put out some of what a mount has brought in.
+    pub(crate) fn wear_off_surplus(&mut self) {
+        self.surplus_bytes = self.surplus_bytes.saturating_sub(u64::from(self.page_bytes));
+    }
+
+    /// Lets memory bring closer what the sections that leave next will need.
+    fn warm_leavers(&mut self, io: &mut Io<'_>) {
+        self.leavers_warm = LEAVERS_WARM;
+        let leavers = self.cache.leavers().take(LEAVERS_WARM);
+        let numbers = leavers.filter_map(|leaver| leaver.section);
+        let places: Vec<Grain> = numbers.map(|number| self.directory[number as usize].place).collect();
+        io.warm_fates(&places);
+        let leavers = self.cache.leavers().take(LEAVERS_WARM);
+        std::hint::black_box(leavers.fold(0, |sum, leaver| sum ^ leaver.bytes[0]));
+    }
+
+    /// Appends a section to the map log in place of the one on flash.
+    fn write(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob, forgotten: bool) -> Result<(), KvError> {
+        let DirectoryEntry { place: old, bytes: old_bytes, .. } = self.directory[number as usize];
+        let length = bytes.len() as u32;
+        let place = self.append(io, number, bytes)?;
+        io.note(Change::Own { number, place, bytes: length, old: (old, old_bytes) });
+        let old_grains = io.packing().grains_of(old_bytes as usize);
+        if forgotten {
+            io.vacate(old, old_grains);
+        } else if old != Grain(0) {
+            io.discard(old, old_grains);
+        }
+        Ok(())
+    }
+
+    /// Appends a section to the map log; the directory says where it lies.
+    fn append(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Grain, KvError> {
+        let mut rope = Rope::default();
+        let length = bytes.len();
+        rope.push_blob(bytes);
+        let place = io.append(NewRecord {
+            stream: Stream::Map,
+            kind: Kind::Section,
+            tag: number,
+            bytes: &mut rope,
+            unbroken_bytes: length,
+            cause: io.index_cause(),
+        })?;
+        self.counters.bytes_written[usize::from(io.background)] += length as u64;
+        let directory = &mut self.directory[number as usize];
+        directory.place = place;
+        directory.bytes = length as u32;
+        Ok(place)
+    }
+
+    /// Makes room in the directory for `count` sections.
+    pub(crate) fn grow(&mut self, count: u64) {
+        let count = self.directory.len().max(count as usize);
+        self.directory.resize(count, DirectoryEntry::NOWHERE);
+    }
+
+    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them everything that
+    /// was done to the one before.
+    pub(crate) fn split(
+        &mut self,
+        io: &mut Io<'_>,
+        number: u64,
+        halves: [u64; 2],
+        parts: [Blob; 2],
+    ) -> Result<(), KvError> {
+        let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
+        let forgotten = self.cache.abandon(cached);
+        let [first, second] = &parts;
+        self.footprint_bytes -= self.share_of_page(old_bytes.max(first.len() as u32) as usize);
+        let places = [self.append(io, halves[0], first.clone())?, self.append(io, halves[1], second.clone())?];
+        io.note(Change::Split { number, places, bytes: first.len() as u32, old: (old, old_bytes) });
+        self.directory[number as usize] = DirectoryEntry::NOWHERE;
+        let old_grains = io.packing().grains_of(old_bytes as usize);
+        if forgotten {
+            io.vacate(old, old_grains);
+        } else if old != Grain(0) {
+            io.discard(old, old_grains);
+        }
+        for (half, part) in halves.into_iter().zip(parts) {
+            self.footprint_bytes += self.share_of_page(part.len());
+            self.admit(io, half, part)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Index::relocate_own`](crate::index::Index::relocate_own).
+    pub(crate) fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        let Some(&DirectoryEntry { place, bytes, cached }) = self.directory.get(number as usize) else { return Ok(()) };
+        if place != from {
+            return Ok(());
+        }
+        if cached == Ticket::NONE {
+            self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+            let bytes = io.take_last(from, bytes as usize)?;
+            return self.write(io, number, bytes, true);
+        }
+        let cached = self.cache.get_mut(cached);
+        let bytes = Blob::clone(&cached.bytes);
+        let forgotten = std::mem::take(&mut cached.forgotten);
+        cached.dirty = false;
+        self.write(io, number, bytes, forgotten)
+    }
+
+    /// The bytes of sections that memory has at hand, and a beginning of bringing closer the others: hints, which cost nothing.
+    pub(crate) fn expect(&self, io: &Io<'_>, numbers: impl Iterator<Item = u64> + Clone) {
+        let entries = numbers.map(|number| self.directory[number as usize]);
+        let on_flash = entries.filter(|entry| entry.cached == Ticket::NONE && entry.place != Grain(0));
+        io.warm(&on_flash.map(|entry| entry.place).collect::<Vec<_>>());
+    }
+
+    /// What memory has at hand of a section, which is not reading it.
+    pub(crate) fn peek<'s>(&'s self, io: &'s Io<'_>, number: u64) -> Option<&'s Blob> {
+        let DirectoryEntry { place, cached, .. } = self.directory[number as usize];
+        if cached == Ticket::NONE { io.peek(place) } else { Some(self.bytes(cached)) }
+    }
+
+    /// As [`Index::warm`](crate::index::Index::warm).
+    pub(crate) fn warm(&self, numbers: &[u64]) {
+        let entries = numbers.iter().filter_map(|&number| self.directory.get(number as usize));
+        std::hint::black_box(entries.fold(0, |sum, entry| sum ^ entry.place.0));
+    }
+
+    /// The most that the cache may take.
+    pub(crate) fn set_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        self.surplus_bytes = self.surplus_bytes.min(self.cache.bytes().saturating_sub(self.budget_bytes));
+    }
+
+    /// Charges the sections in DRAM.
+    pub(crate) fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_sections", self.cache.bytes());
+    }
+
+    /// As [`Index::footprint_bytes`](crate::index::Index::footprint_bytes).
+    pub(crate) fn footprint_bytes(&self) -> u64 {
+        self.footprint_bytes
+    }
+
+    /// The part of a page that a section of `bytes` takes with the padding behind it.
+    fn share_of_page(&self, bytes: usize) -> u64 {
+        let page_bytes = u64::from(self.page_bytes);
+        page_bytes / (page_bytes / bytes as u64)
+    }
+}
