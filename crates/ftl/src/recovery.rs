@@ -51,11 +51,14 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     media.staged_bytes = staged.len() as u64;
     index.set_dram_budget(u64::MAX);
     let mut io = Io::new(media, Nanos::ZERO, true);
-    let pages = numbered_pages(&mut io);
+    let (pages, sequence) = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
     if io.media.power_loss == PowerLoss::Protected {
         let is_there = restored.journal_number.is_some() || image.is_last;
-        if !is_there || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.geometry) {
+        if !is_there
+            || sequence > io.media.log.sequence
+            || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.geometry)
+        {
             return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
         }
     }
@@ -69,6 +72,11 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     let is_volatile = io.media.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
     settle_superblocks(&mut io, &pages, checkpoint.start..end, was_closed)?;
+    if !io.media.all_life_is_written() {
+        return Err(damaged(
+            "a superblock is erased in which records should live: what is known of it is of an earlier time",
+        ));
+    }
     if io.media.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
@@ -110,15 +118,16 @@ fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
     format.decode(io.page(page).ok()?.oob)
 }
 
-/// All pages of the journal's stream that can be read.
-fn numbered_pages(io: &mut Io<'_>) -> Numbered {
-    let mut pages = Numbered::new();
+/// All pages of the journal's stream that can be read, and the highest sequence number of a superblock's first page.
+fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
+    let (mut pages, mut sequence) = (Numbered::new(), 0);
     let geometry = io.media.geometry;
     for superblock in (1..geometry.superblocks()).map(SuperblockId) {
         let first = geometry.first_page(superblock);
         // The first page says whose it is; if that is damaged, one of its neighbours does.
         let neighbours = first.0..first.0 + (4 * geometry.pages_per_program).min(geometry.pages_per_superblock());
         let known = neighbours.map(PageAddress).find_map(|page| oob_of(io, page));
+        sequence = sequence.max(known.as_ref().map_or(0, |oob| oob.sequence));
         if known.is_none_or(|oob| oob.stream != Stream::Journal) {
             continue;
         }
@@ -130,7 +139,7 @@ fn numbered_pages(io: &mut Io<'_>) -> Numbered {
             }
         }
     }
-    pages
+    (pages, sequence)
 }
 
 fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {

@@ -118,6 +118,7 @@ pub(crate) fn restore(
             Item::Turned(stream) => {
                 let mut refill = Refill::new(stream, log, flash, packing);
                 if refill.stream.superblock.is_some() || refill.open(opened.waiting[stream as usize].take()) {
+                    refill.open_page();
                     refill.turn_page()?;
                 }
             }
@@ -223,6 +224,7 @@ impl<'a> Refill<'a> {
         if !is_next || bytes.is_empty() {
             return Err(MediaError::Failed("what the write buffer held does not follow what is in flash".to_owned()));
         }
+        self.open_page();
         self.stream.begin(self.packing, kind, tag, Cause::User);
         let mut done = 0;
         while done < bytes.len() {
@@ -230,6 +232,7 @@ impl<'a> Refill<'a> {
                 return Ok(());
             }
             if done > 0 {
+                self.open_page();
                 self.stream.oob.kind = kind;
                 self.stream.oob.continues = Some(place);
             }
@@ -253,10 +256,16 @@ impl<'a> Refill<'a> {
         true
     }
 
+    /// Numbers the page that comes next, if there is nothing in it yet.
+    fn open_page(&mut self) {
+        if self.stream.data.is_empty() && self.stream.oob.entries.is_empty() {
+            *self.sequence += 1;
+            self.stream.oob.sequence = *self.sequence;
+        }
+    }
+
     fn turn_page(&mut self) -> Result<(), MediaError> {
         let geometry = self.geometry;
-        *self.sequence += 1;
-        self.stream.oob.sequence = *self.sequence;
         let page = self.stream.page;
         let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
         if self.stream.turn_page(&geometry, self.format, &mut Vec::new()) {

@@ -33,6 +33,16 @@ impl Media {
         Some(runs)
     }
 
+    /// Whether each superblock that records live in has been written to, or is being gathered. One that was erased since shows that
+    /// the end of what was known is missing.
+    pub(crate) fn all_life_is_written(&self) -> bool {
+        let numbered = (0..).map(SuperblockId).zip(self.superblocks.all());
+        numbered.filter(|(_, superblock)| superblock.live_grains > 0).all(|(superblock, _)| {
+            let first = self.geometry.first_page(superblock);
+            self.flash.is_programmed(first) || self.log.open_page(&self.geometry, first).is_some()
+        })
+    }
+
     /// Whether a record of `grains` grains may begin to live at `place`.
     pub(crate) fn can_occupy(&self, place: Grain, grains: u32) -> bool {
         self.runs_of(place, grains).is_some_and(|runs| {
