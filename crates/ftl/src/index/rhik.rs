@@ -13,15 +13,12 @@
 //! (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no key is rejected.
 
 mod directory;
-mod table;
-
-pub use table::{HOPS, RecordTable};
 
 use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
-use self::table::Signature;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
+use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};

@@ -18,8 +18,8 @@ pub const HOPS: usize = 32;
 
 const PLACE_BYTES: usize = 5;
 const HOPS_BYTES: usize = 4;
-/// What the directory has for each table: its place, its depth, and what fills the word. An estimate: the paper's 0.005 B a key
-/// (section IV-A4) is 8 to 10 B a table.
+/// What the directory has for each table: its place, its depth in `rhik`, and what fills the word. An estimate: the paper's 0.005 B
+/// a key (section IV-A4) is 8 to 10 B a table.
 const DIRECTORY_ENTRY_BYTES: u64 = 8;
 
 /// The form of the tables of a drive.
