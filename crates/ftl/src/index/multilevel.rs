@@ -394,7 +394,7 @@ impl Index for Multilevel {
             }
             let ticket = self.buckets.load(io, bucket)?;
             let left = count - places.len();
-            places.extend(form.from_slot(self.buckets.bytes(ticket), slot).map(|(.., place)| place).take(left));
+            places.extend(form.records_from(self.buckets.bytes(ticket), slot).map(|(.., place)| place).take(left));
         }
         Ok(())
     }
@@ -403,7 +403,7 @@ impl Index for Multilevel {
         let mut survey = Survey::default();
         let form = self.form();
         self.buckets.survey(io, &mut survey, |number, bytes, survey| {
-            for (_, tag, place) in form.from_slot(bytes, 0) {
+            for (_, tag, place) in form.records_from(bytes, 0) {
                 if !self.local.covers(tag, place) {
                     survey.seen.push(Seen { tag, place, passes: 0 });
                 }

@@ -347,7 +347,7 @@ impl Index for Rhik {
                 from.place.and_then(|place| form.slot_of(bytes, tag, place)).unwrap_or(form.home(tag))
             });
             let before = places.len();
-            places.extend(form.from_slot(bytes, slot).map(|(.., place)| place).take(count - before));
+            places.extend(form.records_from(bytes, slot).map(|(.., place)| place).take(count - before));
             io.cpu((places.len() - before) as u64 * io.costs().comparison_ns);
         }
         Ok(())
@@ -357,7 +357,7 @@ impl Index for Rhik {
         let mut survey = Survey::default();
         let form = self.form();
         self.tables.survey(io, &mut survey, |number, bytes, survey| {
-            for (_, tag, place) in form.from_slot(bytes, 0) {
+            for (_, tag, place) in form.records_from(bytes, 0) {
                 survey.seen.push(Seen { tag, place, passes: 0 });
                 if self.directory.table_of(tag) != number {
                     let why = "it has a record that belongs to another table".to_owned();

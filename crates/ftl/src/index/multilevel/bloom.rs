@@ -40,7 +40,7 @@ impl Bloom {
         [0, 1, 2].map(|probe| {
             let mixed = signature.wrapping_add(probe).wrapping_mul(0xd6e8_feb8_6659_fd93);
             let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-            let bit = (u128::from(mixed) * bits >> 64) as u64;
+            let bit = ((u128::from(mixed) * bits) >> 64) as u64;
             ((bit / 64) as usize, (bit % 64) as u32)
         })
     }
