@@ -61,6 +61,14 @@ pub enum DriveError {
         /// What is wrong with it.
         why: String,
     },
+    /// The system failed to read or to write the image.
+    #[error("image {}: {why}", path.display())]
+    Failed {
+        /// The image.
+        path: PathBuf,
+        /// What was tried, and what the system said.
+        why: String,
+    },
     /// The image is whole, and what lies in it cannot be brought back.
     #[error("image {}: {why}", path.display())]
     Mount {
@@ -238,14 +246,14 @@ fn staging_bytes(profile: &Profile) -> u64 {
 }
 
 fn mount_error(path: &Path, error: DesignError) -> DriveError {
+    let path = path.to_owned();
+    // What the image says names it already.
+    let without_name =
+        |why: String| why.strip_prefix(&format!("image {}: ", path.display())).unwrap_or(&why).to_owned();
     match error {
-        // What the image says names it already.
-        DesignError::Drive(KvError::Unrecovered(why) | KvError::Failed(why)) => {
-            let name = format!("image {}: ", path.display());
-            let why = why.strip_prefix(&name).unwrap_or(&why).to_owned();
-            DriveError::Mount { path: path.to_owned(), why }
-        }
-        DesignError::Drive(other) => DriveError::Mount { path: path.to_owned(), why: other.to_string() },
+        DesignError::Drive(KvError::Failed(why)) => DriveError::Failed { why: without_name(why), path },
+        DesignError::Drive(KvError::Unrecovered(why)) => DriveError::Mount { why: without_name(why), path },
+        DesignError::Drive(other) => DriveError::Mount { why: other.to_string(), path },
         other => other.into(),
     }
 }

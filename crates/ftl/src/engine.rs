@@ -386,19 +386,30 @@ impl Engine {
     }
 }
 
-/// Looks `key` up; gives its position and the pair that was found there.
+/// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
+/// when the key is found nowhere else: it may be the key's.
 fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
-    let mut found = None;
+    let (mut found, mut unreadable) = (None, None);
     let position = index.locate(io, key, &mut |io, place| {
         let packing = io.packing();
         let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
         io.read(page, Cause::User);
         io.cpu(io.costs().key_compare_ns);
         let page_bytes = io.media.geometry.page_bytes as usize;
-        found = RecordHead::matching(io.data(page)?, start, page_bytes, key).map(|head| Found { place, head });
+        let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
+        found = match head {
+            Err(error @ KvError::Unrecovered(_)) => {
+                unreadable = Some(error);
+                None
+            }
+            head => head?.map(|head| Found { place, head }),
+        };
         Ok(found.is_some())
     })?;
-    Ok((position, found))
+    match unreadable.filter(|_| found.is_none()) {
+        Some(error) => Err(error),
+        None => Ok((position, found)),
+    }
 }
 
 fn store(

@@ -36,6 +36,10 @@ pub struct MountReport {
     pub journal_pages: u64,
     /// Changes that were made again.
     pub changes: u64,
+    /// Those of them that split a section of the index.
+    pub splits: u64,
+    /// Those of them that wrote or moved a page of invalid mappings.
+    pub spills: u64,
     /// Whether the drive had been closed.
     pub was_closed: bool,
 }
@@ -96,9 +100,15 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
         checkpoint_pages: checkpoint.end - checkpoint.start,
         journal_pages,
         changes: all.len() as u64,
+        splits: count(&all, |change| matches!(change, Change::Split { .. })),
+        spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
         was_closed,
     };
     Ok((utilization, report))
+}
+
+fn count(changes: &[Change], is_one: impl Fn(&Change) -> bool) -> u64 {
+    changes.iter().filter(|change| is_one(change)).count() as u64
 }
 
 fn damaged(why: &str) -> KvError {
@@ -215,6 +225,9 @@ impl Redo<'_, '_> {
         }
         superblocks.recover(image.superblocks);
         superblocks.suspect_open();
+        if !self.io.media.counts_agree() {
+            return Err(damaged("its checkpoint counts the living records in two ways"));
+        }
         self.utilization = Utilization::from_saved(image.utilization);
         let is_own = |change: &Change| matches!(change, Change::Own { .. } | Change::Split { .. });
         let own = all.iter().enumerate().filter(|(_, change)| is_own(change));

@@ -43,6 +43,16 @@ impl Media {
         })
     }
 
+    /// Whether validity and the table of superblocks, as a checkpoint has put them back, count the same.
+    pub(crate) fn counts_agree(&self) -> bool {
+        (0..).map(SuperblockId).zip(self.superblocks.all()).all(|(id, superblock)| {
+            let first = self.geometry.first_page(id).0;
+            let pages = (first..first + self.geometry.pages_per_superblock()).map(PageAddress);
+            let counted: u64 = pages.map(|page| u64::from(self.validity.live_grains_of(page))).sum();
+            counted == superblock.live_grains && superblock.live_grains <= superblock.appended_grains
+        })
+    }
+
     /// Whether a record of `grains` grains may begin to live at `place`.
     pub(crate) fn can_occupy(&self, place: Grain, grains: u32) -> bool {
         self.runs_of(place, grains).is_some_and(|runs| {

@@ -77,7 +77,7 @@ pub enum Error {
     #[error("the store was opened to be read only")]
     ReadOnly,
     /// An earlier call failed in the middle of a change or panicked: open the store again.
-    #[error("the store has failed before: {why}")]
+    #[error("the store has failed and takes nothing any more: {why}")]
     Failed {
         /// How.
         why: String,
@@ -111,6 +111,7 @@ impl From<DriveError> for Error {
             DriveError::Description { ref path, .. } => {
                 Error::Foreign { path: path.clone(), why: "it holds no drive that this program knows".to_owned() }
             }
+            DriveError::Failed { .. } => Error::Io { why: error.to_string() },
             DriveError::Mount { .. } => Error::Damaged { why: error.to_string() },
         }
     }

@@ -39,6 +39,9 @@ fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
     map
 }
 
+/// All that an image can hold.
+const DESIGNS: [&str; 4] = ["original", "plus", "rhik", "multilevel"];
+
 #[test]
 fn calls_do_what_they_say() {
     let desk = Desk::new();
@@ -129,43 +132,47 @@ fn threads_share_a_store() {
 
 #[test]
 fn keys_that_stay_are_met_once_while_others_come_and_go() {
-    let desk = Desk::new();
-    let store = desk.store();
-    for number in 0..3000u32 {
-        store.store(&number.to_be_bytes(), b"").unwrap();
-    }
-    let mut met = BTreeMap::new();
-    for (index, key) in store.keys(None).enumerate() {
-        let key = key.unwrap();
-        let number = u32::from_be_bytes(key[..].try_into().unwrap());
-        *met.entry(number).or_insert(0) += 1;
-        // Odd ones go, most of them just when they were met: all that a page could go on from, now and then.
-        if number % 2 == 1 {
-            assert!(store.delete(&key).unwrap());
+    for design in DESIGNS {
+        let desk = Desk::new();
+        let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
+        for number in 0..3000u32 {
+            store.store(&number.to_be_bytes(), b"").unwrap();
         }
-        store.store(&(10_000 + index as u32).to_be_bytes(), b"").unwrap();
-        if index > 20_000 {
-            break;
+        let mut met = BTreeMap::new();
+        for (index, key) in store.keys(None).enumerate() {
+            let key = key.unwrap();
+            let number = u32::from_be_bytes(key[..].try_into().unwrap());
+            *met.entry(number).or_insert(0) += 1;
+            // Odd ones go, most of them just when they were met: all that a page could go on from, now and then.
+            if number % 2 == 1 {
+                assert!(store.delete(&key).unwrap());
+            }
+            store.store(&(10_000 + index as u32).to_be_bytes(), b"").unwrap();
+            if index > 20_000 {
+                break;
+            }
         }
+        for number in (0..3000).step_by(2) {
+            assert_eq!(met.get(&number), Some(&1), "{number}");
+        }
+        assert!(met.iter().all(|(_, times)| *times == 1));
     }
-    for number in (0..3000).step_by(2) {
-        assert_eq!(met.get(&number), Some(&1), "{number}");
-    }
-    assert!(met.iter().all(|(_, times)| *times == 1));
 }
 
 #[test]
 fn a_key_to_list_from_need_not_be_there() {
-    let desk = Desk::new();
-    let store = desk.store();
-    for number in 0..600u32 {
-        store.store(&number.to_be_bytes(), b"").unwrap();
+    for design in DESIGNS {
+        let desk = Desk::new();
+        let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
+        for number in 0..600u32 {
+            store.store(&number.to_be_bytes(), b"").unwrap();
+        }
+        let keys: Vec<_> = store.keys(None).map(Result::unwrap).collect();
+        assert_eq!(keys.len(), 600);
+        let behind: Vec<_> = store.keys(Some(&keys[300])).map(Result::unwrap).collect();
+        assert_eq!(behind, keys[300..]);
+        assert!(store.keys(Some(b"not there")).count() <= 600);
     }
-    let keys: Vec<_> = store.keys(None).map(Result::unwrap).collect();
-    assert_eq!(keys.len(), 600);
-    let behind: Vec<_> = store.keys(Some(&keys[300])).map(Result::unwrap).collect();
-    assert_eq!(behind, keys[300..]);
-    assert!(store.keys(Some(b"not there")).count() <= 600);
 }
 
 #[test]

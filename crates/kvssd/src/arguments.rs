@@ -25,7 +25,7 @@ use std::path::PathBuf;
   kvssd get drive.kv city/oslo
   kvssd dump drive.kv pairs.csv
 
-Exit status: 0 done; 1 no such key, drive full or failed; 2 not possible as asked, or a bad image; 130 interrupted")]
+Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed; 130 interrupted")]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

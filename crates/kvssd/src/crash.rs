@@ -61,6 +61,10 @@ fn text_of(report: &CrashReport) -> String {
         report.operations_broken,
         losses.len()
     );
+    text += &format!(
+        "  made again by mounts: {} changes, {} of them splits of sections, {} pages of invalid mappings\n",
+        report.changes_redone, report.splits_redone, report.spills_redone
+    );
     if report.media_faults {
         text += &format!(
             "  {} reads with flipped bits caught, {} lost pages rebuilt, {} blocks retired, a block read {} times between \

@@ -82,17 +82,18 @@ impl Failure {
         move |error| Failure::Store { path: path.to_owned(), error: error.into() }
     }
 
-    /// 2 for what the user can change, 130 for an interrupt, 1 for the rest.
+    /// 1 for an answer that is no, 2 for what the user can change, 3 for what failed, 130 for an interrupt.
     pub fn code(&self) -> ExitCode {
         match self {
             Failure::Lab(LabError::Interrupted)
             | Failure::Embedded(EmbeddedError::Interrupted)
             | Failure::Interrupted => ExitCode::from(130),
-            Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
-            Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
+            Failure::Lab(LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
+            Failure::Embedded(EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
+            Failure::Lab(LabError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),
             Failure::Store { error: StoreError::Full | StoreError::Io { .. } | StoreError::Failed { .. }, .. } => {
-                ExitCode::from(1)
+                ExitCode::from(3)
             }
             Failure::Lab(_)
             | Failure::Embedded(_)

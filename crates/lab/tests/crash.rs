@@ -8,7 +8,7 @@ use kvssd_lab::crash::{Campaign, CrashReport};
 fn run(design: usize, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> CrashReport {
     let mut design = DESIGNS[design].clone();
     design.planted = planted;
-    Campaign { design, power_loss, seed: 1, cuts, media_faults: false }.run(&mut Quiet).unwrap()
+    Campaign { design, power_loss, seed: 7, cuts, media_faults: false }.run(&mut Quiet).unwrap()
 }
 
 #[test]
@@ -18,9 +18,13 @@ fn no_design_loses_anything() {
             let report = run(design, power_loss, None, 200);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 200));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
+            // The second drive is one of small pairs.
+            assert_eq!(report.splits_redone > 0, DESIGNS[design].name == "rhik", "{report:?}");
+            assert_eq!(report.spills_redone > 0, DESIGNS[design].name == "plus", "{report:?}");
             // A protected mount writes nothing: no cut can end it.
             assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
-            assert_eq!(report, run(design, power_loss, None, 200), "the same seed gives the same campaign");
+            let short = || run(design, power_loss, None, 20);
+            assert_eq!(short(), short(), "the same seed gives the same campaign");
         }
     }
 }
@@ -39,9 +43,15 @@ fn media_faults_are_caught_and_mended() {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for bug in PlantedBug::ALL {
-        let found = [PowerLoss::Protected, PowerLoss::Volatile]
-            .map(|power_loss| run(1, power_loss, Some(bug), 300).losses.len());
-        assert!(found.iter().any(|&losses| losses > 0), "{bug:?} was not found: {found:?}");
+    for design in 0..DESIGNS.len() {
+        for bug in PlantedBug::ALL {
+            let found = [PowerLoss::Protected, PowerLoss::Volatile]
+                .map(|power_loss| run(design, power_loss, Some(bug), 100).losses.len());
+            assert!(
+                found.iter().any(|&losses| losses > 0),
+                "{bug:?} was not found in {}: {found:?}",
+                DESIGNS[design].name
+            );
+        }
     }
 }

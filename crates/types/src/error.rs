@@ -41,8 +41,7 @@ pub enum KvError {
 }
 
 impl KvError {
-    /// Whether the drive answers nothing any more.
-    /// Whether the drive can go on with other commands.
+    /// Whether the drive can not go on with other commands.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         matches!(self, KvError::Failed(_) | KvError::PowerLost)

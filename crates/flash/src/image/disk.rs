@@ -48,11 +48,20 @@ impl Disk {
             })
         })?;
         let mut disk = Disk::new(file, path, false);
-        // Somebody may have opened it to see that it is no image: this waits until that is seen.
-        disk.file.lock().map_err(|error| disk.error(failed("lock it", &error)))?;
-        disk.write(0, &MAGIC_UNFINISHED, "the header")?;
-        disk.note_holder();
+        disk.begin().inspect_err(|_| {
+            // It was made just now, and holds nothing. What is wrong with the disk was said already.
+            let _ = fs::remove_file(path);
+        })?;
         Ok(disk)
+    }
+
+    /// Locks a new file and says that it is not finished.
+    fn begin(&mut self) -> Result<(), ImageError> {
+        // Somebody may have opened it to see that it is no image: this waits until that is seen.
+        self.file.lock().map_err(|error| self.error(failed("lock it", &error)))?;
+        self.write(0, &MAGIC_UNFINISHED, "the header")?;
+        self.note_holder();
+        Ok(())
     }
 
     /// The file at `path`, locked; whoever reads only shares it with others who do.

@@ -128,11 +128,9 @@ impl Multilevel {
         self.form().signature(xxh3_64(key.bytes()))
     }
 
-    /// The bucket of a level that a signature belongs to.
+    /// The bucket of a level that a signature belongs to: as many of its mixed bits, from the highest on, as the level has.
     fn bucket(&self, signature: Signature, level: u32) -> u64 {
-        let mixed = signature.rotate_left(8 * level).wrapping_mul(0x9fb2_1c65_1e98_df25);
-        first_of_level(self.first_bits, level)
-            + (mixed >> (64 - self.first_bits - level).min(63)) % (1 << (self.first_bits + level))
+        first_of_level(self.first_bits, level) + prefix(mixed(signature), self.first_bits + level)
     }
 
     /// Whether the record of `tag` whose pair lies at one of `places` is in a bucket; if so, at which slot.
@@ -205,10 +203,11 @@ impl Multilevel {
             for ((tag, change), bucket) in pending.into_iter().zip(buckets) {
                 let is_new = change.was.is_empty() && !all_may_be_there;
                 let is_done = match change.place.filter(|_| is_new) {
-                    Some(place) => self.insert(io, bucket, tag, place)?,
+                    Some(place) => readable(self.insert(io, bucket, tag, place))? == Some(true),
                     None => {
                         let places: Vec<Grain> = change.was.iter().copied().chain(change.place).collect();
-                        let slot = self.slot_in(io, bucket, tag, &places)?;
+                        // What is in a bucket that cannot be read is as good as gone.
+                        let slot = readable(self.slot_in(io, bucket, tag, &places))?.flatten();
                         slot.map(|slot| self.change_record(io, (bucket, slot), change.place)).transpose()?.is_some()
                     }
                 };
@@ -220,7 +219,7 @@ impl Multilevel {
         }
         for (tag, place) in pending.into_iter().filter_map(|(tag, change)| Some((tag, change.place?))) {
             let mut level = 0;
-            while !self.insert(io, self.bucket(tag, level), tag, place)? {
+            while readable(self.insert(io, self.bucket(tag, level), tag, place))? != Some(true) {
                 level += 1;
                 if level == self.levels {
                     self.open_level();
@@ -247,6 +246,17 @@ impl Multilevel {
 /// The number of the first bucket of a level, which is that of all buckets before it.
 fn first_of_level(first_bits: u32, level: u32) -> u64 {
     ((1 << level) - 1) << first_bits
+}
+
+/// A signature with its bits mixed, so that the highest depend on all.
+fn mixed(signature: Signature) -> u64 {
+    let mixed = (signature ^ signature >> 32).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    mixed ^ mixed >> 29
+}
+
+/// The highest `bits` of a mixed signature.
+fn prefix(mixed: u64, bits: u32) -> u64 {
+    mixed.checked_shr(64 - bits).unwrap_or(0)
 }
 
 impl Index for Multilevel {
@@ -290,7 +300,7 @@ impl Index for Multilevel {
 
     fn unbind(&mut self, _io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         self.local.change(position.tag, position.place, None);
-        self.records -= 1;
+        self.records = self.records.saturating_sub(1);
         Ok(())
     }
 
@@ -372,29 +382,35 @@ impl Index for Multilevel {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
-        // All that is listed lies in the levels, in the order of buckets and slots.
+        // All that is listed lies in the levels.
         while self.local.count() > 0 {
             let batch = self.buckets.at_once(io);
             self.merge(io, batch, false)?;
         }
+        // In the order of the mixed bits, which is the same however many levels there are.
         let form = self.form();
-        let mut start = match from {
-            Some(Position { tag, place: Some(place), .. }) => self.find(io, tag, place)?,
-            Some(Position { hash, .. }) => Some((self.bucket(form.signature(hash), 0), 0)),
-            None => Some((0, 0)),
-        };
-        let buckets = first_of_level(self.first_bits, self.levels);
-        for bucket in start.map_or(buckets, |(bucket, _)| bucket)..buckets {
-            let slot = start.take().map_or(0, |(_, slot)| slot);
+        let bits = self.first_bits + self.levels - 1;
+        let order = |tag: Signature, place: Grain| (mixed(tag), place);
+        let first = from.map_or((0, Grain(0)), |from| order(form.signature(from.hash), from.place.unwrap_or(Grain(0))));
+        for part in prefix(first.0, bits)..1 << bits {
             if places.len() == count {
                 break;
             }
-            if self.buckets.is_nowhere(bucket) {
-                continue;
+            let mut listed = Vec::new();
+            for level in 0..self.levels {
+                let above = self.levels - 1 - level;
+                let bucket = first_of_level(self.first_bits, level) + (part >> above);
+                if self.buckets.is_nowhere(bucket) {
+                    continue;
+                }
+                let ticket = self.buckets.load(io, bucket)?;
+                let records = form.records_from(self.buckets.bytes(ticket), 0);
+                let records = records.map(|(_, tag, place)| order(tag, place));
+                listed.extend(records.filter(|record| prefix(record.0, bits) == part && *record >= first));
             }
-            let ticket = self.buckets.load(io, bucket)?;
-            let left = count - places.len();
-            places.extend(form.records_from(self.buckets.bytes(ticket), slot).map(|(.., place)| place).take(left));
+            listed.sort_unstable();
+            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
+            places.extend(listed.into_iter().map(|(_, place)| place).take(count - places.len()));
         }
         Ok(())
     }
@@ -450,7 +466,10 @@ impl Index for Multilevel {
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
         let Saved { levels, local, bloom, records, buckets } = postcard::from_bytes(bytes).ok()?;
-        let is_ours = (1..=LEVELS_EVER).contains(&levels) && bloom.bytes() == self.bloom.bytes() && local.is_sound();
+        let is_ours = records <= 1 << 48
+            && (1..=LEVELS_EVER).contains(&levels)
+            && bloom.bytes() == self.bloom.bytes()
+            && local.is_sound();
         if !is_ours {
             return None;
         }

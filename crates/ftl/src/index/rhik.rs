@@ -170,7 +170,7 @@ impl Rhik {
         }
     }
 
-    /// The next tables that are not as deep as all are to be.
+    /// The next tables, from that of these low bits on, that are not as deep as all are to be.
     fn shallow(&self, from: u64) -> Vec<u64> {
         let tables = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
         tables.filter(|&table| depth_of(table) < self.depth).take(SPLITS_PER_STEP).collect()
@@ -234,7 +234,7 @@ impl Index for Rhik {
         let place = position.place.expect("only a key that was found is unbound");
         let is_done = self.change_record(io, (position.tag, place), RecordTable::remove)?;
         assert!(is_done, "what was located can be unbound");
-        self.records -= 1;
+        self.records = self.records.saturating_sub(1);
         Ok(())
     }
 
@@ -297,10 +297,14 @@ impl Index for Rhik {
         let Some(from) = self.growing else { return Ok(()) };
         let tables = self.shallow(from);
         self.tables.load_all(io, &tables)?;
+        let mut next = None;
         for &table in &tables {
-            self.split(io, table)?;
+            // One that cannot be read stays as it is.
+            let is_split = readable(self.split(io, table))?.is_some();
+            let last = if is_split { halves_of(table)[1] } else { table };
+            next = self.directory.next(last).map(low_of);
         }
-        self.growing = tables.last().map(|&table| low_of(table));
+        self.growing = next;
         Ok(())
     }
 
@@ -328,27 +332,25 @@ impl Index for Rhik {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
+        // Neither a split nor a record that moves for another changes the order of the reversed bits.
+        let order = |tag: Signature, place: Grain| (tag.reverse_bits(), place);
         let form = self.form();
-        let mut next =
-            Some(from.map_or(self.directory.first(), |from| self.directory.table_of(form.signature(from.hash))));
-        let mut first = from;
+        let start = from.map(|from| (form.signature(from.hash), from.place.unwrap_or(Grain(0))));
+        let first = start.map_or((0, Grain(0)), |(tag, place)| order(tag, place));
+        let mut next = Some(start.map_or(self.directory.first(), |(tag, _)| self.directory.table_of(tag)));
         while places.len() < count
             && let Some(table) = next
         {
             next = self.directory.next(table);
             if self.tables.is_nowhere(table) {
-                first = None;
                 continue;
             }
             let ticket = self.tables.load(io, table)?;
-            let bytes = self.tables.bytes(ticket);
-            let slot = first.take().map_or(0, |from| {
-                let tag = form.signature(from.hash);
-                from.place.and_then(|place| form.slot_of(bytes, tag, place)).unwrap_or(form.home(tag))
-            });
-            let before = places.len();
-            places.extend(form.records_from(bytes, slot).map(|(.., place)| place).take(count - before));
-            io.cpu((places.len() - before) as u64 * io.costs().comparison_ns);
+            let records = form.records_from(self.tables.bytes(ticket), 0).map(|(_, tag, place)| order(tag, place));
+            let mut listed: Vec<(u64, Grain)> = records.filter(|record| *record >= first).collect();
+            listed.sort_unstable();
+            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
+            places.extend(listed.into_iter().map(|(_, place)| place).take(count - places.len()));
         }
         Ok(())
     }
@@ -399,7 +401,8 @@ impl Index for Rhik {
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
         let Saved { depths, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
-        self.directory = Directory::from_depths(depths).filter(|_| depth <= DEPTH_MAX)?;
+        let is_possible = depth <= DEPTH_MAX && records <= 1 << 48;
+        self.directory = Directory::from_depths(depths).filter(|_| is_possible)?;
         (self.records, self.depth) = (records, depth);
         self.tables.grow(self.directory.numbers());
         self.tables.restore(tables)

@@ -144,7 +144,7 @@ impl<F: SectionForm> Sections<F> {
         }
         if directory.place == Grain(0) {
             let bytes = self.form.empty();
-            self.footprint_bytes += self.share_of_page(bytes.len());
+            self.count_footprint(bytes.len(), 0);
             return self.admit(io, number, bytes);
         }
         let cause = io.index_cause();
@@ -222,7 +222,7 @@ impl<F: SectionForm> Sections<F> {
         let form = &self.form;
         let (before, after, given) = self.cache.change(ticket, |bytes| change(form, bytes));
         if before != after {
-            self.footprint_bytes = self.footprint_bytes + self.share_of_page(after) - self.share_of_page(before);
+            self.count_footprint(after, before);
         }
         Ok(given)
     }
@@ -254,7 +254,7 @@ impl<F: SectionForm> Sections<F> {
                 self.write(io, section, bytes, forgotten)?;
             } else if self.directory[section as usize].place == Grain(0) {
                 // It was looked at, had nothing, and takes nothing.
-                self.footprint_bytes -= self.share_of_page(bytes.len());
+                self.count_footprint(0, bytes.len());
             }
         }
         Ok(())
@@ -293,12 +293,7 @@ impl<F: SectionForm> Sections<F> {
         let length = bytes.len() as u32;
         let place = self.append(io, number, bytes)?;
         io.note(Change::Own { number, place, bytes: length, old: (old, old_bytes) });
-        let old_grains = io.packing().grains_of(old_bytes as usize);
-        if forgotten {
-            io.vacate(old, old_grains);
-        } else if old != Grain(0) {
-            io.discard(old, old_grains);
-        }
+        give_up(io, old, old_bytes, forgotten);
         Ok(())
     }
 
@@ -338,20 +333,15 @@ impl<F: SectionForm> Sections<F> {
         parts: [Blob; 2],
     ) -> Result<(), KvError> {
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
+        self.count_footprint(0, self.bytes(cached).len());
         let forgotten = self.cache.abandon(cached);
         let [first, second] = &parts;
-        self.footprint_bytes -= self.share_of_page(old_bytes.max(first.len() as u32) as usize);
         let places = [self.append(io, halves[0], first.clone())?, self.append(io, halves[1], second.clone())?];
         io.note(Change::Split { number, places, bytes: first.len() as u32, old: (old, old_bytes) });
         self.directory[number as usize] = DirectoryEntry::NOWHERE;
-        let old_grains = io.packing().grains_of(old_bytes as usize);
-        if forgotten {
-            io.vacate(old, old_grains);
-        } else if old != Grain(0) {
-            io.discard(old, old_grains);
-        }
+        give_up(io, old, old_bytes, forgotten);
         for (half, part) in halves.into_iter().zip(parts) {
-            self.footprint_bytes += self.share_of_page(part.len());
+            self.count_footprint(part.len(), 0);
             self.admit(io, half, part)?;
         }
         Ok(())
@@ -410,9 +400,26 @@ impl<F: SectionForm> Sections<F> {
         self.footprint_bytes
     }
 
+    /// A section takes so many bytes now, and took so many before; 0 for nothing. While a mount makes changes again the sum is not
+    /// known, and may end below nothing: the mount's end reckons it anew.
+    fn count_footprint(&mut self, after: usize, before: usize) {
+        let share = |bytes: usize| if bytes == 0 { 0 } else { self.share_of_page(bytes) };
+        self.footprint_bytes = (self.footprint_bytes + share(after)).saturating_sub(share(before));
+    }
+
     /// The part of a page that a section of `bytes` takes with the padding behind it.
     fn share_of_page(&self, bytes: usize) -> u64 {
         let page_bytes = u64::from(self.page_bytes);
         page_bytes / (page_bytes / bytes as u64)
+    }
+}
+
+/// Nobody wants the section at `old` any more, of whose bytes memory may have let go already.
+fn give_up(io: &mut Io<'_>, old: Grain, old_bytes: u32, forgotten: bool) {
+    let grains = io.packing().grains_of(old_bytes as usize);
+    if forgotten {
+        io.vacate(old, grains);
+    } else if old != Grain(0) {
+        io.discard(old, grains);
     }
 }

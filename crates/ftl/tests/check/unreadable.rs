@@ -7,6 +7,7 @@ use kvssd_flash::{PageAddress, PowerLoss};
 use kvssd_ftl::{Design, Engine, Kind};
 use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const KEYS: u64 = 600;
 
@@ -41,6 +42,16 @@ impl Life {
                 Err(KvError::Unrecovered(_) | KvError::CapacityExceeded) => {}
                 Err(other) => panic!("{other}"),
             }
+        }
+    }
+
+    /// Stores other keys, as far as can be.
+    fn fill(&mut self, numbers: Range<u64>) {
+        for number in numbers {
+            let (key, value) = (number.to_be_bytes(), Value::from(&[7; 40][..]));
+            let reply =
+                self.run(Command::Store { key: Key::new(&key).unwrap(), value, condition: StoreCondition::Always });
+            assert!(matches!(reply, Ok(_) | Err(KvError::Unrecovered(_))), "{reply:?}");
         }
     }
 
@@ -127,4 +138,32 @@ fn lose(design: &Design, power_loss: PowerLoss, seed: u64, case: &Case) -> usize
     }
     life.overwrite(&mut random, overwrites, length_max, &mut model);
     unreadable.len()
+}
+
+/// One table that cannot be read does not end the growth of the others, nor the drive.
+#[test]
+fn an_index_grows_around_what_it_cannot_read() {
+    for incremental in ["true", "false"] {
+        let mut design = Design::named("rhik").unwrap();
+        design.set("directory_bits", "2").unwrap();
+        design.set("incremental", incremental).unwrap();
+        let medium = Mortal::new(&design, PowerLoss::Protected, 1).medium;
+        let mut life = mount(&design, PowerLoss::Protected, &medium);
+        let (mut random, mut model) = (Random::new(1), Model::new());
+        life.overwrite(&mut random, 2000, 60, &mut model);
+        life.fill(2000..5000);
+        life.engine.close().unwrap();
+        let pages = Victim::of(&design, PowerLoss::Protected, &medium).pages(Kind::Section);
+        for page in pages.iter().step_by(3) {
+            *medium.lock().unwrap().page_mut(PageAddress(*page as u32)) = Some(vec![0xAA; 10].into());
+        }
+        let mut life = mount(&design, PowerLoss::Protected, &medium);
+        let unreadable = life.verify(&model);
+        assert!(!unreadable.is_empty() && unreadable.len() < KEYS as usize / 2, "{}", unreadable.len());
+        let directory = |life: &Life| life.engine.dram().parts()["index_directory"];
+        let before = directory(&life);
+        life.fill(5000..9000);
+        assert!(directory(&life) > before, "it has grown");
+        assert_eq!(life.verify(&model), unreadable);
+    }
 }

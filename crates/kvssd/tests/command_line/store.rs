@@ -41,7 +41,7 @@ fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
 
 #[test]
 fn pairs_come_and_go() {
-    for design in ["plus", "original"] {
+    for design in ["plus", "original", "rhik", "multilevel"] {
         let desk = desk_with_image(design);
         done(&desk, &["put", "drive.kv", "city/oslo", "59.91N"], b"");
         done(&desk, &["put", "drive.kv", "hex:00ff", "hex:c0ffee"], b"");
@@ -202,10 +202,10 @@ fn what_cannot_be_asked_is_refused() {
 }
 
 #[test]
-fn a_full_drive_is_status_1() {
+fn a_full_drive_is_status_3() {
     let desk = desk_with_image("plus");
     desk.put("pairs.csv", &(0..90_000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
-    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 1);
+    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 3);
     assert!(said.contains("drive.kv") && said.contains("full"), "{said}");
     let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1"], b"")).unwrap();
     done(&desk, &["delete", "drive.kv", key.trim()], b"");
@@ -319,14 +319,16 @@ fn a_load_that_is_killed_leaves_a_beginning() {
 fn room_that_the_disk_has_not_is_refused() {
     // A limit on the size of files stands for a disk that is full.
     let desk = Desk::new();
-    let script = "ulimit -f 1000; trap '' XFSZ; \"$0\" create drive.kv --size 64MiB --preallocate";
-    let mut command = std::process::Command::new("sh");
-    let output =
-        command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("drive.kv"), "{output:?}");
-    assert!(desk.files().is_empty());
-    assert!(File::open(desk.path("drive.kv")).is_err());
+    for blocks in [0, 1000] {
+        let script = format!("ulimit -f {blocks}; trap '' XFSZ; \"$0\" create drive.kv --size 64MiB --preallocate");
+        let mut command = std::process::Command::new("sh");
+        let output =
+            command.args(["-c", &script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("drive.kv"), "{output:?}");
+        assert!(desk.files().is_empty());
+        assert!(File::open(desk.path("drive.kv")).is_err());
+    }
 }
 
 /// A disk that becomes full in the middle of a load: one line says so, and what was stored before is there and can be added to.
@@ -341,7 +343,7 @@ fn a_disk_that_becomes_full_loses_nothing() {
     let mut command = std::process::Command::new("sh");
     let output =
         command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.lines().count() == 1 && said.contains("drive.kv") && said.contains("write"), "{said}");
     desk.prints("check drive.kv");

@@ -10,8 +10,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Keys of a drive: enough to fill it.
-const KEYS: usize = 1000;
+/// What a drive is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairs {
+    /// Few pairs, now and then large ones.
+    OfAllSizes,
+    /// Many, all small, and a part of them from the beginning.
+    Small,
+}
+
+impl Pairs {
+    /// Keys of a drive: enough to fill it.
+    fn keys(self) -> usize {
+        match self {
+            Pairs::OfAllSizes => 1000,
+            Pairs::Small => 4000,
+        }
+    }
+
+    /// The bytes of a value: mostly small, now and then over many pages.
+    fn length(self, random: &mut Random) -> u64 {
+        match (self, random.below(40)) {
+            (Pairs::Small, _) => random.below(100),
+            (Pairs::OfAllSizes, 0) => random.below(60_000),
+            (Pairs::OfAllSizes, 1..6) => random.below(9000),
+            (Pairs::OfAllSizes, _) => random.below(2500),
+        }
+    }
+}
+
 /// The power goes within this much virtual time of work, or of the mount.
 const WORK_NS_MAX: u64 = 40_000_000;
 const MOUNT_NS_MAX: u64 = 8_000_000;
@@ -33,6 +60,7 @@ const SPARES_PER_DIE: u32 = 64;
 pub(crate) struct Drive<'a> {
     design: &'a Design,
     profile: &'a Profile,
+    pairs: Pairs,
     power_loss: PowerLoss,
     medium: Arc<Mutex<FaultyMedium>>,
     random: Random,
@@ -58,6 +86,7 @@ impl<'a> Drive<'a> {
     pub(crate) fn format(
         design: &'a Design,
         profile: &'a Profile,
+        pairs: Pairs,
         power_loss: PowerLoss,
         media_faults: bool,
         seed: u64,
@@ -66,10 +95,33 @@ impl<'a> Drive<'a> {
         let (rates, spares) = if media_faults { (FAULTY, SPARES_PER_DIE) } else { (FaultRates::NONE, 0) };
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
-        let mut drive = Drive { design, profile, power_loss, medium, random, model: Model::new(KEYS), seed: 0 };
+        let model = Model::new(pairs.keys());
+        let mut drive = Drive { design, profile, pairs, power_loss, medium, random, model, seed: 0 };
         let backing = drive.powered(Nanos::MAX);
-        design.format(profile, Box::new(backing), power_loss)?;
+        let mut engine = design.format(profile, Box::new(backing), power_loss)?;
+        if pairs == Pairs::Small {
+            drive.fill(&mut engine).map_err(DesignError::Drive)?;
+        }
         Ok(drive)
+    }
+
+    /// Stores pairs of a quarter of the keys, so that the index has more to grow to, and flushes.
+    fn fill(&mut self, engine: &mut Engine) -> Result<(), KvError> {
+        let mut clock = Nanos::ZERO;
+        for number in 0..self.pairs.keys() / 4 {
+            let (room, length) = key_of(number);
+            let (seed, bytes) = self.new_value();
+            let value = Value::Pattern(Pattern { seed, offset: 0, length: bytes });
+            let command = Command::Store { key: key(&room[..length]), value, condition: StoreCondition::Always };
+            match run(engine, &mut clock, command) {
+                Ok(_) => self.model.step(number, Some((seed, bytes))),
+                Err(KvError::CapacityExceeded) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        run(engine, &mut clock, Command::Flush)?;
+        self.model.settle();
+        Ok(())
     }
 
     /// What failed in the medium so far.
@@ -123,6 +175,8 @@ impl<'a> Drive<'a> {
         };
         report.mounts += 1;
         report.changes_redone += mounted.changes;
+        report.splits_redone += mounted.splits;
+        report.spills_redone += mounted.spills;
         let mut clock = mounted.took;
         engine.check_invariants();
         self.verify(&mut engine, &mut clock)?;
@@ -136,7 +190,7 @@ impl<'a> Drive<'a> {
     }
 
     fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
-        let mut found = vec![None; KEYS];
+        let mut found = vec![None; self.pairs.keys()];
         for (number, found) in found.iter_mut().enumerate() {
             let (room, length) = key_of(number);
             let key = key(&room[..length]);
@@ -165,7 +219,7 @@ impl<'a> Drive<'a> {
         report: &mut CrashReport,
     ) -> Result<(), End> {
         while *clock < cut_at {
-            let number = self.random.below(KEYS as u64) as usize;
+            let number = self.random.below(self.pairs.keys() as u64) as usize;
             let (room, length) = key_of(number);
             let key = key(&room[..length]);
             let (command, content) = match self.random.below(40) {
@@ -203,15 +257,10 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Seed and length of a value: mostly small, now and then over many pages.
+    /// Seed and length of a value.
     fn new_value(&mut self) -> (u64, u32) {
         self.seed += 1;
-        let length = match self.random.below(40) {
-            0 => self.random.below(60_000),
-            1..6 => self.random.below(9000),
-            _ => self.random.below(2500),
-        };
-        (self.seed, length as u32)
+        (self.seed, self.pairs.length(&mut self.random) as u32)
     }
 }
 

@@ -5,6 +5,9 @@
 //!               ^ the cut may come here as well
 //! ```
 //!
+//! Most drives hold up to a thousand pairs of all sizes; one of eight holds thousands of small ones, and a `rhik` among
+//! those begins with one table and grows, in the background or while commands wait.
+//!
 //! A protected drive must hold every accepted write, and of the one in flight all or nothing. A volatile one must be in the
 //! state that it was in at some moment since the last flush. The fault model is that of [`PowerCut`](kvssd_flash::PowerCut).
 
@@ -13,10 +16,12 @@ mod model;
 
 use crate::{LabError, Observer};
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::Design;
-use life::Drive;
+use kvssd_ftl::{Design, IndexKind};
+use life::{Drive, Pairs};
 use serde::Serialize;
 
+/// One drive of so many holds many small pairs instead of a few of all sizes: its sections split, and its dead pairs fill pages.
+const DRIVES_OF_SMALL_PAIRS: u64 = 8;
 /// Lives of a drive before it is replaced by a new one.
 const CUTS_PER_DRIVE: u32 = 100;
 /// A campaign that has found so much need not go on.
@@ -69,6 +74,10 @@ pub struct CrashReport {
     pub operations: u64,
     /// Changes that mounts made again.
     pub changes_redone: u64,
+    /// Those of them that split a section of the index.
+    pub splits_redone: u64,
+    /// Those of them that wrote or moved a page of invalid mappings.
+    pub spills_redone: u64,
     /// Superblocks that garbage collection erased.
     pub superblocks_collected: u64,
     /// Pairs that garbage collection moved.
@@ -88,6 +97,19 @@ pub struct CrashReport {
 }
 
 impl Campaign {
+    /// The firmware and the pairs of the drive with that seed.
+    fn subject(&self, seed: u64) -> (Design, Pairs) {
+        let mut design = self.design.clone();
+        if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
+            return (design, Pairs::OfAllSizes);
+        }
+        if let IndexKind::Rhik(rhik) = &mut design.index {
+            rhik.directory_bits = 0;
+            rhik.incremental = (seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2);
+        }
+        (design, Pairs::Small)
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -102,7 +124,8 @@ impl Campaign {
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
         {
-            let mut drive = Drive::format(&self.design, &profile, self.power_loss, self.media_faults, seed)?;
+            let (design, pairs) = self.subject(seed);
+            let mut drive = Drive::format(&design, &profile, pairs, self.power_loss, self.media_faults, seed)?;
             for cut in 1..=left.min(CUTS_PER_DRIVE) {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });
