@@ -1,26 +1,26 @@
 //! Short campaigns, and the proof that they find what is wrong.
 
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::{DESIGNS, PlantedBug};
+use kvssd_ftl::{DESIGNS, Design, PlantedBug};
 use kvssd_lab::Quiet;
 use kvssd_lab::crash::{Campaign, CrashReport};
 
-fn run(design: usize, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> CrashReport {
-    let mut design = DESIGNS[design].clone();
+fn run(design: &Design, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> CrashReport {
+    let mut design = design.clone();
     design.planted = planted;
     Campaign { design, power_loss, seed: 7, cuts, media_faults: false }.run(&mut Quiet).unwrap()
 }
 
 #[test]
 fn no_design_loses_anything() {
-    for design in 0..DESIGNS.len() {
+    for design in &DESIGNS {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
             let report = run(design, power_loss, None, 200);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 200));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
             // The second drive is one of small pairs.
-            assert_eq!(report.splits_redone > 0, DESIGNS[design].name == "rhik", "{report:?}");
-            assert_eq!(report.spills_redone > 0, DESIGNS[design].name == "plus", "{report:?}");
+            assert_eq!(report.splits_redone > 0, design.name == "rhik", "{report:?}");
+            assert_eq!(report.spills_redone > 0, design.name == "plus", "{report:?}");
             // A protected mount writes nothing: no cut can end it.
             assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
             let short = || run(design, power_loss, None, 20);
@@ -43,15 +43,11 @@ fn media_faults_are_caught_and_mended() {
 
 #[test]
 fn every_planted_bug_is_found() {
-    for design in 0..DESIGNS.len() {
+    for design in &DESIGNS {
         for bug in PlantedBug::ALL {
             let found = [PowerLoss::Protected, PowerLoss::Volatile]
                 .map(|power_loss| run(design, power_loss, Some(bug), 100).losses.len());
-            assert!(
-                found.iter().any(|&losses| losses > 0),
-                "{bug:?} was not found in {}: {found:?}",
-                DESIGNS[design].name
-            );
+            assert!(found.iter().any(|&losses| losses > 0), "{bug:?} was not found in {}: {found:?}", design.name);
         }
     }
 }
