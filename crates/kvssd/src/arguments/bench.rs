@@ -48,7 +48,7 @@ pub struct BenchOptions {
 #[command(next_help_heading = "Options of a drive on virtual time")]
 #[group(skip)]
 pub struct DriveOptions {
-    /// A design, again for each more to compare [default: all of them]
+    /// A design, again for each more to compare [default: original and plus]
     #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub design: Vec<String>,
     /// The testbed: a name (see `kvssd profiles`) or a TOML file
