@@ -88,7 +88,9 @@ impl Failure {
             Failure::Lab(LabError::Interrupted)
             | Failure::Embedded(EmbeddedError::Interrupted)
             | Failure::Interrupted => ExitCode::from(130),
-            Failure::Lab(LabError::Drive(_) | LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
+            Failure::Lab(
+                LabError::Drive(_) | LabError::WrongValues(_) | LabError::WrongAnswers(_) | LabError::Losses(_),
+            ) => ExitCode::from(1),
             Failure::Embedded(EmbeddedError::Store { .. } | EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
             Failure::Store { error: StoreError::Full | StoreError::Io { .. } | StoreError::Failed { .. }, .. } => {
