@@ -40,8 +40,9 @@
 //! # Time
 //!
 //! In a closed loop, each of threads x queue depth slots takes the next request when its last one is done. At the trace's pace, requests
-//! arrive when the trace says, counted from its first; those of one tick of its clock arrive together, and one that goes back in time
-//! arrives with the one before it. At most 65 536 requests wait for their second command; further arrivals wait until one goes on.
+//! arrive when the trace says, counted from its first. Most traces have clocks of a second; those of one tick are spread over it
+//! as if there were as many as in the tick before (those of the first arrive together). One that goes back in time arrives with the
+//! one before it. At most 65 536 requests wait for their second command; further arrivals wait until one goes on.
 
 mod feed;
 mod model;
@@ -145,7 +146,7 @@ impl ReplaySetup {
         let mut hosts = Hosts::new(self.pace, self.threads, self.queue_depth, Nanos::ZERO, self.seed);
         let mut clock = TraceClock::default();
         if self.pace == Pace::Trace && self.is_ready(player, feed)? {
-            hosts.arrive_at(clock.arrival(feed.peek().at_ns)?);
+            hosts.arrive_at(clock.arrival(feed.peek().at_ns, feed.reader().tick_ns())?);
         }
         let mut begun = 0u64;
         while hosts.next_at().is_some() {
@@ -164,7 +165,7 @@ impl ReplaySetup {
                         None => hosts.done(done, thread),
                     }
                     if self.pace == Pace::Trace && self.is_ready(player, feed)? {
-                        let due = clock.arrival(feed.peek().at_ns)?.max(at);
+                        let due = clock.arrival(feed.peek().at_ns, feed.reader().tick_ns())?.max(at);
                         let is_crowded = player.waiting() >= WAITING_MAX;
                         hosts.arrive_at(hosts.next_at().filter(|_| is_crowded).map_or(due, |first| due.max(first)));
                     }
@@ -192,23 +193,40 @@ impl ReplaySetup {
 }
 
 /// Turns the times of a trace into arrivals: its first is the beginning.
+///
+/// ```text
+///   times of the trace    0 0 0 0          1 1 1 1 1          3
+///   arrivals              0 0 0 0          1 1.25 1.5 1.75 2  3        the tick before had 4, so a quarter each
+/// ```
 #[derive(Debug, Default)]
 struct TraceClock {
     first_ns: Option<u64>,
+    /// The tick that it is, from the first one on.
+    tick_ns: u64,
+    /// Requests of this tick so far, and of the one before.
+    count: u64,
+    count_before: u64,
     last: Nanos,
 }
 
 impl TraceClock {
-    fn arrival(&mut self, at_ns: Option<u64>) -> Result<Nanos, LabError> {
-        match (self.first_ns, at_ns) {
-            (None, None) => {
-                let why = "--pace trace needs a trace with times, and the first request of this one has none";
-                return Err(LabError::Setup(why.to_owned()));
-            }
-            (None, Some(_)) => self.first_ns = at_ns,
-            (Some(_), None) => {}
-            (Some(first), Some(at)) => self.last = self.last.max(Nanos(at.saturating_sub(first))),
+    fn arrival(&mut self, at_ns: Option<u64>, length_ns: u64) -> Result<Nanos, LabError> {
+        let Some(first_ns) = self.first_ns.or(at_ns) else {
+            let why = "--pace trace needs a trace with times, and the first request of this one has none";
+            return Err(LabError::Setup(why.to_owned()));
+        };
+        self.first_ns = Some(first_ns);
+        let tick_ns = at_ns.unwrap_or(0).saturating_sub(first_ns);
+        let mut within_ns = 0;
+        if tick_ns > self.tick_ns {
+            self.count_before = std::mem::take(&mut self.count);
+            self.tick_ns = tick_ns;
+        } else if self.count_before > 0 {
+            let share = self.count.min(self.count_before) as f64 / self.count_before as f64;
+            within_ns = (length_ns as f64 * share) as u64;
         }
+        self.count += 1;
+        self.last = self.last.max(Nanos(self.tick_ns.saturating_add(within_ns)));
         Ok(self.last)
     }
 }

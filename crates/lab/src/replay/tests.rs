@@ -134,6 +134,15 @@ fn parts_of_objects_and_values_that_are_too_large_are_verified() {
 }
 
 #[test]
+fn requests_of_a_tick_are_spread_over_it() {
+    let mut clock = super::TraceClock::default();
+    let arrivals: Vec<u64> = [70, 70, 70, 70, 71, 71, 71, 71, 71, 71, 73, 72]
+        .map(|second| clock.arrival(Some(second * 1_000), 1_000).unwrap().0)
+        .into();
+    assert_eq!(arrivals, [0, 0, 0, 0, 1000, 1250, 1500, 1750, 2000, 2000, 3000, 3166]);
+}
+
+#[test]
 fn a_trace_without_times_has_no_pace() {
     let mut input = &b"key\nk\n"[..];
     let reader = TraceReader::new(&mut input, b"", TraceName::Csv.format(1), BadLines::Stop);

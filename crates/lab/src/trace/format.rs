@@ -24,6 +24,9 @@ pub trait TraceFormat {
     /// How the file is cut into pieces.
     fn framing(&self) -> Framing;
 
+    /// How long the clock of the trace takes to go on, in nanoseconds: when within it a request came is not known.
+    fn tick_ns(&self) -> u64;
+
     /// Reads one piece, and adds what it asks for. A header asks for nothing.
     ///
     /// # Errors

@@ -83,6 +83,12 @@ impl<'a> TraceReader<'a> {
         }
     }
 
+    /// See [`TraceFormat::tick_ns`].
+    #[must_use]
+    pub fn tick_ns(&self) -> u64 {
+        self.format.tick_ns()
+    }
+
     /// Lines or records so far, good and bad, headers and empty ones with them.
     #[must_use]
     pub fn lines(&self) -> u64 {

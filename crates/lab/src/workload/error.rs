@@ -20,11 +20,9 @@ pub enum WorkloadError {
     #[error("{0}")]
     Lengths(&'static str),
     /// An ini file of KVbench says what cannot be.
-    #[error("line {line}: {why}")]
+    #[error("{why}")]
     KvBench {
-        /// The line, from 1 on; 0 for what is missing.
-        line: u64,
-        /// What is wrong.
+        /// What is wrong, with the line.
         why: String,
     },
     /// A key length out of range.

@@ -1,12 +1,12 @@
 //! Workloads: which operations a host asks for, on which keys, with values of which sizes.
 //!
 //! ```text
-//!   YcsbCore, Distribution            Random (an argument)
+//!   YcsbCore | KvBench                Random (an argument)
 //!            |                              |
-//!          Ycsb ------- next(random) -------+--> Operation { record, .. }
+//!   Ycsb | KvBenchOperations  next(random) -+--> Operation { record, .. }
 //!            |                                             |
 //!         Chooser                            record -------+------- record, version
-//!   uniform | zipfian | latest                 |                         |
+//!   uniform | zipfian | latest | sequential    |                         |
 //!                                          KeyShape                  ValueSizes
 //!                                              |                         |
 //!                                         key_bytes                 value bytes

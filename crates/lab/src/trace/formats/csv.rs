@@ -63,6 +63,10 @@ impl TraceFormat for Csv {
         Framing::Lines
     }
 
+    fn tick_ns(&self) -> u64 {
+        self.columns.and_then(|columns| columns.time).map_or(0, |(_, unit_ns)| unit_ns)
+    }
+
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         // A mark of byte order before the header is no part of a name.
         let line = if self.columns.is_none() { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };

@@ -25,6 +25,10 @@ impl TraceFormat for Ibm {
         Framing::Lines
     }
 
+    fn tick_ns(&self) -> u64 {
+        1_000_000
+    }
+
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty());
         let mut must = || fields.next().ok_or(FEW);

@@ -60,6 +60,10 @@ impl TraceFormat for Meta {
         Framing::Lines
     }
 
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         self.row.split(line)?;
         let Some(columns) = self.columns else {

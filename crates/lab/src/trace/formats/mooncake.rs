@@ -31,6 +31,10 @@ impl TraceFormat for Mooncake {
         Framing::Lines
     }
 
+    fn tick_ns(&self) -> u64 {
+        1_000_000
+    }
+
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         self.ids.clear();
         let mut json = serde_json::Deserializer::from_slice(line);

@@ -21,6 +21,10 @@ impl TraceFormat for OracleGeneral {
         Framing::Records(RECORD_BYTES)
     }
 
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
     fn parse(&mut self, record: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         let record: &[u8; RECORD_BYTES] =
             record.try_into().map_err(|_| BadRecord::new("the record", "has fewer than 24 bytes: the file is cut"))?;

@@ -22,6 +22,10 @@ impl TraceFormat for Twitter {
         Framing::Lines
     }
 
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
         let (time, rest) = cut(line, memchr::memchr(b',', line))?;
         let (rest, ttl) = cut(rest, memchr::memrchr(b',', rest))?;

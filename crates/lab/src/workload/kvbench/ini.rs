@@ -28,8 +28,8 @@ impl<'a> Ini<'a> {
                 let value = value.trim().trim_matches('"');
                 entries.push(Entry { line: number, section, key: key.trim(), value });
             } else {
-                let why = "it is neither [section] nor key = value".to_owned();
-                return Err(WorkloadError::KvBench { line: number, why });
+                let why = format!("line {number}: it is neither [section] nor key = value");
+                return Err(WorkloadError::KvBench { why });
             }
         }
         Ok(Ini(entries))
@@ -69,7 +69,13 @@ impl<'a> Ini<'a> {
 
     /// That a value cannot be as it is.
     pub(super) fn wrong(&self, section: &str, key: &str, rule: &str) -> WorkloadError {
-        let (line, value) = self.find(section, key).map_or((0, ""), |entry| (entry.line, entry.value));
-        WorkloadError::KvBench { line, why: format!("[{section}] {key} {rule}, and not \"{value}\"") }
+        WorkloadError::KvBench {
+            why: match self.find(section, key) {
+                Some(Entry { line, value, .. }) => {
+                    format!("line {line}: [{section}] {key} {rule}, and not \"{value}\"")
+                }
+                None => format!("[{section}] {key} {rule}, and is not given"),
+            },
+        }
     }
 }

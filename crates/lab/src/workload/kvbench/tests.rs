@@ -56,12 +56,16 @@ fn what_is_not_said_is_kvbenchs_default() {
 fn what_cannot_be_is_named_with_its_line() {
     for (text, said) in [
         ("ndocs", "line 1: it is neither"),
-        ("[document]\nndocs = many", "line 2: [document] ndocs is of whole numbers"),
+        ("[threads]\nreaders=1\n[document]\nndocs = many", "line 4: [document] ndocs is of whole numbers"),
         ("[document]\nndocs = 0\n[threads]\nreaders=1", "line 2: [document] ndocs is above 0"),
+        ("", "[threads] readers"),
         ("[threads]\nreaders = 0", "line 2: [threads] readers"),
         ("[threads]\nreaders = 1\n[operation]\nread_write_insert_delete = 50:40:0:0", "line 4: [operation] read_write"),
         ("[threads]\nreaders = 1\n[operation]\nread_write_insert_delete = 50:50", "line 4: [operation] read_write"),
-        ("[threads]\nreaders = 1\n[body_length]\ndistribution = ratio\nvalue_size = 1,2", "line 0: [body_length]"),
+        (
+            "[threads]\nreaders = 1\n[body_length]\ndistribution = ratio\nvalue_size = 1,2",
+            "[body_length] value_size_ratio",
+        ),
         ("[threads]\nreaders = 1\n[body_length]\ndistribution = odd", "line 4: [body_length] distribution is fixed"),
         ("[threads]\nreaders = 1\n[key_length]\ndistribution = fixed\nfixed_size = 256", "line 4: [key_length]"),
         ("[threads]\nreaders = 1\n[kvs]\nwith_iterator = alone", "line 4: [kvs] with_iterator"),
