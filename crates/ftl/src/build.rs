@@ -6,13 +6,13 @@ use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::section::{CompactLayout, FixedLayout};
-use crate::index::{HashIndex, Index, RecordTable, Rhik};
+use crate::index::{HashIndex, Index, Multilevel, RecordTable, Rhik};
 use crate::io::Media;
 use crate::oob::OobFormat;
 use crate::superblock::Superblocks;
 use crate::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
-use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile};
+use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
 
 /// Superblocks that the three logs are writing to.
@@ -27,6 +27,9 @@ fn journal_superblocks(profile: &Profile) -> u32 {
     let image_bytes = profile.memory.dram_bytes + u64::from(profile.geometry.page_bytes) * 32;
     (3 * image_bytes).div_ceil(profile.geometry.superblock_bytes()) as u32 + 3
 }
+
+/// DRAM for sections of a tiny drive.
+const TINY_SECTION_PAGES: u64 = 6;
 
 impl Design {
     pub(crate) fn assemble(
@@ -86,6 +89,9 @@ impl Design {
                 Box::new(HashIndex::new(layout, grains, page_bytes))
             }
             IndexKind::Rhik(parameters) => Box::new(Rhik::new(parameters, page_bytes)),
+            IndexKind::Multilevel(parameters) => {
+                Box::new(Multilevel::new(parameters, geometry.raw_bytes(), page_bytes))
+            }
         })
     }
 
@@ -97,6 +103,7 @@ impl Design {
             IndexKind::Rhik(parameters) => {
                 RecordTable::new(geometry.page_bytes, parameters.signature_bits).signatures()
             }
+            IndexKind::Multilevel(_) => Multilevel::signatures(geometry.page_bytes),
         };
         OobFormat::new(Packing::new(geometry, self.grain_bytes).grains_per_page, tags)
     }
@@ -140,9 +147,36 @@ impl Design {
                     HashIndex::charge_directory(&layout, grains, &mut dram);
                 }
             }
+            IndexKind::Multilevel(parameters) => {
+                Multilevel::charge(&parameters, geometry.raw_bytes(), geometry.page_bytes, &mut dram);
+            }
             IndexKind::Rhik(parameters) => Rhik::charge_directory(&parameters, geometry.page_bytes, grains, &mut dram),
         }
         dram
+    }
+
+    /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small enough
+    /// that everything is soon evicted and collected, for tests and campaigns. `overrides` are put over its keys.
+    ///
+    /// # Errors
+    /// [`ProfileError`] when an override cannot be.
+    pub fn tiny_profile(&self, overrides: &[(&str, &str)]) -> Result<Profile, ProfileError> {
+        let keys = [
+            ("geometry.channels", "2"),
+            ("geometry.dies_per_channel", "2"),
+            ("geometry.blocks_per_die", "48"),
+            ("geometry.pages_per_block", "8"),
+            ("geometry.pages_per_program", "2"),
+            ("memory.write_buffer_bytes", "65536"),
+        ];
+        let load = |keys: &mut dyn Iterator<Item = &(&str, &str)>| {
+            let owned: Vec<_> = keys.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            Profile::load("kvvirt", &owned)
+        };
+        let geometry = load(&mut keys.iter().chain(overrides))?.geometry;
+        let section_bytes = TINY_SECTION_PAGES * u64::from(geometry.page_bytes);
+        let dram_bytes = (self.dram_at_most(&geometry).total_bytes() + section_bytes).to_string();
+        load(&mut keys.iter().chain(&[("memory.dram_bytes", dram_bytes.as_str())]).chain(overrides))
     }
 
     /// The bytes of flash that living records may take on a drive of `profile` that writes nothing for a mount.
@@ -175,6 +209,11 @@ impl Design {
         }
         if let IndexKind::Rhik(parameters) = self.index {
             parameters.check()?;
+        }
+        if let IndexKind::Multilevel(parameters) = self.index
+            && !(1..=64).contains(&parameters.bloom_bits)
+        {
+            return Err(format!("design.bloom_bits = {}, and it is 1 to 64", parameters.bloom_bits));
         }
         if geometry.page_bytes < 512 {
             return Err("a record's head needs pages of 512 bytes".to_owned());

@@ -1,7 +1,7 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::RhikParameters;
+use crate::index::{MultilevelParameters, RhikParameters};
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
 use kvssd_flash::{Backing, PowerLoss, Profile};
@@ -17,6 +17,8 @@ pub enum IndexKind {
     HashCompact,
     /// A directory over tables that are split (RHIK, section IV).
     Rhik(RhikParameters),
+    /// Levels of buckets (Study, section II).
+    Multilevel(MultilevelParameters),
 }
 
 /// How garbage collection knows what is dead.
@@ -38,6 +40,7 @@ impl IndexKind {
             IndexKind::HashFixed => "hash-fixed",
             IndexKind::HashCompact => "hash-compact",
             IndexKind::Rhik(_) => "rhik",
+            IndexKind::Multilevel(_) => "multilevel",
         }
     }
 }
@@ -76,7 +79,7 @@ pub struct Design {
 }
 
 /// The designs that come with the program.
-pub const DESIGNS: [Design; 3] = [
+pub const DESIGNS: [Design; 4] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -106,6 +109,16 @@ pub const DESIGNS: [Design; 3] = [
             occupancy_percent: 80,
             incremental: true,
         }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 128,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        planted: None,
+    },
+    Design {
+        name: "multilevel",
+        description: "hash of signatures in up to 8 levels, local index, Bloom filter, a limit of pairs (Study paper's PM983)",
+        index: IndexKind::Multilevel(MultilevelParameters { bloom_bits: 4 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         gc_low_superblocks: 8,
@@ -168,6 +181,9 @@ impl Design {
             ("gc_low_superblocks", self.gc_low_superblocks.to_string()),
             ("gc_high_superblocks", self.gc_high_superblocks.to_string()),
         ];
+        if let IndexKind::Multilevel(multilevel) = self.index {
+            parameters.push(("bloom_bits", multilevel.bloom_bits.to_string()));
+        }
         if let IndexKind::Rhik(rhik) = self.index {
             parameters.extend([
                 ("signature_bits", rhik.signature_bits.to_string()),
@@ -190,6 +206,7 @@ impl Design {
             ("grain_bytes", _) => self.grain_bytes = number?,
             ("gc_low_superblocks", _) => self.gc_low_superblocks = number?,
             ("gc_high_superblocks", _) => self.gc_high_superblocks = number?,
+            ("bloom_bits", IndexKind::Multilevel(multilevel)) => multilevel.bloom_bits = number?,
             ("signature_bits", IndexKind::Rhik(rhik)) => rhik.signature_bits = number?,
             ("directory_bits", IndexKind::Rhik(rhik)) => rhik.directory_bits = number?,
             ("occupancy_percent", IndexKind::Rhik(rhik)) => rhik.occupancy_percent = number?,

@@ -4,19 +4,24 @@
 //! |---|---|
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
+//! | `multilevel` | a hash table in levels, each twice as large as the one before (Study, section II) |
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
 mod hash;
 mod lookups;
+mod multilevel;
 mod probe;
+mod record_table;
 mod rhik;
 pub mod section;
 mod sections;
 mod survey;
 
 pub use hash::HashIndex;
+pub use multilevel::{Multilevel, MultilevelParameters};
 pub use probe::Entry as SlotEntry;
-pub use rhik::{RecordTable, Rhik, RhikParameters};
+pub use record_table::RecordTable;
+pub use rhik::{Rhik, RhikParameters};
 pub use sections::SectionForm;
 pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 

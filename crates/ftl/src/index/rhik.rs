@@ -13,15 +13,12 @@
 //! (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no key is rejected.
 
 mod directory;
-mod table;
-
-pub use table::{HOPS, RecordTable};
 
 use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
-use self::table::Signature;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
+use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
@@ -352,7 +349,7 @@ impl Index for Rhik {
                 from.place.and_then(|place| form.slot_of(bytes, tag, place)).unwrap_or(form.home(tag))
             });
             let before = places.len();
-            places.extend(form.from_slot(bytes, slot).map(|(.., place)| place).take(count - before));
+            places.extend(form.records_from(bytes, slot).map(|(.., place)| place).take(count - before));
             io.cpu((places.len() - before) as u64 * io.costs().comparison_ns);
         }
         Ok(())
@@ -362,7 +359,7 @@ impl Index for Rhik {
         let mut survey = Survey::default();
         let form = self.form();
         self.tables.survey(io, &mut survey, |number, bytes, survey| {
-            for (_, tag, place) in form.from_slot(bytes, 0) {
+            for (_, tag, place) in form.records_from(bytes, 0) {
                 survey.seen.push(Seen { tag, place, passes: 0 });
                 if self.directory.table_of(tag) != number {
                     let why = "it has a record that belongs to another table".to_owned();

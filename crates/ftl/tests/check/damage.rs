@@ -1,8 +1,8 @@
 //! Planted damage: each kind of it is reported by the check, or refused by the mount in words that the check passes on.
 
-use crate::drive::{Medium, Mortal, Snapshot, each, overlay_check, powered, tiny};
+use crate::drive::{Medium, Mortal, Snapshot, each, has_sections, overlay_check, powered, tiny};
 use kvssd_flash::{PowerLoss, Profile, codec};
-use kvssd_ftl::{CheckReport, DESIGNS, Design, Entry, Harm, Kind, Oob, OobFormat, Packing};
+use kvssd_ftl::{CheckReport, DESIGNS, Design, Entry, Harm, Kind, Oob, OobFormat};
 
 /// A drive that was used, as bytes.
 pub struct Victim {
@@ -98,7 +98,11 @@ impl Victim {
 }
 
 fn each_victim(test: impl Fn(&Victim)) {
-    each(|design, power_loss| test(&Victim::new(design, power_loss, 5)));
+    each(|design, power_loss| {
+        if has_sections(design) {
+            test(&Victim::new(design, power_loss, 5));
+        }
+    });
 }
 
 fn flip(snapshot: &mut Snapshot, page: usize, byte: usize) {

@@ -8,20 +8,15 @@ use std::sync::{Arc, Mutex};
 
 pub type Medium = Arc<Mutex<ByteBacking>>;
 
-/// A drive of 48 superblocks of 128 KiB, as in the conformance suite.
+/// The drive of the conformance suite, whose sections have more DRAM: damage on flash is not hidden by what is written over it.
 pub fn tiny(design: &Design) -> Profile {
     let dram_bytes = if design.name == "plus" { "225000" } else { "28000" };
-    let overrides = [
-        ("geometry.channels", "2"),
-        ("geometry.dies_per_channel", "2"),
-        ("geometry.blocks_per_die", "48"),
-        ("geometry.pages_per_block", "8"),
-        ("geometry.pages_per_program", "2"),
-        ("memory.dram_bytes", dram_bytes),
-        ("memory.write_buffer_bytes", "65536"),
-    ];
-    let all: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Profile::load("kvvirt", &all).unwrap()
+    design.tiny_profile(&[("memory.dram_bytes", dram_bytes)]).unwrap()
+}
+
+/// Whether so few pairs have sections on flash: the levels of `multilevel` begin with one page, which DRAM holds.
+pub fn has_sections(design: &Design) -> bool {
+    design.name != "multilevel"
 }
 
 /// Every design with every way to lose power.

@@ -1,6 +1,6 @@
 //! A tiny drive beside the map that says what must be on it.
 
-use kvssd_flash::{Backing, ByteBacking, Profile, RopeBacking};
+use kvssd_flash::{Backing, ByteBacking, RopeBacking};
 use kvssd_ftl::{Design, Engine};
 use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
@@ -12,29 +12,6 @@ pub enum Medium {
     Ropes,
     /// Bytes, checked when they are read.
     Bytes,
-}
-
-/// A drive of 48 superblocks of 128 KiB with room for a few pages of sections in DRAM, so that everything is evicted and
-/// collected. What else a design keeps in DRAM it gets on top.
-pub fn tiny(design: &str, overrides: &[(&str, &str)]) -> Profile {
-    let dram_bytes = match design {
-        "original" => "28000",
-        "plus" => "225000",
-        "rhik" => "60000",
-        other => panic!("say how much DRAM {other} needs"),
-    };
-    let base = [
-        ("geometry.channels", "2"),
-        ("geometry.dies_per_channel", "2"),
-        ("geometry.blocks_per_die", "48"),
-        ("geometry.pages_per_block", "8"),
-        ("geometry.pages_per_program", "2"),
-        ("memory.dram_bytes", dram_bytes),
-        ("memory.write_buffer_bytes", "65536"),
-    ];
-    let all: Vec<_> =
-        base.iter().chain(overrides).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Profile::load("kvvirt", &all).unwrap()
 }
 
 /// A drive, its clock, and the pairs that it must hold: key to (seed, length) of the value.
@@ -51,7 +28,7 @@ impl Drive {
     }
 
     pub fn of(design: &Design, medium: Medium, overrides: &[(&str, &str)]) -> Self {
-        let profile = tiny(design.name, overrides);
+        let profile = design.tiny_profile(overrides).unwrap();
         let backing: Box<dyn Backing> = match medium {
             Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),

@@ -132,6 +132,16 @@ fn mistake_9_everything_is_charged_to_one_budget() {
                 "victim_tables",
                 "write_buffer",
             ],
+            "multilevel" => &[
+                "index_bloom_filter",
+                "index_directory",
+                "index_local",
+                "index_sections",
+                "log",
+                "page_counters",
+                "superblocks",
+                "write_buffer",
+            ],
             "rhik" => &["index_directory", "index_sections", "log", "page_counters", "superblocks", "write_buffer"],
             other => panic!("say what {other} keeps in DRAM"),
         };

@@ -78,7 +78,7 @@ fn what_it_cannot_be_is_refused() {
         [("signature_bits", "33"), ("signature_bits", "72"), ("directory_bits", "25"), ("occupancy_percent", "0")]
     {
         let design = rhik(&[(key, value)]);
-        let profile = crate::drive::tiny("rhik", &[]);
+        let profile = rhik(&[]).tiny_profile(&[]).unwrap();
         let error = design.build(&profile, Box::new(kvssd_flash::RopeBacking::new(profile.geometry))).err().unwrap();
         assert!(error.to_string().contains(key), "{error}");
     }

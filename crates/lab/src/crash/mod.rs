@@ -12,7 +12,7 @@ mod life;
 mod model;
 
 use crate::{LabError, Observer};
-use kvssd_flash::{Geometry, PowerLoss, Profile};
+use kvssd_flash::PowerLoss;
 use kvssd_ftl::Design;
 use life::Drive;
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl Campaign {
         let Campaign { seed, media_faults, .. } = *self;
         let design = self.design.name.to_owned();
         let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
-        let profile = tiny_profile()?;
+        let profile = self.design.tiny_profile(&[])?;
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
         {
@@ -124,20 +124,4 @@ impl Campaign {
         }
         Ok(report)
     }
-}
-
-/// A drive of 48 superblocks of 128 KiB with room for a few sections in DRAM, so that everything is evicted and collected.
-fn tiny_profile() -> Result<Profile, LabError> {
-    let mut profile = Profile::load("kvvirt", &[])?;
-    profile.geometry = Geometry {
-        channels: 2,
-        dies_per_channel: 2,
-        blocks_per_die: 48,
-        pages_per_block: 8,
-        pages_per_program: 2,
-        ..profile.geometry
-    };
-    profile.memory.dram_bytes = 225_000;
-    profile.memory.write_buffer_bytes = 65_536;
-    Ok(profile)
 }

@@ -8,7 +8,7 @@
 //! A table that is split is replaced by two that are one deeper. When it was as deep as the directory, that doubles: each entry
 //! has a second one that says the same.
 
-use crate::index::rhik::table::Signature;
+use crate::index::record_table::Signature;
 
 /// No directory is deeper: it would have a thousand million tables.
 pub(crate) const DEPTH_MAX: u32 = 30;

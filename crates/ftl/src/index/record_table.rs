@@ -18,8 +18,8 @@ pub const HOPS: usize = 32;
 
 const PLACE_BYTES: usize = 5;
 const HOPS_BYTES: usize = 4;
-/// What the directory has for each table: its place, its depth, and what fills the word. An estimate: the paper's 0.005 B a key
-/// (section IV-A4) is 8 to 10 B a table.
+/// What the directory has for each table: its place, its depth in `rhik`, and what fills the word. An estimate: the paper's 0.005 B
+/// a key (section IV-A4) is 8 to 10 B a table.
 const DIRECTORY_ENTRY_BYTES: u64 = 8;
 
 /// The form of the tables of a drive.
@@ -63,7 +63,7 @@ impl RecordTable {
     /// The slot where the search for a signature begins. The directory takes the low bits; this depends on all of them.
     pub(crate) fn home(&self, signature: Signature) -> usize {
         let mixed = signature.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (mixed * self.records() as u64 >> 32) as usize
+        ((mixed * self.records() as u64) >> 32) as usize
     }
 
     fn number(&self, table: &[u8], at: usize, bytes: usize) -> u64 {
@@ -186,7 +186,7 @@ impl RecordTable {
     }
 
     /// The records in slots from `slot` on: slot, signature, place.
-    pub(crate) fn from_slot(&self, table: &[u8], slot: usize) -> impl Iterator<Item = (usize, Signature, Grain)> {
+    pub(crate) fn records_from(&self, table: &[u8], slot: usize) -> impl Iterator<Item = (usize, Signature, Grain)> {
         let slots = (slot..self.records()).filter(|&slot| self.place_at(table, slot) != Grain(0));
         slots.map(|slot| (slot, self.signature_at(table, slot), self.place_at(table, slot)))
     }
@@ -195,7 +195,7 @@ impl RecordTable {
     pub(crate) fn split(&self, table: &[u8], bit: u32) -> [Blob; 2] {
         [0, 1].map(|half| {
             let mut part = Blob::from(table.to_vec());
-            for (slot, signature, _) in self.from_slot(table, 0) {
+            for (slot, signature, _) in self.records_from(table, 0) {
                 if signature >> bit & 1 != half {
                     self.remove(&mut part, slot);
                 }
@@ -237,7 +237,7 @@ impl SectionForm for RecordTable {
         }
         let is_found =
             |(slot, signature, _): (usize, Signature, Grain)| self.find(section, signature).any(|other| other == slot);
-        (!self.from_slot(section, 0).all(is_found)).then_some("a search does not come to one of its records")
+        (!self.records_from(section, 0).all(is_found)).then_some("a search does not come to one of its records")
     }
 }
 
@@ -277,12 +277,13 @@ mod tests {
                 assert_eq!(form.fault(&table), None);
             }
             assert!(failed > 100, "the table was full now and then");
-            let found: Vec<_> = form.from_slot(&table, 0).map(|(_, signature, place)| (signature, place.0)).collect();
+            let found: Vec<_> =
+                form.records_from(&table, 0).map(|(_, signature, place)| (signature, place.0)).collect();
             assert_eq!(found.len(), model.len());
             assert!(found.iter().all(|record| model.contains_key(record)));
             let halves = form.split(&table, 3);
             assert_eq!(halves.each_ref().map(|half| form.fault(half)), [None, None]);
-            let counts = halves.each_ref().map(|half| form.from_slot(half, 0).count());
+            let counts = halves.each_ref().map(|half| form.records_from(half, 0).count());
             assert!(counts[0] + counts[1] == model.len() && counts.iter().all(|&count| count > 0));
         }
     }

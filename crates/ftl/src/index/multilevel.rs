@@ -1,0 +1,524 @@
+//! `multilevel`: the index of the drive that the Study paper measures: a hash table in levels (Study, section II; RHIK,
+//! section III).
+//!
+//! ```text
+//!   key -> signature -> local index -> Bloom filter -> level 0 -> level 1 -> ... level 7 -> place -> record
+//!                       in DRAM        in DRAM         a bucket of each, in DRAM or one flash read
+//! ```
+//!
+//! A bucket is a page of records. Level l has twice as many as level l - 1; a new record goes to the first level whose bucket has room
+//! for it, and when none has, another level is opened. So the more pairs there are, the more levels are searched. Changes gather in the
+//! local index and are merged into the levels together. The number of pairs has a limit, as the real drive's has.
+//!
+//! How the real drive divides its levels is not published; sizes and the order of the search are estimates.
+
+mod bloom;
+mod local;
+
+use self::bloom::Bloom;
+use self::local::LocalIndex;
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::lookups::Lookups;
+use crate::index::record_table::{HOPS, RecordTable, Signature};
+use crate::index::sections::{SavedSections, SectionForm, Sections};
+use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
+use crate::io::{Io, readable};
+use crate::journal::Change;
+use kvssd_types::{Key, KvError};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Levels at the most (RHIK, section V: "8-level Multi-Level Hash Index").
+const LEVELS_MAX: u32 = 8;
+/// Levels that are opened when, against all odds, eight have no room for a record: nothing that was accepted is lost.
+const LEVELS_EVER: u32 = 12;
+/// Changes that a step merges. An estimate.
+const MERGED_PER_STEP: usize = 32;
+/// Bits of a signature: the drive hashes keys to a fixed length (Study, section II), which is not published.
+const SIGNATURE_BITS: u32 = 64;
+/// How full all levels together become at the most. An estimate: buckets differ, and none may overflow.
+const OCCUPANCY_PERCENT: u64 = 70;
+/// The local index is merged when it has this share of the DRAM budget. An estimate.
+const LOCAL_SHARE: u64 = 32;
+/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes.
+const BYTES_PER_PAIR: u64 = 1239;
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultilevelParameters {
+    /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
+    pub bloom_bits: u32,
+}
+
+/// The index.
+pub struct Multilevel {
+    buckets: Sections<RecordTable>,
+    /// Levels that are open.
+    levels: u32,
+    /// log2 of the buckets of level 0.
+    first_bits: u32,
+    local: LocalIndex,
+    bloom: Bloom,
+    records: u64,
+    records_max: u64,
+    budget_bytes: u64,
+    lookups: Lookups,
+}
+
+/// What a checkpoint holds of it.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    levels: u32,
+    local: LocalIndex,
+    bloom: Bloom,
+    records: u64,
+    buckets: SavedSections,
+}
+
+impl Multilevel {
+    /// An empty index on a drive of `raw_bytes` with pages of `page_bytes`.
+    #[must_use]
+    pub fn new(parameters: MultilevelParameters, raw_bytes: u64, page_bytes: u32) -> Self {
+        let form = RecordTable::new(page_bytes, SIGNATURE_BITS);
+        let records_max = Multilevel::records_max(raw_bytes);
+        let room = form.records() as u64 * ((1 << LEVELS_MAX) - 1) * OCCUPANCY_PERCENT / 100;
+        let first_bits = records_max.div_ceil(room).next_power_of_two().ilog2();
+        Multilevel {
+            buckets: Sections::new(form, first_of_level(first_bits, 1), page_bytes),
+            levels: 1,
+            first_bits,
+            local: LocalIndex::default(),
+            bloom: Bloom::new(records_max * u64::from(parameters.bloom_bits)),
+            records: 0,
+            records_max,
+            budget_bytes: u64::MAX,
+            lookups: Lookups::default(),
+        }
+    }
+
+    /// The pairs that a drive of `raw_bytes` takes.
+    fn records_max(raw_bytes: u64) -> u64 {
+        (raw_bytes / BYTES_PER_PAIR).max(1)
+    }
+
+    /// The number that all signatures are below.
+    pub(crate) fn signatures(page_bytes: u32) -> u64 {
+        RecordTable::new(page_bytes, SIGNATURE_BITS).signatures()
+    }
+
+    /// Charges the directory, with all levels open, and the filter of a drive of `raw_bytes`.
+    pub fn charge(parameters: &MultilevelParameters, raw_bytes: u64, page_bytes: u32, dram: &mut DramUse) {
+        let mut index = Multilevel::new(*parameters, raw_bytes, page_bytes);
+        index.levels = LEVELS_MAX;
+        index.charge_tables(dram);
+    }
+
+    fn charge_tables(&self, dram: &mut DramUse) {
+        let buckets = first_of_level(self.first_bits, self.levels);
+        dram.add("index_directory", buckets * self.form().directory_entry_bytes());
+        dram.add("index_bloom_filter", self.bloom.bytes());
+    }
+
+    fn form(&self) -> RecordTable {
+        *self.buckets.form()
+    }
+
+    fn signature(&self, key: Key<'_>) -> Signature {
+        self.form().signature(xxh3_64(key.bytes()))
+    }
+
+    /// The bucket of a level that a signature belongs to.
+    fn bucket(&self, signature: Signature, level: u32) -> u64 {
+        let mixed = signature.rotate_left(8 * level).wrapping_mul(0x9fb2_1c65_1e98_df25);
+        first_of_level(self.first_bits, level)
+            + (mixed >> (64 - self.first_bits - level).min(63)) % (1 << (self.first_bits + level))
+    }
+
+    /// Whether the record of `tag` whose pair lies at one of `places` is in a bucket; if so, at which slot.
+    fn slot_in(
+        &mut self,
+        io: &mut Io<'_>,
+        bucket: u64,
+        tag: Signature,
+        places: &[Grain],
+    ) -> Result<Option<usize>, KvError> {
+        io.cpu(io.costs().section_ns);
+        if self.buckets.is_nowhere(bucket) {
+            return Ok(None);
+        }
+        let ticket = self.buckets.load(io, bucket)?;
+        let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
+        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
+        Ok(form.find(bytes, tag).find(|&slot| places.contains(&form.place_at(bytes, slot))))
+    }
+
+    /// Looks through the levels for the record with `tag` whose pair lies at `place`.
+    fn find(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<Option<(u64, usize)>, KvError> {
+        for level in 0..self.levels {
+            let bucket = self.bucket(tag, level);
+            if let Some(slot) = self.slot_in(io, bucket, tag, &[place])? {
+                return Ok(Some((bucket, slot)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn change_record(
+        &mut self,
+        io: &mut Io<'_>,
+        (bucket, slot): (u64, usize),
+        place: Option<Grain>,
+    ) -> Result<(), KvError> {
+        self.buckets.change(io, bucket, |form, bytes| match place {
+            Some(place) => form.set_place(bytes, slot, place),
+            None => form.remove(bytes, slot),
+        })?;
+        self.buckets.keep_to_budget(io)
+    }
+
+    /// Puts a record into a bucket, if it has room. Gives whether it has.
+    fn insert(&mut self, io: &mut Io<'_>, bucket: u64, tag: Signature, place: Grain) -> Result<bool, KvError> {
+        let ticket = self.buckets.load(io, bucket)?;
+        let has_room = self.form().has_room_near(self.buckets.bytes(ticket), tag);
+        if has_room {
+            self.buckets.change(io, bucket, |form, bytes| form.insert(bytes, tag, place))?;
+            self.buckets.keep_to_budget(io)?;
+        }
+        Ok(has_room)
+    }
+
+    fn open_level(&mut self) {
+        self.levels += 1;
+        self.buckets.grow(first_of_level(self.first_bits, self.levels));
+        self.share_budget();
+    }
+
+    /// Has the levels say what `count` changes of the local index say. Those that are new to them go to the first level with room;
+    /// `all_may_be_there` when nobody knows which are new.
+    fn merge(&mut self, io: &mut Io<'_>, count: usize, all_may_be_there: bool) -> Result<(), KvError> {
+        let mut pending = self.local.take(count);
+        for level in 0..self.levels {
+            let buckets: Vec<u64> = pending.iter().map(|(tag, _)| self.bucket(*tag, level)).collect();
+            self.buckets.load_all(io, &buckets)?;
+            let mut left = Vec::with_capacity(pending.len());
+            for ((tag, change), bucket) in pending.into_iter().zip(buckets) {
+                let is_new = change.was.is_empty() && !all_may_be_there;
+                let is_done = match change.place.filter(|_| is_new) {
+                    Some(place) => self.insert(io, bucket, tag, place)?,
+                    None => {
+                        let places: Vec<Grain> = change.was.iter().copied().chain(change.place).collect();
+                        let slot = self.slot_in(io, bucket, tag, &places)?;
+                        slot.map(|slot| self.change_record(io, (bucket, slot), change.place)).transpose()?.is_some()
+                    }
+                };
+                if !is_done {
+                    left.push((tag, change));
+                }
+            }
+            pending = left;
+        }
+        for (tag, place) in pending.into_iter().filter_map(|(tag, change)| Some((tag, change.place?))) {
+            let mut level = 0;
+            while !self.insert(io, self.bucket(tag, level), tag, place)? {
+                level += 1;
+                if level == self.levels {
+                    self.open_level();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes that the local index takes before it is merged.
+    fn local_max(&self) -> u64 {
+        LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(1)
+    }
+
+    /// Gives the buckets what the others leave of the budget.
+    fn share_budget(&mut self) {
+        let mut tables = DramUse::default();
+        self.charge_tables(&mut tables);
+        let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE;
+        self.buckets.set_budget(self.budget_bytes.saturating_sub(taken));
+    }
+}
+
+/// The number of the first bucket of a level, which is that of all buckets before it.
+fn first_of_level(first_bits: u32, level: u32) -> u64 {
+    ((1 << level) - 1) << first_bits
+}
+
+impl Index for Multilevel {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
+        self.lookups.begin(self.buckets.counters());
+        self.buckets.wear_off_surplus();
+        io.cpu(io.costs().hash_ns + io.costs().section_ns);
+        let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
+        let mut position = Position { tag, place: None, hash, probes: 0 };
+        let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
+        let mut same = self.hold_first(io, &local, holds, &mut position)?;
+        let mut level = if position.place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
+        while level < self.levels && position.place.is_none() {
+            let bucket = self.bucket(tag, level);
+            level += 1;
+            io.cpu(io.costs().section_ns);
+            if self.buckets.is_nowhere(bucket) {
+                continue;
+            }
+            self.lookups.access();
+            let ticket = self.buckets.load(io, bucket)?;
+            let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
+            io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
+            let places = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot));
+            let places: Vec<Grain> = places.filter(|&place| !self.local.covers(tag, place)).collect();
+            same += self.hold_first(io, &places, holds, &mut position)?;
+        }
+        if position.place.is_none() && (same >= HOPS || self.records >= self.records_max) {
+            position.tag = Position::FULL;
+        }
+        self.lookups.end(self.buckets.counters());
+        Ok(position)
+    }
+
+    fn bind(&mut self, _io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+        self.local.change(position.tag, position.place, Some(place));
+        self.bloom.add(position.tag);
+        self.records += u64::from(position.place.is_none());
+        Ok(())
+    }
+
+    fn unbind(&mut self, _io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        self.local.change(position.tag, position.place, None);
+        self.records -= 1;
+        Ok(())
+    }
+
+    /// What garbage collection moves is a change like any other: it gathers in the local index.
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        let pairs: Vec<(u64, Grain)> = moves.iter().map(|pair| (pair.tag, pair.from)).collect();
+        for (pair, is_bound) in moves.iter_mut().zip(self.are_bound(io, &pairs)?) {
+            pair.fate = match is_bound {
+                Some(true) => Fate::Moved,
+                Some(false) => Fate::Dead,
+                None => Fate::Unreadable,
+            };
+            if pair.fate == Fate::Moved {
+                let Move { tag, from, to, grains, .. } = *pair;
+                io.note(Change::Moved { tag, from, to, grains });
+                self.local.change(tag, Some(from), Some(to));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
+        if self.local.has(tag, place) || self.local.covers(tag, place) {
+            return Ok(self.local.has(tag, place));
+        }
+        Ok(self.find(io, tag, place)?.is_some())
+    }
+
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        let in_local = |&(tag, place): &(u64, Grain)| match self.local.has(tag, place) {
+            true => Some(true),
+            false => self.local.covers(tag, place).then_some(false),
+        };
+        let known: Vec<Option<bool>> = pairs.iter().map(in_local).collect();
+        let mut bound: Vec<Option<bool>> = known.iter().map(|known| Some(known.unwrap_or(false))).collect();
+        let mut pending: Vec<usize> = (0..pairs.len()).filter(|&number| known[number].is_none()).collect();
+        for level in 0..self.levels {
+            pending.sort_unstable_by_key(|&number| self.bucket(pairs[number].0, level));
+            let mut left = Vec::new();
+            for numbers in pending.chunks(self.buckets.at_once(io)) {
+                let buckets: Vec<u64> = numbers.iter().map(|&number| self.bucket(pairs[number].0, level)).collect();
+                self.buckets.load_all(io, &buckets)?;
+                for (&number, bucket) in numbers.iter().zip(buckets) {
+                    let (tag, place) = pairs[number];
+                    match readable(self.slot_in(io, bucket, tag, &[place]))? {
+                        Some(Some(_)) => bound[number] = Some(true),
+                        Some(None) => left.push(number),
+                        // It may be there; another level will not tell.
+                        None => bound[number] = None,
+                    }
+                }
+            }
+            pending = left;
+        }
+        Ok(bound)
+    }
+
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        self.buckets.relocate_own(io, number, from)
+    }
+
+    fn growth(&self) -> Growth {
+        match self.local.count() {
+            count if count >= self.local_max() => Growth::Foreground,
+            count if count >= self.local_max() / 2 => Growth::Background,
+            _ => Growth::None,
+        }
+    }
+
+    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        let count = self.buckets.at_once(io).min(MERGED_PER_STEP);
+        self.merge(io, count, false)
+    }
+
+    fn list(
+        &mut self,
+        io: &mut Io<'_>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        // All that is listed lies in the levels, in the order of buckets and slots.
+        while self.local.count() > 0 {
+            let batch = self.buckets.at_once(io);
+            self.merge(io, batch, false)?;
+        }
+        let form = self.form();
+        let mut start = match from {
+            Some(Position { tag, place: Some(place), .. }) => self.find(io, tag, place)?,
+            Some(Position { hash, .. }) => Some((self.bucket(form.signature(hash), 0), 0)),
+            None => Some((0, 0)),
+        };
+        let buckets = first_of_level(self.first_bits, self.levels);
+        for bucket in start.map_or(buckets, |(bucket, _)| bucket)..buckets {
+            let slot = start.take().map_or(0, |(_, slot)| slot);
+            if places.len() == count {
+                break;
+            }
+            if self.buckets.is_nowhere(bucket) {
+                continue;
+            }
+            let ticket = self.buckets.load(io, bucket)?;
+            let left = count - places.len();
+            places.extend(form.records_from(self.buckets.bytes(ticket), slot).map(|(.., place)| place).take(left));
+        }
+        Ok(())
+    }
+
+    fn survey(&self, io: &mut Io<'_>) -> Survey {
+        let mut survey = Survey::default();
+        let form = self.form();
+        self.buckets.survey(io, &mut survey, |number, bytes, survey| {
+            for (_, tag, place) in form.records_from(bytes, 0) {
+                if !self.local.covers(tag, place) {
+                    survey.seen.push(Seen { tag, place, passes: 0 });
+                }
+                if (0..self.levels).all(|level| self.bucket(tag, level) != number) {
+                    let why = "it has a record that belongs to another bucket".to_owned();
+                    survey.faults.push(IndexFault { number, place, why, loses_pairs: true });
+                }
+            }
+        });
+        let local = self.local.places().map(|(tag, place)| Seen { tag, place, passes: 0 });
+        survey.seen.extend(local);
+        survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
+        survey
+    }
+
+    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
+        self.signature(key) == tag
+    }
+
+    fn set_dram_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        self.share_budget();
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        self.charge_tables(dram);
+        dram.add("index_local", self.local.bytes());
+        self.buckets.dram(dram);
+    }
+
+    fn footprint_bytes(&self) -> u64 {
+        self.buckets.footprint_bytes()
+    }
+
+    fn counters(&self) -> IndexCounters {
+        self.lookups.counters(self.buckets.counters())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let (local, bloom, buckets) = (self.local.clone(), self.bloom.clone(), self.buckets.save());
+        let saved = Saved { levels: self.levels, local, bloom, records: self.records, buckets };
+        postcard::to_allocvec(&saved).expect("a directory is plain data")
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let Saved { levels, local, bloom, records, buckets } = postcard::from_bytes(bytes).ok()?;
+        let is_ours = (1..=LEVELS_EVER).contains(&levels) && bloom.bytes() == self.bloom.bytes() && local.is_sound();
+        if !is_ours {
+            return None;
+        }
+        (self.levels, self.local, self.bloom, self.records) = (levels, local, bloom, records);
+        self.buckets.grow(first_of_level(self.first_bits, self.levels));
+        self.buckets.restore(buckets)
+    }
+
+    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
+        match *change {
+            Change::Own { number, place, bytes, .. } => {
+                while number >= first_of_level(self.first_bits, self.levels) {
+                    if self.levels == LEVELS_EVER {
+                        return None;
+                    }
+                    self.open_level();
+                }
+                self.buckets.redo_written(number, place, bytes, position)
+            }
+            Change::Split { .. } => None,
+            _ => Some(()),
+        }
+    }
+
+    /// The levels may have any of the changes, in any of their places. All are put into the local index, which knows the places.
+    fn redo(&mut self, _io: &mut Io<'_>, change: &Change, _position: usize) -> Result<(), KvError> {
+        match *change {
+            Change::Bound { tag, pair, old, .. } => {
+                self.records += u64::from(old.is_none());
+                self.bloom.add(tag);
+                self.local.change_again(tag, old.map(|old| old.place), Some(pair.place));
+            }
+            Change::Unbound { tag, old, .. } => {
+                self.records = self.records.saturating_sub(1);
+                self.local.change_again(tag, Some(old.place), None);
+            }
+            Change::Moved { tag, from, to, .. } => self.local.change_again(tag, Some(from), Some(to)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.buckets.end_redo(io)?;
+        while self.local.count() > 0 {
+            let batch = self.buckets.at_once(io);
+            self.merge(io, batch, true)?;
+        }
+        self.buckets.end_redo(io)
+    }
+}
+
+impl Multilevel {
+    /// Asks of each place, in order, whether it holds the key, until one does; gives how many were asked.
+    fn hold_first(
+        &mut self,
+        io: &mut Io<'_>,
+        places: &[Grain],
+        holds: &mut Holds<'_>,
+        position: &mut Position,
+    ) -> Result<usize, KvError> {
+        for &place in places {
+            if holds(io, place)? {
+                position.place = Some(place);
+                break;
+            }
+            self.lookups.collide();
+        }
+        Ok(places.len())
+    }
+}
