@@ -5,6 +5,7 @@ use crate::report::RunReport;
 use kvssd_types::Nanos;
 
 type Figure = (&'static str, fn(&RunReport) -> String);
+type TraceFigure = (&'static str, fn(&TraceReport) -> String);
 
 /// A table with a line a figure and a column a run.
 #[must_use]
@@ -105,7 +106,7 @@ const FIGURES: [Figure; 18] = [
     }),
 ];
 
-const TRACE_FIGURES: [(&str, fn(&TraceReport) -> String); 9] = [
+const TRACE_FIGURES: [TraceFigure; 9] = [
     ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
     ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
     ("  misses filled", |trace| grouped(trace.filled)),
