@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod image;
+pub mod replay;
 
 use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,6 +10,7 @@ use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions,
 };
+use replay::ReplayOptions;
 use std::path::PathBuf;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -19,6 +21,7 @@ use std::path::PathBuf;
   kvssd bench --workload ycsb-c --json runs.json
   kvssd bench --design plus --value-bytes 50 --scale 1/256
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
+  kvssd replay cluster12.zst --scale 1/8        a trace that others recorded (see docs/WORKLOADS.md)
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
   kvssd profiles                                the testbeds that come along
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
@@ -37,6 +40,8 @@ pub struct Arguments {
 pub enum Action {
     /// Fill a drive, overwrite it, run a workload; one column for each design, or for each embedded store
     Bench(BenchOptions),
+    /// Replay a trace of somebody's requests on new drives; one column for each design
+    Replay(ReplayOptions),
     /// Run the experiments behind a paper's claims
     Reproduce(ReproduceOptions),
     /// Cut the power of tiny, nearly full drives again and again, and check that nothing is lost

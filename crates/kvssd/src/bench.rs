@@ -1,6 +1,7 @@
 //! `kvssd bench`: designs side by side under one workload, or embedded stores.
 
 mod embedded;
+mod kvbench;
 
 use crate::Outcome;
 use crate::arguments::Assignment;
@@ -13,7 +14,8 @@ use kvssd_ftl::{Design, DesignError};
 use kvssd_lab::{LabError, Pace, RunReport, Session, Setup, comparison};
 use serde_json::json;
 
-const THREADS: u32 = 20;
+/// Host threads, if nothing else is asked for.
+pub const THREADS: u32 = 20;
 const VALUE_BYTES: u32 = 1000;
 
 /// What is compared unless something else is asked for: the Plus paper's two.
@@ -28,6 +30,9 @@ pub fn run(options: &BenchOptions) -> Outcome {
         return embedded::run(options, path);
     }
     let json_file = JsonFile::open(options.json.as_deref())?;
+    if let Some(path) = &options.drive.kvbench {
+        return report(&kvbench::run(options, path)?, &json_file);
+    }
     let setups = setups(options)?;
     let mut progress = Progress::new();
     let mut runs = Vec::new();
@@ -35,6 +40,11 @@ pub fn run(options: &BenchOptions) -> Outcome {
         runs.push(run_one(setup, options, &mut progress)?);
     }
     drop(progress);
+    report(&runs, &json_file)
+}
+
+/// Shows and writes runs; an error when one of them was given wrong values.
+fn report(runs: &[RunReport], json_file: &JsonFile) -> Outcome {
     if !json_file.takes_stdout() {
         print(&comparison(&runs.iter().collect::<Vec<_>>()))?;
     }
@@ -95,7 +105,7 @@ pub fn split_overrides(overrides: &[Assignment]) -> (Vec<Assignment>, Vec<Assign
 }
 
 /// The designs of these names, or the default ones, with parameters put over them.
-fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<Design>, DesignError> {
+pub fn designs(names: &[String], parameters: &[(String, String)]) -> Result<Vec<Design>, DesignError> {
     let mut designs = if names.is_empty() {
         DEFAULT_DESIGNS.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
     } else {

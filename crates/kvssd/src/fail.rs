@@ -88,7 +88,9 @@ impl Failure {
             Failure::Lab(LabError::Interrupted)
             | Failure::Embedded(EmbeddedError::Interrupted)
             | Failure::Interrupted => ExitCode::from(130),
-            Failure::Lab(LabError::WrongValues(_) | LabError::Losses(_)) => ExitCode::from(1),
+            Failure::Lab(LabError::WrongValues(_) | LabError::WrongAnswers(_) | LabError::Losses(_)) => {
+                ExitCode::from(1)
+            }
             Failure::Embedded(EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
             Failure::Lab(LabError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),

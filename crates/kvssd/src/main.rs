@@ -9,6 +9,7 @@ mod image;
 mod output;
 mod pairs;
 mod progress;
+mod replay;
 mod reproduce;
 mod text;
 mod transfer;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
+        Action::Replay(options) => replay::run(&options),
         Action::Reproduce(options) => reproduce::run(&options),
         Action::Crash(options) => crash::run(&options),
         Action::Designs => catalogue::designs(),

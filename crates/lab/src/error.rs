@@ -1,5 +1,6 @@
 //! What can be wrong with an experiment.
 
+use crate::trace::TraceError;
 use crate::workload::WorkloadError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
@@ -18,6 +19,9 @@ pub enum LabError {
     /// The workload is unknown or impossible.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// A number that it cannot be.
     #[error("{0}")]
     Setup(String),
@@ -49,6 +53,9 @@ pub enum LabError {
     /// The drive gave back something else than was stored.
     #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
     WrongValues(u64),
+    /// The drive did not answer as it must after what a trace did before.
+    #[error("{0} answers were not what the requests before them make them: this is a bug of the design")]
+    WrongAnswers(u64),
     /// Drives lost something when the power went.
     #[error("{0} drives were not what they must be after a power cut: this is a bug of the design")]
     Losses(u64),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   closed loop   each of threads x queue depth slots submits when its last command is done
-//!   open loop     commands arrive at a rate, however long the drive takes
+//!   open loop     commands arrive at a rate, or when a trace says, however long the drive takes
 //! ```
 
 use kvssd_types::{Nanos, Random};
@@ -19,6 +19,8 @@ pub enum Pace {
         /// Commands a second.
         rate_per_s: f64,
     },
+    /// When the trace that is replayed says.
+    Trace,
 }
 
 /// What a host does next.
@@ -59,17 +61,23 @@ impl Hosts {
                 }
             }
             Pace::Open { .. } => hosts.arrive(start, 0),
+            Pace::Trace => {}
         }
         hosts
     }
 
-    /// The next turn and when it is.
+    /// The next turn and when it is. Only hosts of a trace ever run out of turns.
     pub(crate) fn pop(&mut self) -> (Nanos, Turn) {
-        let Reverse((at, _, turn)) = self.turns.pop().expect("hosts never end by themselves");
+        let Reverse((at, _, turn)) = self.turns.pop().expect("there is a turn");
         if let (Pace::Open { .. }, Turn::Next { thread }) = (self.pace, turn) {
             self.arrive(at, (thread + 1) % self.threads);
         }
         (at, turn)
+    }
+
+    /// When the next turn is, if there is one.
+    pub(crate) fn next_at(&self) -> Option<Nanos> {
+        self.turns.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// An operation of `thread` is done.
@@ -82,6 +90,11 @@ impl Hosts {
     /// The read of a read-modify-write is done.
     pub(crate) fn write_back(&mut self, at: Nanos, thread: u32, record: u64) {
         self.push(at, Turn::WriteBack { thread, record });
+    }
+
+    /// The next operation comes at `at`: for [`Pace::Trace`], which must be told before the next turn.
+    pub(crate) fn arrive_at(&mut self, at: Nanos) {
+        self.push(at, Turn::Next { thread: 0 });
     }
 
     fn arrive(&mut self, after: Nanos, thread: u32) {

@@ -6,6 +6,8 @@
 //!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
 //!     |                            |
 //!   Device (kvssd_device)        Run: a report, in JSON or as a column of a table
+//!     |                            |
+//!   Replay  a trace: trace/ -----> (the same)
 //!                                  |
 //!                                claims: paper, ours, verdict
 //! ```
@@ -18,10 +20,12 @@ mod error;
 mod host;
 mod latency;
 mod observer;
+pub mod replay;
 mod report;
 mod session;
 mod setup;
 mod table;
+pub mod trace;
 pub mod workload;
 
 pub use error::LabError;

@@ -1,16 +1,26 @@
 //! What a run reports.
 
 use crate::latency::{Latencies, LatencySummary};
-use crate::setup::Setup;
-use crate::workload::{Distribution, YcsbCore};
+use crate::replay::TraceReport;
 use kvssd_device::Device;
-use kvssd_flash::{Cause, Counters, PerCause};
+use kvssd_flash::{Cause, Counters, PerCause, Profile};
 use kvssd_ftl::index::IndexCounters;
 use kvssd_ftl::{GcCounters, Utilization};
 use kvssd_types::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) design: &'a str,
+    pub(crate) profile: &'a Profile,
+    pub(crate) seed: u64,
+    pub(crate) workload: &'a str,
+    pub(crate) distribution: &'a str,
+    pub(crate) records: u64,
+}
 
 /// What the hosts saw in a phase.
 #[derive(Debug)]
@@ -20,11 +30,31 @@ pub(crate) struct Measured {
     pub(crate) end: Nanos,
     pub(crate) retrieves: Latencies,
     pub(crate) stores: Latencies,
+    /// Of commands that only some workloads have, by name.
+    pub(crate) others: BTreeMap<&'static str, Latencies>,
     pub(crate) stored_bytes: u64,
     pub(crate) retrieved_bytes: u64,
     pub(crate) verified_retrieves: u64,
     pub(crate) failed_retrieves: u64,
     pub(crate) wall: Duration,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Measured {
+            operations: 0,
+            start: Nanos::ZERO,
+            end: Nanos::ZERO,
+            retrieves: Latencies::new(),
+            stores: Latencies::new(),
+            others: BTreeMap::new(),
+            stored_bytes: 0,
+            retrieved_bytes: 0,
+            verified_retrieves: 0,
+            failed_retrieves: 0,
+            wall: Duration::ZERO,
+        }
+    }
 }
 
 /// The drive's counters when a phase began.
@@ -77,6 +107,8 @@ pub struct RunReport {
     pub channels: ChannelReport,
     pub verified_retrieves: u64,
     pub failed_retrieves: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceReport>,
     pub simulated_ns: u64,
     pub host: HostReport,
 }
@@ -151,19 +183,11 @@ pub struct HostReport {
 }
 
 impl Run {
-    pub(crate) fn new(
-        setup: &Setup,
-        core: YcsbCore,
-        distribution: Distribution,
-        records: u64,
-        device: &Device,
-        before: &Baseline,
-        measured: &Measured,
-    ) -> Self {
+    pub(crate) fn new(subject: &Subject<'_>, device: &Device, before: &Baseline, measured: &Measured) -> Self {
         let engine = device.engine();
         let flash = engine.flash_counters().since(&before.flash);
         let index = index_report(&engine.index_counters(), &before.index);
-        let page_bytes = f64::from(setup.profile.geometry.page_bytes);
+        let page_bytes = f64::from(subject.profile.geometry.page_bytes);
         let per = |bytes: f64, by: u64| (by > 0).then(|| bytes / by as f64);
         let simulated = measured.end - measured.start;
         let Utilization { live_bytes, pair_bytes, .. } = engine.utilization();
@@ -171,18 +195,19 @@ impl Run {
         let gc = engine.gc_counters();
         let wall_ns = measured.wall.as_nanos() as u64;
         let report = RunReport {
-            design: setup.design.name.to_owned(),
-            profile: setup.profile.name.clone(),
-            workload: core.to_string(),
-            distribution: distribution.to_string(),
-            seed: setup.seed,
-            records,
+            design: subject.design.to_owned(),
+            profile: subject.profile.name.clone(),
+            workload: subject.workload.to_owned(),
+            distribution: subject.distribution.to_owned(),
+            seed: subject.seed,
+            records: subject.records,
             operations: measured.operations,
             throughput_ops_s: measured.operations as f64 / simulated.as_seconds().max(1e-9),
-            latency_ns: BTreeMap::from([
-                ("retrieve", measured.retrieves.summary()),
-                ("store", measured.stores.summary()),
-            ]),
+            latency_ns: [("retrieve", &measured.retrieves), ("store", &measured.stores)]
+                .into_iter()
+                .chain(measured.others.iter().map(|(name, latencies)| (*name, latencies)))
+                .map(|(name, latencies)| (name, latencies.summary()))
+                .collect(),
             flash: FlashReport {
                 reads: by_name(&flash.reads),
                 programs: by_name(&flash.programs),
@@ -208,6 +233,7 @@ impl Run {
             channels: channel_report(&flash.channel_programs),
             verified_retrieves: measured.verified_retrieves,
             failed_retrieves: measured.failed_retrieves,
+            trace: None,
             simulated_ns: simulated.0,
             host: HostReport {
                 wall_ns,

@@ -2,9 +2,8 @@
 
 use crate::error::LabError;
 use crate::host::{Hosts, Turn};
-use crate::latency::Latencies;
 use crate::observer::Observer;
-use crate::report::{Baseline, Measured, Run};
+use crate::report::{Baseline, Measured, Run, Subject};
 use crate::setup::Setup;
 use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, Ycsb, YcsbCore};
 use kvssd_device::{Completion, Device};
@@ -13,11 +12,25 @@ use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Pattern, Random, 
 use std::collections::VecDeque;
 use std::time::Instant;
 
+mod kvbench;
+
 /// How often the observer is told, in operations.
 const REPORT_EVERY: u64 = 1 << 12;
 
 /// How many operations are drawn at a time.
 const LOOK_AHEAD: u64 = 32;
+
+/// The bit of a version that says that the record was deleted.
+const DELETED: u32 = 1 << 31;
+
+/// When a phase ends.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    /// After so many operations.
+    Operations(u64),
+    /// After so much virtual time.
+    Time(Nanos),
+}
 
 /// A drive with pairs on it, and the memory of which version of each record it must hold.
 pub struct Session {
@@ -36,6 +49,10 @@ impl Session {
     /// # Errors
     /// When the setup is impossible.
     pub fn new(setup: &Setup, inserts_max: u64) -> Result<Self, LabError> {
+        Session::with(setup, setup.keys()?, setup.value_sizes()?, inserts_max)
+    }
+
+    fn with(setup: &Setup, keys: KeyShape, sizes: ValueSizes, inserts_max: u64) -> Result<Self, LabError> {
         setup.check(inserts_max, true)?;
         let backing = Box::new(RopeBacking::new(setup.profile.geometry));
         let device = Device::new(&setup.design, &setup.profile, backing)?;
@@ -47,15 +64,7 @@ impl Session {
         }
         // A workload that inserts may make the vector grow; most do not.
         let versions = Vec::with_capacity(setup.records as usize);
-        Ok(Session {
-            keys: setup.keys()?,
-            sizes: setup.value_sizes()?,
-            setup: setup.clone(),
-            device,
-            versions,
-            clock: Nanos::ZERO,
-            phases: 0,
-        })
+        Ok(Session { keys, sizes, setup: setup.clone(), device, versions, clock: Nanos::ZERO, phases: 0 })
     }
 
     /// The drive.
@@ -76,7 +85,7 @@ impl Session {
     /// When the drive is full before, or the observer interrupts.
     pub fn fill(&mut self, observer: &mut dyn Observer) -> Result<(), LabError> {
         let (mut next, records) = (0, self.setup.records);
-        self.phase("fill", records, observer, |_| {
+        self.phase("fill", Limit::Operations(records), observer, |_| {
             next += 1;
             Operation::Insert { record: next - 1 }
         })?;
@@ -101,7 +110,9 @@ impl Session {
     /// When the drive fails, or the observer interrupts.
     pub fn overwrite(&mut self, count: u64, observer: &mut dyn Observer) -> Result<(), LabError> {
         let records = self.setup.records;
-        self.phase("overwrite", count, observer, |random| Operation::Update { record: random.below(records) })?;
+        self.phase("overwrite", Limit::Operations(count), observer, |random| Operation::Update {
+            record: random.below(records),
+        })?;
         Ok(())
     }
 
@@ -132,20 +143,45 @@ impl Session {
         let records = self.versions.len() as u64;
         let mut workload = Ycsb::new(core, distribution, records, operations);
         let baseline = Baseline::of(&self.device);
-        let measured = self.phase(core.name(), operations, observer, |random| workload.next(random))?;
+        let limit = Limit::Operations(operations);
+        let measured = self.phase(core.name(), limit, observer, |random| workload.next(random))?;
         let distribution = distribution.unwrap_or(core.default_distribution());
-        Ok(Run::new(&self.setup, core, distribution, records, &self.device, &baseline, &measured))
+        Ok(self.report(core.name(), distribution, records, &baseline, &measured))
     }
 
-    /// Lets the hosts work through `count` operations.
+    fn report(
+        &self,
+        workload: &str,
+        distribution: Distribution,
+        records: u64,
+        baseline: &Baseline,
+        measured: &Measured,
+    ) -> Run {
+        let subject = Subject {
+            design: self.setup.design.name,
+            profile: &self.setup.profile,
+            seed: self.setup.seed,
+            workload,
+            distribution: distribution.name(),
+            records,
+        };
+        Run::new(&subject, &self.device, baseline, measured)
+    }
+
+    /// Lets the hosts work until the limit is reached.
     fn phase(
         &mut self,
         name: &str,
-        count: u64,
+        limit: Limit,
         observer: &mut dyn Observer,
         mut next: impl FnMut(&mut Random) -> Operation,
     ) -> Result<Measured, LabError> {
-        observer.begin(&format!("{} {name}", self.setup.design.name), count);
+        let start = self.clock;
+        let (mut count, end, total) = match limit {
+            Limit::Operations(count) => (count, Nanos(u64::MAX), count),
+            Limit::Time(length) => (u64::MAX, start + length, length.0),
+        };
+        observer.begin(&format!("{} {name}", self.setup.design.name), total);
         self.phases += 1;
         let seed = mix64(self.setup.seed ^ self.phases << 32);
         // One sequence of operations for all threads: whichever is ready takes the next one.
@@ -161,6 +197,7 @@ impl Session {
             let (at, turn) = hosts.pop();
             match turn {
                 Turn::Next { .. } if begun == count => {}
+                Turn::Next { .. } if at >= end => count = begun,
                 Turn::Next { thread } => {
                     if upcoming.is_empty() {
                         let ahead = (count - begun).min(LOOK_AHEAD);
@@ -172,7 +209,7 @@ impl Session {
                     under_way += u64::from(matches!(operation, Operation::ReadModifyWrite { .. }));
                     self.execute(operation, thread, at, &mut hosts, &mut measured)?;
                     if begun.is_multiple_of(REPORT_EVERY) {
-                        observer.progress(begun);
+                        observer.progress(if count == u64::MAX { (at - start).0 } else { begun });
                         if observer.is_interrupted() {
                             return Err(LabError::Interrupted);
                         }
@@ -184,9 +221,9 @@ impl Session {
                 }
             }
         }
-        observer.progress(count);
+        observer.progress(total);
         self.clock = measured.end;
-        measured.operations = count;
+        measured.operations = begun;
         measured.wall = started.elapsed();
         Ok(measured)
     }
@@ -222,7 +259,8 @@ impl Session {
                 return Ok(());
             }
             Operation::Update { record } => {
-                self.versions[record as usize] += 1;
+                let version = &mut self.versions[record as usize];
+                *version = (*version & !DELETED) + 1;
                 self.store(record, at, measured)?
             }
             Operation::Insert { record } => {
@@ -230,6 +268,7 @@ impl Session {
                 self.versions.push(0);
                 self.store(record, at, measured)?
             }
+            Operation::Delete { record } => self.delete(record, at, measured)?,
             Operation::Scan { .. } => unreachable!("scans need an index with ranges, and none has been built"),
         };
         measured.end = measured.end.max(done);
@@ -260,15 +299,32 @@ impl Session {
         let mut room = [0; KEY_BYTES_MAX];
         let key = self.keys.write(record, &mut room);
         let expected = Value::Pattern(self.pattern(record));
+        let is_there = self.versions[record as usize] & DELETED == 0;
         let command = Command::Retrieve { key, offset_bytes: 0, length_bytes: self.sizes.bytes_max() };
         let Completion { done, reply } = self.device.submit(command, at);
         match reply {
-            Ok(Reply::Retrieved { value, .. }) if value == expected => measured.verified_retrieves += 1,
+            Ok(Reply::Retrieved { value, .. }) if is_there && value == expected => measured.verified_retrieves += 1,
+            // That nothing is there is what must be found of what was deleted.
+            Err(KvError::KeyNotFound) if !is_there => measured.verified_retrieves += 1,
             Ok(_) | Err(KvError::KeyNotFound) => measured.failed_retrieves += 1,
             Err(other) => return Err(LabError::Drive(other)),
         }
-        measured.retrieved_bytes += expected.len() as u64;
+        measured.retrieved_bytes += if is_there { expected.len() as u64 } else { 0 };
         measured.retrieves.add(done - at);
+        Ok(done)
+    }
+
+    fn delete(&mut self, record: u64, at: Nanos, measured: &mut Measured) -> Result<Nanos, LabError> {
+        let mut room = [0; KEY_BYTES_MAX];
+        let key = self.keys.write(record, &mut room);
+        let Completion { done, reply } = self.device.submit(Command::Delete { key }, at);
+        let is_there = self.versions[record as usize] & DELETED == 0;
+        match reply {
+            Ok(_) | Err(KvError::KeyNotFound) => measured.failed_retrieves += u64::from(reply.is_ok() != is_there),
+            Err(other) => return Err(LabError::Drive(other)),
+        }
+        self.versions[record as usize] |= DELETED;
+        measured.others.entry("delete").or_default().add(done - at);
         Ok(done)
     }
 
@@ -278,22 +334,5 @@ impl Session {
         // Seeds of 48 bits take less memory and are as far apart as a hundred million values need.
         let seed = mix64(mix64(self.setup.seed ^ record << 20).wrapping_add(version.into())) >> 16;
         Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) }
-    }
-}
-
-impl Default for Measured {
-    fn default() -> Self {
-        Measured {
-            operations: 0,
-            start: Nanos::ZERO,
-            end: Nanos::ZERO,
-            retrieves: Latencies::new(),
-            stores: Latencies::new(),
-            stored_bytes: 0,
-            retrieved_bytes: 0,
-            verified_retrieves: 0,
-            failed_retrieves: 0,
-            wall: std::time::Duration::ZERO,
-        }
     }
 }

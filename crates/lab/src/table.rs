@@ -1,9 +1,11 @@
 //! Figures side by side, for people.
 
+use crate::replay::TraceReport;
 use crate::report::RunReport;
 use kvssd_types::Nanos;
 
 type Figure = (&'static str, fn(&RunReport) -> String);
+type TraceFigure = (&'static str, fn(&TraceReport) -> String);
 
 /// A table with a line a figure and a column a run.
 #[must_use]
@@ -36,6 +38,12 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows.push(row("", &|run| run.design.clone()));
     rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
     FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
+    if runs.iter().any(|run| run.trace.is_some()) {
+        rows.push(heading("trace"));
+        for (name, figure) in TRACE_FIGURES {
+            rows.push(row(name, &|run| run.trace.as_ref().map_or("-".to_owned(), figure)));
+        }
+    }
     for (title, causes) in [("flash reads, pages", 0), ("flash programs, pages", 1)] {
         rows.push(heading(title));
         let counts = |run: &RunReport| if causes == 0 { run.flash.reads.clone() } else { run.flash.programs.clone() };
@@ -62,6 +70,9 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
         format!("{} / {}", grouped(run.verified_retrieves), grouped(run.failed_retrieves))
     }));
     rows.push(row("simulated time", &|run| Nanos(run.simulated_ns).to_string()));
+    rows.push(row("simulated, op/s of this machine", &|run| {
+        grouped((run.operations as f64 / (run.host.wall_ns.max(1) as f64 / 1e9)) as u64)
+    }));
     rows.push(row("faster than real time", &|run| format!("{:.2}x", run.host.speedup)));
     rows
 }
@@ -94,6 +105,22 @@ const FIGURES: [Figure; 18] = [
         format!("{} / {:.1} / {}", run.wear.erases_min, run.wear.erases_mean, run.wear.erases_max)
     }),
 ];
+
+const TRACE_FIGURES: [TraceFigure; 9] = [
+    ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
+    ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
+    ("  misses filled", |trace| grouped(trace.filled)),
+    ("  exist yes / no", |trace| pair(trace.exist_hits, trace.exist_misses)),
+    ("  deleted / not there", |trace| pair(trace.deleted, trace.nothing_to_delete)),
+    ("  not stored: condition / full", |trace| pair(trace.not_stored, trace.refused_full)),
+    ("  values cut / keys hashed", |trace| pair(trace.values_cut, trace.keys_hashed)),
+    ("  times to live ignored", |trace| grouped(trace.ttls_ignored)),
+    ("  pairs at the end", |trace| grouped(trace.pairs)),
+];
+
+fn pair(one: u64, other: u64) -> String {
+    format!("{} / {}", grouped(one), grouped(other))
+}
 
 fn percentiles(run: &RunReport, command: &str) -> String {
     format!("{} / {}", Nanos(run.latency_ns[command].p50), Nanos(run.latency_ns[command].p99))

@@ -105,6 +105,11 @@ impl RecordTable {
         (to + self.records() - from) % self.records()
     }
 
+    /// Whether bytes are as long as a table.
+    pub(crate) fn is_whole(&self, table: &[u8]) -> bool {
+        table.len() == self.page_bytes
+    }
+
     /// The slots of records with `signature`, nearest first.
     pub(crate) fn find(&self, table: &[u8], signature: Signature) -> impl Iterator<Item = usize> {
         let home = self.home(signature);
@@ -214,7 +219,7 @@ impl SectionForm for RecordTable {
     }
 
     fn has_form(&self, section: &[u8]) -> bool {
-        section.len() == self.page_bytes
+        self.is_whole(section)
             && (0..self.records()).all(|home| {
                 let hops = self.hops_at(section, home);
                 (0..HOPS).filter(|hop| hops >> hop & 1 == 1).all(|hop| {

@@ -313,8 +313,10 @@ impl Index for Rhik {
             keys.iter().map(|&key| self.signature(key)).map(|tag| (tag, self.directory.table_of(tag))).collect();
         self.tables.expect(io, found.iter().map(|&(_, table)| table));
         let place = |&(tag, table): &(Signature, u64)| {
-            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().has_form(bytes))?;
-            self.form().find(bytes, tag).next().map(|slot| self.form().place_at(bytes, slot))
+            // A look at the whole table for its form would cost more than the hint gains: its length is all that must be right.
+            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().is_whole(bytes))?;
+            let place = self.form().find(bytes, tag).next().map(|slot| self.form().place_at(bytes, slot));
+            place.filter(|&place| place != Grain(0))
         };
         let records: Vec<Grain> = found.iter().filter_map(place).collect();
         io.warm(&records);

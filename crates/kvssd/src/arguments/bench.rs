@@ -13,6 +13,7 @@ use std::path::PathBuf;
   kvssd bench --profile my-drive.toml --scale 1 --records 1000000
   kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate
+  kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd bench --store folder --durability sync --threads 8 --value-bytes 100")]
 pub struct BenchOptions {
@@ -60,7 +61,11 @@ pub struct DriveOptions {
     /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
     #[arg(long, conflicts_with = "store", default_value = "ycsb-a", value_name = "NAME")]
     pub workload: YcsbCore,
-    /// uniform, zipfian or latest [default: the workload's own]
+    /// Runs a workload of KVbench, from its ini file, instead of a YCSB one: what it is and how long is all in the file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["store", "workload", "distribution", "records", "operations", "threads",
+        "queue_depth", "rate", "key_bytes", "value_bytes", "value_distribution", "overwrites"])]
+    pub kvbench: Option<PathBuf>,
+    /// uniform, zipfian, sequential or latest [default: the workload's own]
     #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub distribution: Option<Distribution>,
     /// Random overwrites before the run [default: as many as records]

@@ -4,6 +4,7 @@
 mod desk;
 mod embedded;
 mod refusals;
+mod replay;
 mod report;
 mod store;
 

@@ -12,6 +12,7 @@ pub struct Chooser(Law);
 enum Law {
     Uniform,
     Zipfian(Scrambled),
+    Sequential { next: u64 },
     Latest(Zipfian),
 }
 
@@ -27,6 +28,7 @@ impl Chooser {
         Chooser(match distribution {
             Distribution::Uniform => Law::Uniform,
             Distribution::Zipfian => Law::Zipfian(Scrambled::new(records)),
+            Distribution::Sequential => Law::Sequential { next: 0 },
             Distribution::Latest => Law::Latest(Zipfian::new(records)),
         })
     }
@@ -50,6 +52,11 @@ impl Chooser {
                     break record;
                 }
             },
+            Law::Sequential { next } => {
+                let record = if *next < records_now { *next } else { 0 };
+                *next = record + 1;
+                record
+            }
             Law::Latest(zipfian) => {
                 if zipfian.items() != records_now {
                     *zipfian = Zipfian::new(records_now);
@@ -100,6 +107,14 @@ mod tests {
     }
 
     #[test]
+    fn sequential_goes_round_and_takes_what_is_new_along() {
+        let mut chooser = Chooser::new(Distribution::Sequential, 3);
+        let mut random = Random::new(1);
+        let chosen: Vec<u64> = [3, 3, 3, 4, 4, 4].map(|records_now| chooser.next(records_now, &mut random)).into();
+        assert_eq!(chosen, [0, 1, 2, 3, 0, 1]);
+    }
+
+    #[test]
     fn growth_does_not_move_the_popular_records() {
         let mut chooser = Chooser::new(Distribution::Zipfian, 2000);
         let mut popular = |records_now| {
@@ -114,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_chosen_exists(
-            seed: u64, which in 0usize..3, records in 1u64..1 << 40, part in 0.1f64..1.5
+            seed: u64, which in 0usize..4, records in 1u64..1 << 40, part in 0.1f64..1.5
         ) {
             let records_now = ((records as f64 * part) as u64).max(1);
             let mut chooser = Chooser::new(Distribution::ALL[which], records);

@@ -11,13 +11,16 @@ pub enum Distribution {
     Uniform,
     /// A few records take most requests, and lie anywhere: YCSB's scrambled zipfian with theta 0.99.
     Zipfian,
+    /// One after the other, in the order of their numbers, round and round (not YCSB's).
+    Sequential,
     /// The newer a record the more often it is asked for: YCSB's skewed latest, with theta 0.99.
     Latest,
 }
 
 impl Distribution {
     /// Every distribution.
-    pub const ALL: [Distribution; 3] = [Distribution::Uniform, Distribution::Zipfian, Distribution::Latest];
+    pub const ALL: [Distribution; 4] =
+        [Distribution::Uniform, Distribution::Zipfian, Distribution::Sequential, Distribution::Latest];
 
     /// The name a user types.
     #[must_use]
@@ -25,6 +28,7 @@ impl Distribution {
         match self {
             Distribution::Uniform => "uniform",
             Distribution::Zipfian => "zipfian",
+            Distribution::Sequential => "sequential",
             Distribution::Latest => "latest",
         }
     }
@@ -44,7 +48,7 @@ impl FromStr for Distribution {
             WorkloadError::UnknownName {
                 what: "distribution",
                 name: name.to_owned(),
-                choices: "uniform, zipfian, latest",
+                choices: "uniform, zipfian, sequential, latest",
             }
         })
     }
@@ -64,7 +68,7 @@ mod tests {
     #[test]
     fn a_wrong_name_is_told_the_choices() {
         let message = "zipf".parse::<Distribution>().unwrap_err().to_string();
-        assert_eq!(message, "unknown distribution \"zipf\": choose one of uniform, zipfian, latest");
+        assert_eq!(message, "unknown distribution \"zipf\": choose one of uniform, zipfian, sequential, latest");
         assert!(Distribution::ALL.iter().all(|distribution| message.contains(distribution.name())));
     }
 }

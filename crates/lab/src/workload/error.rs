@@ -16,6 +16,15 @@ pub enum WorkloadError {
         /// The names there are.
         choices: &'static str,
     },
+    /// A law of lengths that is none.
+    #[error("{0}")]
+    Lengths(&'static str),
+    /// An ini file of KVbench says what cannot be.
+    #[error("{why}")]
+    KvBench {
+        /// What is wrong, with the line.
+        why: String,
+    },
     /// A key length out of range.
     #[error("keys of {key_bytes} bytes: a key has 1 to {KEY_BYTES_MAX}")]
     KeyBytes {

@@ -1,7 +1,7 @@
 //! Keys of record numbers.
 
-use super::WorkloadError;
-use kvssd_types::{KEY_BYTES_MAX, Key, mix64};
+use super::{Lengths, WorkloadError};
+use kvssd_types::{KEY_BYTES_MAX, Key, Random, mix64};
 
 /// The bytes of a key that a hash fills at most. The others are [`FILL`].
 const HASH_BYTES_MAX: usize = 8;
@@ -9,7 +9,7 @@ const HASH_BYTES_MAX: usize = 8;
 /// What long keys end in.
 const FILL: u8 = b'.';
 
-/// The keys of a store: all of one length, one for each record number, in an order that has nothing to do with that of
+/// The keys of a store: of one length or several, one for each record number, in an order that has nothing to do with that of
 /// the numbers (YCSB core property `insertorder=hashed`).
 ///
 /// ```text
@@ -18,7 +18,8 @@ const FILL: u8 = b'.';
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShape {
-    key_bytes: usize,
+    lengths: Lengths,
+    seed: u64,
 }
 
 impl KeyShape {
@@ -27,23 +28,33 @@ impl KeyShape {
     /// # Errors
     /// [`WorkloadError::KeyBytes`] for none and for more than [`KEY_BYTES_MAX`].
     pub fn new(key_bytes: usize) -> Result<Self, WorkloadError> {
-        if (1..=KEY_BYTES_MAX).contains(&key_bytes) {
-            Ok(KeyShape { key_bytes })
-        } else {
-            Err(WorkloadError::KeyBytes { key_bytes })
+        KeyShape::varied(Lengths::fixed(key_bytes.min(u32::MAX as usize) as u32), 0)
+    }
+
+    /// Keys of several lengths; `seed` says which record has which.
+    ///
+    /// # Errors
+    /// [`WorkloadError::KeyBytes`] for none and for more than [`KEY_BYTES_MAX`].
+    pub fn varied(lengths: Lengths, seed: u64) -> Result<Self, WorkloadError> {
+        for key_bytes in [lengths.bytes_min() as usize, lengths.bytes_max() as usize] {
+            if !(1..=KEY_BYTES_MAX).contains(&key_bytes) {
+                return Err(WorkloadError::KeyBytes { key_bytes });
+            }
         }
+        Ok(KeyShape { lengths, seed })
     }
 
-    /// The length of every key in bytes.
+    /// The length of the longest key in bytes.
     #[must_use]
-    pub fn key_bytes(&self) -> usize {
-        self.key_bytes
+    pub fn key_bytes_max(&self) -> usize {
+        self.lengths.bytes_max() as usize
     }
 
-    /// How many records can have a key of this length: 256^`key_bytes`, or `u64::MAX` where that is more.
+    /// How many records can have keys of the shortest length n: 256^n, or `u64::MAX` where that is more.
     #[must_use]
     pub fn records_max(&self) -> u64 {
-        if self.key_bytes < HASH_BYTES_MAX { 1 << (8 * self.key_bytes) } else { u64::MAX }
+        let key_bytes = self.lengths.bytes_min() as usize;
+        if key_bytes < HASH_BYTES_MAX { 1 << (8 * key_bytes) } else { u64::MAX }
     }
 
     /// Writes the key of `record` to the front of `buffer`. No two records have the same key.
@@ -51,11 +62,12 @@ impl KeyShape {
     /// # Panics
     /// When `record` is not below [`KeyShape::records_max`].
     pub fn write<'buffer>(&self, record: u64, buffer: &'buffer mut [u8; KEY_BYTES_MAX]) -> Key<'buffer> {
-        assert!(record < self.records_max(), "record {record} has no key of {} bytes", self.key_bytes);
-        let key = &mut buffer[..self.key_bytes];
-        if self.key_bytes < HASH_BYTES_MAX {
-            let hash = mix_within(record, 8 * self.key_bytes as u32).to_be_bytes();
-            key.copy_from_slice(&hash[HASH_BYTES_MAX - self.key_bytes..]);
+        assert!(record < self.records_max(), "record {record} has no key of {} bytes", self.lengths.bytes_min());
+        let key_bytes = self.lengths.draw(|| Random::stream(self.seed, record)) as usize;
+        let key = &mut buffer[..key_bytes];
+        if key_bytes < HASH_BYTES_MAX {
+            let hash = mix_within(record, 8 * key_bytes as u32).to_be_bytes();
+            key.copy_from_slice(&hash[HASH_BYTES_MAX - key_bytes..]);
         } else {
             let (front, rest) = key.split_at_mut(HASH_BYTES_MAX);
             front.copy_from_slice(&mix64(record).to_be_bytes());
@@ -117,6 +129,17 @@ mod tests {
             let keys: BTreeSet<Vec<u8>> = (0..records).map(|record| key(key_bytes, record)).collect();
             assert_eq!(keys.len() as u64, records, "{key_bytes}");
         }
+    }
+
+    #[test]
+    fn keys_of_several_lengths_are_as_many_as_records() {
+        let shape = KeyShape::varied(Lengths::uniform(3, 20).unwrap(), 1).unwrap();
+        let mut buffer = [0; KEY_BYTES_MAX];
+        let keys: BTreeSet<Vec<u8>> =
+            (0..50_000).map(|record| shape.write(record, &mut buffer).bytes().to_vec()).collect();
+        assert_eq!(keys.len(), 50_000);
+        let lengths: BTreeSet<usize> = keys.iter().map(Vec::len).collect();
+        assert_eq!(lengths, (3..=20).collect());
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Workloads: which operations a host asks for, on which keys, with values of which sizes.
 //!
 //! ```text
-//!   YcsbCore, Distribution            Random (an argument)
+//!   YcsbCore | KvBench                Random (an argument)
 //!            |                              |
-//!          Ycsb ------- next(random) -------+--> Operation { record, .. }
+//!   Ycsb | KvBenchOperations  next(random) -+--> Operation { record, .. }
 //!            |                                             |
 //!         Chooser                            record -------+------- record, version
-//!   uniform | zipfian | latest                 |                         |
+//!   uniform | zipfian | latest | sequential    |                         |
 //!                                          KeyShape                  ValueSizes
 //!                                              |                         |
 //!                                         key_bytes                 value bytes
@@ -24,6 +24,8 @@ mod chooser;
 mod distribution;
 mod error;
 mod keys;
+mod kvbench;
+mod lengths;
 mod operation;
 mod scrambled;
 mod value_sizes;
@@ -35,6 +37,8 @@ pub use chooser::Chooser;
 pub use distribution::Distribution;
 pub use error::WorkloadError;
 pub use keys::KeyShape;
+pub use kvbench::{KvBench, KvBenchOperations, RunLength};
+pub use lengths::Lengths;
 pub use operation::Operation;
 pub use value_sizes::{SizeDistribution, ValueSizes};
 pub use ycsb::{Ycsb, YcsbCore};

@@ -18,6 +18,11 @@ pub enum Operation {
         /// The record, the lowest number that was never inserted.
         record: u64,
     },
+    /// Remove a record, which may be asked for all the same.
+    Delete {
+        /// The record.
+        record: u64,
+    },
     /// Get a record, then write it: two commands, the second after the first is answered.
     ReadModifyWrite {
         /// The record.
@@ -40,6 +45,7 @@ impl Operation {
             Operation::Read { record }
             | Operation::Update { record }
             | Operation::Insert { record }
+            | Operation::Delete { record }
             | Operation::ReadModifyWrite { record }
             | Operation::Scan { record, .. } => record,
         }

@@ -1,6 +1,6 @@
 //! Sizes of values.
 
-use super::{WorkloadError, Zipfian};
+use super::{Lengths, WorkloadError, Zipfian};
 use kvssd_types::{Random, VALUE_BYTES_MAX};
 use std::fmt;
 use std::str::FromStr;
@@ -65,6 +65,7 @@ enum Law {
     Constant,
     Uniform,
     Zipfian(Zipfian),
+    Varied(Lengths),
 }
 
 impl ValueSizes {
@@ -86,18 +87,31 @@ impl ValueSizes {
         Ok(ValueSizes { law, bytes_max, seed })
     }
 
+    /// Sizes by a law of lengths.
+    ///
+    /// # Errors
+    /// [`WorkloadError::ValueBytes`] when the largest is more than [`VALUE_BYTES_MAX`].
+    pub fn varied(lengths: Lengths, seed: u64) -> Result<Self, WorkloadError> {
+        let bytes_max = lengths.bytes_max();
+        if bytes_max as usize > VALUE_BYTES_MAX {
+            return Err(WorkloadError::ValueBytes { value_bytes: bytes_max });
+        }
+        Ok(ValueSizes { law: Law::Varied(lengths), bytes_max, seed })
+    }
+
     /// The largest size in bytes.
     #[must_use]
     pub fn bytes_max(&self) -> u32 {
         self.bytes_max
     }
 
-    /// The size in bytes of version `version` of record `record`, 1 to [`ValueSizes::bytes_max`], or always that.
+    /// The size in bytes of version `version` of record `record`, at most [`ValueSizes::bytes_max`].
     #[must_use]
     pub fn bytes(&self, record: u64, version: u32) -> u32 {
         match &self.law {
             Law::Constant => self.bytes_max,
             Law::Uniform => 1 + self.random(record, version).below(u64::from(self.bytes_max)) as u32,
+            Law::Varied(lengths) => lengths.draw(|| self.random(record, version)),
             Law::Zipfian(zipfian) => 1 + zipfian.draw(&mut self.random(record, version)) as u32,
         }
     }

@@ -1,0 +1,88 @@
+//! The command line of `kvssd replay`.
+
+use super::{Assignment, assignment, scale};
+use clap::{Args, ValueEnum};
+use kvssd_lab::trace::{BadLines, TraceName};
+use std::path::PathBuf;
+
+/// `kvssd replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd replay cluster12.000.zst --design plus --scale 1/8
+  kvssd replay kvcache_traces_1.csv --pace trace --bad-lines skip --json runs.json
+  kvssd replay w105.oracleGeneral.zst --format oracle-general
+  kvssd replay mooncake_trace.jsonl --value-bytes 65536
+  kvssd replay requests.csv.gz --dry-run        what is in it, without a drive
+  zcat requests.csv.gz | kvssd replay - --format csv --design rhik
+
+Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, mooncake, csv with named columns. gzip and zstd are unpacked.")]
+pub struct ReplayOptions {
+    /// The trace: a file, or - for the standard input
+    pub trace: PathBuf,
+    /// twitter, meta, ibm, oracle-general, mooncake or csv [default: told from the content; oracle-general must be named]
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<TraceName>,
+    /// closed: as fast as the drive can; trace: requests arrive when the trace says
+    #[arg(long, default_value = "closed", value_name = "NAME")]
+    pub pace: ReplayPace,
+    /// What is done about lines that cannot be read: stop, or skip and count them
+    #[arg(long, default_value = "stop", value_name = "NAME")]
+    pub bad_lines: BadLinesName,
+    /// Bytes of a value where the trace has no sizes: a block of Mooncake's (a real one is larger), CSV without a size
+    #[arg(long, default_value_t = 1 << 20, value_name = "N")]
+    pub value_bytes: u32,
+    /// A design, again for each more to compare [default: original and plus]
+    #[arg(long, value_name = "NAME")]
+    pub design: Vec<String>,
+    /// The testbed: a name (see `kvssd profiles`) or a TOML file
+    #[arg(long, default_value = "kvvirt", value_name = "NAME|FILE")]
+    pub profile: String,
+    /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
+    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
+    pub scale: f64,
+    /// Host threads of the closed pace
+    #[arg(long, default_value_t = crate::bench::THREADS, value_name = "N")]
+    pub threads: u32,
+    /// Commands that each thread has under way
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub queue_depth: u32,
+    /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// Of the bytes of the values
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    pub seed: u64,
+    /// Writes the runs to a file, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Reads the trace and says what is in it; no drive is simulated
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// When requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReplayPace {
+    /// When the one before is done
+    Closed,
+    /// When the trace says
+    Trace,
+}
+
+/// What is done about bad lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BadLinesName {
+    /// The first one ends the replay
+    Stop,
+    /// They are counted
+    Skip,
+}
+
+impl From<BadLinesName> for BadLines {
+    fn from(name: BadLinesName) -> Self {
+        match name {
+            BadLinesName::Stop => BadLines::Stop,
+            BadLinesName::Skip => BadLines::Skip,
+        }
+    }
+}

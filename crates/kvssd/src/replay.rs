@@ -1,0 +1,148 @@
+//! `kvssd replay`: a trace on new drives, design by design.
+
+use crate::Outcome;
+use crate::arguments::replay::{ReplayOptions, ReplayPace};
+use crate::bench::{designs, split_overrides};
+use crate::fail::Failure;
+use crate::output::{JsonFile, is_stdout, print};
+use crate::progress::Progress;
+use kvssd_flash::Profile;
+use kvssd_lab::replay::{ReplaySetup, Trace};
+use kvssd_lab::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, TraceSummary, decoded};
+use kvssd_lab::{LabError, Observer, Pace, RunReport, columns, comparison, grouped, size};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Read, stdin};
+use std::time::Instant;
+
+/// Replays a trace, or says what is in it.
+pub fn run(options: &ReplayOptions) -> Outcome {
+    let json_file = JsonFile::open(options.json.as_deref())?;
+    let setups = setups(options)?;
+    let mut progress = Progress::new();
+    if options.dry_run {
+        return dry_run(options, &json_file, progress);
+    }
+    if setups.len() > 1 && is_stdout(&options.trace) {
+        return Err(input_error(options, "can be read once only: name one --design".to_owned()));
+    }
+    let mut runs = Vec::new();
+    for setup in &setups {
+        let mut file = open(options)?;
+        let run = setup.replay(file.trace(options), &mut progress).map_err(|error| of_lab(options, error))?;
+        runs.push(run);
+    }
+    drop(progress);
+    if !json_file.takes_stdout() {
+        print(&comparison(&runs.iter().collect::<Vec<_>>()))?;
+    }
+    json_file.write(&json!({ "runs": runs }))?;
+    let wrong = |run: &RunReport| run.failed_retrieves + run.trace.as_ref().map_or(0, |trace| trace.wrong_answers);
+    match runs.iter().map(wrong).sum() {
+        0 => Ok(()),
+        wrong => Err(LabError::WrongAnswers(wrong).into()),
+    }
+}
+
+/// Every design's setup, so that what is wrong with any of them is said before the first runs.
+fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
+    let (for_designs, for_profile) = split_overrides(&options.set);
+    let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
+    let setup = |design| ReplaySetup {
+        design,
+        profile: profile.clone(),
+        threads: options.threads,
+        queue_depth: options.queue_depth,
+        pace: if options.pace == ReplayPace::Trace { Pace::Trace } else { Pace::Closed },
+        seed: options.seed,
+    };
+    Ok(designs(&options.design, &for_designs)?.into_iter().map(setup).collect())
+}
+
+/// A trace's file, of which the first bytes were read.
+struct OpenTrace {
+    name: TraceName,
+    input: Box<dyn Read>,
+    sample: Vec<u8>,
+    read: InputBytes,
+    bytes: u64,
+}
+
+impl OpenTrace {
+    fn trace(&mut self, options: &ReplayOptions) -> Trace<'_> {
+        let format = self.name.format(options.value_bytes.into());
+        Trace {
+            name: self.name,
+            reader: TraceReader::new(&mut *self.input, &self.sample, format, options.bad_lines.into()),
+            input: self.read.clone(),
+            input_bytes: self.bytes,
+        }
+    }
+}
+
+fn open(options: &ReplayOptions) -> Result<OpenTrace, Failure> {
+    let cannot = |error: io::Error| input_error(options, format!("cannot be read: {error}"));
+    let (file, bytes): (Box<dyn Read>, u64) = if is_stdout(&options.trace) {
+        (Box::new(stdin().lock()), 0)
+    } else {
+        let file = File::open(&options.trace).map_err(cannot)?;
+        let bytes = file.metadata().map_err(cannot)?.len();
+        (Box::new(file), bytes)
+    };
+    let (mut input, read) = decoded(file).map_err(cannot)?;
+    let mut sample = Vec::new();
+    (&mut input).take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(cannot)?;
+    let untold = || {
+        let names = TraceName::ALL.map(TraceName::name).join(", ");
+        input_error(options, format!("its content does not tell its format: say --format, one of {names}"))
+    };
+    let name = options.format.or_else(|| TraceName::of_content(&sample)).ok_or_else(untold)?;
+    Ok(OpenTrace { name, input, sample, read, bytes })
+}
+
+fn dry_run(options: &ReplayOptions, json_file: &JsonFile, mut progress: Progress) -> Outcome {
+    let mut file = open(options)?;
+    let Trace { name, reader, input, input_bytes } = file.trace(options);
+    progress.begin(&format!("{name}, bytes"), input_bytes);
+    let started = Instant::now();
+    let summary = TraceSummary::of(reader, name.name(), &input, &mut progress);
+    let seconds = started.elapsed().as_secs_f64();
+    drop(progress);
+    let summary = summary.map_err(|error| of_lab(options, error))?;
+    if !json_file.takes_stdout() {
+        print(&columns(&rows(&summary, seconds)))?;
+    }
+    json_file.write(&json!({ "trace": summary }))
+}
+
+fn rows(summary: &TraceSummary, seconds: f64) -> Vec<Vec<String>> {
+    let mut rows = vec![
+        ("format", summary.format.to_owned()),
+        ("lines", grouped(summary.lines)),
+        ("bad lines", grouped(summary.bad_lines)),
+        ("requests", grouped(summary.requests)),
+    ];
+    let actions: Vec<(String, u64)> =
+        summary.actions.iter().map(|(name, count)| (format!("  {name}"), *count)).collect();
+    rows.extend(actions.iter().map(|(name, count)| (name.as_str(), grouped(*count))));
+    rows.extend([
+        ("longest key", size(summary.key_bytes_max)),
+        ("largest value", size(summary.value_bytes_max)),
+        ("bytes of values to store", size(summary.written_bytes)),
+        ("duration", summary.duration_ns.map_or("-".to_owned(), |ns| format!("{:.0} s", ns as f64 / 1e9))),
+        ("lines a second of this machine", grouped((summary.lines as f64 / seconds.max(1e-9)) as u64)),
+    ]);
+    rows.into_iter().map(|(name, figure)| vec![name.to_owned(), figure]).collect()
+}
+
+fn input_error(options: &ReplayOptions, why: String) -> Failure {
+    Failure::Input { path: options.trace.clone(), why }
+}
+
+/// Names the file where the trace is what is wrong.
+fn of_lab(options: &ReplayOptions, error: LabError) -> Failure {
+    match error {
+        LabError::Trace(error) => input_error(options, error.to_string()),
+        other => other.into(),
+    }
+}

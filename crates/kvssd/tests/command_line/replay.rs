@@ -1,0 +1,117 @@
+//! Traces and KVbench's files from the command line: told by their content, unpacked, checked, reported.
+
+use crate::desk::{Desk, number, runs};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+
+/// A trace as Twitter's, of a thousand keys.
+fn twitter(lines: u32) -> String {
+    let mut text = String::new();
+    for line in 0..lines {
+        let key = line.wrapping_mul(2_654_435_761) >> 22;
+        let operation = ["get", "set", "get", "delete"][(line / 7 % 4) as usize];
+        writeln!(text, "{},user:{key},12,{},7,{operation},{}", line / 1000, 100 + key, line % 2).unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_trace_is_replayed_on_every_design_and_compressed_or_not_alike() {
+    let desk = Desk::new();
+    let text = twitter(20_000);
+    desk.put("trace", &text);
+    fs::write(desk.path("zipped"), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    fs::write(desk.path("packed"), encoder.finish().unwrap()).unwrap();
+    let mut plain = Vec::new();
+    for file in ["trace", "zipped", "packed"] {
+        let mut found = runs(&desk.prints(&format!("replay {file} --scale 1/512 --json -")));
+        assert!(found.len() >= 2);
+        for run in &mut found {
+            assert_eq!(run["workload"], "twitter");
+            assert_eq!((number(run, "/failed_retrieves"), number(run, "/trace/wrong_answers")), (0.0, 0.0));
+            assert_eq!(number(run, "/trace/lines"), 20_000.0);
+            assert!(number(run, "/trace/hits") > 1_000.0 && number(run, "/trace/misses") > 1_000.0);
+            assert_eq!(number(run, "/trace/hits"), number(run, "/verified_retrieves"));
+            run.as_object_mut().unwrap().remove("host");
+        }
+        if plain.is_empty() {
+            plain = found;
+        } else {
+            assert_eq!(found, plain, "{file}");
+        }
+    }
+    let table = desk.prints("replay trace --design plus --scale 1/512 --pace trace --threads 1");
+    assert!(table.contains("hits / misses") && table.contains("twitter trace"), "{table}");
+}
+
+#[test]
+fn a_bad_line_is_named_or_skipped_and_counted() {
+    let desk = Desk::new();
+    desk.put("trace", &format!("{}19,no,line\n0,k,1,2,3,get,0\n", twitter(100)));
+    desk.refuses("replay trace --design plus --scale 1/512", &["trace: line 101", "7 fields"]);
+    let run = &runs(&desk.prints("replay trace --design plus --scale 1/512 --bad-lines skip --json -"))[0];
+    assert_eq!((number(run, "/trace/bad_lines"), number(run, "/operations")), (1.0, 101.0));
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_in_one_line() {
+    let desk = Desk::new();
+    desk.put("prose", "Once upon a time\n");
+    desk.put("bare.csv", "key\nk\n");
+    fs::write(desk.path("cut"), [0x28, 0xb5, 0x2f, 0xfd, 0, 1]).unwrap();
+    for (arguments, names) in [
+        ("nowhere", &["nowhere", "cannot be read"][..]),
+        ("prose", &["prose", "--format", "twitter", "oracle-general"]),
+        ("prose --format nonsense", &["nonsense", "mooncake"]),
+        ("prose --format oracle-general --design plus", &["prose: record 1", "24 bytes"]),
+        ("cut", &["cut", "cannot be read"]),
+        ("bare.csv --pace trace", &["--pace trace"]),
+        ("bare.csv --threads 0", &["--threads"]),
+        ("bare.csv --design nonsense", &["nonsense"]),
+        ("-", &["--design"]),
+    ] {
+        desk.refuses(&format!("replay {arguments}"), names);
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_is_in_a_trace() {
+    let desk = Desk::new();
+    desk.put("trace", &twitter(1000));
+    let printed = desk.prints("replay trace --dry-run");
+    for name in ["twitter", "1 000", "get", "delete"] {
+        assert!(printed.contains(name), "{printed}");
+    }
+}
+
+const KVBENCH: &str = "[document]\nndocs = 3000\n[threads]\nreaders = 2\n[kvs]\nwrite_mode = async\nqueue_depth = 8\n\
+    [key_length]\ndistribution = uniform\nlower_bound = 8\nupper_bound = 40\n\
+    [body_length]\ndistribution = ratio\nvalue_size = 100,2000\nvalue_size_ratio = 70:30\n";
+
+#[test]
+fn kvbenchs_files_run_on_every_design() {
+    let desk = Desk::new();
+    for (operation, distribution) in [
+        ("nops = 4000\nread_write_insert_delete = 40:30:20:10\nbatch_distribution = zipfian", "zipfian"),
+        ("nops = 4000\nread_write_insert_delete = 0:100:0:0", "uniform"),
+        ("nops = 4000\nread_write_insert_delete = 0:0:100:0\nbatch_distribution = sequential", "sequential"),
+        ("duration = 1\nwarmingup = 1\nread_write_insert_delete = 100:0:0:0", "uniform"),
+    ] {
+        desk.put("bench.ini", &format!("{KVBENCH}[operation]\n{operation}\n"));
+        let found = runs(&desk.prints("bench --kvbench bench.ini --scale 1/512 --design plus --design rhik --json -"));
+        assert_eq!(found.len(), 4);
+        for (run, (workload, law)) in
+            found.iter().zip([("kvbench-insert", "sequential"), ("kvbench-run", distribution)].into_iter().cycle())
+        {
+            assert_eq!((run["workload"].as_str(), run["distribution"].as_str()), (Some(workload), Some(law)));
+            assert_eq!(number(run, "/failed_retrieves"), 0.0);
+            assert!(number(run, "/operations") >= 3000.0);
+        }
+    }
+    desk.put("bench.ini", "[threads]\nreaders = many\n");
+    desk.refuses("bench --kvbench bench.ini", &["bench.ini: line 2", "readers"]);
+    desk.refuses("bench --kvbench bench.ini --records 3", &["--kvbench", "--records"]);
+}

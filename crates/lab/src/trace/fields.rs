@@ -1,0 +1,173 @@
+//! Fields of a line: numbers, times, columns by name.
+
+use std::fmt;
+
+/// Why a line or record is none of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRecord {
+    /// Where it is wrong.
+    pub field: &'static str,
+    /// What is wrong there.
+    pub why: &'static str,
+    /// Whether nothing after it can be read either: a header that lacks a column.
+    pub is_fatal: bool,
+}
+
+impl BadRecord {
+    /// A wrong field.
+    #[must_use]
+    pub const fn new(field: &'static str, why: &'static str) -> Self {
+        BadRecord { field, why, is_fatal: false }
+    }
+
+    /// A field that should be a number.
+    #[must_use]
+    pub const fn number(field: &'static str) -> Self {
+        BadRecord::new(field, "is no number that can be")
+    }
+}
+
+impl fmt::Display for BadRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.why)
+    }
+}
+
+/// A number in decimal digits and nothing else.
+pub(super) fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 { None } else { number.checked_mul(10)?.checked_add(digit.into()) }
+    })
+}
+
+/// A time with or without decimals, in units of `unit_ns` nanoseconds, which is a power of ten.
+pub(super) fn time_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
+    let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
+    let mut time = number(&text[..point])?.checked_mul(unit_ns)?;
+    let mut place_ns = unit_ns;
+    for byte in text.get(point + 1..).unwrap_or_default() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        place_ns /= 10;
+        time = time.checked_add(place_ns * u64::from(digit))?;
+    }
+    Some(time)
+}
+
+/// Room for a command's name in small letters; longer ones are none of those that are known.
+pub(super) fn small_letters<'room>(name: &[u8], room: &'room mut [u8; 16]) -> &'room [u8] {
+    let length = name.len().min(room.len());
+    room[..length].copy_from_slice(&name[..length]);
+    room[..length].make_ascii_lowercase();
+    if name.len() > room.len() { &[] } else { &room[..length] }
+}
+
+/// The most columns of a table: the widest trace that is known has 10.
+const COLUMNS_MAX: usize = 64;
+
+/// A line of comma-separated values, quoted where they must be (RFC 4180), in buffers that are used again.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    reader: csv_core::Reader,
+    bytes: Vec<u8>,
+    ends: [usize; COLUMNS_MAX],
+    count: usize,
+}
+
+impl Row {
+    pub(super) fn new() -> Self {
+        Row { reader: csv_core::Reader::new(), bytes: Vec::new(), ends: [0; COLUMNS_MAX], count: 0 }
+    }
+
+    /// Splits a line.
+    pub(super) fn split(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+        if self.bytes.len() < line.len() {
+            self.bytes.resize(line.len(), 0);
+        }
+        self.count = 0;
+        if memchr::memchr(b'"', line).is_none() {
+            return self.split_plain(line);
+        }
+        self.reader.reset();
+        let (mut rest, mut written) = (line, 0);
+        loop {
+            let (result, read, out, ends) =
+                self.reader.read_record(rest, &mut self.bytes[written..], &mut self.ends[self.count..]);
+            rest = &rest[read..];
+            written += out;
+            self.count += ends;
+            match result {
+                csv_core::ReadRecordResult::Record | csv_core::ReadRecordResult::End => return Ok(()),
+                // Nothing more comes: the next call, with no input, ends the record.
+                csv_core::ReadRecordResult::InputEmpty if self.count < COLUMNS_MAX => {}
+                _ => return Err(BadRecord::new("the line", "has too many fields")),
+            }
+        }
+    }
+
+    /// A line without quotes, as nearly all are.
+    fn split_plain(&mut self, line: &[u8]) -> Result<(), BadRecord> {
+        let mut written = 0;
+        for field in line.split(|&byte| byte == b',') {
+            let end = self.ends.get_mut(self.count).ok_or(BadRecord::new("the line", "has too many fields"))?;
+            self.bytes[written..written + field.len()].copy_from_slice(field);
+            written += field.len();
+            *end = written;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// The field at an index, if there is one.
+    pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
+        let start = if index == 0 { 0 } else { *self.ends[..self.count].get(index - 1)? };
+        Some(&self.bytes[start..*self.ends[..self.count].get(index)?])
+    }
+
+    /// The index of the column that the header names so, one of these ways.
+    pub(super) fn find(&self, names: &[&str]) -> Option<usize> {
+        let is_named = |index: usize| {
+            let field = self.get(index).unwrap_or_default().trim_ascii();
+            names.iter().any(|name| field.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        (0..self.count).find(|&index| is_named(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_are_read_or_refused() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert!([&b""[..], b"-1", b"1 ", b"0x1", b"18446744073709551616"].iter().all(|text| number(text).is_none()));
+        assert_eq!(time_ns(b"12", 1_000_000_000), Some(12_000_000_000));
+        assert_eq!(time_ns(b"12.5", 1_000_000), Some(12_500_000));
+        assert_eq!(time_ns(b"0.1234567899", 1_000_000_000), Some(123_456_789));
+        assert!([&b"."[..], b"1.x", b".5", b"99999999999999999999"].iter().all(|text| time_ns(text, 1000).is_none()));
+    }
+
+    #[test]
+    fn rows_are_split_with_and_without_quotes() {
+        let mut row = Row::new();
+        for (line, fields) in [
+            (&b"a,b,c"[..], vec![&b"a"[..], b"b", b"c"]),
+            (b"a,,", vec![b"a", b"", b""]),
+            (b"\"a,\"\"b\",c", vec![b"a,\"b", b"c"]),
+            (b"", vec![b""]),
+        ] {
+            row.split(line).unwrap();
+            let found: Vec<&[u8]> = (0..).map_while(|index| row.get(index)).collect();
+            assert_eq!(found, fields, "{line:?}");
+        }
+        assert!(row.split(&[b','; 100]).is_err());
+        assert!(row.split(&[&b"\""[..], &[b'"', b','].repeat(100)].concat()).is_err() || row.count <= COLUMNS_MAX);
+    }
+}

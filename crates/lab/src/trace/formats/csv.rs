@@ -1,0 +1,103 @@
+//! Any table: comma-separated values with a header, quoted where they must be (RFC 4180); a row is a line.
+//!
+//! | column, any case | meaning | when it is not there |
+//! |---|---|---|
+//! | `key` | the key | an error |
+//! | `op` or `operation` | a command of memcached, or put, store, retrieve, read, write, update, exist, head ([`Action::named`]) | each row is a [`Action::Fetch`] |
+//! | `value_size` or `size` | bytes of the value | the caller's |
+//! | `key_size` | bytes of the key, if it was longer than it is written | as written |
+//! | `timestamp` or `time`, in seconds; `timestamp_ms`, `timestamp_us`, `timestamp_ns` | when; decimals are fine | there is no pace to keep |
+//! | `ttl` | counted | |
+//!
+//! Other columns are not looked at.
+
+use super::super::fields::{BadRecord, Row, number, small_letters, time_ns};
+use super::super::{Action, Framing, Request, Requests, TraceFormat};
+
+/// Columns for the time, and their units in nanoseconds.
+const TIMES: [(&[&str], u64); 4] = [
+    (&["timestamp", "time", "timestamp_s"], 1_000_000_000),
+    (&["timestamp_ms"], 1_000_000),
+    (&["timestamp_us"], 1_000),
+    (&["timestamp_ns"], 1),
+];
+
+/// Any table.
+#[derive(Clone, Debug)]
+pub(in crate::trace) struct Csv {
+    row: Row,
+    value_bytes: u64,
+    columns: Option<Columns>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    key: usize,
+    operation: Option<usize>,
+    value_bytes: Option<usize>,
+    key_bytes: Option<usize>,
+    time: Option<(usize, u64)>,
+    ttl: Option<usize>,
+}
+
+impl Csv {
+    pub(in crate::trace) fn new(value_bytes: u64) -> Self {
+        Csv { row: Row::new(), value_bytes, columns: None }
+    }
+
+    fn header(&self) -> Result<Columns, BadRecord> {
+        let lacking = BadRecord { is_fatal: true, ..BadRecord::new("key", "is no column that the header names") };
+        Ok(Columns {
+            key: self.row.find(&["key"]).ok_or(lacking)?,
+            operation: self.row.find(&["op", "operation"]),
+            value_bytes: self.row.find(&["value_size", "size"]),
+            key_bytes: self.row.find(&["key_size"]),
+            time: TIMES.iter().find_map(|(names, unit_ns)| Some((self.row.find(names)?, *unit_ns))),
+            ttl: self.row.find(&["ttl"]),
+        })
+    }
+}
+
+impl TraceFormat for Csv {
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn tick_ns(&self) -> u64 {
+        self.columns.and_then(|columns| columns.time).map_or(0, |(_, unit_ns)| unit_ns)
+    }
+
+    fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
+        // A mark of byte order before the header is no part of a name.
+        let line = if self.columns.is_none() { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+        self.row.split(line)?;
+        let Some(columns) = self.columns else {
+            self.columns = Some(self.header()?);
+            return Ok(());
+        };
+        let field = |index: usize| self.row.get(index).ok_or(BadRecord::new("the line", "has too few fields"));
+        let maybe = |index: Option<usize>, name, otherwise| match index.map(field).transpose()? {
+            None | Some(b"") => Ok(otherwise),
+            Some(text) => number(text).ok_or(BadRecord::number(name)),
+        };
+        let mut room = [0; 16];
+        let action = match columns.operation.map(field).transpose()? {
+            None => Some(Action::Fetch),
+            Some(name) => Action::named(small_letters(name, &mut room)),
+        };
+        let at_ns = match columns.time {
+            None => None,
+            Some((index, unit_ns)) => Some(time_ns(field(index)?, unit_ns).ok_or(BadRecord::number("timestamp"))?),
+        };
+        let request = Request {
+            at_ns,
+            has_ttl: maybe(columns.ttl, "ttl", 0)? > 0,
+            ..Request::new(
+                action.ok_or(BadRecord::new("op", "is none that is known"))?,
+                maybe(columns.value_bytes, "value size", self.value_bytes)?,
+            )
+        };
+        requests.push(field(columns.key)?, maybe(columns.key_bytes, "key_size", 0)?, request);
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Meta's kvcache, 2022 and 2024 (CacheLib, "CacheBench traces"): comma-separated, columns by the names in the header.
+//!
+//! ```text
+//!   2022   key,op,size,op_count,key_size
+//!   2024   op_time,key,key_size,op,op_count,size,cache_hits,ttl,usecase,sub_usecase
+//! ```
+//!
+//! `op` is GET, GET_LEASE, SET, SET_LEASE or DELETE, any case. A line stands for `op_count` requests, which follow each other. `op_time`
+//! is in seconds. A column that is not there is as if it were empty; `key`, `op` and `op_count` must be there, which tells this
+//! format from any other table.
+
+use super::super::fields::{BadRecord, Row, number, small_letters, time_ns};
+use super::super::{Action, Framing, Request, Requests, TraceFormat};
+
+/// The most requests of a line: no second of a cache has more of a key, and a slip of a digit must not take a day.
+const OPERATIONS_MAX: u64 = 1_000_000;
+
+/// Meta's format.
+#[derive(Clone, Debug)]
+pub(in crate::trace) struct Meta {
+    row: Row,
+    columns: Option<Columns>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    key: usize,
+    operation: usize,
+    count: usize,
+    value_bytes: Option<usize>,
+    key_bytes: Option<usize>,
+    time: Option<usize>,
+    ttl: Option<usize>,
+}
+
+impl Meta {
+    pub(in crate::trace) fn new() -> Self {
+        Meta { row: Row::new(), columns: None }
+    }
+
+    fn header(&self) -> Result<Columns, BadRecord> {
+        let must = |name: &'static str| {
+            let lacking = BadRecord { is_fatal: true, ..BadRecord::new(name, "is no column that the header names") };
+            self.row.find(&[name]).ok_or(lacking)
+        };
+        Ok(Columns {
+            key: must("key")?,
+            operation: must("op")?,
+            count: must("op_count")?,
+            value_bytes: self.row.find(&["size"]),
+            key_bytes: self.row.find(&["key_size"]),
+            time: self.row.find(&["op_time"]),
+            ttl: self.row.find(&["ttl"]),
+        })
+    }
+}
+
+impl TraceFormat for Meta {
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+
+    fn tick_ns(&self) -> u64 {
+        1_000_000_000
+    }
+
+    fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
+        self.row.split(line)?;
+        let Some(columns) = self.columns else {
+            self.columns = Some(self.header()?);
+            return Ok(());
+        };
+        let field = |index: usize| self.row.get(index).ok_or(BadRecord::new("the line", "has too few fields"));
+        let maybe = |index: Option<usize>, name| match index.map(field).transpose()? {
+            None | Some(b"") => Ok(0),
+            Some(text) => number(text).ok_or(BadRecord::number(name)),
+        };
+        let mut room = [0; 16];
+        let action = match small_letters(field(columns.operation)?, &mut room) {
+            b"get" | b"get_lease" => Action::Get,
+            b"set" | b"set_lease" => Action::Set,
+            b"delete" => Action::Delete,
+            _ => return Err(BadRecord::new("op", "is none that is known")),
+        };
+        let times = number(field(columns.count)?).filter(|count| (1..=OPERATIONS_MAX).contains(count));
+        let at_ns = match columns.time.map(field).transpose()? {
+            None => None,
+            Some(text) => Some(time_ns(text, 1_000_000_000).ok_or(BadRecord::number("op_time"))?),
+        };
+        let request = Request {
+            at_ns,
+            times: times.ok_or(BadRecord::new("op_count", "is no number from 1 to a million"))? as u32,
+            has_ttl: maybe(columns.ttl, "ttl")? > 0,
+            ..Request::new(action, maybe(columns.value_bytes, "size")?)
+        };
+        requests.push(field(columns.key)?, maybe(columns.key_bytes, "key_size")?, request);
+        Ok(())
+    }
+}
