@@ -1,36 +1,19 @@
 //! The engine: commands on pairs, over an index, a log and garbage collection.
 
-use crate::address::Grain;
+use crate::commands;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
-use crate::index::{Growth, Index, IndexCounters, Position};
+use crate::index::{Growth, Index, IndexCounters};
 use crate::io::{Io, Media};
-use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::oob::{Kind, Stream};
-use crate::record::{RecordHead, write_record};
+use crate::record::RecordHead;
 use crate::recovery::{self, MountReport};
+use crate::utilization::Utilization;
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Cause, Counters, Geometry, PageAddress};
-use kvssd_types::{Command, Key, KvError, Nanos, Reply, StoreCondition, Value, ValueBuilder};
+use kvssd_flash::{Counters, Geometry};
+use kvssd_types::{Command, Key, KvError, Nanos, Reply};
 
 /// Superblocks that a step of the index's own work may open.
 const GROWTH_SUPERBLOCKS: usize = 2;
-
-/// How full the drive is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Utilization {
-    /// Pairs that are stored.
-    pub pairs: u64,
-    /// Bytes of their keys and values.
-    pub pair_bytes: u64,
-    /// Bytes of flash that their records take, in whole grains.
-    pub record_bytes: u64,
-    /// Bytes of flash that everything that lives takes, the index with it.
-    pub live_bytes: u64,
-    /// The most that may live.
-    pub capacity_bytes: u64,
-}
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +28,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Grains that may live.
-    fn capacity_grains(&self, media: &Media) -> u64 {
+    pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
         let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
         self.capacity_grains.saturating_sub(retired)
     }
@@ -65,13 +48,6 @@ pub struct Engine {
     closed_until: Nanos,
     /// What the other parts had of the DRAM when the index was told its share.
     dram_shared: u64,
-}
-
-/// A pair that a look-up found.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    place: Grain,
-    head: RecordHead,
 }
 
 impl Engine {
@@ -162,15 +138,15 @@ impl Engine {
             reply = match command {
                 Command::Store { key, value, condition } => {
                     let Engine { index, limits, utilization, record, .. } = self;
-                    store(&mut io, index.as_mut(), limits, utilization, record, (key, &value, condition))
+                    commands::store(&mut io, index.as_mut(), limits, utilization, record, (key, &value, condition))
                 }
                 Command::Retrieve { key, offset_bytes, length_bytes } => {
-                    retrieve(&mut io, self.index.as_mut(), key, offset_bytes, length_bytes)
+                    commands::retrieve(&mut io, self.index.as_mut(), key, offset_bytes, length_bytes)
                 }
-                Command::Delete { key } => delete(&mut io, self.index.as_mut(), &mut self.utilization, key),
-                Command::Exist { key } => find(&mut io, self.index.as_mut(), key)
+                Command::Delete { key } => commands::delete(&mut io, self.index.as_mut(), &mut self.utilization, key),
+                Command::Exist { key } => commands::find(&mut io, self.index.as_mut(), key)
                     .and_then(|(_, found)| found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)),
-                Command::List { from, keys_max } => list(&mut io, self.index.as_mut(), from, keys_max),
+                Command::List { from, keys_max } => commands::list(&mut io, self.index.as_mut(), from, keys_max),
                 Command::Flush => io.flush().map(|drained| {
                     io.wait_until(drained);
                     Reply::Flushed
@@ -383,192 +359,5 @@ impl Engine {
         } else {
             Ok(Reply::Stored)
         }
-    }
-}
-
-/// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
-/// when the key is found nowhere else: it may be the key's.
-fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
-    let (mut found, mut unreadable) = (None, None);
-    let position = index.locate(io, key, &mut |io, place| {
-        let packing = io.packing();
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
-        io.read(page, Cause::User);
-        io.cpu(io.costs().key_compare_ns);
-        let page_bytes = io.media.geometry.page_bytes as usize;
-        let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
-        found = match head {
-            Err(error @ KvError::Unrecovered(_)) => {
-                unreadable = Some(error);
-                None
-            }
-            head => head?.map(|head| Found { place, head }),
-        };
-        Ok(found.is_some())
-    })?;
-    match unreadable.filter(|_| found.is_none()) {
-        Some(error) => Err(error),
-        None => Ok((position, found)),
-    }
-}
-
-fn store(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    limits: &Limits,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-    (key, value, condition): (Key<'_>, &Value, StoreCondition),
-) -> Result<Reply, KvError> {
-    let (position, found) = find(io, index, key)?;
-    match condition {
-        StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
-        StoreCondition::IfAbsent if found.is_some() => return Err(KvError::KeyExists),
-        _ => {}
-    }
-    let packing = io.packing();
-    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
-    let grains = packing.grains_of(head.record_bytes());
-    let freed = found.map_or(0, |found| packing.grains_of(found.head.record_bytes()));
-    let taken = (utilization.record_bytes + index.footprint_bytes()) / u64::from(packing.grain_bytes);
-    let wanted = taken + u64::from(grains) - u64::from(freed);
-    // An overwrite that takes no more than it frees is always welcome.
-    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains(io.media)) {
-        return Err(KvError::CapacityExceeded);
-    }
-    if found.is_none() {
-        index.make_room(io, position)?;
-    }
-    record.clear();
-    write_record(key, value, record);
-    put(io, index, utilization, record, (position, head, found)).map_err(KvError::in_a_change)?;
-    Ok(Reply::Stored)
-}
-
-/// Appends the record of a pair and binds its key to it.
-fn put(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-    (position, head, found): (Position, RecordHead, Option<Found>),
-) -> Result<(), KvError> {
-    let packing = io.packing();
-    let place = io.append(NewRecord {
-        stream: Stream::User,
-        kind: Kind::Pair,
-        tag: position.tag,
-        bytes: record,
-        unbroken_bytes: head.bytes(),
-        cause: Cause::User,
-    })?;
-    let Position { tag, probes, .. } = position;
-    io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
-    if let Some(old) = found {
-        let freed = packing.grains_of(old.head.record_bytes());
-        io.pair_died(tag, old.place, freed)?;
-        utilization.remove(&old.head, freed, packing.grain_bytes).expect("what is overwritten was counted");
-    }
-    index.bind(io, position, place)?;
-    utilization.add(&head, packing.grains_of(head.record_bytes()), packing.grain_bytes);
-    Ok(())
-}
-
-fn retrieve(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    key: Key<'_>,
-    offset_bytes: u32,
-    length_bytes: u32,
-) -> Result<Reply, KvError> {
-    let (_, found) = find(io, index, key)?;
-    let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
-    let page_bytes = io.media.geometry.page_bytes as usize;
-    let packing = io.packing();
-    let first = offset_bytes.min(head.value_bytes) as usize;
-    let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
-    // Bytes counted from the start of the record's first page, which look-up has read.
-    let base = packing.byte_in_page(place) + head.bytes();
-    let wanted = base + first..base + last;
-    let mut pages: Vec<(PageAddress, usize)> = Vec::new();
-    let mut page = packing.page_of(place);
-    for number in 0..wanted.end.div_ceil(page_bytes) {
-        if number > 0 {
-            page = io.media.page_after(page);
-        }
-        if (number + 1) * page_bytes > wanted.start && !wanted.is_empty() {
-            pages.push((page, number * page_bytes));
-        }
-    }
-    let unread: Vec<PageAddress> = pages.iter().filter(|(_, start)| *start > 0).map(|(page, _)| *page).collect();
-    io.read_all(&unread, Cause::User);
-    let mut value = ValueBuilder::default();
-    for (page, start) in pages {
-        let range = wanted.start.max(start) - start..wanted.end.min(start + page_bytes) - start;
-        io.data(page)?.push_to(range, &mut value);
-    }
-    Ok(Reply::Retrieved { value: value.build(), value_bytes: head.value_bytes })
-}
-
-fn delete(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    key: Key<'_>,
-) -> Result<Reply, KvError> {
-    let (position, found) = find(io, index, key)?;
-    let found = found.ok_or(KvError::KeyNotFound)?;
-    let packing = io.packing();
-    let grains = packing.grains_of(found.head.record_bytes());
-    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
-    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, position));
-    unbound.map_err(KvError::in_a_change)?;
-    utilization.remove(&found.head, grains, packing.grain_bytes).expect("what is deleted was counted");
-    Ok(Reply::Deleted)
-}
-
-fn list(io: &mut Io<'_>, index: &mut dyn Index, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
-    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
-    let mut places = Vec::new();
-    index.list(io, from, keys_max, &mut places)?;
-    let packing = io.packing();
-    let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
-    pages.sort_unstable();
-    pages.dedup();
-    io.read_all(&pages, Cause::User);
-    let page_bytes = io.media.geometry.page_bytes as usize;
-    let mut keys = Vec::with_capacity(places.len());
-    for place in places {
-        let data = io.data(packing.page_of(place))?;
-        let start = packing.byte_in_page(place);
-        let head = RecordHead::read(data, start, page_bytes)?;
-        keys.push(head.key(data, start, &mut [0; 255]).into());
-    }
-    Ok(Reply::Listed(keys))
-}
-
-impl Utilization {
-    /// What a checkpoint holds of it.
-    pub(crate) fn saved(&self) -> (u64, u64, u64) {
-        (self.pairs, self.pair_bytes, self.record_bytes)
-    }
-
-    pub(crate) fn from_saved((pairs, pair_bytes, record_bytes): (u64, u64, u64)) -> Self {
-        Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
-    }
-
-    pub(crate) fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
-        self.pairs += 1;
-        self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);
-        self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
-    }
-
-    /// None, and no change, when there is not so much.
-    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) -> Option<()> {
-        let pairs = self.pairs.checked_sub(1)?;
-        let pair_bytes = self.pair_bytes.checked_sub(u64::from(head.key_bytes) + u64::from(head.value_bytes))?;
-        let record_bytes = self.record_bytes.checked_sub(u64::from(grains) * u64::from(grain_bytes))?;
-        *self = Utilization { pairs, pair_bytes, record_bytes, ..*self };
-        Some(())
     }
 }

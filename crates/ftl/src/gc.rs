@@ -10,13 +10,15 @@
 //! victim can take more room than it gives, for a while. When the reserve runs low in the middle of one, a map superblock is
 //! collected in between: moving sections changes nothing but the directory.
 
+mod copies;
+
+use self::copies::Copies;
 use crate::address::{Grain, Packing};
-use crate::index::{Fate, Index, Move};
+use crate::index::Index;
 use crate::io::{Io, Media, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Oob, Stream};
-use crate::record::RecordHead;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
@@ -248,7 +250,7 @@ fn move_pages(
         index.warm(&oobs.iter().flat_map(|(_, oob)| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
     }
     let mut answers = ask(io, index, &oobs, has_strays)?.into_iter();
-    let mut copies = Copies { moves: Vec::new(), bytes: Rope::default() };
+    let mut copies = Copies::default();
     for (page, oob) in &oobs {
         if *page == first
             && let Some(head) = oob.continues
@@ -302,63 +304,6 @@ fn ask(
     if asked.is_empty() { Ok(Vec::new()) } else { index.are_bound(io, &asked) }
 }
 
-/// The pairs that a step has copied, and are still bound to where they were.
-struct Copies {
-    moves: Vec<Move>,
-    bytes: Rope,
-}
-
-impl Copies {
-    /// Copies the pair with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
-    /// whether all that this takes could be.
-    fn add(
-        &mut self,
-        io: &mut Io<'_>,
-        (tag, from): (u64, Grain),
-        lives: Option<bool>,
-        read: &[PageAddress],
-    ) -> Result<bool, KvError> {
-        Ok(match lives {
-            Some(true) => {
-                let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
-                self.moves.extend(copied);
-                copied.is_some()
-            }
-            Some(false) => true,
-            None => false,
-        })
-    }
-
-    /// Tells the index, and frees what `victim` held of them. Gives whether the index could read where it keeps each.
-    fn bind(
-        mut self,
-        io: &mut Io<'_>,
-        index: &mut dyn Index,
-        victim: SuperblockId,
-        counters: &mut GcCounters,
-    ) -> Result<bool, KvError> {
-        index.relocate(io, &mut self.moves)?;
-        let packing = io.media.packing;
-        let mut is_whole = true;
-        for pair in &self.moves {
-            match pair.fate {
-                Fate::Dead => panic!("validity and index disagree about {pair:?}"),
-                Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
-                // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
-                Fate::Moved => io.pair_died(pair.tag, pair.from, pair.grains)?,
-                Fate::Unreadable => {
-                    is_whole = false;
-                    io.discard(pair.to, pair.grains);
-                    io.media.superblocks.suspect(packing.superblock_of(pair.to));
-                    continue;
-                }
-            }
-            counters.pairs_moved += 1;
-        }
-        Ok(is_whole)
-    }
-}
-
 /// What is known of a record that runs into a superblock.
 enum Head {
     /// Its tag.
@@ -388,37 +333,6 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
     let Some(oob) = oob_of(io, page)? else { return Ok(Head::Unreadable) };
     let entry = oob.entries.iter().find(|entry| entry.grain == index);
     Ok(entry.map_or(Head::Gone, |entry| Head::Tag(entry.tag)))
-}
-
-/// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
-fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
-    let packing = io.media.packing;
-    let page_bytes = io.media.geometry.page_bytes as usize;
-    let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
-    let head = RecordHead::read(io.data(page)?, start, page_bytes)?;
-    let length = head.record_bytes();
-    copy.clear();
-    loop {
-        let count = (page_bytes - start).min(length - copy.len());
-        copy.push_slice(io.data(page)?, start..start + count);
-        if copy.len() == length {
-            break;
-        }
-        page = io.media.page_after(page);
-        start = 0;
-        if read.binary_search(&page).is_err() {
-            io.read(page, Cause::Gc);
-        }
-    }
-    let to = io.append(NewRecord {
-        stream: Stream::Gc,
-        kind: Kind::Pair,
-        tag,
-        bytes: copy,
-        unbroken_bytes: head.bytes(),
-        cause: Cause::Gc,
-    })?;
-    Ok(Move { tag, from, to, grains: packing.grains_of(length), fate: Fate::Dead })
 }
 
 /// The out-of-band area of a page that was read, if it can be.

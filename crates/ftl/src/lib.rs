@@ -20,6 +20,7 @@
 mod address;
 mod build;
 mod check;
+mod commands;
 mod design;
 mod dram;
 mod durability;
@@ -36,13 +37,14 @@ mod recovery;
 mod staging;
 mod superblock;
 mod trust;
+mod utilization;
 pub mod validity;
 
 pub use address::{Grain, Packing};
 pub use check::{CheckReport, Finding, Harm};
 pub use design::{DESIGNS, Design, DesignError, IndexKind, ValidityKind};
 pub use dram::DramUse;
-pub use engine::{Engine, Utilization};
+pub use engine::Engine;
 pub use gc::{GcCounters, greedy};
 pub use io::{Io, Media};
 pub use journal::{Change, PairPlace};
@@ -52,3 +54,4 @@ pub use planted::PlantedBug;
 pub use record::{RecordHead, write_record};
 pub use recovery::MountReport;
 pub use superblock::{SYSTEM, State, Superblock, Superblocks};
+pub use utilization::Utilization;

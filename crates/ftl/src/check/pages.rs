@@ -3,12 +3,12 @@
 use crate::address::{Grain, Packing};
 use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::{CheckReport, Harm};
-use crate::engine::Utilization;
 use crate::index::{Index, Survey};
 use crate::io::{Io, Media, written};
 use crate::oob::{Kind, Oob, Stream};
 use crate::record::RecordHead;
 use crate::superblock::State;
+use crate::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress, SuperblockId};
 use kvssd_types::{Key, Nanos};

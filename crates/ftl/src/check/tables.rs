@@ -2,11 +2,11 @@
 
 use crate::check::Harm;
 use crate::check::pages::Walk;
-use crate::engine::Utilization;
 use crate::io::Io;
 use crate::oob::Stream;
 use crate::recovery::last_checkpoint;
 use crate::superblock::State;
+use crate::utilization::Utilization;
 use kvssd_flash::{PageAddress, SuperblockId};
 use kvssd_types::Nanos;
 

@@ -1,0 +1,187 @@
+//! The commands on pairs, over an index and the log.
+
+use crate::address::Grain;
+use crate::engine::Limits;
+use crate::index::{Index, Position};
+use crate::io::Io;
+use crate::journal::Change;
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use crate::record::{RecordHead, write_record};
+use crate::utilization::Utilization;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, PageAddress};
+use kvssd_types::{Key, KvError, Reply, StoreCondition, Value, ValueBuilder};
+
+/// A pair that a look-up found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    place: Grain,
+    head: RecordHead,
+}
+
+/// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
+/// when the key is found nowhere else: it may be the key's.
+pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
+    let (mut found, mut unreadable) = (None, None);
+    let position = index.locate(io, key, &mut |io, place| {
+        let packing = io.packing();
+        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        io.read(page, Cause::User);
+        io.cpu(io.costs().key_compare_ns);
+        let page_bytes = io.media.geometry.page_bytes as usize;
+        let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
+        found = match head {
+            Err(error @ KvError::Unrecovered(_)) => {
+                unreadable = Some(error);
+                None
+            }
+            head => head?.map(|head| Found { place, head }),
+        };
+        Ok(found.is_some())
+    })?;
+    match unreadable.filter(|_| found.is_none()) {
+        Some(error) => Err(error),
+        None => Ok((position, found)),
+    }
+}
+
+pub(crate) fn store(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    (key, value, condition): (Key<'_>, &Value, StoreCondition),
+) -> Result<Reply, KvError> {
+    let (position, found) = find(io, index, key)?;
+    match condition {
+        StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
+        StoreCondition::IfAbsent if found.is_some() => return Err(KvError::KeyExists),
+        _ => {}
+    }
+    let packing = io.packing();
+    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
+    let grains = packing.grains_of(head.record_bytes());
+    let freed = found.map_or(0, |found| packing.grains_of(found.head.record_bytes()));
+    let taken = (utilization.record_bytes + index.footprint_bytes()) / u64::from(packing.grain_bytes);
+    let wanted = taken + u64::from(grains) - u64::from(freed);
+    // An overwrite that takes no more than it frees is always welcome.
+    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains(io.media)) {
+        return Err(KvError::CapacityExceeded);
+    }
+    if found.is_none() {
+        index.make_room(io, position)?;
+    }
+    record.clear();
+    write_record(key, value, record);
+    put(io, index, utilization, record, (position, head, found)).map_err(KvError::in_a_change)?;
+    Ok(Reply::Stored)
+}
+
+/// Appends the record of a pair and binds its key to it.
+fn put(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    (position, head, found): (Position, RecordHead, Option<Found>),
+) -> Result<(), KvError> {
+    let packing = io.packing();
+    let place = io.append(NewRecord {
+        stream: Stream::User,
+        kind: Kind::Pair,
+        tag: position.tag,
+        bytes: record,
+        unbroken_bytes: head.bytes(),
+        cause: Cause::User,
+    })?;
+    let Position { tag, probes, .. } = position;
+    io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
+    if let Some(old) = found {
+        let freed = packing.grains_of(old.head.record_bytes());
+        io.pair_died(tag, old.place, freed)?;
+        utilization.remove(&old.head, freed, packing.grain_bytes).expect("what is overwritten was counted");
+    }
+    index.bind(io, position, place)?;
+    utilization.add(&head, packing.grains_of(head.record_bytes()), packing.grain_bytes);
+    Ok(())
+}
+
+pub(crate) fn retrieve(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+    offset_bytes: u32,
+    length_bytes: u32,
+) -> Result<Reply, KvError> {
+    let (_, found) = find(io, index, key)?;
+    let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let packing = io.packing();
+    let first = offset_bytes.min(head.value_bytes) as usize;
+    let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
+    // Bytes counted from the start of the record's first page, which look-up has read.
+    let base = packing.byte_in_page(place) + head.bytes();
+    let wanted = base + first..base + last;
+    let mut pages: Vec<(PageAddress, usize)> = Vec::new();
+    let mut page = packing.page_of(place);
+    for number in 0..wanted.end.div_ceil(page_bytes) {
+        if number > 0 {
+            page = io.media.page_after(page);
+        }
+        if (number + 1) * page_bytes > wanted.start && !wanted.is_empty() {
+            pages.push((page, number * page_bytes));
+        }
+    }
+    let unread: Vec<PageAddress> = pages.iter().filter(|(_, start)| *start > 0).map(|(page, _)| *page).collect();
+    io.read_all(&unread, Cause::User);
+    let mut value = ValueBuilder::default();
+    for (page, start) in pages {
+        let range = wanted.start.max(start) - start..wanted.end.min(start + page_bytes) - start;
+        io.data(page)?.push_to(range, &mut value);
+    }
+    Ok(Reply::Retrieved { value: value.build(), value_bytes: head.value_bytes })
+}
+
+pub(crate) fn delete(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    key: Key<'_>,
+) -> Result<Reply, KvError> {
+    let (position, found) = find(io, index, key)?;
+    let found = found.ok_or(KvError::KeyNotFound)?;
+    let packing = io.packing();
+    let grains = packing.grains_of(found.head.record_bytes());
+    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
+    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, position));
+    unbound.map_err(KvError::in_a_change)?;
+    utilization.remove(&found.head, grains, packing.grain_bytes).expect("what is deleted was counted");
+    Ok(Reply::Deleted)
+}
+
+pub(crate) fn list(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    from: Option<Key<'_>>,
+    keys_max: usize,
+) -> Result<Reply, KvError> {
+    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
+    let mut places = Vec::new();
+    index.list(io, from, keys_max, &mut places)?;
+    let packing = io.packing();
+    let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    io.read_all(&pages, Cause::User);
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let mut keys = Vec::with_capacity(places.len());
+    for place in places {
+        let data = io.data(packing.page_of(place))?;
+        let start = packing.byte_in_page(place);
+        let head = RecordHead::read(data, start, page_bytes)?;
+        keys.push(head.key(data, start, &mut [0; 255]).into());
+    }
+    Ok(Reply::Listed(keys))
+}

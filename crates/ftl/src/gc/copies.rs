@@ -1,0 +1,101 @@
+//! The pairs that a step of garbage collection moves.
+
+use crate::address::Grain;
+use crate::gc::GcCounters;
+use crate::index::{Fate, Index, Move};
+use crate::io::{Io, readable};
+use crate::log::NewRecord;
+use crate::oob::{Kind, Stream};
+use crate::record::RecordHead;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, PageAddress, SuperblockId};
+use kvssd_types::KvError;
+
+/// The pairs that a step has copied, and are still bound to where they were.
+#[derive(Default)]
+pub(super) struct Copies {
+    moves: Vec<Move>,
+    bytes: Rope,
+}
+
+impl Copies {
+    /// Copies the pair with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
+    /// whether all that this takes could be.
+    pub(super) fn add(
+        &mut self,
+        io: &mut Io<'_>,
+        (tag, from): (u64, Grain),
+        lives: Option<bool>,
+        read: &[PageAddress],
+    ) -> Result<bool, KvError> {
+        Ok(match lives {
+            Some(true) => {
+                let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
+                self.moves.extend(copied);
+                copied.is_some()
+            }
+            Some(false) => true,
+            None => false,
+        })
+    }
+
+    /// Tells the index, and frees what `victim` held of them. Gives whether the index could read where it keeps each.
+    pub(super) fn bind(
+        mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        victim: SuperblockId,
+        counters: &mut GcCounters,
+    ) -> Result<bool, KvError> {
+        index.relocate(io, &mut self.moves)?;
+        let packing = io.media.packing;
+        let mut is_whole = true;
+        for pair in &self.moves {
+            match pair.fate {
+                Fate::Dead => panic!("validity and index disagree about {pair:?}"),
+                Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
+                // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
+                Fate::Moved => io.pair_died(pair.tag, pair.from, pair.grains)?,
+                Fate::Unreadable => {
+                    is_whole = false;
+                    io.discard(pair.to, pair.grains);
+                    io.media.superblocks.suspect(packing.superblock_of(pair.to));
+                    continue;
+                }
+            }
+            counters.pairs_moved += 1;
+        }
+        Ok(is_whole)
+    }
+}
+
+/// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
+fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
+    let packing = io.media.packing;
+    let page_bytes = io.media.geometry.page_bytes as usize;
+    let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
+    let head = RecordHead::read(io.data(page)?, start, page_bytes)?;
+    let length = head.record_bytes();
+    copy.clear();
+    loop {
+        let count = (page_bytes - start).min(length - copy.len());
+        copy.push_slice(io.data(page)?, start..start + count);
+        if copy.len() == length {
+            break;
+        }
+        page = io.media.page_after(page);
+        start = 0;
+        if read.binary_search(&page).is_err() {
+            io.read(page, Cause::Gc);
+        }
+    }
+    let to = io.append(NewRecord {
+        stream: Stream::Gc,
+        kind: Kind::Pair,
+        tag,
+        bytes: copy,
+        unbroken_bytes: head.bytes(),
+        cause: Cause::Gc,
+    })?;
+    Ok(Move { tag, from, to, grains: packing.grains_of(length), fate: Fate::Dead })
+}

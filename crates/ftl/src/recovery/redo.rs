@@ -1,0 +1,220 @@
+//! Changes of the journal, made again.
+
+use crate::address::Grain;
+use crate::durability::Image;
+use crate::index::Index;
+use crate::io::{Io, Media};
+use crate::journal::{Change, PairPlace};
+use crate::record::RecordHead;
+use crate::recovery::damaged;
+use crate::superblock::{State, Superblock};
+use crate::utilization::Utilization;
+use crate::validity::Spill;
+use kvssd_flash::SuperblockId;
+use kvssd_types::KvError;
+
+/// Makes changes again.
+pub(super) struct Redo<'a, 'b> {
+    pub(super) io: &'a mut Io<'b>,
+    pub(super) utilization: Utilization,
+    /// Pages of invalid mappings that are full and of which no change has said where they lie.
+    pub(super) spills: Vec<Spill>,
+}
+
+impl Redo<'_, '_> {
+    pub(super) fn all(&mut self, index: &mut dyn Index, image: Image, all: &[Change]) -> Result<(), KvError> {
+        let Media { superblocks, validity, packing, .. } = &mut *self.io.media;
+        let is_ours = image.superblocks.len() == superblocks.all().len()
+            && image.is_possible(packing.grains_per_superblock)
+            && validity.restore(&image.validity).is_some()
+            && index.restore(&image.index).is_some();
+        if !is_ours {
+            return Err(damaged("its checkpoint is that of another design or geometry"));
+        }
+        superblocks.recover(image.superblocks);
+        superblocks.suspect_open();
+        if !self.io.media.counts_agree() {
+            return Err(damaged("its checkpoint counts the living records in two ways"));
+        }
+        self.utilization = Utilization::from_saved(image.utilization);
+        let is_own = |change: &Change| matches!(change, Change::Own { .. } | Change::Split { .. });
+        let own = all.iter().enumerate().filter(|(_, change)| is_own(change));
+        if own.map(|(position, change)| index.redo_own(change, position)).any(|redone| redone.is_none()) {
+            return Err(damaged("its journal speaks of a section that the index cannot have"));
+        }
+        for (position, change) in all.iter().enumerate() {
+            self.one(change)?;
+            index.redo(self.io, change, position)?;
+        }
+        let grains_max = self.io.packing().grains_per_superblock;
+        if self.io.media.superblocks.all().iter().any(|superblock| superblock.appended_grains > grains_max) {
+            return Err(damaged("its journal gives a superblock more grains than it has"));
+        }
+        index.end_redo(self.io)
+    }
+
+    fn one(&mut self, change: &Change) -> Result<(), KvError> {
+        match *change {
+            Change::End => Ok(()),
+            Change::Opened { .. }
+            | Change::Closed { .. }
+            | Change::Skipped { .. }
+            | Change::Erased { .. }
+            | Change::Retired { .. } => self.of_superblock(change),
+            Change::Bound { .. } | Change::Unbound { .. } | Change::Moved { .. } => self.of_pair(change),
+            Change::Own { .. } | Change::Split { .. } | Change::Spilled { .. } | Change::SpillMoved { .. } => {
+                self.of_own_record(change)
+            }
+        }
+    }
+
+    fn of_superblock(&mut self, change: &Change) -> Result<(), KvError> {
+        match *change {
+            Change::Opened { stream, superblock, within } => {
+                let opened = self.superblock(superblock)?;
+                if opened.live_grains > 0 {
+                    return Err(damaged("a superblock was opened with living records in it"));
+                }
+                *opened = Superblock { has_strays: true, ..Superblock::new(State::Open, stream) };
+                if let Some(before) = within {
+                    self.superblock(before)?.next = superblock;
+                }
+            }
+            Change::Closed { superblock } => self.superblock(superblock)?.state = State::Closed,
+            Change::Skipped { superblock } => {
+                self.superblock(superblock)?.appended_grains += u64::from(self.io.packing().grains_per_page);
+            }
+            Change::Erased { superblock } => {
+                self.forget(superblock)?;
+                let erased = self.superblock(superblock)?;
+                if erased.live_grains > 0 {
+                    return Err(damaged("a superblock was erased with living records in it"));
+                }
+                *erased = Superblock { must_erase: true, ..Superblock::new(State::Free, erased.stream) };
+            }
+            Change::Retired { superblock } => {
+                let retired = self.superblock(superblock)?;
+                if retired.state != State::Closed || retired.live_grains == 0 {
+                    return Err(damaged("its journal retires a superblock that can be collected"));
+                }
+                self.io.media.superblocks.retire(superblock);
+                self.forget(superblock)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn of_pair(&mut self, change: &Change) -> Result<(), KvError> {
+        match *change {
+            Change::Bound { tag, pair, old, .. } => {
+                self.appear(pair.place, self.grains_of(&pair))?;
+                self.count(&pair, true)?;
+                if let Some(old) = old {
+                    self.died(tag, old.place, self.grains_of(&old))?;
+                    self.count(&old, false)?;
+                }
+            }
+            Change::Unbound { tag, old, .. } => {
+                self.died(tag, old.place, self.grains_of(&old))?;
+                self.count(&old, false)?;
+            }
+            Change::Moved { tag, from, to, grains } => {
+                self.appear(to, grains)?;
+                // The victim may not have been erased, and be collected again.
+                self.died(tag, from, grains)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A record of the index's or of validity's own.
+    fn of_own_record(&mut self, change: &Change) -> Result<(), KvError> {
+        let grains_per_page = self.io.packing().grains_per_page;
+        match *change {
+            Change::Own { place, bytes, old: (old, old_bytes), .. } => {
+                self.appear(place, self.io.packing().grains_of(bytes as usize))?;
+                if old != Grain(0) {
+                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
+                }
+            }
+            Change::Split { places, bytes, old: (old, old_bytes), .. } => {
+                for place in places {
+                    self.appear(place, self.io.packing().grains_of(bytes as usize))?;
+                }
+                if old != Grain(0) {
+                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
+                }
+            }
+            Change::Spilled { superblock, place } => {
+                self.superblock(superblock)?;
+                let full = self.spills.iter().position(|spill| spill.superblock == superblock);
+                self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
+                self.appear(place, grains_per_page)?;
+                self.io.media.validity.spilled(superblock, place);
+            }
+            Change::SpillMoved { superblock, from, to } => {
+                self.superblock(superblock)?;
+                self.appear(to, grains_per_page)?;
+                self.io.media.validity.spill_moved(superblock, from, to);
+                self.disappear(from, grains_per_page)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Nobody will ask what is dead in a superblock.
+    fn forget(&mut self, superblock: SuperblockId) -> Result<(), KvError> {
+        self.superblock(superblock)?;
+        self.spills.retain(|spill| spill.superblock != superblock);
+        for spill in self.io.media.validity.close_victim(superblock) {
+            self.disappear(spill, self.io.packing().grains_per_page)?;
+        }
+        Ok(())
+    }
+
+    fn superblock(&mut self, superblock: SuperblockId) -> Result<&mut Superblock, KvError> {
+        let found = self.io.media.superblocks.get_mut(superblock).filter(|found| found.state != State::System);
+        found.ok_or_else(|| damaged("its journal speaks of a superblock that it has not"))
+    }
+
+    fn grains_of(&self, pair: &PairPlace) -> u32 {
+        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
+        self.io.packing().grains_of(head.record_bytes())
+    }
+
+    fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
+        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
+        let (grains, grain_bytes) = (self.grains_of(pair), self.io.packing().grain_bytes);
+        if comes {
+            self.utilization.add(&head, grains, grain_bytes);
+            return Ok(());
+        }
+        let removed = self.utilization.remove(&head, grains, grain_bytes);
+        removed.ok_or_else(|| damaged("its journal ends more pairs than there were"))
+    }
+
+    fn appear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
+        if !self.io.media.can_occupy(place, grains) {
+            return Err(damaged("its journal puts a record where it cannot be"));
+        }
+        self.io.occupy(place, grains);
+        Ok(())
+    }
+
+    fn disappear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
+        if !self.io.media.can_vacate(place, grains) {
+            return Err(damaged("its journal ends a record that does not live"));
+        }
+        self.io.vacate(place, grains);
+        Ok(())
+    }
+
+    fn died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
+        self.disappear(place, grains)?;
+        self.spills.extend(self.io.media.validity.pair_died(tag, place));
+        Ok(())
+    }
+}

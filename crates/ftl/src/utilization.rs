@@ -1,0 +1,44 @@
+//! How full a drive is.
+
+use crate::record::RecordHead;
+
+/// How full the drive is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Utilization {
+    /// Pairs that are stored.
+    pub pairs: u64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: u64,
+    /// Bytes of flash that their records take, in whole grains.
+    pub record_bytes: u64,
+    /// Bytes of flash that everything that lives takes, the index with it.
+    pub live_bytes: u64,
+    /// The most that may live.
+    pub capacity_bytes: u64,
+}
+
+impl Utilization {
+    /// What a checkpoint holds of it.
+    pub(crate) fn saved(&self) -> (u64, u64, u64) {
+        (self.pairs, self.pair_bytes, self.record_bytes)
+    }
+
+    pub(crate) fn from_saved((pairs, pair_bytes, record_bytes): (u64, u64, u64)) -> Self {
+        Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
+    }
+
+    pub(crate) fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+        self.pairs += 1;
+        self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);
+        self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
+    }
+
+    /// None, and no change, when there is not so much.
+    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) -> Option<()> {
+        let pairs = self.pairs.checked_sub(1)?;
+        let pair_bytes = self.pair_bytes.checked_sub(u64::from(head.key_bytes) + u64::from(head.value_bytes))?;
+        let record_bytes = self.record_bytes.checked_sub(u64::from(grains) * u64::from(grain_bytes))?;
+        *self = Utilization { pairs, pair_bytes, record_bytes, ..*self };
+        Some(())
+    }
+}
