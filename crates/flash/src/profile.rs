@@ -11,11 +11,12 @@ use std::path::Path;
 use thiserror::Error;
 
 /// The profiles that come with the program.
-pub const PROFILE_NAMES: [&str; 2] = ["970pro", "kvvirt"];
+pub const PROFILE_NAMES: [&str; 3] = ["970pro", "kvvirt", "kvemu"];
 
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
     (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
+    (PROFILE_NAMES[2], include_str!("../profiles/kvemu.toml")),
 ];
 
 /// A testbed.

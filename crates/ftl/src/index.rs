@@ -20,7 +20,7 @@ mod survey;
 pub use hash::HashIndex;
 pub use multilevel::{Multilevel, MultilevelParameters};
 pub use probe::Entry as SlotEntry;
-pub use record_table::RecordTable;
+pub use record_table::{RecordTable, Signature};
 pub use rhik::{Rhik, RhikParameters};
 pub use sections::SectionForm;
 pub use survey::{IndexFault, OwnRecord, Seen, Survey};

@@ -136,6 +136,8 @@ pub enum Semantics {
 pub enum Paper {
     /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support
     Plus,
+    /// RHIK - Re-configurable Hash-based Indexing for KVSSD
+    Rhik,
 }
 
 /// A fraction such as 1/64, or a number.

@@ -6,7 +6,7 @@ use crate::bench::split_overrides;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
-use kvssd_lab::claims::{Claim, reproduce_plus};
+use kvssd_lab::claims::{Claim, reproduce_plus, reproduce_rhik};
 use serde_json::json;
 
 /// Runs the claims.
@@ -18,6 +18,10 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
         Paper::Plus => {
             let profile = Profile::load("kvvirt", &for_profile)?;
             reproduce_plus(&profile, &for_designs, options.scale, options.seed, &mut progress)?
+        }
+        Paper::Rhik => {
+            let profile = Profile::load("kvemu", &for_profile)?;
+            reproduce_rhik(&profile, &for_designs, options.scale, options.seed, &mut progress)?
         }
     };
     drop(progress);

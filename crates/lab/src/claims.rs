@@ -5,8 +5,10 @@
 //! sides of a comparison run on the same profile, seed and workload.
 
 mod plus;
+mod rhik;
 
 pub use plus::reproduce_plus;
+pub use rhik::reproduce_rhik;
 
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -76,6 +78,18 @@ impl Verdict {
     #[must_use]
     pub fn at_most(bound: f64, ours: f64) -> Verdict {
         if ours <= bound { Verdict::Reproduced } else { Verdict::NotReproduced }
+    }
+}
+
+/// A part of a testbed, as people write it.
+fn scale_name(scale: f64) -> String {
+    let parts = 1.0 / scale;
+    if scale == 1.0 {
+        "full".to_owned()
+    } else if (parts - parts.round()).abs() < 1e-9 {
+        format!("1/{parts:.0}")
+    } else {
+        format!("{scale}")
     }
 }
 

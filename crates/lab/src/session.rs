@@ -73,6 +73,12 @@ impl Session {
         &self.device
     }
 
+    /// When the last command was done.
+    #[must_use]
+    pub fn clock(&self) -> Nanos {
+        self.clock
+    }
+
     /// The setup.
     #[must_use]
     pub fn setup(&self) -> &Setup {

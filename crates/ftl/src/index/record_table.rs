@@ -30,7 +30,7 @@ pub struct RecordTable {
 }
 
 /// What identifies a key within the index: a hash of it, cut to the width of a drive's signatures.
-pub(crate) type Signature = u64;
+pub type Signature = u64;
 
 impl RecordTable {
     /// Tables of one page with signatures of `signature_bits`, which are 32 to 64 in whole bytes.
@@ -136,7 +136,7 @@ impl RecordTable {
     }
 
     /// Inserts a record, and moves others for it if need be. Gives false when there is no way; the table holds what it held.
-    pub(crate) fn insert(&self, table: &mut Blob, signature: Signature, place: Grain) -> bool {
+    pub fn insert(&self, table: &mut Blob, signature: Signature, place: Grain) -> bool {
         let home = self.home(signature);
         let table = table.make_mut();
         let free = (0..self.records()).find(|&distance| self.place_at(table, self.behind(home, distance)) == Grain(0));

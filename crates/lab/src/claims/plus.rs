@@ -1,6 +1,6 @@
 //! The claims of the Plus paper (section V, and the accounting of section IV).
 
-use crate::claims::{Claim, Verdict};
+use crate::claims::{Claim, Verdict, scale_name};
 use crate::error::LabError;
 use crate::host::Pace;
 use crate::observer::Observer;
@@ -325,16 +325,5 @@ fn invalid_mapping_traffic() -> Claim {
         ours: format!("{:.1} % ({} of {})", overhead * 100.0, size(spilled), size(copied)),
         verdict: Verdict::of(0.12, overhead, 0.0),
         scale: "pages spilled by the code, copies reckoned".to_owned(),
-    }
-}
-
-fn scale_name(scale: f64) -> String {
-    let parts = 1.0 / scale;
-    if scale == 1.0 {
-        "full".to_owned()
-    } else if (parts - parts.round()).abs() < 1e-9 {
-        format!("1/{parts:.0}")
-    } else {
-        format!("{scale}")
     }
 }
