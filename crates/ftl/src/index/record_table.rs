@@ -179,7 +179,8 @@ impl RecordTable {
     /// Takes the record out of a slot.
     pub(crate) fn remove(&self, table: &mut Blob, slot: usize) {
         let home = self.home(self.signature_at(table, slot));
-        let hops = self.hops_at(table, home) & !(1 << self.distance(home, slot));
+        let gone = 1u32.checked_shl(self.distance(home, slot) as u32).unwrap_or(0);
+        let hops = self.hops_at(table, home) & !gone;
         let table = table.make_mut();
         self.put_record(table, slot, 0, Grain(0));
         self.put_hops(table, home, hops);
@@ -218,21 +219,22 @@ impl SectionForm for RecordTable {
         DIRECTORY_ENTRY_BYTES
     }
 
+    /// Bytes of that length can be searched and changed, whatever they say: slots are counted round the table.
     fn has_form(&self, section: &[u8]) -> bool {
-        self.is_whole(section)
-            && (0..self.records()).all(|home| {
-                let hops = self.hops_at(section, home);
-                (0..HOPS).filter(|hop| hops >> hop & 1 == 1).all(|hop| {
-                    let slot = self.behind(home, hop);
-                    hop < self.records()
-                        && self.place_at(section, slot) != Grain(0)
-                        && self.home(self.signature_at(section, slot)) == home
-                })
-            })
+        section.len() == self.page_bytes
     }
 
     fn fault(&self, section: &[u8]) -> Option<&'static str> {
         if !self.has_form(section) {
+            return Some("it is not a page of records");
+        }
+        let leads = |home: usize, hop: usize| {
+            let slot = self.behind(home, hop);
+            self.place_at(section, slot) != Grain(0) && self.home(self.signature_at(section, slot)) == home
+        };
+        let hops = (0..self.records()).flat_map(|home| (0..HOPS).map(move |hop| (home, hop)));
+        let mut set = hops.filter(|&(home, hop)| self.hops_at(section, home) >> hop & 1 == 1);
+        if !set.all(|(home, hop)| leads(home, hop)) {
             return Some("its hops do not lead to records that they can lead to");
         }
         let is_found =
