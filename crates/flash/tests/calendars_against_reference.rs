@@ -6,7 +6,7 @@ mod reference;
 
 use closed_loop::Figures;
 use kvssd_flash::timing::Clockwork;
-use kvssd_flash::{DieId, Geometry, NandTimes, PROFILE_NAMES, Profile};
+use kvssd_flash::{DieId, Geometry, NandTimes, Profile};
 use kvssd_types::Random;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -25,6 +25,9 @@ struct Load {
     reads_in_a_row: u32,
     pages_per_read: u32,
 }
+
+/// The profiles with pages of 4 KiB, several to a unit.
+const SMALL_PAGES: [&str; 2] = ["970pro", "kvvirt"];
 
 const READS: Load = Load { reads_percent: 100, programs_percent: 0, reads_in_a_row: 1, pages_per_read: 1 };
 
@@ -98,14 +101,14 @@ fn sweep(profile_name: &str, load: Load, error_percent_max: f64) {
 
 #[test]
 fn random_4k_reads() {
-    for profile in PROFILE_NAMES {
+    for profile in SMALL_PAGES {
         sweep(profile, READS, 3.0);
     }
 }
 
 #[test]
 fn reads_among_programs() {
-    for profile in PROFILE_NAMES {
+    for profile in SMALL_PAGES {
         sweep(profile, Load { reads_percent: 70, programs_percent: 30, ..READS }, 3.0);
         sweep(profile, Load { reads_percent: 95, programs_percent: 5, ..READS }, 3.0);
     }
@@ -113,7 +116,7 @@ fn reads_among_programs() {
 
 #[test]
 fn reads_among_programs_and_erases() {
-    for profile in PROFILE_NAMES {
+    for profile in SMALL_PAGES {
         sweep(profile, Load { reads_percent: 69, programs_percent: 30, ..READS }, 3.0);
     }
 }
@@ -121,7 +124,7 @@ fn reads_among_programs_and_erases() {
 /// What the calendars are worst at by nature: a chain reserves ahead of requests that are handled later and read earlier.
 #[test]
 fn chains_of_reads_as_of_an_index_and_its_records() {
-    for profile in PROFILE_NAMES {
+    for profile in SMALL_PAGES {
         for reads_in_a_row in [2, 4] {
             sweep(profile, Load { reads_in_a_row, ..READS }, 5.0);
             sweep(profile, Load { reads_in_a_row, reads_percent: 70, programs_percent: 30, ..READS }, 7.0);
@@ -136,6 +139,8 @@ fn chains_of_reads_as_of_an_index_and_its_records() {
 fn reads_of_whole_units() {
     sweep("970pro", Load { pages_per_read: 8, ..READS }, 11.0);
     sweep("kvvirt", Load { pages_per_read: 8, ..READS }, 4.0);
+    // Its page is a unit of 32 KiB.
+    sweep("kvemu", READS, 11.0);
 }
 
 proptest! {
