@@ -105,11 +105,6 @@ impl RecordTable {
         (to + self.records() - from) % self.records()
     }
 
-    /// Whether bytes are as long as a table.
-    pub(crate) fn is_whole(&self, table: &[u8]) -> bool {
-        table.len() == self.page_bytes
-    }
-
     /// The slots of records with `signature`, nearest first.
     pub(crate) fn find(&self, table: &[u8], signature: Signature) -> impl Iterator<Item = usize> {
         let home = self.home(signature);

@@ -28,7 +28,7 @@ use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Tables that are split in a step of growing, read side by side.
+/// Tables that are split in a step of growing in the background, read side by side: commands come in between.
 const SPLITS_PER_STEP: usize = 4;
 
 /// The deepest directory that an index begins with.
@@ -171,9 +171,9 @@ impl Rhik {
     }
 
     /// The next tables, from that of these low bits on, that are not as deep as all are to be.
-    fn shallow(&self, from: u64) -> Vec<u64> {
+    fn shallow(&self, from: u64) -> impl Iterator<Item = u64> {
         let tables = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
-        tables.filter(|&table| depth_of(table) < self.depth).take(SPLITS_PER_STEP).collect()
+        tables.filter(|&table| depth_of(table) < self.depth)
     }
 }
 
@@ -295,7 +295,10 @@ impl Index for Rhik {
 
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         let Some(from) = self.growing else { return Ok(()) };
-        let tables = self.shallow(from);
+        // While no command waits for its turn, as many as the drive can do side by side; the halves fill two superblocks at most.
+        let side_by_side = self.tables.at_once(io).min(io.media.geometry.pages_per_superblock() as usize);
+        let count = if self.parameters.incremental { SPLITS_PER_STEP } else { side_by_side };
+        let tables: Vec<u64> = self.shallow(from).take(count).collect();
         self.tables.load_all(io, &tables)?;
         let mut next = None;
         for &table in &tables {
@@ -313,8 +316,7 @@ impl Index for Rhik {
             keys.iter().map(|&key| self.signature(key)).map(|tag| (tag, self.directory.table_of(tag))).collect();
         self.tables.expect(io, found.iter().map(|&(_, table)| table));
         let place = |&(tag, table): &(Signature, u64)| {
-            // A look at the whole table for its form would cost more than the hint gains: its length is all that must be right.
-            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().is_whole(bytes))?;
+            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().has_form(bytes))?;
             let place = self.form().find(bytes, tag).next().map(|slot| self.form().place_at(bytes, slot));
             place.filter(|&place| place != Grain(0))
         };
@@ -459,7 +461,7 @@ impl Index for Rhik {
 
     fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         self.tables.end_redo(io)?;
-        self.growing = Some(0).filter(|&from| !self.shallow(from).is_empty());
+        self.growing = Some(0).filter(|&from| self.shallow(from).next().is_some());
         Ok(())
     }
 }
