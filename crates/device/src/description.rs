@@ -1,7 +1,6 @@
 //! What an image says of the drive in it: a TOML text from which its design and its profile are built again.
 //!
 //! ```text
-//!   power_loss = "protected"
 //!   [design]     name, and each of its parameters, as text
 //!   [profile]    every key of a profile file, with the numbers of this drive
 //! ```
@@ -20,7 +19,6 @@ const NAME: &str = "name";
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
-    power_loss: String,
     design: BTreeMap<String, String>,
     profile: Profile,
 }
@@ -32,7 +30,6 @@ struct Description {
 pub(crate) fn describe(profile: &Profile, design: &Design) -> String {
     assert!(design.planted.is_none(), "a planted bug cannot be written down");
     let description = Description {
-        power_loss: PowerLoss::Protected.name().to_owned(),
         design: std::iter::once((NAME, design.name.to_owned()))
             .chain(design.parameters())
             .map(|(key, value)| (key.to_owned(), value))
@@ -44,10 +41,11 @@ pub(crate) fn describe(profile: &Profile, design: &Design) -> String {
 
 /// The profile and the design that `text` describes, or what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<(Profile, Design), String> {
-    let Description { power_loss, design: mut table, profile } =
+    let Description { design: mut table, profile } =
         toml::from_str(text).map_err(|error| error.message().to_owned())?;
-    if power_loss != PowerLoss::Protected.name() {
-        return Err(format!("power_loss = {power_loss:?} is not known"));
+    let power_loss = profile.memory.power_loss;
+    if power_loss != PowerLoss::Protected {
+        return Err(format!("memory.power_loss is {}, and a drive in a file is protected", power_loss.name()));
     }
     let name = table.remove(NAME).ok_or_else(|| format!("it has no design.{NAME}"))?;
     let mut design = Design::named(&name).map_err(|error| error.to_string())?;
@@ -68,10 +66,14 @@ mod tests {
     use kvssd_flash::PROFILE_NAMES;
     use kvssd_ftl::DESIGNS;
 
+    fn protected() -> [(String, String); 1] {
+        [("memory.power_loss".to_owned(), "protected".to_owned())]
+    }
+
     #[test]
     fn what_is_described_is_read_again() {
         for name in PROFILE_NAMES {
-            let profile = Profile::load(name, &[]).unwrap();
+            let profile = Profile::load(name, &protected()).unwrap();
             for mut design in DESIGNS {
                 design.set("gc_low_superblocks", "17").unwrap();
                 let text = describe(&profile, &design);
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let text = describe(&Profile::load("kvvirt", &[]).unwrap(), &DESIGNS[1]);
+        let text = describe(&Profile::load("kvvirt", &protected()).unwrap(), &DESIGNS[1]);
         for (old, new, named) in [
             ("protected", "volatile", "volatile"),
             ("name = \"plus\"", "name = \"minus\"", "minus"),

@@ -100,7 +100,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A new drive in a new file.
+    /// A new drive in a new file, protected whatever the profile says.
     ///
     /// # Errors
     /// When there is such a file, the design does not fit, or the disk is full. No file is left behind then.
@@ -112,20 +112,21 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let path = path.as_ref();
         // That it fits is found out before there is a file.
-        design.build(profile, Box::new(Nowhere))?;
+        design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
+        let profile = with(profile, PowerLoss::Protected);
         let CreateDrive { preallocate, sync } = options;
-        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(profile), sync };
-        let image = ImageBacking::create(path, profile.geometry, &describe(profile, design), options)?;
+        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
+        let image = ImageBacking::create(path, profile.geometry, &describe(&profile, design), options)?;
         let medium = Medium::new(image);
         let standing = medium.standing();
-        let engine = design.format(profile, Box::new(medium), PowerLoss::Protected).inspect_err(|_| {
+        let engine = design.build(&profile, Box::new(medium)).inspect_err(|_| {
             // It was made just now; what is wrong is said already.
             let _ = std::fs::remove_file(path);
         });
         let mut drive = Drive {
             engine: engine.map_err(|error| mount_error(path, error))?,
             design: design.clone(),
-            profile: profile.clone(),
+            profile,
             clock: Nanos::ZERO,
             mounted: None,
             standing,
@@ -144,8 +145,7 @@ impl Drive {
         let (image, profile, design) = open_image(path, options)?;
         let medium = if options.read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
         let standing = medium.standing();
-        let (engine, report) =
-            design.mount(&profile, Box::new(medium), PowerLoss::Protected).map_err(|error| mount_error(path, error))?;
+        let (engine, report) = design.mount(&profile, Box::new(medium)).map_err(|error| mount_error(path, error))?;
         let is_read_only = options.read_only;
         Ok(Drive { engine, design, profile, clock: report.took, mounted: Some(report), standing, is_read_only })
     }
@@ -156,7 +156,7 @@ impl Drive {
     /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
     pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
         let (image, profile, design) = open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
-        Ok(design.check(&profile, Box::new(image), PowerLoss::Protected))
+        Ok(design.check(&profile, Box::new(image)))
     }
 
     /// Executes a command when the one before it is done.
@@ -236,6 +236,12 @@ fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Profil
         return Err(fail("it has another geometry than the image".to_owned()));
     }
     Ok((image, profile, design))
+}
+
+fn with(profile: &Profile, power_loss: PowerLoss) -> Profile {
+    let mut profile = profile.clone();
+    profile.memory.power_loss = power_loss;
+    profile
 }
 
 /// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command or of a step of

@@ -131,11 +131,16 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_flash::RopeBacking;
+    use kvssd_flash::{Cause, PowerLoss, RopeBacking};
     use kvssd_types::{Pattern, StoreCondition, Value};
 
     fn device() -> Device {
-        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
+        device_with(PowerLoss::Ignored)
+    }
+
+    fn device_with(power_loss: PowerLoss) -> Device {
+        let mut profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
+        profile.memory.power_loss = power_loss;
         let design = Design::named("original").unwrap();
         Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap()
     }
@@ -160,6 +165,18 @@ mod tests {
         let expected = 21_500 + cores + 29_760 + 4_883 + costs.key_compare_ns + 284;
         assert_eq!(done, Nanos(expected));
         assert!(device.submit(retrieve(0), Nanos(2_000_000_000)).done.0 - 2_000_000_000 < expected);
+    }
+
+    #[test]
+    fn only_a_drive_that_can_be_mounted_writes_a_journal() {
+        let journal_pages = |power_loss| {
+            let mut device = device_with(power_loss);
+            store(&mut device, b"key", 1000, Nanos::ZERO);
+            device.submit(Command::Flush, Nanos(1));
+            device.engine().flash_counters().programs[Cause::Journal]
+        };
+        assert_eq!(journal_pages(PowerLoss::Ignored), 0);
+        assert!(journal_pages(PowerLoss::Volatile) > 0 && journal_pages(PowerLoss::Protected) > 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! half of it at 200 bytes; a section that is not there costs a read of the file, which the system mostly has in its memory.
 
 use crate::DriveError;
-use kvssd_flash::Profile;
+use kvssd_flash::{PowerLoss, Profile};
 
 /// The smallest size that [`image_profile`] takes.
 pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
@@ -47,6 +47,7 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
         ("memory.write_buffer_bytes", write_buffer_bytes),
     ];
     let mut profile = Profile::load("kvvirt", &numbers.map(|(key, number)| (key.to_owned(), number.to_string())))?;
+    profile.memory.power_loss = PowerLoss::Protected;
     "image".clone_into(&mut profile.name);
     "a drive in a file, with the times of kvvirt".clone_into(&mut profile.description);
     Ok(profile)

@@ -18,14 +18,15 @@ use crate::{
     Span, UnitAddress,
 };
 use kvssd_types::{Nanos, Random};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a drive does for the day when the power goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PowerLoss {
     /// Nothing: it writes nothing that only a mount would read, as the papers' emulators do, and cannot be mounted.
-    #[default]
     Ignored,
     /// It comes back in the state of some moment since the last flush: the write buffer is lost.
     Volatile,

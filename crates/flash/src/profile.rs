@@ -3,7 +3,7 @@
 //! A profile is fixed from published figures before any run; a figure that no source gives is called an estimate where it stands.
 //! Units are in the key names. An unknown key, a missing one and an impossible value are errors that name the file and the key.
 
-use crate::Geometry;
+use crate::{Geometry, PowerLoss};
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fs;
@@ -119,6 +119,8 @@ pub struct Memory {
     pub dram_bytes: u64,
     /// The write buffer, charged to the budget and added to it: it belongs to the dies that it feeds and does not scale.
     pub write_buffer_bytes: u64,
+    /// What becomes of the write buffer, and of everything that is not on flash yet, when the power goes.
+    pub power_loss: PowerLoss,
 }
 
 /// The `[space]` table.
@@ -309,7 +311,10 @@ fn write_geometry<S: Serializer>(geometry: &Geometry, serializer: S) -> Result<S
 }
 
 fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
-    let parsed: toml::Table = toml::from_str(&format!("value = {value}"))
+    // A word needs no quotes, which a shell would take away.
+    let is_word = !value.is_empty() && value.chars().all(char::is_alphabetic) && !["true", "false"].contains(&value);
+    let quoted = if is_word { format!("\"{value}\"") } else { value.to_owned() };
+    let parsed: toml::Table = toml::from_str(&format!("value = {quoted}"))
         .map_err(|_| format!("{key}={value}: the value is not a TOML value"))?;
     let unknown = || format!("there is no key {key}");
     let (table_name, field) = key.split_once('.').ok_or_else(unknown)?;
@@ -356,6 +361,7 @@ mod tests {
         assert!(
             error(&[("geometry.pages_per_block", "33")]).contains("geometry.pages_per_block = 33 must be a multiple")
         );
+        assert!(error(&[("memory.power_loss", "never")]).contains("ignored"));
         assert!(error(&[("nand.read_small_ns", "[]")]).contains("nand.read_small_ns"));
         assert!(error(&[("nand.erase_ns", "0")]).contains("nand.erase_ns must be above 0"));
         assert!(error(&[("memory.write_buffer_bytes", "1")]).contains("memory.write_buffer_bytes = 1"));

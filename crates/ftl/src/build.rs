@@ -32,12 +32,7 @@ fn journal_superblocks(profile: &Profile) -> u32 {
 const TINY_SECTION_PAGES: u64 = 6;
 
 impl Design {
-    pub(crate) fn assemble(
-        &self,
-        profile: &Profile,
-        backing: Box<dyn Backing>,
-        power_loss: PowerLoss,
-    ) -> Result<Engine, DesignError> {
+    pub(crate) fn assemble(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
         let geometry = profile.geometry;
         let fail =
             |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
@@ -54,9 +49,9 @@ impl Design {
         let index = self.index(&geometry).map_err(fail)?;
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
-        let mut media = Media::new(flash, packing, format, validity, profile, power_loss);
+        let mut media = Media::new(flash, packing, format, validity, profile);
         media.planted = self.planted;
-        let journal = if power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
+        let journal = if profile.memory.power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
         let reserve = self.reserve_superblocks(profile) + journal;
         let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
         let limits = Limits {

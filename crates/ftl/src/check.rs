@@ -20,7 +20,7 @@ use crate::design::{Design, DesignError};
 use crate::engine::Engine;
 use crate::oob::Kind;
 use crate::recovery::MountReport;
-use kvssd_flash::{Backing, PowerLoss, Profile};
+use kvssd_flash::{Backing, Profile};
 use std::fmt;
 
 /// What a finding means for the drive's user.
@@ -151,11 +151,11 @@ impl Engine {
 impl Design {
     /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only read:
     /// what the mount wants to write is kept aside and forgotten.
-    pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>, power_loss: PowerLoss) -> CheckReport {
+    pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>) -> CheckReport {
         let backing = overlay::Overlay::new(profile.geometry, backing);
         let mut report = CheckReport::default();
         let drive = format!("drive of profile {}", profile.name);
-        let mut engine = match self.assemble(profile, Box::new(backing), power_loss) {
+        let mut engine = match self.assemble(profile, Box::new(backing)) {
             Ok(engine) => engine,
             Err(error) => {
                 report.find(Harm::NotMounted, drive, error.to_string());

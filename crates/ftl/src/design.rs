@@ -221,40 +221,26 @@ impl Design {
         Ok(())
     }
 
-    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps. It writes nothing for a mount.
+    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power goes where
+    /// `profile.memory.power_loss` says so.
     ///
     /// # Errors
-    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size.
+    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and [`DesignError::Drive`]
+    /// when the medium fails.
     pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
-        self.assemble(profile, backing, PowerLoss::Ignored)
-    }
-
-    /// As [`Design::build`], prepared for the day when the power goes.
-    ///
-    /// # Errors
-    /// As [`Design::build`], and [`DesignError::Drive`] when the medium fails.
-    pub fn format(
-        &self,
-        profile: &Profile,
-        backing: Box<dyn Backing>,
-        power_loss: PowerLoss,
-    ) -> Result<Engine, DesignError> {
-        let mut engine = self.assemble(profile, backing, power_loss)?;
-        engine.format()?;
+        let mut engine = self.assemble(profile, backing)?;
+        if profile.memory.power_loss != PowerLoss::Ignored {
+            engine.format()?;
+        }
         Ok(engine)
     }
 
-    /// The firmware, on a drive of `profile` that was formatted by this design and whose power went.
+    /// The firmware, on a drive of `profile` that was built by this design and whose power went.
     ///
     /// # Errors
-    /// As [`Design::build`], and [`DesignError::Drive`] when the medium fails or holds no such drive.
-    pub fn mount(
-        &self,
-        profile: &Profile,
-        backing: Box<dyn Backing>,
-        power_loss: PowerLoss,
-    ) -> Result<(Engine, MountReport), DesignError> {
-        let mut engine = self.assemble(profile, backing, power_loss)?;
+    /// As [`Design::build`], and [`DesignError::Drive`] when the medium holds no such drive.
+    pub fn mount(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<(Engine, MountReport), DesignError> {
+        let mut engine = self.assemble(profile, backing)?;
         let report = engine.mount()?;
         Ok((engine, report))
     }

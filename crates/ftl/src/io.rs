@@ -42,7 +42,6 @@ impl Media {
         format: OobFormat,
         validity: Box<dyn Validity>,
         profile: &Profile,
-        power_loss: PowerLoss,
     ) -> Self {
         let costs = profile.core_costs;
         let geometry = *flash.geometry();
@@ -57,7 +56,7 @@ impl Media {
             costs,
             write_buffer_bytes: profile.memory.write_buffer_bytes,
             now: Nanos::ZERO,
-            power_loss,
+            power_loss: profile.memory.power_loss,
             journal: Journal::default(),
             planted: None,
             staged_bytes: 0,

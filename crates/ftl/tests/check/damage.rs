@@ -24,7 +24,7 @@ impl Victim {
 
     /// What lies on `medium`.
     pub fn of(design: &Design, power_loss: PowerLoss, medium: &Medium) -> Self {
-        let profile = tiny(design);
+        let profile = tiny(design, power_loss);
         let format = design.oob_format(&profile.geometry);
         let before = Snapshot::of(design, medium);
         Victim { design: design.clone(), power_loss, before, profile, format }
@@ -256,9 +256,9 @@ fn a_page_of_invalid_mappings_that_cannot_be_read_is_found() {
 /// A drive of small pairs, of which so many died that their superblocks have pages of invalid mappings.
 fn spilled(design: &Design, power_loss: PowerLoss) -> Snapshot {
     use kvssd_types::{Command, Key, Nanos, StoreCondition, Value};
-    let profile = tiny(design);
+    let profile = tiny(design, power_loss);
     let medium = Medium::new(kvssd_flash::ByteBacking::new(profile.geometry).into());
-    let mut engine = design.format(&profile, Box::new(powered(profile.geometry, &medium)), power_loss).unwrap();
+    let mut engine = design.build(&profile, Box::new(powered(profile.geometry, &medium))).unwrap();
     let mut clock = Nanos::ZERO;
     for number in 0..6000u32 {
         // Every third stays.
@@ -316,7 +316,7 @@ fn another_design_geometry_or_no_drive_is_refused() {
         let mut profile = victim.profile.clone();
         (profile.geometry.blocks_per_die, profile.geometry.pages_per_block) = (24, 16);
         let backing = powered(profile.geometry, &medium);
-        let report = victim.design.check(&profile, Box::new(backing), victim.power_loss);
+        let report = victim.design.check(&profile, Box::new(backing));
         victim.fails("another geometry", &[report], &["drive cannot be mounted"], Harm::NotMounted);
 
         let mut empty = victim.before.clone();

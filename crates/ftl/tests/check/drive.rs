@@ -9,9 +9,14 @@ use std::sync::{Arc, Mutex};
 pub type Medium = Arc<Mutex<ByteBacking>>;
 
 /// The drive of the conformance suite, whose sections have more DRAM: damage on flash is not hidden by what is written over it.
-pub fn tiny(design: &Design) -> Profile {
+pub fn tiny(design: &Design, power_loss: PowerLoss) -> Profile {
     let dram_bytes = if design.name == "plus" { "225000" } else { "28000" };
-    design.tiny_profile(&[("memory.dram_bytes", dram_bytes)]).unwrap()
+    design.tiny_profile(&[("memory.dram_bytes", dram_bytes), ("memory.power_loss", power_loss.name())]).unwrap()
+}
+
+/// The pages of every such drive.
+fn geometry(design: &Design) -> Geometry {
+    tiny(design, PowerLoss::Ignored).geometry
 }
 
 /// Whether so few pairs have sections on flash: the levels of `multilevel` begin with one page, which DRAM holds.
@@ -30,9 +35,9 @@ pub fn each(test: impl Fn(&Design, PowerLoss)) {
 
 /// The check of a medium that nobody has mounted.
 pub fn overlay_check(design: &Design, power_loss: PowerLoss, medium: &Medium) -> CheckReport {
-    let profile = tiny(design);
+    let profile = tiny(design, power_loss);
     let backing = powered(profile.geometry, medium);
-    design.check(&profile, Box::new(backing), power_loss)
+    design.check(&profile, Box::new(backing))
 }
 
 /// A medium whose power stays, and that keeps what is staged.
@@ -50,7 +55,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn of(design: &Design, medium: &Medium) -> Self {
         let mut medium = medium.lock().unwrap();
-        let pages = tiny(design).geometry.pages() as u32;
+        let pages = geometry(design).pages() as u32;
         Snapshot {
             pages: (0..pages).map(|page| medium.page_mut(PageAddress(page)).clone()).collect(),
             staged: medium.staged_mut().clone(),
@@ -58,7 +63,7 @@ impl Snapshot {
     }
 
     pub fn medium(&self, design: &Design) -> Medium {
-        let mut medium = ByteBacking::new(tiny(design).geometry);
+        let mut medium = ByteBacking::new(geometry(design));
         for (page, bytes) in (0..).map(PageAddress).zip(&self.pages) {
             medium.page_mut(page).clone_from(bytes);
         }
@@ -69,7 +74,7 @@ impl Snapshot {
 
 /// A drive that was used and not prepared for a cut.
 pub fn unprepared(design: &Design, stores: u64) -> Engine {
-    let profile = tiny(design);
+    let profile = tiny(design, PowerLoss::Ignored);
     let backing: Box<dyn Backing> = Box::new(RopeBacking::new(profile.geometry));
     let mut engine = design.build(&profile, backing).unwrap();
     let (mut clock, mut random) = (Nanos::ZERO, Random::new(1));
@@ -85,9 +90,9 @@ pub fn unprepared(design: &Design, stores: u64) -> Engine {
 
 /// Mounts a drive and overwrites a part of it, so that garbage collection comes by everywhere; then there must be no findings.
 pub fn overwrite(design: &Design, power_loss: PowerLoss, medium: &Medium, stores: u64) {
-    let profile = tiny(design);
+    let profile = tiny(design, power_loss);
     let backing = powered(profile.geometry, medium);
-    let (mut engine, report) = design.mount(&profile, Box::new(backing), power_loss).unwrap();
+    let (mut engine, report) = design.mount(&profile, Box::new(backing)).unwrap();
     let mut clock = report.took;
     for seed in 0..stores {
         let key = format!("key {}", seed % 100).into_bytes();
@@ -116,9 +121,9 @@ pub struct Mortal {
 
 impl Mortal {
     pub fn new(design: &Design, power_loss: PowerLoss, seed: u64) -> Self {
-        let profile = tiny(design);
+        let profile = tiny(design, power_loss);
         let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
-        let engine = design.format(&profile, Box::new(powered(profile.geometry, &medium)), power_loss);
+        let engine = design.build(&profile, Box::new(powered(profile.geometry, &medium)));
         drop(engine.unwrap());
         let (pairs, random) = (BTreeMap::new(), Random::new(seed));
         Mortal { design: design.clone(), power_loss, medium, moved: 0, pairs, random, seed: 0 }
@@ -126,11 +131,11 @@ impl Mortal {
 
     /// Mounts, works until shortly before the cut, shows the engine to `look`, works on until the power goes.
     pub fn life(&mut self, works_ns: u64, mut look: impl FnMut(&mut Engine)) {
-        let profile = tiny(&self.design);
+        let profile = tiny(&self.design, self.power_loss);
         let cut_at = Nanos(self.random.below(works_ns));
         let random = Random::new(self.random.below(u64::MAX));
         let backing = PowerCut::new(Arc::clone(&self.medium), profile.geometry, self.power_loss, cut_at, random);
-        let (mut engine, report) = match self.design.mount(&profile, Box::new(backing), self.power_loss) {
+        let (mut engine, report) = match self.design.mount(&profile, Box::new(backing)) {
             Ok(mounted) => mounted,
             Err(error) if error.to_string().contains("the power is gone") => return,
             Err(error) => panic!("{error}"),
@@ -152,10 +157,10 @@ impl Mortal {
 
     /// A mount, and a cut.
     pub fn mount_until(&mut self, cut_at: Nanos) {
-        let profile = tiny(&self.design);
+        let profile = tiny(&self.design, self.power_loss);
         let random = Random::new(self.random.below(u64::MAX));
         let backing = PowerCut::new(Arc::clone(&self.medium), profile.geometry, self.power_loss, cut_at, random);
-        match self.design.mount(&profile, Box::new(backing), self.power_loss) {
+        match self.design.mount(&profile, Box::new(backing)) {
             Ok(_) => {}
             Err(error) => assert!(error.to_string().contains("the power is gone"), "{error}"),
         }

@@ -75,9 +75,9 @@ impl Life {
 }
 
 fn mount(design: &Design, power_loss: PowerLoss, medium: &Medium) -> Life {
-    let profile = tiny(design);
+    let profile = tiny(design, power_loss);
     let backing = powered(profile.geometry, medium);
-    let (engine, report) = design.mount(&profile, Box::new(backing), power_loss).unwrap();
+    let (engine, report) = design.mount(&profile, Box::new(backing)).unwrap();
     Life { engine, clock: report.took }
 }
 

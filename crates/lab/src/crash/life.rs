@@ -61,7 +61,6 @@ pub(crate) struct Drive<'a> {
     design: &'a Design,
     profile: &'a Profile,
     pairs: Pairs,
-    power_loss: PowerLoss,
     medium: Arc<Mutex<FaultyMedium>>,
     random: Random,
     model: Model,
@@ -87,7 +86,6 @@ impl<'a> Drive<'a> {
         design: &'a Design,
         profile: &'a Profile,
         pairs: Pairs,
-        power_loss: PowerLoss,
         media_faults: bool,
         seed: u64,
     ) -> Result<Self, LabError> {
@@ -96,9 +94,9 @@ impl<'a> Drive<'a> {
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let model = Model::new(pairs.keys());
-        let mut drive = Drive { design, profile, pairs, power_loss, medium, random, model, seed: 0 };
+        let mut drive = Drive { design, profile, pairs, medium, random, model, seed: 0 };
         let backing = drive.powered(Nanos::MAX);
-        let mut engine = design.format(profile, Box::new(backing), power_loss)?;
+        let mut engine = design.build(profile, Box::new(backing))?;
         if pairs == Pairs::Small {
             drive.fill(&mut engine).map_err(DesignError::Drive)?;
         }
@@ -131,7 +129,7 @@ impl<'a> Drive<'a> {
 
     fn powered(&mut self, cut_at: Nanos) -> PowerCut<FaultyMedium> {
         let random = Random::new(self.random.below(u64::MAX));
-        PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.power_loss, cut_at, random)
+        PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.profile.memory.power_loss, cut_at, random)
     }
 
     /// Mounts, checks every key, and works until the cut; says what was wrong. A panic of the firmware is wrong, too.
@@ -165,7 +163,7 @@ impl<'a> Drive<'a> {
         moment: &AtomicU64,
         report: &mut CrashReport,
     ) -> Result<(), End> {
-        let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing), self.power_loss) {
+        let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
             Ok(mounted) => mounted,
             Err(DesignError::Drive(error)) if error.is_power_loss() => {
                 report.mounts_cut += 1;
@@ -249,7 +247,7 @@ impl<'a> Drive<'a> {
         if let Some((key, content)) = step {
             self.model.step(key, content);
         }
-        match (self.power_loss, accepted) {
+        match (self.profile.memory.power_loss, accepted) {
             (PowerLoss::Protected, true) => self.model.settle(),
             (PowerLoss::Protected, false) if step.is_some() => self.model.settle_all_but_last(),
             (_, true) if is_flush => self.model.settle(),

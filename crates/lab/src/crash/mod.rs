@@ -120,12 +120,12 @@ impl Campaign {
         let Campaign { seed, media_faults, .. } = *self;
         let design = self.design.name.to_owned();
         let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
-        let profile = self.design.tiny_profile(&[])?;
+        let profile = self.design.tiny_profile(&[("memory.power_loss", semantics)])?;
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
         {
             let (design, pairs) = self.subject(seed);
-            let mut drive = Drive::format(&design, &profile, pairs, self.power_loss, self.media_faults, seed)?;
+            let mut drive = Drive::format(&design, &profile, pairs, self.media_faults, seed)?;
             for cut in 1..=left.min(CUTS_PER_DRIVE) {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });
