@@ -106,7 +106,7 @@ pub struct CrashOptions {
     #[arg(long, default_value = "all", value_name = "NAME")]
     pub design: String,
     /// Cuts for each design and semantics
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cuts: u32,
     /// Reads flip bits, programs and erases fail, blocks are retired
     #[arg(long)]

@@ -16,11 +16,10 @@ impl JsonFile {
     /// The file at `path`, if one is wanted; `-` is the standard output.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = path.filter(|path| !is_stdout(path)) {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let can_be_written = match fs::metadata(path) {
                 Ok(found) if found.is_dir() => Err(std::io::Error::from(std::io::ErrorKind::IsADirectory)),
                 Ok(_) => OpenOptions::new().append(true).open(path).map(|_| ()),
-                Err(_) => tempfile::tempfile_in(folder).map(|_| ()),
+                Err(_) => draft(path).map(|_| ()),
             };
             can_be_written.map_err(|why| fail(path, why))?;
         }
@@ -88,7 +87,10 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
 /// A file beside the one at `path`, which takes its name when it is whole.
 fn draft(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new().permissions(readable()).tempfile_in(folder)
+    fs::metadata(folder)?;
+    let draft = tempfile::Builder::new().permissions(readable()).tempfile_in(folder);
+    // Its own name is no matter of the user's.
+    draft.map_err(|why| why.kind().into())
 }
 
 /// Prints a text whole. A reader that has gone away wants no more, and is no error.

@@ -46,7 +46,8 @@ pub fn load(options: &LoadOptions) -> Outcome {
     let store = open_or_create(image, *sync)?;
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
-    let mut pairs = PairReader::new(format, input, file);
+    let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
+    let mut pairs = PairReader::new(format, input, file, value_bytes_max);
     let loaded = load_all(&store, image, &mut pairs, &mut progress);
     drop(progress);
     // A wrong line takes nothing from those before it.

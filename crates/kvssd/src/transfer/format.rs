@@ -72,6 +72,7 @@ pub struct PairReader<'a> {
     lines: Lines,
     bytes: Rc<Cell<u64>>,
     path: &'a Path,
+    value_bytes_max: u64,
 }
 
 enum Lines {
@@ -80,8 +81,8 @@ enum Lines {
 }
 
 impl<'a> PairReader<'a> {
-    /// Of `input`, whose name is `path`.
-    pub fn new(format: Format, input: Box<dyn Read>, path: &'a Path) -> Self {
+    /// Of `input`, whose name is `path`, for a drive that takes values of at most `value_bytes_max`.
+    pub fn new(format: Format, input: Box<dyn Read>, path: &'a Path, value_bytes_max: u64) -> Self {
         let bytes = Rc::new(Cell::new(0));
         let input = Counted { inner: input, bytes: Rc::clone(&bytes) };
         let lines = match format {
@@ -91,7 +92,7 @@ impl<'a> PairReader<'a> {
             }
             Format::Json => Lines::Json { reader: BufReader::new(input), number: 0, line: Vec::new() },
         };
-        PairReader { lines, bytes, path }
+        PairReader { lines, bytes, path, value_bytes_max }
     }
 
     /// Bytes that were read so far.
@@ -114,6 +115,10 @@ impl<'a> PairReader<'a> {
         let checked = read.and_then(|pair| match &pair {
             Some((key, _)) if !(1..=KEY_BYTES_MAX).contains(&key.len()) => {
                 Err(format!("a key has 1 to {KEY_BYTES_MAX} bytes, not {}", key.len()))
+            }
+            Some((_, value)) if value.len() as u64 > self.value_bytes_max => {
+                let (bytes, bytes_max) = (value.len(), self.value_bytes_max);
+                Err(format!("a value of {bytes} bytes is too large: this drive takes {bytes_max}"))
             }
             _ => Ok(pair),
         });
@@ -226,7 +231,7 @@ mod tests {
                 let mut writer = PairWriter::new(format, &mut file);
                 pairs.iter().for_each(|(key, value)| writer.write(key, value).unwrap());
                 writer.finish().unwrap();
-                let mut reader = PairReader::new(format, Box::new(io::Cursor::new(file)), Path::new("-"));
+                let mut reader = PairReader::new(format, Box::new(io::Cursor::new(file)), Path::new("-"), 8 << 20);
                 for pair in pairs {
                     assert_eq!(reader.next_pair().unwrap(), Some(pair));
                 }
@@ -242,11 +247,12 @@ mod tests {
             (Format::Csv, "a,1\nb,2,3\n", ["line 2", "3 fields"]),
             (Format::Csv, "a,1\n\"b\nb\",2\n,3\n", ["line 4", "1 to 255"]),
             (Format::Csv, "hex:0,1\n", ["line 1", "hex:"]),
+            (Format::Csv, "a,12345678\nb,123456789\n", ["line 2", "takes 8"]),
             (Format::Json, "{\"key\": \"a\", \"value\": \"1\"}\n\n{\"key\": \"b\"}\n", ["line 3", "value"]),
             (Format::Json, "{\"key\": \"a\", \"value\": \"1\", \"more\": 1}\n", ["line 1", "more"]),
             (Format::Json, "nonsense", ["line 1", "key"]),
         ] {
-            let mut reader = PairReader::new(format, Box::new(text.as_bytes()), Path::new("pairs"));
+            let mut reader = PairReader::new(format, Box::new(text.as_bytes()), Path::new("pairs"), 8);
             let failure = loop {
                 match reader.next_pair() {
                     Ok(Some(_)) => {}

@@ -53,8 +53,9 @@ const FAULTY: FaultRates = FaultRates {
     program_failures_per_million: 2000,
     erase_failures_per_million: 2000,
 };
-/// Enough for as many failures: a die without spares fails for good.
-const SPARES_PER_DIE: u32 = 64;
+/// Enough for as many failures, also of a drive of small pairs, which is read most: a die without spares fails for good, and so
+/// does the second page of a row whose first cannot move.
+const SPARES_PER_DIE: u32 = 256;
 
 /// A drive and what must be on it.
 pub(crate) struct Drive<'a> {
