@@ -1,14 +1,13 @@
 //! A drive's firmware, put together from what its design names.
 
-use crate::address::Packing;
-use crate::design::{Design, DesignError, IndexKind, ValidityKind};
+use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
 use crate::gc::STEP_SUPERBLOCKS;
-use crate::index::section::{CompactLayout, FixedLayout};
-use crate::index::{HashIndex, Index, Multilevel, RecordTable, Rhik};
+use crate::index::Room;
 use crate::io::Media;
 use crate::oob::OobFormat;
+use crate::packing::Packing;
 use crate::superblock::Superblocks;
 use crate::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
@@ -37,7 +36,7 @@ impl Design {
         let fail =
             |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
         self.fits(&geometry).map_err(fail)?;
-        let packing = Packing::new(&geometry, self.grain_bytes);
+        let packing = self.packing(&geometry);
         let format = self.oob_format(&geometry);
         let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
         if oob_bytes > geometry.oob_bytes as usize {
@@ -46,7 +45,7 @@ impl Design {
                 self.grain_bytes, geometry.oob_bytes
             )));
         }
-        let index = self.index(&geometry).map_err(fail)?;
+        let index = self.index.plan().build(&self.room(&geometry)).map_err(fail)?;
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
@@ -57,7 +56,7 @@ impl Design {
         let limits = Limits {
             high: self.gc_high_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS,
             capacity_grains: u64::from(geometry.superblocks().saturating_sub(reserve)) * packing.grains_per_superblock,
-            value_bytes_max: (VALUE_BYTES_MAX as u64).min(geometry.superblock_bytes()),
+            value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
         };
         let engine = Engine::new(media, index, low, limits);
@@ -71,45 +70,31 @@ impl Design {
         Ok(engine)
     }
 
-    fn index(&self, geometry: &Geometry) -> Result<Box<dyn Index>, String> {
-        let (page_bytes, grains) = (geometry.page_bytes, self.grains(geometry));
-        Ok(match self.index {
-            IndexKind::HashFixed => Box::new(HashIndex::new(FixedLayout::new(page_bytes, grains), grains, page_bytes)),
-            IndexKind::HashCompact => {
-                let layout = CompactLayout::new(page_bytes, self.grain_bytes);
-                let layout = layout.ok_or_else(|| {
-                    let grain_bytes = self.grain_bytes;
-                    format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains")
-                })?;
-                Box::new(HashIndex::new(layout, grains, page_bytes))
-            }
-            IndexKind::Rhik(parameters) => Box::new(Rhik::new(parameters, page_bytes)),
-            IndexKind::Multilevel(parameters) => {
-                Box::new(Multilevel::new(parameters, geometry.raw_bytes(), page_bytes))
-            }
-        })
-    }
-
     /// What the out-of-band areas of a drive of `geometry` look like.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
-        let tags = match self.index {
-            IndexKind::HashFixed | IndexKind::HashCompact => self.grains(geometry),
-            IndexKind::Rhik(parameters) => {
-                RecordTable::new(geometry.page_bytes, parameters.signature_bits).signatures()
-            }
-            IndexKind::Multilevel(_) => Multilevel::signatures(geometry.page_bytes),
-        };
-        OobFormat::new(Packing::new(geometry, self.grain_bytes).grains_per_page, tags)
+        OobFormat::new(self.packing(geometry).grains_per_page, self.index.plan().tags(&self.room(geometry)))
     }
 
-    fn grains(&self, geometry: &Geometry) -> u64 {
-        Packing::new(geometry, self.grain_bytes).grains_per_superblock * u64::from(geometry.superblocks())
+    /// How records lie in the pages of a drive of `geometry`.
+    #[must_use]
+    pub fn packing(&self, geometry: &Geometry) -> Packing {
+        Packing::new(geometry, self.grain_bytes, self.slots)
+    }
+
+    fn room(&self, geometry: &Geometry) -> Room {
+        let packing = self.packing(geometry);
+        Room {
+            raw_bytes: geometry.raw_bytes(),
+            page_bytes: packing.page_bytes(),
+            grain_bytes: self.grain_bytes,
+            grains: packing.grains_per_superblock * u64::from(geometry.superblocks()),
+        }
     }
 
     fn validity(&self, packing: Packing, geometry: &Geometry) -> Box<dyn Validity> {
         match self.validity {
-            ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, self.grains(geometry))),
+            ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, self.room(geometry).grains)),
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, geometry)),
             ValidityKind::AskIndex => Box::new(AskIndex::new(packing, geometry.pages())),
         }
@@ -119,34 +104,20 @@ impl Design {
     /// many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
     #[must_use]
     pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
-        let packing = Packing::new(geometry, self.grain_bytes);
+        let (packing, room) = (self.packing(geometry), self.room(geometry));
         let superblocks = u64::from(geometry.superblocks());
-        let grains = self.grains(geometry);
         let mut dram = DramUse::default();
         Superblocks::charge(superblocks, &mut dram);
         match self.validity {
-            ValidityKind::GrainBitmap => GrainBitmap::charge(grains, &mut dram),
+            ValidityKind::GrainBitmap => GrainBitmap::charge(room.grains, &mut dram),
             ValidityKind::AskIndex => AskIndex::charge(&packing, geometry.pages(), &mut dram),
             ValidityKind::InvalidMappings => {
-                let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, geometry.page_bytes);
-                let page_bytes = geometry.page_bytes;
+                let page_bytes = packing.page_bytes();
+                let spills = superblocks / 2 * InvalidMappings::spills_max(&packing, page_bytes);
                 InvalidMappings::charge(&packing, geometry.pages(), superblocks, page_bytes, spills, &mut dram);
             }
         }
-        match self.index {
-            IndexKind::HashFixed => {
-                HashIndex::charge_directory(&FixedLayout::new(geometry.page_bytes, grains), grains, &mut dram);
-            }
-            IndexKind::HashCompact => {
-                if let Some(layout) = CompactLayout::new(geometry.page_bytes, self.grain_bytes) {
-                    HashIndex::charge_directory(&layout, grains, &mut dram);
-                }
-            }
-            IndexKind::Multilevel(parameters) => {
-                Multilevel::charge(&parameters, geometry.raw_bytes(), geometry.page_bytes, &mut dram);
-            }
-            IndexKind::Rhik(parameters) => Rhik::charge_directory(&parameters, geometry.page_bytes, grains, &mut dram),
-        }
+        self.index.plan().charge(&room, &mut dram);
         dram
     }
 
@@ -169,7 +140,7 @@ impl Design {
             Profile::load("kvvirt", &owned)
         };
         let geometry = load(&mut keys.iter().chain(overrides))?.geometry;
-        let section_bytes = TINY_SECTION_PAGES * u64::from(geometry.page_bytes);
+        let section_bytes = TINY_SECTION_PAGES * u64::from(self.packing(&geometry).page_bytes());
         let dram_bytes = (self.dram_at_most(&geometry).total_bytes() + section_bytes).to_string();
         load(&mut keys.iter().chain(&[("memory.dram_bytes", dram_bytes.as_str())]).chain(overrides))
     }
@@ -178,7 +149,7 @@ impl Design {
     #[must_use]
     pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
         let superblocks = profile.geometry.superblocks().saturating_sub(self.reserve_superblocks(profile));
-        u64::from(superblocks) * profile.geometry.superblock_bytes()
+        u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
@@ -202,13 +173,9 @@ impl Design {
                 "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
             ));
         }
-        if let IndexKind::Rhik(parameters) = self.index {
-            parameters.check()?;
-        }
-        if let IndexKind::Multilevel(parameters) = self.index
-            && !(1..=64).contains(&parameters.bloom_bits)
-        {
-            return Err(format!("design.bloom_bits = {}, and it is 1 to 64", parameters.bloom_bits));
+        self.index.plan().check()?;
+        if let Some(slots) = self.slots {
+            slots.check(geometry.page_bytes, grain_bytes)?;
         }
         if geometry.page_bytes < 512 {
             return Err("a record's head needs pages of 512 bytes".to_owned());

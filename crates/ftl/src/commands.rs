@@ -12,6 +12,7 @@ use crate::utilization::Utilization;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Key, KvError, Reply, StoreCondition, Value, ValueBuilder};
+use std::ops::Range;
 
 /// A pair that a look-up found.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Resu
         let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
         io.read(page, Cause::User);
         io.cpu(io.costs().key_compare_ns);
-        let page_bytes = io.media.geometry.page_bytes as usize;
+        let page_bytes = packing.page_bytes() as usize;
         let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
         found = match head {
             Err(error @ KvError::Unrecovered(_)) => {
@@ -62,12 +63,12 @@ pub(crate) fn store(
     }
     let packing = io.packing();
     let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
-    let grains = packing.grains_of(head.record_bytes());
-    let freed = found.map_or(0, |found| packing.grains_of(found.head.record_bytes()));
-    let taken = (utilization.record_bytes + index.footprint_bytes()) / u64::from(packing.grain_bytes);
-    let wanted = taken + u64::from(grains) - u64::from(freed);
+    let bytes = packing.bytes_charged(&head);
+    let freed = found.map_or(0, |found| packing.bytes_charged(&found.head));
+    let wanted = utilization.record_bytes + index.footprint_bytes() + bytes - freed;
+    let capacity = limits.capacity_grains(io.media) * u64::from(packing.grain_bytes);
     // An overwrite that takes no more than it frees is always welcome.
-    if position.tag == Position::FULL || (grains > freed && wanted > limits.capacity_grains(io.media)) {
+    if position.tag == Position::FULL || (bytes > freed && wanted > capacity) {
         return Err(KvError::CapacityExceeded);
     }
     if found.is_none() {
@@ -75,6 +76,7 @@ pub(crate) fn store(
     }
     record.clear();
     write_record(key, value, record);
+    packing.lay_out(&head, record);
     put(io, index, utilization, record, (position, head, found)).map_err(KvError::in_a_change)?;
     Ok(Reply::Stored)
 }
@@ -93,18 +95,18 @@ fn put(
         kind: Kind::Pair,
         tag: position.tag,
         bytes: record,
-        unbroken_bytes: head.bytes(),
+        unbroken_bytes: packing.unbroken_bytes(&head),
         cause: Cause::User,
     })?;
     let Position { tag, probes, .. } = position;
     io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
-        let freed = packing.grains_of(old.head.record_bytes());
+        let freed = packing.grains_of_record(&old.head);
         io.pair_died(tag, old.place, freed)?;
-        utilization.remove(&old.head, freed, packing.grain_bytes).expect("what is overwritten was counted");
+        utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
     index.bind(io, position, place)?;
-    utilization.add(&head, packing.grains_of(head.record_bytes()), packing.grain_bytes);
+    utilization.add(&head, &packing);
     Ok(())
 }
 
@@ -117,28 +119,30 @@ pub(crate) fn retrieve(
 ) -> Result<Reply, KvError> {
     let (_, found) = find(io, index, key)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
-    let page_bytes = io.media.geometry.page_bytes as usize;
     let packing = io.packing();
     let first = offset_bytes.min(head.value_bytes) as usize;
     let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
-    // Bytes counted from the start of the record's first page, which look-up has read.
-    let base = packing.byte_in_page(place) + head.bytes();
-    let wanted = base + first..base + last;
-    let mut pages: Vec<(PageAddress, usize)> = Vec::new();
+    // Where each part lies that is wanted.
+    let mut parts: Vec<(PageAddress, Range<usize>)> = Vec::new();
     let mut page = packing.page_of(place);
-    for number in 0..wanted.end.div_ceil(page_bytes) {
+    for (number, (at, part)) in packing.value_parts(&head, packing.byte_in_page(place)).enumerate() {
+        if part.start >= last {
+            break;
+        }
         if number > 0 {
             page = io.media.page_after(page);
         }
-        if (number + 1) * page_bytes > wanted.start && !wanted.is_empty() {
-            pages.push((page, number * page_bytes));
+        let (begin, end) = (part.start.max(first), part.end.min(last));
+        if begin < end {
+            parts.push((page, at + begin - part.start..at + end - part.start));
         }
     }
-    let unread: Vec<PageAddress> = pages.iter().filter(|(_, start)| *start > 0).map(|(page, _)| *page).collect();
+    // The look-up has read the first page.
+    let first_page = packing.page_of(place);
+    let unread: Vec<PageAddress> = parts.iter().map(|(page, _)| *page).filter(|page| *page != first_page).collect();
     io.read_all(&unread, Cause::User);
     let mut value = ValueBuilder::default();
-    for (page, start) in pages {
-        let range = wanted.start.max(start) - start..wanted.end.min(start + page_bytes) - start;
+    for (page, range) in parts {
         io.data(page)?.push_to(range, &mut value);
     }
     Ok(Reply::Retrieved { value: value.build(), value_bytes: head.value_bytes })
@@ -153,11 +157,11 @@ pub(crate) fn delete(
     let (position, found) = find(io, index, key)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
     let packing = io.packing();
-    let grains = packing.grains_of(found.head.record_bytes());
+    let grains = packing.grains_of_record(&found.head);
     io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
     let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, position));
     unbound.map_err(KvError::in_a_change)?;
-    utilization.remove(&found.head, grains, packing.grain_bytes).expect("what is deleted was counted");
+    utilization.remove(&found.head, &packing).expect("what is deleted was counted");
     Ok(Reply::Deleted)
 }
 
@@ -175,7 +179,7 @@ pub(crate) fn list(
     pages.sort_unstable();
     pages.dedup();
     io.read_all(&pages, Cause::User);
-    let page_bytes = io.media.geometry.page_bytes as usize;
+    let page_bytes = packing.page_bytes() as usize;
     let mut keys = Vec::with_capacity(places.len());
     for place in places {
         let data = io.data(packing.page_of(place))?;

@@ -1,7 +1,8 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::{MultilevelParameters, RhikParameters};
+use crate::index::{HashCompact, HashFixed, IndexPlan, MultilevelPlan, Parameters, RhikPlan};
+use crate::packing::Slots;
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
 use kvssd_flash::{Backing, PowerLoss, Profile};
@@ -12,13 +13,13 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
     /// Sections with all slots (Plus, section III-A).
-    HashFixed,
+    HashFixed(HashFixed),
     /// Sections with living mappings only (Plus, section IV-B).
-    HashCompact,
+    HashCompact(HashCompact),
     /// A directory over tables that are split (RHIK, section IV).
-    Rhik(RhikParameters),
+    Rhik(RhikPlan),
     /// Levels of buckets (Study, section II).
-    Multilevel(MultilevelParameters),
+    Multilevel(MultilevelPlan),
 }
 
 /// How garbage collection knows what is dead.
@@ -33,14 +34,23 @@ pub enum ValidityKind {
 }
 
 impl IndexKind {
-    /// The name in lists.
+    /// How it is built.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn plan(&self) -> &dyn IndexPlan {
         match self {
-            IndexKind::HashFixed => "hash-fixed",
-            IndexKind::HashCompact => "hash-compact",
-            IndexKind::Rhik(_) => "rhik",
-            IndexKind::Multilevel(_) => "multilevel",
+            IndexKind::HashFixed(plan) => plan,
+            IndexKind::HashCompact(plan) => plan,
+            IndexKind::Rhik(plan) => plan,
+            IndexKind::Multilevel(plan) => plan,
+        }
+    }
+
+    fn plan_mut(&mut self) -> &mut dyn IndexPlan {
+        match self {
+            IndexKind::HashFixed(plan) => plan,
+            IndexKind::HashCompact(plan) => plan,
+            IndexKind::Rhik(plan) => plan,
+            IndexKind::Multilevel(plan) => plan,
         }
     }
 }
@@ -70,6 +80,8 @@ pub struct Design {
     pub validity: ValidityKind,
     /// The smallest piece of flash that a record is given.
     pub grain_bytes: u32,
+    /// How records lie in pages, if not one grain after the other.
+    pub slots: Option<Slots>,
     /// Garbage collection works while fewer superblocks are free, beside the four that it keeps for itself.
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
@@ -83,9 +95,10 @@ pub const DESIGNS: [Design; 4] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
-        index: IndexKind::HashFixed,
+        index: IndexKind::HashFixed(HashFixed),
         validity: ValidityKind::GrainBitmap,
         grain_bytes: 512,
+        slots: None,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
         planted: None,
@@ -93,9 +106,10 @@ pub const DESIGNS: [Design; 4] = [
     Design {
         name: "plus",
         description: "sections with living mappings only, invalid mappings on flash, 64 B grains (Plus paper, section IV)",
-        index: IndexKind::HashCompact,
+        index: IndexKind::HashCompact(HashCompact),
         validity: ValidityKind::InvalidMappings,
         grain_bytes: 64,
+        slots: None,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -103,7 +117,7 @@ pub const DESIGNS: [Design; 4] = [
     Design {
         name: "rhik",
         description: "two-level hash of signatures that grows by splitting tables, at most one flash read a look-up (RHIK paper)",
-        index: IndexKind::Rhik(RhikParameters {
+        index: IndexKind::Rhik(RhikPlan {
             signature_bits: 64,
             directory_bits: 4,
             occupancy_percent: 80,
@@ -111,16 +125,18 @@ pub const DESIGNS: [Design; 4] = [
         }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
+        slots: None,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
     },
     Design {
         name: "multilevel",
-        description: "hash of signatures in up to 8 levels, local index, Bloom filter, a limit of pairs (Study paper's PM983)",
-        index: IndexKind::Multilevel(MultilevelParameters { bloom_bits: 4 }),
+        description: "hash of signatures in up to 8 levels, local index, Bloom filter, slots of 1 KiB at least, records split at pages, a limit of pairs (Study paper's PM983)",
+        index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
+        slots: Some(Slots { slot_bytes_min: 1024, page_use_percent: 77 }),
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -176,23 +192,7 @@ impl Design {
     /// Its parameters and their values, as [`Design::set`] takes them.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        let mut parameters = vec![
-            ("grain_bytes", self.grain_bytes.to_string()),
-            ("gc_low_superblocks", self.gc_low_superblocks.to_string()),
-            ("gc_high_superblocks", self.gc_high_superblocks.to_string()),
-        ];
-        if let IndexKind::Multilevel(multilevel) = self.index {
-            parameters.push(("bloom_bits", multilevel.bloom_bits.to_string()));
-        }
-        if let IndexKind::Rhik(rhik) = self.index {
-            parameters.extend([
-                ("signature_bits", rhik.signature_bits.to_string()),
-                ("directory_bits", rhik.directory_bits.to_string()),
-                ("occupancy_percent", rhik.occupancy_percent.to_string()),
-                ("incremental", rhik.incremental.to_string()),
-            ]);
-        }
-        parameters
+        self.clone().each_parameter().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
     }
 
     /// Sets the parameter `key`.
@@ -200,25 +200,27 @@ impl Design {
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DesignError> {
-        let fail = |why: String| DesignError::Parameter { key: key.to_owned(), why };
-        let number = value.parse::<u32>().map_err(|_| fail("the value must be a whole number".to_owned()));
-        match (key, &mut self.index) {
-            ("grain_bytes", _) => self.grain_bytes = number?,
-            ("gc_low_superblocks", _) => self.gc_low_superblocks = number?,
-            ("gc_high_superblocks", _) => self.gc_high_superblocks = number?,
-            ("bloom_bits", IndexKind::Multilevel(multilevel)) => multilevel.bloom_bits = number?,
-            ("signature_bits", IndexKind::Rhik(rhik)) => rhik.signature_bits = number?,
-            ("directory_bits", IndexKind::Rhik(rhik)) => rhik.directory_bits = number?,
-            ("occupancy_percent", IndexKind::Rhik(rhik)) => rhik.occupancy_percent = number?,
-            ("incremental", IndexKind::Rhik(rhik)) => {
-                rhik.incremental = value.parse().map_err(|_| fail("the value must be true or false".to_owned()))?;
-            }
-            _ => {
+        let set = match self.each_parameter().into_iter().find(|(name, _)| *name == key) {
+            Some((_, parameter)) => parameter.set(value),
+            None => {
                 let known: Vec<&str> = self.parameters().into_iter().map(|(key, _)| key).collect();
-                return Err(fail(format!("{} has no such parameter (it has: {})", self.name, known.join(", "))));
+                Err(format!("{} has no such parameter (it has: {})", self.name, known.join(", ")))
             }
+        };
+        set.map_err(|why| DesignError::Parameter { key: key.to_owned(), why })
+    }
+
+    fn each_parameter(&mut self) -> Parameters<'_> {
+        let mut parameters: Parameters<'_> = vec![
+            ("grain_bytes", &mut self.grain_bytes),
+            ("gc_low_superblocks", &mut self.gc_low_superblocks),
+            ("gc_high_superblocks", &mut self.gc_high_superblocks),
+        ];
+        if let Some(slots) = &mut self.slots {
+            parameters.extend(slots.parameters());
         }
-        Ok(())
+        parameters.extend(self.index.plan_mut().parameters());
+        parameters
     }
 
     /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power goes where

@@ -53,7 +53,7 @@ impl Io<'_> {
     pub fn note(&mut self, change: Change) {
         let is_lost = self.media.planted == Some(PlantedBug::LostRelocation) && matches!(change, Change::Moved { .. });
         if self.media.is_durable() && !is_lost {
-            let page_bytes = self.media.geometry.page_bytes as usize;
+            let page_bytes = self.media.packing.page_bytes() as usize;
             self.media.journal.gather(&change, page_bytes);
             // That this cannot be staged shows when something is programmed: the power is gone.
             let _ = self.stage(&Item::Changed(change), None);
@@ -134,7 +134,7 @@ impl Io<'_> {
         if self.media.power_loss == PowerLoss::Volatile && fills_unit {
             self.flush_records()?;
         }
-        let page_bytes = self.media.geometry.page_bytes as usize;
+        let page_bytes = self.media.packing.page_bytes() as usize;
         page.resize(page_bytes, 0);
         let mut bytes = Rope::default();
         bytes.push_blob(page.into());
@@ -184,7 +184,7 @@ impl Io<'_> {
         let (validity, index) = (self.media.validity.save(), index.save());
         let image = Image { is_last, utilization, superblocks, validity, index };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
-        let (first, page_bytes) = (self.media.journal.number, self.media.geometry.page_bytes as usize);
+        let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
             self.end_long_staging()?;

@@ -46,6 +46,8 @@ pub struct Engine {
     grown: Nanos,
     /// Commands wait until then: the index works, and lets none in.
     closed_until: Nanos,
+    /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
+    in_vain: Option<(u64, u64)>,
     /// What the other parts had of the DRAM when the index was told its share.
     dram_shared: u64,
 }
@@ -62,6 +64,7 @@ impl Engine {
             record: Rope::default(),
             grown: Nanos::ZERO,
             closed_until: Nanos::ZERO,
+            in_vain: None,
             dram_shared: 0,
         };
         engine.share_dram();
@@ -288,6 +291,26 @@ impl Engine {
         Ok(gained)
     }
 
+    /// Collects until there is room; gives whether there is. When as many superblocks as the drive has were collected in vain, what
+    /// is moved takes what is freed.
+    /// It is tried again when something died, or so much was written that there is more to gain.
+    fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
+        let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
+        if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
+            return Ok(false);
+        }
+        let most = self.collector.counters.superblocks + u64::from(self.media.geometry.superblocks());
+        while !has_room(self) {
+            if self.collector.counters.superblocks >= most || !self.collect()? {
+                let programs = self.flash_counters().programs.total();
+                self.in_vain = Some((live, programs + u64::from(self.media.geometry.pages_per_superblock())));
+                return Ok(false);
+            }
+        }
+        self.in_vain = None;
+        Ok(true)
+    }
+
     /// Whether a step of the index's own work leaves what commands and garbage collection may need.
     fn has_room_to_grow(&self) -> bool {
         self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
@@ -308,16 +331,15 @@ impl Engine {
     fn finish_growth(&mut self, at: &mut Nanos) -> Result<(), KvError> {
         while self.index.growth() == Growth::Foreground {
             self.grown = self.grown.max(*at);
-            if self.has_room_to_grow() {
-                self.grow()?;
-                self.closed_until = self.grown;
-            } else {
+            if !self.has_room_to_grow() {
                 self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.collect()? {
+                if !self.collect_until(|engine| engine.has_room_to_grow())? {
                     break;
                 }
                 self.grown = self.collector.clock;
             }
+            self.grow()?;
+            self.closed_until = self.grown;
         }
         *at = (*at).max(self.closed_until);
         Ok(())
@@ -325,7 +347,7 @@ impl Engine {
 
     /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
-        let taken = self.media.dram_bytes() + u64::from(self.media.geometry.page_bytes);
+        let taken = self.media.dram_bytes() + u64::from(self.media.packing.page_bytes());
         if taken != self.dram_shared {
             self.dram_shared = taken;
             self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
@@ -344,20 +366,15 @@ impl Engine {
         };
         let superblock_bytes = self.media.geometry.superblock_bytes();
         let needed = self.limits.high + STEP_SUPERBLOCKS + (record_bytes as u64 / superblock_bytes) as usize;
-        while self.media.superblocks.free() < needed {
-            self.collector.clock = self.collector.clock.max(self.media.now);
-            if !self.collect()? {
-                break;
-            }
-            self.collector.counters.stall_ns += (self.collector.clock - *at).0;
-            *at = (*at).max(self.collector.clock);
+        if self.media.superblocks.free() >= needed {
+            return Ok(Reply::Stored);
         }
+        self.collector.clock = self.collector.clock.max(self.media.now);
+        let has_room = self.collect_until(|engine| engine.media.superblocks.free() >= needed)?;
+        self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
+        *at = (*at).max(self.collector.clock);
         let is_store = matches!(command, Command::Store { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
-        if is_store && self.media.superblocks.free() < needed {
-            Err(KvError::CapacityExceeded)
-        } else {
-            Ok(Reply::Stored)
-        }
+        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(Reply::Stored) }
     }
 }

@@ -13,12 +13,13 @@
 mod copies;
 
 use self::copies::Copies;
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::index::Index;
 use crate::io::{Io, Media, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Oob, Stream};
+use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
@@ -141,7 +142,7 @@ impl Collector {
         let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.packing.page_of(spill)).collect();
         pages.sort_unstable();
         io.read_all(&pages, Cause::InvalidMappings);
-        let page_bytes = io.media.geometry.page_bytes as usize;
+        let page_bytes = io.media.packing.page_bytes() as usize;
         let mut contents = Vec::with_capacity(pages.len());
         for &page in &pages {
             contents.extend(readable(io.data(page).map(|data| data.blob(0..page_bytes)))?);
@@ -210,7 +211,7 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     if !io.media.validity.spills(superblock).contains(&from) {
         return Ok(());
     }
-    let page_bytes = io.media.geometry.page_bytes as usize;
+    let page_bytes = io.media.packing.page_bytes() as usize;
     let mut bytes = Rope::default();
     bytes.push_slice(io.data(io.media.packing.page_of(from))?, 0..page_bytes);
     let to = io.append(NewRecord {
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
-        let packing = Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10 };
+        let packing = Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10, slots: None };
         let all = [
             (State::System, Stream::User, 0),
             (State::Free, Stream::User, 0),

@@ -10,6 +10,7 @@
 mod hash;
 mod lookups;
 mod multilevel;
+mod plan;
 mod probe;
 mod record_table;
 mod rhik;
@@ -17,11 +18,12 @@ pub mod section;
 mod sections;
 mod survey;
 
-pub use hash::HashIndex;
-pub use multilevel::{Multilevel, MultilevelParameters};
+pub use hash::{HashCompact, HashFixed, HashIndex};
+pub use multilevel::{Multilevel, MultilevelPlan};
+pub use plan::{IndexPlan, Parameter, Parameters, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
-pub use rhik::{Rhik, RhikParameters};
+pub use rhik::{Rhik, RhikPlan};
 pub use sections::SectionForm;
 pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 

@@ -1,10 +1,11 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
+use crate::packing::Packing;
 use crate::planted::PlantedBug;
 use crate::staging::Item;
 use crate::superblock::Superblocks;
@@ -233,7 +234,7 @@ impl<'a> Io<'a> {
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
         let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
         self.cpu(self.media.costs.append_ns);
-        let page_bytes = self.media.geometry.page_bytes as usize;
+        let page_bytes = self.media.packing.page_bytes() as usize;
         let grain_bytes = self.media.packing.grain_bytes as usize;
         let index = stream as usize;
         if self.media.log.streams[index].must_turn_page(kind, unbroken_bytes, page_bytes) {

@@ -7,8 +7,9 @@
 //!
 //! A record starts at a grain and runs on over pages, and over the end of a superblock into the one that its stream goes on to.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};
+use crate::packing::Packing;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
 use kvssd_types::Nanos;

@@ -153,14 +153,14 @@ fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
 }
 
 fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
-    let page_bytes = io.media.geometry.page_bytes as usize;
+    let page_bytes = io.media.packing.page_bytes() as usize;
     let content = io.data(page)?.whole_blob(0..page_bytes);
     Ok(content.ok_or_else(|| damaged("a page of its journal is not whole"))?.to_vec())
 }
 
 /// The numbers of the pages of the last checkpoint that is whole, and what it holds.
 pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
-    let page_bytes = u64::from(io.media.geometry.page_bytes);
+    let page_bytes = u64::from(io.media.packing.page_bytes());
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Ok(first) = content(io, page) else { continue };
         let Some(length) = image_bytes(&first) else { continue };

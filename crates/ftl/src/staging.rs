@@ -7,10 +7,11 @@
 //! It begins with where the streams stood when everything before was in flash ([`Item::Stood`]), and goes on with what was
 //! opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, OpenStream};
 use crate::oob::{Kind, OobFormat, Stream};
+use crate::packing::Packing;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use serde::{Deserialize, Serialize};
@@ -133,7 +134,7 @@ pub(crate) fn restore(
                 refill.append((kind, tag, place), follows, &mut opened, next)?;
             }
             Item::Changed(change) => {
-                journal.gather(&change, flash.geometry().page_bytes as usize);
+                journal.gather(&change, packing.page_bytes() as usize);
                 restored.changes.push(change);
             }
         }
@@ -215,7 +216,7 @@ impl<'a> Refill<'a> {
         opened: &mut Opened,
         mut next: impl FnMut(&mut Opened) -> Option<SuperblockId>,
     ) -> Result<(), MediaError> {
-        let page_bytes = self.geometry.page_bytes as usize;
+        let page_bytes = self.packing.page_bytes() as usize;
         if self.stream.superblock.is_none() && !self.open(next(opened)) {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! How full a drive is.
 
+use crate::packing::Packing;
 use crate::record::RecordHead;
 
 /// How full the drive is.
@@ -9,7 +10,7 @@ pub struct Utilization {
     pub pairs: u64,
     /// Bytes of their keys and values.
     pub pair_bytes: u64,
-    /// Bytes of flash that their records take, in whole grains.
+    /// Bytes of flash that their records take, in whole grains, with what they keep others from.
     pub record_bytes: u64,
     /// Bytes of flash that everything that lives takes, the index with it.
     pub live_bytes: u64,
@@ -27,17 +28,17 @@ impl Utilization {
         Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
     }
 
-    pub(crate) fn add(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) {
+    pub(crate) fn add(&mut self, head: &RecordHead, packing: &Packing) {
         self.pairs += 1;
         self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);
-        self.record_bytes += u64::from(grains) * u64::from(grain_bytes);
+        self.record_bytes += packing.bytes_charged(head);
     }
 
     /// None, and no change, when there is not so much.
-    pub(crate) fn remove(&mut self, head: &RecordHead, grains: u32, grain_bytes: u32) -> Option<()> {
+    pub(crate) fn remove(&mut self, head: &RecordHead, packing: &Packing) -> Option<()> {
         let pairs = self.pairs.checked_sub(1)?;
         let pair_bytes = self.pair_bytes.checked_sub(u64::from(head.key_bytes) + u64::from(head.value_bytes))?;
-        let record_bytes = self.record_bytes.checked_sub(u64::from(grains) * u64::from(grain_bytes))?;
+        let record_bytes = self.record_bytes.checked_sub(packing.bytes_charged(head))?;
         *self = Utilization { pairs, pair_bytes, record_bytes, ..*self };
         Some(())
     }

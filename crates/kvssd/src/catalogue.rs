@@ -16,7 +16,7 @@ pub fn designs() -> Outcome {
                 design.name,
                 design.description,
                 "",
-                design.index.name(),
+                design.index.plan().name(),
                 design.validity.name(),
                 parameters.collect::<String>()
             )

@@ -48,7 +48,7 @@ pub fn info(image: &Path) -> Outcome {
          last life         {life}\n",
         image.display(),
         design.name,
-        design.index.name(),
+        design.index.plan().name(),
         design.validity.name(),
         design.grain_bytes,
         geometry.raw_bytes(),

@@ -25,15 +25,15 @@ pub(super) struct Ledger {
     /// The slots that searches pass by.
     passed: Vec<u64>,
     /// Grains of all pairs.
-    pub(super) pair_grains: u64,
+    pub(super) record_bytes: u64,
 }
 
 impl Ledger {
     /// A pair lives.
-    pub(super) fn add(&mut self, place: Grain, key: Key<'_>, grains: u32, way: &[u64]) {
+    pub(super) fn add(&mut self, place: Grain, key: Key<'_>, bytes_charged: u64, way: &[u64]) {
         self.keys.push((xxh3_64(key.bytes()), place));
         self.passed.extend_from_slice(way);
-        self.pair_grains += u64::from(grains);
+        self.record_bytes += bytes_charged;
     }
 }
 
@@ -41,7 +41,7 @@ impl Walk<'_> {
     /// The key of the record at a place, for people.
     fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
         let (page, start) = (self.media.packing.page_of(at), self.media.packing.byte_in_page(at));
-        let page_bytes = self.media.geometry.page_bytes as usize;
+        let page_bytes = self.media.packing.page_bytes() as usize;
         let (_, data) = look(self.media, page).ok()??;
         let head = RecordHead::read(data, start, page_bytes).ok()?;
         Some(head.key(data, start, &mut [0; 255]).to_vec())

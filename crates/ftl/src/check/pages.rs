@@ -1,11 +1,12 @@
 //! The walk: every page once, in order, beside what must lie in it.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::{CheckReport, Harm};
 use crate::index::{Index, Survey};
 use crate::io::{Io, Media, written};
 use crate::oob::{Kind, Oob, Stream};
+use crate::packing::Packing;
 use crate::record::RecordHead;
 use crate::superblock::State;
 use crate::utilization::Utilization;
@@ -95,7 +96,7 @@ impl<'a> Walk<'a> {
     /// Lists what lives.
     fn collect(&mut self) {
         let Walk { media, survey, living, report, .. } = self;
-        let page_bytes = media.geometry.page_bytes;
+        let page_bytes = media.packing.page_bytes();
         let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
         living.extend(pairs.map(|seen| Living { place: seen.place, kind: Kind::Pair, tag: seen.tag, bytes: 0 }));
         living.extend(survey.own.iter().map(|own| Living {
@@ -126,7 +127,7 @@ impl<'a> Walk<'a> {
     fn dead(&mut self, superblock: SuperblockId) -> Dead {
         let spills = self.media.validity.spills(superblock).iter().filter(|&&spill| self.is_inside(spill));
         let spills: Vec<PageAddress> = spills.map(|&spill| self.media.packing.page_of(spill)).collect();
-        let page_bytes = self.media.geometry.page_bytes as usize;
+        let page_bytes = self.media.packing.page_bytes() as usize;
         let mut pages: Vec<Blob> = Vec::new();
         for page in spills {
             // One that cannot be read is named where it lies.
@@ -165,7 +166,7 @@ impl<'a> Walk<'a> {
 
     fn page(&mut self, page: PageAddress, dead: &Dead) {
         let starts = self.starts_in(page);
-        let (packing, page_bytes) = (self.media.packing, self.media.geometry.page_bytes as usize);
+        let (packing, page_bytes) = (self.media.packing, self.media.packing.page_bytes() as usize);
         let (oob, seen) = match look(self.media, page) {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
@@ -285,14 +286,14 @@ impl<'a> Walk<'a> {
             let what = format!("a search for the key ends at slot {end} and does not come to {}", living.tag);
             self.report.find(Harm::PairLost, at(), what);
         }
-        let grains = self.media.packing.grains_of(pair.head.record_bytes());
+        let grains = self.media.packing.grains_of_record(&pair.head);
         let Some(runs) = self.media.runs_of(living.place, grains) else {
             let what = "the record runs into a superblock that the drive has not";
             return self.report.find(Harm::PairLost, at(), what);
         };
         self.report.pairs += 1;
         self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
-        self.ledger.add(living.place, key, grains, &way);
+        self.ledger.add(living.place, key, self.media.packing.bytes_charged(&pair.head), &way);
         self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
     }
 

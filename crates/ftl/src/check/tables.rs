@@ -88,11 +88,10 @@ impl Walk<'_> {
 
     /// Whether the counters are the sums of what was found.
     pub(super) fn utilization(&mut self, known: &Utilization) {
-        let grain_bytes = u64::from(self.media.packing.grain_bytes);
         let counts = [
             ("pairs", self.report.pairs, known.pairs),
             ("bytes of pairs", self.report.pair_bytes, known.pair_bytes),
-            ("bytes of records", self.ledger.pair_grains * grain_bytes, known.record_bytes),
+            ("bytes of records", self.ledger.record_bytes, known.record_bytes),
         ];
         for (name, found, known) in counts.into_iter().filter(|(_, found, known)| found != known) {
             let harm = if found < known { Harm::PairLost } else { Harm::DriveStops };

@@ -72,10 +72,10 @@ impl Copies {
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
 fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
     let packing = io.media.packing;
-    let page_bytes = io.media.geometry.page_bytes as usize;
+    let page_bytes = io.media.packing.page_bytes() as usize;
     let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
     let head = RecordHead::read(io.data(page)?, start, page_bytes)?;
-    let length = head.record_bytes();
+    let length = packing.record_bytes(&head);
     copy.clear();
     loop {
         let count = (page_bytes - start).min(length - copy.len());
@@ -94,7 +94,7 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
         kind: Kind::Pair,
         tag,
         bytes: copy,
-        unbroken_bytes: head.bytes(),
+        unbroken_bytes: packing.unbroken_bytes(&head),
         cause: Cause::Gc,
     })?;
     Ok(Move { tag, from, to, grains: packing.grains_of(length), fate: Fate::Dead })

@@ -13,8 +13,9 @@ mod redo;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
+use crate::index::plan::{IndexPlan, Room};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
-use crate::index::section::SectionLayout;
+use crate::index::section::{CompactLayout, FixedLayout, SectionLayout};
 use crate::index::sections::Sections;
 use crate::index::{Fate, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
@@ -32,6 +33,56 @@ pub struct HashIndex<L> {
     lookups: Lookups,
 }
 
+/// The table with every slot on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashFixed;
+
+impl IndexPlan for HashFixed {
+    fn name(&self) -> &'static str {
+        "hash-fixed"
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        let layout = FixedLayout::new(room.page_bytes, room.grains);
+        Ok(Box::new(HashIndex::new(layout, room.grains, room.page_bytes)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        room.grains
+    }
+
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        HashIndex::charge_directory(&FixedLayout::new(room.page_bytes, room.grains), room.grains, dram);
+    }
+}
+
+/// The table with living mappings only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashCompact;
+
+impl IndexPlan for HashCompact {
+    fn name(&self) -> &'static str {
+        "hash-compact"
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        let Room { page_bytes, grain_bytes, grains, .. } = *room;
+        let layout = CompactLayout::new(page_bytes, grain_bytes);
+        let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
+        Ok(Box::new(HashIndex::new(layout.ok_or_else(none)?, grains, page_bytes)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        room.grains
+    }
+
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        if let Some(layout) = CompactLayout::new(room.page_bytes, room.grain_bytes) {
+            HashIndex::charge_directory(&layout, room.grains, dram);
+        }
+    }
+}
+
 impl<L: SectionLayout> HashIndex<L> {
     /// An empty table with a slot for every grain of the drive.
     #[must_use]
@@ -47,7 +98,7 @@ impl<L: SectionLayout> HashIndex<L> {
     }
 
     /// Charges the directory of a table with a slot for each of `grains`.
-    pub fn charge_directory(layout: &L, grains: u64, dram: &mut DramUse) {
+    fn charge_directory(layout: &L, grains: u64, dram: &mut DramUse) {
         dram.add("index_directory", grains.div_ceil(layout.slots()) * layout.directory_entry_bytes());
     }
 

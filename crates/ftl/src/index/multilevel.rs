@@ -20,6 +20,7 @@ use self::local::LocalIndex;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
+use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
@@ -46,9 +47,40 @@ const BYTES_PER_PAIR: u64 = 1239;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MultilevelParameters {
+pub struct MultilevelPlan {
     /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
     pub bloom_bits: u32,
+}
+
+impl IndexPlan for MultilevelPlan {
+    fn name(&self) -> &'static str {
+        "multilevel"
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        vec![("bloom_bits", &mut self.bloom_bits)]
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let bloom_bits = self.bloom_bits;
+        let can_be = (1..=64).contains(&bloom_bits);
+        can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        Ok(Box::new(Multilevel::new(*self, room)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        RecordTable::new(room.page_bytes, SIGNATURE_BITS).signatures()
+    }
+
+    /// The directory, with all levels open, and the filter.
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        let mut index = Multilevel::new(*self, room);
+        index.levels = LEVELS_MAX;
+        index.charge_tables(dram);
+    }
 }
 
 /// The index.
@@ -77,11 +109,10 @@ struct Saved {
 }
 
 impl Multilevel {
-    /// An empty index on a drive of `raw_bytes` with pages of `page_bytes`.
-    #[must_use]
-    pub fn new(parameters: MultilevelParameters, raw_bytes: u64, page_bytes: u32) -> Self {
+    fn new(plan: MultilevelPlan, room: &Room) -> Self {
+        let Room { page_bytes, raw_bytes, .. } = *room;
         let form = RecordTable::new(page_bytes, SIGNATURE_BITS);
-        let records_max = Multilevel::records_max(raw_bytes);
+        let records_max = (raw_bytes / BYTES_PER_PAIR).max(1);
         let room = form.records() as u64 * ((1 << LEVELS_MAX) - 1) * OCCUPANCY_PERCENT / 100;
         let first_bits = records_max.div_ceil(room).next_power_of_two().ilog2();
         Multilevel {
@@ -89,29 +120,12 @@ impl Multilevel {
             levels: 1,
             first_bits,
             local: LocalIndex::default(),
-            bloom: Bloom::new(records_max * u64::from(parameters.bloom_bits)),
+            bloom: Bloom::new(records_max * u64::from(plan.bloom_bits)),
             records: 0,
             records_max,
             budget_bytes: u64::MAX,
             lookups: Lookups::default(),
         }
-    }
-
-    /// The pairs that a drive of `raw_bytes` takes.
-    fn records_max(raw_bytes: u64) -> u64 {
-        (raw_bytes / BYTES_PER_PAIR).max(1)
-    }
-
-    /// The number that all signatures are below.
-    pub(crate) fn signatures(page_bytes: u32) -> u64 {
-        RecordTable::new(page_bytes, SIGNATURE_BITS).signatures()
-    }
-
-    /// Charges the directory, with all levels open, and the filter of a drive of `raw_bytes`.
-    pub fn charge(parameters: &MultilevelParameters, raw_bytes: u64, page_bytes: u32, dram: &mut DramUse) {
-        let mut index = Multilevel::new(*parameters, raw_bytes, page_bytes);
-        index.levels = LEVELS_MAX;
-        index.charge_tables(dram);
     }
 
     fn charge_tables(&self, dram: &mut DramUse) {
@@ -382,21 +396,18 @@ impl Index for Multilevel {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
-        // All that is listed lies in the levels.
-        while self.local.count() > 0 {
-            let batch = self.buckets.at_once(io);
-            self.merge(io, batch, false)?;
-        }
         // In the order of the mixed bits, which is the same however many levels there are.
         let form = self.form();
         let bits = self.first_bits + self.levels - 1;
         let order = |tag: Signature, place: Grain| (mixed(tag), place);
         let first = from.map_or((0, Grain(0)), |from| order(form.signature(from.hash), from.place.unwrap_or(Grain(0))));
+        let local: Vec<_> = self.local.places().map(|(tag, place)| order(tag, place)).collect();
         for part in prefix(first.0, bits)..1 << bits {
             if places.len() == count {
                 break;
             }
-            let mut listed = Vec::new();
+            let is_wanted = |record: &(u64, Grain)| prefix(record.0, bits) == part && *record >= first;
+            let mut listed: Vec<_> = local.iter().copied().filter(is_wanted).collect();
             for level in 0..self.levels {
                 let above = self.levels - 1 - level;
                 let bucket = first_of_level(self.first_bits, level) + (part >> above);
@@ -405,8 +416,8 @@ impl Index for Multilevel {
                 }
                 let ticket = self.buckets.load(io, bucket)?;
                 let records = form.records_from(self.buckets.bytes(ticket), 0);
-                let records = records.map(|(_, tag, place)| order(tag, place));
-                listed.extend(records.filter(|record| prefix(record.0, bits) == part && *record >= first));
+                let records = records.filter(|&(_, tag, place)| !self.local.covers(tag, place));
+                listed.extend(records.map(|(_, tag, place)| order(tag, place)).filter(is_wanted));
             }
             listed.sort_unstable();
             io.cpu(listed.len() as u64 * io.costs().comparison_ns);

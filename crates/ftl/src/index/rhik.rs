@@ -18,6 +18,7 @@ use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
+use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
@@ -36,7 +37,7 @@ const DIRECTORY_BITS_MAX: u32 = 24;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RhikParameters {
+pub struct RhikPlan {
     /// Bits of a signature: 32 to 64, whole bytes (section IV-A: 64).
     pub signature_bits: u32,
     /// The depth of the new directory: log2 of D (equation 2).
@@ -47,13 +48,28 @@ pub struct RhikParameters {
     pub incremental: bool,
 }
 
-impl RhikParameters {
-    /// Whether they can be.
-    ///
-    /// # Errors
-    /// Which cannot, and what it can be.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let RhikParameters { signature_bits, directory_bits, occupancy_percent, .. } = *self;
+impl RhikPlan {
+    fn form(&self, page_bytes: u32) -> RecordTable {
+        RecordTable::new(page_bytes, self.signature_bits)
+    }
+}
+
+impl IndexPlan for RhikPlan {
+    fn name(&self) -> &'static str {
+        "rhik"
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        vec![
+            ("signature_bits", &mut self.signature_bits),
+            ("directory_bits", &mut self.directory_bits),
+            ("occupancy_percent", &mut self.occupancy_percent),
+            ("incremental", &mut self.incremental),
+        ]
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let RhikPlan { signature_bits, directory_bits, occupancy_percent, .. } = *self;
         if !(32..=64).contains(&signature_bits) || !signature_bits.is_multiple_of(8) {
             return Err(format!("design.signature_bits = {signature_bits}, and it is 32, 40, 48, 56 or 64"));
         }
@@ -65,13 +81,28 @@ impl RhikParameters {
         }
         Ok(())
     }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        Ok(Box::new(Rhik::new(*self, room.page_bytes)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        self.form(room.page_bytes).signatures()
+    }
+
+    /// The directory, when all tables are about as full as they become.
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        let form = self.form(room.page_bytes);
+        let tables = (room.grains * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
+        dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
+    }
 }
 
 /// The index.
 pub struct Rhik {
     tables: Sections<RecordTable>,
     directory: Directory,
-    parameters: RhikParameters,
+    plan: RhikPlan,
     records: u64,
     /// All tables are to be this deep at the least.
     depth: u32,
@@ -93,27 +124,18 @@ struct Saved {
 
 impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
-    #[must_use]
-    pub fn new(parameters: RhikParameters, page_bytes: u32) -> Self {
-        let directory = Directory::new(parameters.directory_bits);
-        let form = RecordTable::new(page_bytes, parameters.signature_bits);
+    fn new(plan: RhikPlan, page_bytes: u32) -> Self {
+        let directory = Directory::new(plan.directory_bits);
         Rhik {
-            tables: Sections::new(form, directory.numbers(), page_bytes),
+            tables: Sections::new(plan.form(page_bytes), directory.numbers(), page_bytes),
             directory,
-            parameters,
+            plan,
             records: 0,
-            depth: parameters.directory_bits,
+            depth: plan.directory_bits,
             growing: None,
             budget_bytes: u64::MAX,
             lookups: Lookups::default(),
         }
-    }
-
-    /// Charges the directory of an index with `records`, all of its tables being about as full as they become.
-    pub fn charge_directory(parameters: &RhikParameters, page_bytes: u32, records: u64, dram: &mut DramUse) {
-        let form = RecordTable::new(page_bytes, parameters.signature_bits);
-        let tables = (records * 100).div_ceil(form.records() as u64 * u64::from(parameters.occupancy_percent));
-        dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
     }
 
     fn directory_bytes(&self) -> u64 {
@@ -164,7 +186,7 @@ impl Rhik {
     /// Begins to split all tables when there are so many records that it is time.
     fn grow_in_time(&mut self) {
         let room = (self.form().records() as u64) << self.depth;
-        if self.records * 100 >= room * u64::from(self.parameters.occupancy_percent) && self.depth < DEPTH_MAX {
+        if self.records * 100 >= room * u64::from(self.plan.occupancy_percent) && self.depth < DEPTH_MAX {
             self.depth += 1;
             self.growing = Some(0);
         }
@@ -286,7 +308,7 @@ impl Index for Rhik {
     }
 
     fn growth(&self) -> Growth {
-        match (self.growing, self.parameters.incremental) {
+        match (self.growing, self.plan.incremental) {
             (None, _) => Growth::None,
             (Some(_), true) => Growth::Background,
             (Some(_), false) => Growth::Foreground,
@@ -297,7 +319,7 @@ impl Index for Rhik {
         let Some(from) = self.growing else { return Ok(()) };
         // While no command waits for its turn, as many as the drive can do side by side; the halves fill two superblocks at most.
         let side_by_side = self.tables.at_once(io).min(io.media.geometry.pages_per_superblock() as usize);
-        let count = if self.parameters.incremental { SPLITS_PER_STEP } else { side_by_side };
+        let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };
         let tables: Vec<u64> = self.shallow(from).take(count).collect();
         self.tables.load_all(io, &tables)?;
         let mut next = None;

@@ -182,17 +182,17 @@ impl Redo<'_, '_> {
 
     fn grains_of(&self, pair: &PairPlace) -> u32 {
         let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
-        self.io.packing().grains_of(head.record_bytes())
+        self.io.packing().grains_of_record(&head)
     }
 
     fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
         let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
-        let (grains, grain_bytes) = (self.grains_of(pair), self.io.packing().grain_bytes);
+        let packing = self.io.packing();
         if comes {
-            self.utilization.add(&head, grains, grain_bytes);
+            self.utilization.add(&head, &packing);
             return Ok(());
         }
-        let removed = self.utilization.remove(&head, grains, grain_bytes);
+        let removed = self.utilization.remove(&head, &packing);
         removed.ok_or_else(|| damaged("its journal ends more pairs than there were"))
     }
 

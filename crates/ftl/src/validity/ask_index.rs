@@ -1,7 +1,8 @@
 //! `ask-index`: nothing is kept of single pairs; garbage collection asks the index about each (RHIK, section IV-B).
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::packing::Packing;
 use crate::validity::page_counters::PageCounters;
 use crate::validity::{Spill, Validity};
 use kvssd_flash::PageAddress;

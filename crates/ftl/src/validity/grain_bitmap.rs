@@ -1,7 +1,8 @@
 //! `grain-bitmap`: a bit for every grain of the drive (Plus, section III-A).
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::packing::Packing;
 use crate::validity::{Spill, Validity};
 use kvssd_flash::PageAddress;
 
@@ -133,7 +134,7 @@ mod tests {
             oob_bytes: 384,
         };
         for grain_bytes in [16, 64, 512] {
-            let packing = Packing::new(&geometry, grain_bytes);
+            let packing = Packing::new(&geometry, grain_bytes, None);
             let mut bitmap = GrainBitmap::new(packing, 4 * packing.grains_per_superblock);
             let first = packing.grain(PageAddress(3), packing.grains_per_page - 3);
             bitmap.add(first, 5);

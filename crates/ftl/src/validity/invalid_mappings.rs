@@ -8,8 +8,9 @@
 //! The paper counts the invalid grains of a page; the living ones are counted here, which says the same and needs no
 //! reset when a block is erased.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::packing::Packing;
 use crate::validity::page_counters::PageCounters;
 use crate::validity::{Spill, Validity};
 use kvssd_flash::Blob;
@@ -44,10 +45,10 @@ impl InvalidMappings {
         assert!(packing.grains_per_superblock < 1 << PLACE_BITS, "a grain within its superblock has {PLACE_BITS} bits");
         let superblocks = geometry.superblocks() as usize;
         let mut base = DramUse::default();
-        Self::charge(&packing, geometry.pages(), superblocks as u64, geometry.page_bytes, 0, &mut base);
+        Self::charge(&packing, geometry.pages(), superblocks as u64, packing.page_bytes(), 0, &mut base);
         InvalidMappings {
             packing,
-            page_bytes: geometry.page_bytes,
+            page_bytes: packing.page_bytes(),
             counters: PageCounters::new(packing, geometry.pages()),
             buffers: vec![Vec::new(); superblocks],
             spills: vec![Vec::new(); superblocks],
@@ -229,7 +230,7 @@ mod tests {
             page_bytes: 512,
             oob_bytes: 384,
         };
-        InvalidMappings::new(Packing::new(&geometry, 64), &geometry)
+        InvalidMappings::new(Packing::new(&geometry, 64, None), &geometry)
     }
 
     #[test]

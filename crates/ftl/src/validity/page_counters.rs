@@ -1,7 +1,8 @@
 //! How many grains of each page live.
 
-use crate::address::{Grain, Packing};
+use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::packing::Packing;
 use kvssd_flash::PageAddress;
 
 /// A counter a page.

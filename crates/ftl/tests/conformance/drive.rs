@@ -112,9 +112,7 @@ impl Drive {
         let utilization = self.engine.utilization();
         let bytes: usize = self.model.iter().map(|(key, (_, length))| key.len() + *length as usize).sum();
         assert_eq!((utilization.pairs, utilization.pair_bytes), (self.model.len() as u64, bytes as u64));
-        assert!(
-            utilization.record_bytes >= utilization.pair_bytes && utilization.live_bytes >= utilization.record_bytes
-        );
+        assert!(utilization.record_bytes >= utilization.pair_bytes && utilization.live_bytes >= utilization.pair_bytes);
         assert!(utilization.live_bytes <= self.engine.geometry().raw_bytes());
         let dram = self.engine.dram();
         assert!(dram.total_bytes() <= self.engine.dram_budget_bytes(), "{:?}", dram.parts());

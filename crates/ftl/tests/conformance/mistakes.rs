@@ -77,7 +77,7 @@ fn mistake_6_a_delete_does_not_hide_the_keys_behind_it() {
             stored += 1;
         }
         let collisions = drive.engine.index_counters().collisions;
-        let has_chains = design.index.name().starts_with("hash");
+        let has_chains = design.index.plan().name().starts_with("hash");
         assert!(
             !has_chains || collisions > u64::from(stored) / 50,
             "{}: {collisions} collisions of {stored} pairs",

@@ -307,7 +307,7 @@ fn comparisons() -> Claim {
 
 /// A superblock of 256 MB with every second grain of 64 B invalid (section IV-A, "What we Get").
 fn invalid_mapping_traffic() -> Claim {
-    let packing = Packing::new(&LARGE_DRIVE, 64);
+    let packing = Packing::new(&LARGE_DRIVE, 64, None);
     let one_superblock = Geometry { blocks_per_die: 2, ..LARGE_DRIVE };
     let mut validity = InvalidMappings::new(packing, &one_superblock);
     let first = packing.grains_per_superblock;

@@ -1,0 +1,86 @@
+//! What is chosen of an index before there is one. A new index is a file with an [`Index`] and its plan, and a line in
+//! [`IndexKind`](crate::IndexKind).
+
+use crate::dram::DramUse;
+use crate::index::Index;
+
+/// The drive that an index is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Bytes of its flash.
+    pub raw_bytes: u64,
+    /// Bytes of a page that records may take.
+    pub page_bytes: u32,
+    /// Bytes of a grain.
+    pub grain_bytes: u32,
+    /// Grains of the drive.
+    pub grains: u64,
+}
+
+/// A number or a choice, as text.
+pub trait Parameter {
+    /// Its value.
+    fn text(&self) -> String;
+
+    /// Gives it a value.
+    ///
+    /// # Errors
+    /// What the value must be.
+    fn set(&mut self, text: &str) -> Result<(), String>;
+}
+
+impl Parameter for u32 {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        *self = text.parse().map_err(|_| "the value must be a whole number".to_owned())?;
+        Ok(())
+    }
+}
+
+impl Parameter for bool {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        *self = text.parse().map_err(|_| "the value must be true or false".to_owned())?;
+        Ok(())
+    }
+}
+
+/// The parameters of something, by name.
+pub type Parameters<'p> = Vec<(&'static str, &'p mut dyn Parameter)>;
+
+/// The choices of an index, and how it is built from them.
+pub trait IndexPlan {
+    /// The name in lists.
+    fn name(&self) -> &'static str;
+
+    /// What can be chosen.
+    fn parameters(&mut self) -> Parameters<'_> {
+        Vec::new()
+    }
+
+    /// Whether the choices can be.
+    ///
+    /// # Errors
+    /// Which cannot, and what it can be.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Builds the empty index. The choices were checked.
+    ///
+    /// # Errors
+    /// What in the room it cannot be built with.
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String>;
+
+    /// The number that all tags of its pairs, and all numbers of its own records, are below.
+    fn tags(&self, room: &Room) -> u64;
+
+    /// Charges what it keeps in DRAM, cached sections aside, at most: when a pair lies in every grain.
+    fn charge(&self, room: &Room, dram: &mut DramUse);
+}

@@ -1,0 +1,251 @@
+//! Packing: how records lie in pages.
+//!
+//! ```text
+//!   grains     | record | record, which runs on over |   any number of pages                  original, plus, rhik
+//!
+//!   slots      | record  | record  |- - - - -| rest |   a record that fits into a page is whole; the rest is
+//!              | record, first fragment ...  | rest |   the controller's own
+//!              |o| second fragment |- - - - -| rest |   o: the offset record                  multilevel
+//! ```
+//!
+//! Slots are what the Study paper (section IV) concludes of its drive: pairs below 1 KiB are padded to it, 24 KiB of a value fit
+//! into a page of 32 KiB with key and metadata, and larger ones are split, which takes the management of offsets.
+
+use crate::address::Grain;
+use crate::index::Parameters;
+use crate::record::RecordHead;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Geometry, PageAddress, SuperblockId};
+use std::ops::Range;
+
+/// Bytes before each fragment but the first: its number and the byte of the record that it begins with, u32 little endian each.
+const OFFSET_RECORD_BYTES: usize = 8;
+
+/// Records in slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Bytes of the smallest record: smaller ones are padded.
+    pub slot_bytes_min: u32,
+    /// The share of a page that records take, in whole grains; the rest is the controller's own.
+    pub page_use_percent: u32,
+}
+
+impl Slots {
+    pub(crate) fn parameters(&mut self) -> Parameters<'_> {
+        vec![("slot_bytes_min", &mut self.slot_bytes_min), ("page_use_percent", &mut self.page_use_percent)]
+    }
+
+    /// Whether they can be.
+    pub(crate) fn check(&self, page_bytes: u32, grain_bytes: u32) -> Result<(), String> {
+        let Slots { slot_bytes_min, page_use_percent } = *self;
+        if !(25..=100).contains(&page_use_percent) {
+            return Err(format!("design.page_use_percent = {page_use_percent} must lie between 25 and 100"));
+        }
+        let used_bytes = self.page_grains(page_bytes, grain_bytes) * grain_bytes;
+        if slot_bytes_min > used_bytes || used_bytes < 512 {
+            return Err(format!(
+                "design.slot_bytes_min = {slot_bytes_min}, and {page_use_percent} % of a page in whole grains are {used_bytes}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn page_grains(&self, page_bytes: u32, grain_bytes: u32) -> u32 {
+        (u64::from(page_bytes) * u64::from(self.page_use_percent) / 100) as u32 / grain_bytes
+    }
+}
+
+/// How records lie in pages, and pages are divided into grains.
+#[derive(Clone, Copy, Debug)]
+pub struct Packing {
+    /// Bytes of a grain.
+    pub grain_bytes: u32,
+    /// Grains of a page.
+    pub grains_per_page: u32,
+    /// Grains of a superblock.
+    pub grains_per_superblock: u64,
+    pub(crate) slots: Option<Slots>,
+}
+
+impl Packing {
+    /// Pages of `geometry` divided into grains of `grain_bytes`, which must divide a page.
+    #[must_use]
+    pub fn new(geometry: &Geometry, grain_bytes: u32, slots: Option<Slots>) -> Self {
+        let all = geometry.page_bytes / grain_bytes;
+        let grains_per_page = slots.map_or(all, |slots| slots.page_grains(geometry.page_bytes, grain_bytes));
+        let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
+        Packing { grain_bytes, grains_per_page, grains_per_superblock, slots }
+    }
+
+    /// Bytes of a page that records may take.
+    #[must_use]
+    pub fn page_bytes(&self) -> u32 {
+        self.grains_per_page * self.grain_bytes
+    }
+
+    /// Bytes of a superblock that records may take.
+    #[must_use]
+    pub fn superblock_bytes(&self) -> u64 {
+        self.grains_per_superblock * u64::from(self.grain_bytes)
+    }
+
+    /// The page that a grain lies in.
+    #[must_use]
+    pub fn page_of(&self, grain: Grain) -> PageAddress {
+        PageAddress((grain.0 / u64::from(self.grains_per_page)) as u32)
+    }
+
+    /// Which of its page's grains a grain is.
+    #[must_use]
+    pub fn index_in_page(&self, grain: Grain) -> u32 {
+        (grain.0 % u64::from(self.grains_per_page)) as u32
+    }
+
+    /// The first byte of a grain in its page.
+    #[must_use]
+    pub fn byte_in_page(&self, grain: Grain) -> usize {
+        self.index_in_page(grain) as usize * self.grain_bytes as usize
+    }
+
+    /// The grain with number `index` of a page.
+    #[must_use]
+    pub fn grain(&self, page: PageAddress, index: u32) -> Grain {
+        Grain(u64::from(page.0) * u64::from(self.grains_per_page) + u64::from(index))
+    }
+
+    /// The superblock that a grain lies in.
+    #[must_use]
+    pub fn superblock_of(&self, grain: Grain) -> SuperblockId {
+        SuperblockId((grain.0 / self.grains_per_superblock) as u32)
+    }
+
+    /// The grains that `bytes` take.
+    #[must_use]
+    pub fn grains_of(&self, bytes: usize) -> u32 {
+        bytes.div_ceil(self.grain_bytes as usize) as u32
+    }
+
+    /// The grains of the record with this head.
+    #[must_use]
+    pub fn grains_of_record(&self, head: &RecordHead) -> u32 {
+        self.grains_of(self.record_bytes(head))
+    }
+
+    /// The bytes that the record with this head keeps others from: its grains, and a share of what is left of pages of its like,
+    /// which is none where records run on over pages.
+    #[must_use]
+    pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
+        let (grains, per_page) = (self.grains_of_record(head), self.grains_per_page);
+        let charged = match (self.slots, grains % per_page) {
+            (None, _) | (_, 0) => grains,
+            (Some(_), rest) => grains - rest + per_page.div_ceil(per_page / rest),
+        };
+        u64::from(charged) * u64::from(self.grain_bytes)
+    }
+
+    /// Bytes of the record with this head, as it lies in flash.
+    #[must_use]
+    pub fn record_bytes(&self, head: &RecordHead) -> usize {
+        let (bytes, page_bytes) = (head.record_bytes(), self.page_bytes() as usize);
+        match self.slots {
+            Some(slots) if bytes <= page_bytes => bytes.max(slots.slot_bytes_min as usize),
+            Some(_) => {
+                let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
+                bytes + fragments * OFFSET_RECORD_BYTES
+            }
+            None => bytes,
+        }
+    }
+
+    /// How many bytes of the record with this head, from the first on, must lie in one page.
+    #[must_use]
+    pub fn unbroken_bytes(&self, head: &RecordHead) -> usize {
+        if self.slots.is_some() { self.record_bytes(head).min(self.page_bytes() as usize) } else { head.bytes() }
+    }
+
+    /// Brings `record`, which is a head and a value, into the form that it has in flash.
+    pub(crate) fn lay_out(&self, head: &RecordHead, record: &mut Rope) {
+        let page_bytes = self.page_bytes() as usize;
+        if self.slots.is_some() && record.len() > page_bytes {
+            let whole = std::mem::take(record);
+            record.push_slice(whole.as_ref(), 0..page_bytes);
+            let (mut begin, mut number) = (page_bytes, 1u32);
+            while begin < whole.len() {
+                record.push_literal(&number.to_le_bytes());
+                record.push_literal(&(begin as u32).to_le_bytes());
+                let end = whole.len().min(begin + page_bytes - OFFSET_RECORD_BYTES);
+                record.push_slice(whole.as_ref(), begin..end);
+                (begin, number) = (end, number + 1);
+            }
+        }
+        record.push_zeros(self.record_bytes(head) - record.len());
+    }
+
+    /// The parts of the value of a record that begins at byte `start` of a page, page by page: the byte of the page that a part begins
+    /// at, and which bytes of the value it has.
+    pub(crate) fn value_parts(&self, head: &RecordHead, start: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let (page_bytes, value_bytes) = (self.page_bytes() as usize, head.value_bytes as usize);
+        let later = if self.slots.is_some() { OFFSET_RECORD_BYTES } else { 0 };
+        let mut next = Some((start + head.bytes(), 0));
+        std::iter::from_fn(move || {
+            let (at, begin) = next?;
+            let end = value_bytes.min(begin + page_bytes - at);
+            next = (end < value_bytes).then_some((later, end));
+            Some((at, begin..end))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::write_record;
+    use kvssd_types::{Key, Pattern, Value, ValueBuilder};
+    use proptest::prelude::*;
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 2,
+        blocks_per_die: 4,
+        pages_per_block: 8,
+        pages_per_program: 1,
+        page_bytes: 32_768,
+        oob_bytes: 1024,
+    };
+
+    /// The Study paper's drive.
+    fn packing() -> Packing {
+        Packing::new(&GEOMETRY, 512, Some(Slots { slot_bytes_min: 1024, page_use_percent: 77 }))
+    }
+
+    #[test]
+    fn pairs_are_padded_to_a_slot_and_split_where_the_paper_saw_bandwidth_drop() {
+        let packing = packing();
+        let grains = |value_bytes| packing.grains_of_record(&RecordHead { key_bytes: 16, value_bytes });
+        assert_eq!((grains(50), grains(1003), grains(1004)), (2, 2, 3));
+        let pages = |value_kib: u32| grains(value_kib << 10).div_ceil(packing.grains_per_page);
+        assert_eq!((pages(24), pages(25), pages(48), pages(49)), (1, 2, 2, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_of_a_value_are_where_they_were_laid_out(length in 0u32..200_000, key in prop::collection::vec(any::<u8>(), 1..256)) {
+            let packing = packing();
+            let value = Value::Pattern(Pattern { seed: 7, offset: 0, length });
+            let head = RecordHead { key_bytes: key.len() as u32, value_bytes: length };
+            let mut record = Rope::default();
+            write_record(Key::new(&key).unwrap(), &value, &mut record);
+            packing.lay_out(&head, &mut record);
+            prop_assert_eq!(record.len(), packing.record_bytes(&head));
+            let page_bytes = packing.page_bytes() as usize;
+            let (mut read, mut covered) = (ValueBuilder::default(), 0);
+            for (page, (at, part)) in packing.value_parts(&head, 0).enumerate() {
+                prop_assert_eq!(part.start, covered);
+                prop_assert!(at + part.len() <= page_bytes);
+                covered = part.end;
+                record.as_ref().push_to(page * page_bytes + at..page * page_bytes + at + part.len(), &mut read);
+            }
+            prop_assert_eq!(read.build(), value);
+        }
+    }
+}
