@@ -111,6 +111,11 @@ impl Drive {
         options: CreateDrive,
     ) -> Result<Drive, DriveError> {
         let path = path.as_ref();
+        if !design.takes_keys() {
+            let (design, profile) = (design.name, profile.origin().to_owned());
+            let why = "a drive in a file takes keys".to_owned();
+            return Err(DesignError::DoesNotFit { design, profile, why }.into());
+        }
         // That it fits is found out before there is a file.
         design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
         let profile = with(profile, PowerLoss::Protected);

@@ -78,7 +78,7 @@ impl Device {
         let start = self.take_in(&command, arrival);
         let (executed, reply) = self.engine.execute(command, start);
         let bytes_out = match &reply {
-            Ok(Reply::Retrieved { value, .. }) => value.len() as u64,
+            Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
             // Each key of a list has a length of two bytes before it.
             Ok(Reply::Listed(keys)) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
             _ => 0,
@@ -110,17 +110,19 @@ impl Device {
         const SMALL_BYTES: u32 = 4096;
         let firmware = self.profile.firmware;
         match command {
-            Command::Store { value, .. } => {
+            Command::Store { value, .. } | Command::Write { value, .. } => {
                 let bytes = value.len() as u64;
                 let length = self.profile.link_time(bytes);
                 let arrived = self.link_in.take(arrival, length) + length;
                 let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
                 arrived + Nanos(firmware.write_ns + firmware.write_4k_ns * pages)
             }
-            Command::Retrieve { length_bytes, .. } if *length_bytes > SMALL_BYTES => {
+            Command::Retrieve { length_bytes, .. } | Command::Read { length_bytes, .. }
+                if *length_bytes > SMALL_BYTES =>
+            {
                 arrival + Nanos(firmware.read_large_ns)
             }
-            Command::Retrieve { .. } | Command::Exist { .. } | Command::List { .. } => {
+            Command::Retrieve { .. } | Command::Exist { .. } | Command::List { .. } | Command::Read { .. } => {
                 arrival + Nanos(firmware.read_small_ns)
             }
             Command::Delete { .. } | Command::Flush => arrival + Nanos(firmware.write_ns),

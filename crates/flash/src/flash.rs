@@ -8,6 +8,7 @@ use crate::{
 };
 use kvssd_types::Nanos;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The units of one die that are remembered to be in flight. Later ones land before they are asked for.
 const IN_FLIGHT_MAX: usize = 64;
@@ -88,6 +89,18 @@ impl Flash {
     /// sensed at once. What is still in the write buffer takes no time. Gives the moment when the last one is there;
     /// [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
+        let sectors_per_page = self.nand.geometry().sectors_per_page();
+        self.read_sectors(pages, sectors_per_page, cause, at)
+    }
+
+    /// As [`Flash::read`], of the sectors of one page that hold `bytes` of it.
+    pub fn read_part(&mut self, page: PageAddress, bytes: Range<usize>, cause: Cause, at: Nanos) -> Nanos {
+        let sector_bytes = self.nand.geometry().sector_bytes() as usize;
+        let sectors = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes) - bytes.start / sector_bytes;
+        self.read_sectors(&[page], sectors as u32, cause, at)
+    }
+
+    fn read_sectors(&mut self, pages: &[PageAddress], sectors_per_page: u32, cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let mut done = at;
         for run in pages.chunk_by(|left, right| {
@@ -99,7 +112,7 @@ impl Flash {
                 continue;
             }
             self.counters.reads[cause] += run.len() as u64;
-            done = done.max(self.clockwork.read(block.die, row, run.len() as u32, at));
+            done = done.max(self.clockwork.read_sectors(block.die, row, run.len() as u32 * sectors_per_page, at));
         }
         done
     }

@@ -59,7 +59,22 @@ pub struct Geometry {
     pub oob_bytes: u32,
 }
 
+/// What a controller takes out of a large page at the least. An estimate: the data that one code word or a few protect.
+const SECTOR_BYTES_MAX: u32 = 4096;
+
 impl Geometry {
+    /// The smallest part of a page that crosses a channel.
+    #[must_use]
+    pub fn sector_bytes(&self) -> u32 {
+        self.page_bytes.min(SECTOR_BYTES_MAX)
+    }
+
+    /// Sectors of a page.
+    #[must_use]
+    pub fn sectors_per_page(&self) -> u32 {
+        quotient(self.page_bytes, self.sector_bytes())
+    }
+
     /// The number of dies.
     #[must_use]
     pub fn dies(&self) -> u32 {

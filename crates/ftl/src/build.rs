@@ -7,7 +7,7 @@ use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::Room;
 use crate::io::Media;
 use crate::oob::OobFormat;
-use crate::packing::Packing;
+use crate::packing::{Packing, RecordLayout};
 use crate::superblock::Superblocks;
 use crate::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
@@ -79,7 +79,7 @@ impl Design {
     /// How records lie in the pages of a drive of `geometry`.
     #[must_use]
     pub fn packing(&self, geometry: &Geometry) -> Packing {
-        Packing::new(geometry, self.grain_bytes, self.slots)
+        Packing::new(geometry, self.grain_bytes, self.layout)
     }
 
     fn room(&self, geometry: &Geometry) -> Room {
@@ -174,7 +174,7 @@ impl Design {
             ));
         }
         self.index.plan().check()?;
-        if let Some(slots) = self.slots {
+        if let RecordLayout::Slots(slots) = self.layout {
             slots.check(geometry.page_bytes, grain_bytes)?;
         }
         if geometry.page_bytes < 512 {

@@ -16,21 +16,27 @@ use std::ops::Range;
 
 /// A pair that a look-up found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+struct Found {
     place: Grain,
     head: RecordHead,
 }
 
 /// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
-/// when the key is found nowhere else: it may be the key's.
-pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
+/// when the key is found nowhere else: it may be the key's. `value_bytes` of a value are read with its head, as far as the page has them.
+fn find(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+    value_bytes: usize,
+) -> Result<(Position, Option<Found>), KvError> {
+    let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
     let (mut found, mut unreadable) = (None, None);
     let position = index.locate(io, key, &mut |io, place| {
         let packing = io.packing();
         let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
-        io.read(page, Cause::User);
-        io.cpu(io.costs().key_compare_ns);
         let page_bytes = packing.page_bytes() as usize;
+        io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
+        io.cpu(io.costs().key_compare_ns);
         let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
         found = match head {
             Err(error @ KvError::Unrecovered(_)) => {
@@ -55,7 +61,7 @@ pub(crate) fn store(
     record: &mut Rope,
     (key, value, condition): (Key<'_>, &Value, StoreCondition),
 ) -> Result<Reply, KvError> {
-    let (position, found) = find(io, index, key)?;
+    let (position, found) = find(io, index, key, 0)?;
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
         StoreCondition::IfAbsent if found.is_some() => return Err(KvError::KeyExists),
@@ -117,7 +123,8 @@ pub(crate) fn retrieve(
     offset_bytes: u32,
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
-    let (_, found) = find(io, index, key)?;
+    let until = offset_bytes.saturating_add(length_bytes) as usize;
+    let (_, found) = find(io, index, key, until)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
     let packing = io.packing();
     let first = offset_bytes.min(head.value_bytes) as usize;
@@ -154,7 +161,7 @@ pub(crate) fn delete(
     utilization: &mut Utilization,
     key: Key<'_>,
 ) -> Result<Reply, KvError> {
-    let (position, found) = find(io, index, key)?;
+    let (position, found) = find(io, index, key, 0)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
@@ -165,13 +172,18 @@ pub(crate) fn delete(
     Ok(Reply::Deleted)
 }
 
+pub(crate) fn exist(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<Reply, KvError> {
+    let (_, found) = find(io, index, key, 0)?;
+    found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)
+}
+
 pub(crate) fn list(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     from: Option<Key<'_>>,
     keys_max: usize,
 ) -> Result<Reply, KvError> {
-    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
+    let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
     let mut places = Vec::new();
     index.list(io, from, keys_max, &mut places)?;
     let packing = io.packing();
@@ -179,12 +191,11 @@ pub(crate) fn list(
     pages.sort_unstable();
     pages.dedup();
     io.read_all(&pages, Cause::User);
-    let page_bytes = packing.page_bytes() as usize;
     let mut keys = Vec::with_capacity(places.len());
     for place in places {
         let data = io.data(packing.page_of(place))?;
         let start = packing.byte_in_page(place);
-        let head = RecordHead::read(data, start, page_bytes)?;
+        let head = packing.head(data, start)?;
         keys.push(head.key(data, start, &mut [0; 255]).into());
     }
     Ok(Reply::Listed(keys))

@@ -1,8 +1,8 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::{HashCompact, HashFixed, IndexPlan, MultilevelPlan, Parameters, RhikPlan};
-use crate::packing::Slots;
+use crate::index::{HashCompact, HashFixed, IndexPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
+use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
 use kvssd_flash::{Backing, PowerLoss, Profile};
@@ -20,6 +20,8 @@ pub enum IndexKind {
     Rhik(RhikPlan),
     /// Levels of buckets (Study, section II).
     Multilevel(MultilevelPlan),
+    /// A place for each logical block, in DRAM.
+    PageMap(PageMapPlan),
 }
 
 /// How garbage collection knows what is dead.
@@ -42,6 +44,7 @@ impl IndexKind {
             IndexKind::HashCompact(plan) => plan,
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
+            IndexKind::PageMap(plan) => plan,
         }
     }
 
@@ -51,6 +54,7 @@ impl IndexKind {
             IndexKind::HashCompact(plan) => plan,
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
+            IndexKind::PageMap(plan) => plan,
         }
     }
 }
@@ -80,8 +84,8 @@ pub struct Design {
     pub validity: ValidityKind,
     /// The smallest piece of flash that a record is given.
     pub grain_bytes: u32,
-    /// How records lie in pages, if not one grain after the other.
-    pub slots: Option<Slots>,
+    /// How records lie in pages.
+    pub layout: RecordLayout,
     /// Garbage collection works while fewer superblocks are free, beside the four that it keeps for itself.
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
@@ -90,7 +94,7 @@ pub struct Design {
     pub planted: Option<PlantedBug>,
 }
 
-/// The designs that come with the program.
+/// The designs of key-value drives that come with the program.
 pub const DESIGNS: [Design; 4] = [
     Design {
         name: "original",
@@ -98,7 +102,7 @@ pub const DESIGNS: [Design; 4] = [
         index: IndexKind::HashFixed(HashFixed),
         validity: ValidityKind::GrainBitmap,
         grain_bytes: 512,
-        slots: None,
+        layout: RecordLayout::Grains,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
         planted: None,
@@ -109,7 +113,7 @@ pub const DESIGNS: [Design; 4] = [
         index: IndexKind::HashCompact(HashCompact),
         validity: ValidityKind::InvalidMappings,
         grain_bytes: 64,
-        slots: None,
+        layout: RecordLayout::Grains,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -125,7 +129,7 @@ pub const DESIGNS: [Design; 4] = [
         }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
-        slots: None,
+        layout: RecordLayout::Grains,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -136,12 +140,25 @@ pub const DESIGNS: [Design; 4] = [
         index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
-        slots: Some(Slots { slot_bytes_min: 1024, page_use_percent: 77 }),
+        layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_percent: 77 }),
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
     },
 ];
+
+/// The drive to compare with: it takes blocks, and no keys.
+pub const BLOCK: Design = Design {
+    name: "block",
+    description: "a block drive: page-mapped, the map in DRAM, read-modify-write below 4 KiB",
+    index: IndexKind::PageMap(PageMapPlan),
+    validity: ValidityKind::AskIndex,
+    grain_bytes: 4096,
+    layout: RecordLayout::Blocks,
+    gc_low_superblocks: 8,
+    gc_high_superblocks: 4,
+    planted: None,
+};
 
 /// Why a design cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -183,10 +200,21 @@ impl Design {
     /// # Errors
     /// [`DesignError::Unknown`] when there is none.
     pub fn named(name: &str) -> Result<Design, DesignError> {
-        DESIGNS.iter().find(|design| design.name == name).cloned().ok_or_else(|| DesignError::Unknown {
+        Design::all().find(|design| design.name == name).ok_or_else(|| DesignError::Unknown {
             name: name.to_owned(),
-            known: DESIGNS.map(|design| design.name).join(", "),
+            known: Design::all().map(|design| design.name).collect::<Vec<_>>().join(", "),
         })
+    }
+
+    /// [`DESIGNS`] and [`BLOCK`].
+    pub fn all() -> impl Iterator<Item = Design> {
+        DESIGNS.into_iter().chain([BLOCK])
+    }
+
+    /// Whether the drive takes keys; if not, blocks.
+    #[must_use]
+    pub fn takes_keys(&self) -> bool {
+        self.layout != RecordLayout::Blocks
     }
 
     /// Its parameters and their values, as [`Design::set`] takes them.
@@ -216,7 +244,7 @@ impl Design {
             ("gc_low_superblocks", &mut self.gc_low_superblocks),
             ("gc_high_superblocks", &mut self.gc_high_superblocks),
         ];
-        if let Some(slots) = &mut self.slots {
+        if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());
         }
         parameters.extend(self.index.plan_mut().parameters());

@@ -1,13 +1,14 @@
 //! The engine: commands on pairs, over an index, a log and garbage collection.
 
-use crate::commands;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::index::{Growth, Index, IndexCounters};
 use crate::io::{Io, Media};
+use crate::packing::RecordLayout;
 use crate::record::RecordHead;
 use crate::recovery::{self, MountReport};
 use crate::utilization::Utilization;
+use crate::{blocks, commands};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Counters, Geometry};
 use kvssd_types::{Command, Key, KvError, Nanos, Reply};
@@ -134,34 +135,52 @@ impl Engine {
     /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
     pub fn execute(&mut self, command: Command<'_>, at: Nanos) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
-        let mut reply = self.finish_growth(&mut at).and_then(|()| self.wait_for_room(&command, &mut at));
-        let mut io = Io::new(&mut self.media, at, false);
+        let ready = self.knows(&command).and_then(|()| self.finish_growth(&mut at));
+        let ready = ready.and_then(|()| self.wait_for_room(&command, &mut at));
+        let Engine { media, index, limits, utilization, record, .. } = self;
+        let (mut io, index) = (Io::new(media, at, false), index.as_mut());
         io.cpu(io.costs().command_ns);
-        if reply.is_ok() {
-            reply = match command {
-                Command::Store { key, value, condition } => {
-                    let Engine { index, limits, utilization, record, .. } = self;
-                    commands::store(&mut io, index.as_mut(), limits, utilization, record, (key, &value, condition))
-                }
-                Command::Retrieve { key, offset_bytes, length_bytes } => {
-                    commands::retrieve(&mut io, self.index.as_mut(), key, offset_bytes, length_bytes)
-                }
-                Command::Delete { key } => commands::delete(&mut io, self.index.as_mut(), &mut self.utilization, key),
-                Command::Exist { key } => commands::find(&mut io, self.index.as_mut(), key)
-                    .and_then(|(_, found)| found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)),
-                Command::List { from, keys_max } => commands::list(&mut io, self.index.as_mut(), from, keys_max),
-                Command::Flush => io.flush().map(|drained| {
-                    io.wait_until(drained);
-                    Reply::Flushed
-                }),
-            };
-        }
+        let mut reply = ready.and_then(|()| match command {
+            Command::Store { key, value, condition } => {
+                commands::store(&mut io, index, limits, utilization, record, (key, &value, condition))
+            }
+            Command::Retrieve { key, offset_bytes, length_bytes } => {
+                commands::retrieve(&mut io, index, key, offset_bytes, length_bytes)
+            }
+            Command::Delete { key } => commands::delete(&mut io, index, utilization, key),
+            Command::Exist { key } => commands::exist(&mut io, index, key),
+            Command::List { from, keys_max } => commands::list(&mut io, index, from, keys_max),
+            Command::Read { offset_bytes, length_bytes } => {
+                blocks::read(&mut io, index, limits, offset_bytes, length_bytes)
+            }
+            Command::Write { offset_bytes, value } => {
+                blocks::write(&mut io, index, limits, utilization, record, (offset_bytes, &value))
+            }
+            Command::Flush => io.flush().map(|drained| {
+                io.wait_until(drained);
+                Reply::Flushed
+            }),
+        });
         let done = io.settle();
         if let Err(error) = self.pause(done) {
             reply = Err(error);
         }
         self.share_dram();
         (done, reply)
+    }
+
+    /// Whether the drive has such commands.
+    fn knows(&self, command: &Command<'_>) -> Result<(), KvError> {
+        let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
+        match command {
+            Command::Flush => Ok(()),
+            Command::Read { .. } | Command::Write { .. } if takes_blocks => Ok(()),
+            Command::Read { .. } | Command::Write { .. } => {
+                Err(KvError::InvalidCommand("it takes keys, and no blocks"))
+            }
+            _ if takes_blocks => Err(KvError::InvalidCommand("it takes blocks, and no keys")),
+            _ => Ok(()),
+        }
     }
 
     /// Lets background work go on until `now`; commands come with clocks from `now` on.
@@ -355,26 +374,29 @@ impl Engine {
     }
 
     /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
-    fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<Reply, KvError> {
+    fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         let record_bytes = match command {
-            Command::Store { value, .. } if value.len() as u64 > self.limits.value_bytes_max => {
+            Command::Store { value, .. } | Command::Write { value, .. }
+                if value.len() as u64 > self.limits.value_bytes_max =>
+            {
                 let value_bytes_max = self.limits.value_bytes_max;
                 return Err(KvError::InvalidValueSize { value_bytes: value.len() as u64, value_bytes_max });
             }
             Command::Store { key, value, .. } => RecordHead::bytes_for(key.bytes().len()) + value.len(),
+            Command::Write { value, .. } => value.len(),
             _ => 0,
         };
         let superblock_bytes = self.media.geometry.superblock_bytes();
         let needed = self.limits.high + STEP_SUPERBLOCKS + (record_bytes as u64 / superblock_bytes) as usize;
         if self.media.superblocks.free() >= needed {
-            return Ok(Reply::Stored);
+            return Ok(());
         }
         self.collector.clock = self.collector.clock.max(self.media.now);
         let has_room = self.collect_until(|engine| engine.media.superblocks.free() >= needed)?;
         self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
         *at = (*at).max(self.collector.clock);
-        let is_store = matches!(command, Command::Store { .. });
+        let is_store = matches!(command, Command::Store { .. } | Command::Write { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
-        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(Reply::Stored) }
+        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
     }
 }

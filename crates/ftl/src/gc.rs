@@ -348,7 +348,12 @@ mod tests {
 
     #[test]
     fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
-        let packing = Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10, slots: None };
+        let packing = Packing {
+            grain_bytes: 64,
+            grains_per_page: 1,
+            grains_per_superblock: 10,
+            layout: crate::packing::RecordLayout::Grains,
+        };
         let all = [
             (State::System, Stream::User, 0),
             (State::Free, Stream::User, 0),

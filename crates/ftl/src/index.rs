@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
+//! | `page-map` | a place for each logical block, for a block drive |
 //! | `multilevel` | a hash table in levels, each twice as large as the one before (Study, section II) |
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
 mod hash;
 mod lookups;
 mod multilevel;
+mod page_map;
 mod plan;
 mod probe;
 mod record_table;
@@ -20,6 +22,7 @@ mod survey;
 
 pub use hash::{HashCompact, HashFixed, HashIndex};
 pub use multilevel::{Multilevel, MultilevelPlan};
+pub use page_map::{PageMap, PageMapPlan};
 pub use plan::{IndexPlan, Parameter, Parameters, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};

@@ -15,6 +15,7 @@ use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId};
 use kvssd_types::{KvError, Nanos};
+use std::ops::Range;
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
 pub struct Media {
@@ -187,6 +188,24 @@ impl<'a> Io<'a> {
         }
         self.clock = last;
         last > before
+    }
+
+    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was a flash
+    /// operation.
+    pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
+        if self.media.geometry.sectors_per_page() == 1 {
+            let pages: Vec<PageAddress> = parts.iter().map(|(page, _)| *page).collect();
+            return self.read_all(&pages, cause);
+        }
+        self.settle();
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        let before = self.clock;
+        for (page, bytes) in parts {
+            if log.open_page(geometry, *page).is_none() {
+                self.clock = self.clock.max(flash.read_part(*page, bytes.clone(), cause, before));
+            }
+        }
+        self.clock > before
     }
 
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. Costs

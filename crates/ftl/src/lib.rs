@@ -18,6 +18,7 @@
 //! clock and no file.
 
 mod address;
+mod blocks;
 mod build;
 mod check;
 mod commands;
@@ -43,7 +44,7 @@ pub mod validity;
 
 pub use address::Grain;
 pub use check::{CheckReport, Finding, Harm};
-pub use design::{DESIGNS, Design, DesignError, IndexKind, ValidityKind};
+pub use design::{BLOCK, DESIGNS, Design, DesignError, IndexKind, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
 pub use gc::{GcCounters, greedy};
@@ -51,7 +52,7 @@ pub use io::{Io, Media};
 pub use journal::{Change, PairPlace};
 pub use log::NewRecord;
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
-pub use packing::{Packing, Slots};
+pub use packing::{Packing, RecordLayout, Slots};
 pub use planted::PlantedBug;
 pub use record::{RecordHead, write_record};
 pub use recovery::MountReport;

@@ -8,14 +8,17 @@
 //!              |o| second fragment |- - - - -| rest |   o: the offset record                  multilevel
 //! ```
 //!
+//! A block drive has blocks of a grain each, without a head: their numbers lie out of band.
+//!
 //! Slots are what the Study paper (section IV) concludes of its drive: pairs below 1 KiB are padded to it, 24 KiB of a value fit
 //! into a page of 32 KiB with key and metadata, and larger ones are split, which takes the management of offsets.
 
 use crate::address::Grain;
 use crate::index::Parameters;
 use crate::record::RecordHead;
-use kvssd_flash::rope::Rope;
+use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
+use kvssd_types::KvError;
 use std::ops::Range;
 
 /// Bytes before each fragment but the first: its number and the byte of the record that it begins with, u32 little endian each.
@@ -55,6 +58,17 @@ impl Slots {
     }
 }
 
+/// How records lie in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordLayout {
+    /// One after the other, in whole grains.
+    Grains,
+    /// In slots.
+    Slots(Slots),
+    /// Blocks of one grain each.
+    Blocks,
+}
+
 /// How records lie in pages, and pages are divided into grains.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
@@ -64,17 +78,19 @@ pub struct Packing {
     pub grains_per_page: u32,
     /// Grains of a superblock.
     pub grains_per_superblock: u64,
-    pub(crate) slots: Option<Slots>,
+    pub(crate) layout: RecordLayout,
 }
 
 impl Packing {
     /// Pages of `geometry` divided into grains of `grain_bytes`, which must divide a page.
     #[must_use]
-    pub fn new(geometry: &Geometry, grain_bytes: u32, slots: Option<Slots>) -> Self {
-        let all = geometry.page_bytes / grain_bytes;
-        let grains_per_page = slots.map_or(all, |slots| slots.page_grains(geometry.page_bytes, grain_bytes));
+    pub fn new(geometry: &Geometry, grain_bytes: u32, layout: RecordLayout) -> Self {
+        let grains_per_page = match layout {
+            RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes),
+            RecordLayout::Grains | RecordLayout::Blocks => geometry.page_bytes / grain_bytes,
+        };
         let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
-        Packing { grain_bytes, grains_per_page, grains_per_superblock, slots }
+        Packing { grain_bytes, grains_per_page, grains_per_superblock, layout }
     }
 
     /// Bytes of a page that records may take.
@@ -125,6 +141,23 @@ impl Packing {
         bytes.div_ceil(self.grain_bytes as usize) as u32
     }
 
+    /// The head of the record at byte `start` of a page.
+    ///
+    /// # Errors
+    /// [`KvError::Unrecovered`] when there is no record.
+    pub fn head(&self, page: RopeRef<'_>, start: usize) -> Result<RecordHead, KvError> {
+        match self.layout {
+            RecordLayout::Blocks => Ok(self.block()),
+            _ => RecordHead::read(page, start, self.page_bytes() as usize),
+        }
+    }
+
+    /// The head that a block would have.
+    #[must_use]
+    pub fn block(&self) -> RecordHead {
+        RecordHead { key_bytes: 0, value_bytes: self.grain_bytes }
+    }
+
     /// The grains of the record with this head.
     #[must_use]
     pub fn grains_of_record(&self, head: &RecordHead) -> u32 {
@@ -136,9 +169,9 @@ impl Packing {
     #[must_use]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
         let (grains, per_page) = (self.grains_of_record(head), self.grains_per_page);
-        let charged = match (self.slots, grains % per_page) {
-            (None, _) | (_, 0) => grains,
-            (Some(_), rest) => grains - rest + per_page.div_ceil(per_page / rest),
+        let charged = match (self.layout, grains % per_page) {
+            (RecordLayout::Slots(_), rest @ 1..) => grains - rest + per_page.div_ceil(per_page / rest),
+            _ => grains,
         };
         u64::from(charged) * u64::from(self.grain_bytes)
     }
@@ -147,26 +180,29 @@ impl Packing {
     #[must_use]
     pub fn record_bytes(&self, head: &RecordHead) -> usize {
         let (bytes, page_bytes) = (head.record_bytes(), self.page_bytes() as usize);
-        match self.slots {
-            Some(slots) if bytes <= page_bytes => bytes.max(slots.slot_bytes_min as usize),
-            Some(_) => {
+        match self.layout {
+            RecordLayout::Slots(slots) if bytes <= page_bytes => bytes.max(slots.slot_bytes_min as usize),
+            RecordLayout::Slots(_) => {
                 let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
                 bytes + fragments * OFFSET_RECORD_BYTES
             }
-            None => bytes,
+            RecordLayout::Grains | RecordLayout::Blocks => bytes,
         }
     }
 
     /// How many bytes of the record with this head, from the first on, must lie in one page.
     #[must_use]
     pub fn unbroken_bytes(&self, head: &RecordHead) -> usize {
-        if self.slots.is_some() { self.record_bytes(head).min(self.page_bytes() as usize) } else { head.bytes() }
+        match self.layout {
+            RecordLayout::Grains => head.bytes(),
+            RecordLayout::Slots(_) | RecordLayout::Blocks => self.record_bytes(head).min(self.page_bytes() as usize),
+        }
     }
 
     /// Brings `record`, which is a head and a value, into the form that it has in flash.
     pub(crate) fn lay_out(&self, head: &RecordHead, record: &mut Rope) {
         let page_bytes = self.page_bytes() as usize;
-        if self.slots.is_some() && record.len() > page_bytes {
+        if matches!(self.layout, RecordLayout::Slots(_)) && record.len() > page_bytes {
             let whole = std::mem::take(record);
             record.push_slice(whole.as_ref(), 0..page_bytes);
             let (mut begin, mut number) = (page_bytes, 1u32);
@@ -185,7 +221,7 @@ impl Packing {
     /// at, and which bytes of the value it has.
     pub(crate) fn value_parts(&self, head: &RecordHead, start: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let (page_bytes, value_bytes) = (self.page_bytes() as usize, head.value_bytes as usize);
-        let later = if self.slots.is_some() { OFFSET_RECORD_BYTES } else { 0 };
+        let later = if matches!(self.layout, RecordLayout::Slots(_)) { OFFSET_RECORD_BYTES } else { 0 };
         let mut next = Some((start + head.bytes(), 0));
         std::iter::from_fn(move || {
             let (at, begin) = next?;
@@ -215,7 +251,7 @@ mod tests {
 
     /// The Study paper's drive.
     fn packing() -> Packing {
-        Packing::new(&GEOMETRY, 512, Some(Slots { slot_bytes_min: 1024, page_use_percent: 77 }))
+        Packing::new(&GEOMETRY, 512, RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_percent: 77 }))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::journal::PairPlace;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_types::{Key, KvError, Value};
 
-/// What a record's head says.
+/// What a record's head says. A block of a block drive is a record without a key, and has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
     /// Bytes of the key.
@@ -33,7 +33,7 @@ impl RecordHead {
     /// Bytes of the head.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        Self::bytes_for(self.key_bytes as usize)
+        if self.key_bytes == 0 { 0 } else { Self::bytes_for(self.key_bytes as usize) }
     }
 
     /// Bytes of the whole record.

@@ -96,7 +96,10 @@ impl From<KvError> for Error {
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
-            KvError::PowerLost => Error::Failed { why: error.to_string() },
+            // A drive in a file takes keys, and is asked for nothing else.
+            KvError::InvalidCommand(_) | KvError::InvalidRange { .. } | KvError::PowerLost => {
+                Error::Failed { why: error.to_string() }
+            }
         }
     }
 }

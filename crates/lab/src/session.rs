@@ -8,10 +8,11 @@ use crate::setup::Setup;
 use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, Ycsb, YcsbCore};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::RopeBacking;
-use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value, mix64};
+use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Pattern, Random, Reply, Value, mix64};
 use std::collections::VecDeque;
 use std::time::Instant;
 
+mod commands;
 mod kvbench;
 
 /// How often the observer is told, in operations.
@@ -286,11 +287,11 @@ impl Session {
         let mut room = [0; KEY_BYTES_MAX];
         let key = self.keys.write(record, &mut room);
         let pattern = self.pattern(record);
-        let command = Command::Store { key, value: Value::Pattern(pattern), condition: StoreCondition::Always };
+        let command = self.write_command(record, key);
         let Completion { done, reply } = self.device.submit(command, at);
         match reply {
             Ok(_) => {}
-            Err(KvError::CapacityExceeded) => {
+            Err(KvError::CapacityExceeded | KvError::InvalidRange { .. }) => {
                 let (design, stored) = (self.setup.design.name.to_owned(), self.device.engine().utilization().pairs);
                 return Err(LabError::Full { design, stored, records: self.setup.records.max(stored + 1) });
             }
@@ -306,10 +307,12 @@ impl Session {
         let key = self.keys.write(record, &mut room);
         let expected = Value::Pattern(self.pattern(record));
         let is_there = self.versions[record as usize] & DELETED == 0;
-        let command = Command::Retrieve { key, offset_bytes: 0, length_bytes: self.sizes.bytes_max() };
+        let command = self.read_command(record, key);
         let Completion { done, reply } = self.device.submit(command, at);
         match reply {
-            Ok(Reply::Retrieved { value, .. }) if is_there && value == expected => measured.verified_retrieves += 1,
+            Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) if is_there && value == expected => {
+                measured.verified_retrieves += 1;
+            }
             // That nothing is there is what must be found of what was deleted.
             Err(KvError::KeyNotFound) if !is_there => measured.verified_retrieves += 1,
             Ok(_) | Err(KvError::KeyNotFound) => measured.failed_retrieves += 1,
@@ -339,6 +342,6 @@ impl Session {
         let version = self.versions[record as usize];
         // Seeds of 48 bits take less memory and are as far apart as a hundred million values need.
         let seed = mix64(mix64(self.setup.seed ^ record << 20).wrapping_add(version.into())) >> 16;
-        Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) }
+        self.whole(Pattern { seed, offset: 0, length: self.sizes.bytes(record, version) })
     }
 }

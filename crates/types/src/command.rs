@@ -14,6 +14,9 @@ pub enum StoreCondition {
     IfAbsent,
 }
 
+/// Bytes of a logical block of a block drive: what hosts address.
+pub const BLOCK_BYTES: u32 = 512;
+
 /// One command.
 #[derive(Clone, Debug)]
 pub enum Command<'a> {
@@ -54,6 +57,20 @@ pub enum Command<'a> {
     },
     /// Waits until everything accepted before is in flash.
     Flush,
+    /// Reads logical blocks (NVM Command Set, Read): what was never written is zeros.
+    Read {
+        /// The first byte, at the beginning of a block of [`BLOCK_BYTES`].
+        offset_bytes: u64,
+        /// Whole blocks.
+        length_bytes: u32,
+    },
+    /// Writes logical blocks (NVM Command Set, Write).
+    Write {
+        /// The first byte, at the beginning of a block of [`BLOCK_BYTES`].
+        offset_bytes: u64,
+        /// Whole blocks.
+        value: Value,
+    },
 }
 
 /// What a command that went well gives back.
@@ -76,4 +93,8 @@ pub enum Reply {
     Listed(Vec<Box<[u8]>>),
     /// To [`Command::Flush`].
     Flushed,
+    /// To [`Command::Read`].
+    Read(Value),
+    /// To [`Command::Write`].
+    Written,
 }

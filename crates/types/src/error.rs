@@ -29,6 +29,19 @@ pub enum KvError {
     /// Status 89h.
     #[error("the key exists")]
     KeyExists,
+    /// Generic status 01h, invalid command opcode.
+    #[error("this drive has no such command: {0}")]
+    InvalidCommand(&'static str),
+    /// Generic status 80h, LBA out of range, or no whole number of blocks.
+    #[error("a block drive of {capacity_bytes} bytes has no blocks at {offset_bytes}, {length_bytes} bytes long")]
+    InvalidRange {
+        /// The first byte that was asked for.
+        offset_bytes: u64,
+        /// The bytes that were asked for.
+        length_bytes: u64,
+        /// The bytes of the drive.
+        capacity_bytes: u64,
+    },
     /// Status 88h: the flash gave back something that is not what was written there.
     #[error("unrecovered error: {0}")]
     Unrecovered(String),

@@ -16,7 +16,7 @@ mod random;
 mod time;
 mod value;
 
-pub use command::{Command, Reply, StoreCondition};
+pub use command::{BLOCK_BYTES, Command, Reply, StoreCondition};
 pub use error::KvError;
 pub use key::{KEY_BYTES_MAX, Key};
 pub use random::{Random, mix64};

@@ -79,6 +79,18 @@ impl Value {
         self.len() == 0
     }
 
+    /// A part of it.
+    ///
+    /// # Panics
+    /// When `range` leaves the value.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Value {
+        match self {
+            Value::Bytes(bytes) => Value::Bytes(bytes[range].into()),
+            Value::Pattern(pattern) => Value::Pattern(pattern.slice(range)),
+        }
+    }
+
     /// The bytes, made real.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {

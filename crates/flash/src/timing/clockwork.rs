@@ -24,13 +24,14 @@ pub struct Clockwork {
     dies: Vec<Calendar>,
     channels: Vec<Calendar>,
     now: Nanos,
-    /// By the number of pages that cross the channel.
+    sectors_per_page: u32,
+    /// By the number of sectors that cross the channel.
     crossings: Vec<Crossing>,
     program: Nanos,
     erase: Nanos,
 }
 
-/// What moving some pages of one unit takes.
+/// What moving some sectors of one unit takes.
 #[derive(Clone, Debug)]
 struct Crossing {
     /// Sensing, by cell level.
@@ -43,8 +44,8 @@ impl Clockwork {
     /// A drive that does nothing yet.
     #[must_use]
     pub fn new(geometry: &Geometry, times: &NandTimes) -> Self {
-        let crossing = |pages: u32| {
-            let bytes = u64::from(pages) * u64::from(geometry.page_bytes);
+        let crossing = |sectors: u32| {
+            let bytes = u64::from(sectors) * u64::from(geometry.sector_bytes());
             let chunk_bytes_max = u64::from(times.channel_transfer_bytes_max);
             let chunks: Vec<Nanos> = (0..bytes.div_ceil(chunk_bytes_max))
                 .map(|chunk| chunk_bytes_max.min(bytes - chunk * chunk_bytes_max))
@@ -59,7 +60,8 @@ impl Clockwork {
             dies: vec![Calendar::default(); geometry.dies() as usize],
             channels: vec![Calendar::default(); geometry.channels as usize],
             now: Nanos::ZERO,
-            crossings: (0..=geometry.pages_per_program).map(crossing).collect(),
+            sectors_per_page: geometry.sectors_per_page(),
+            crossings: (0..=geometry.pages_per_program * geometry.sectors_per_page()).map(crossing).collect(),
             program: Nanos(times.program_ns),
             erase: Nanos(times.erase_ns),
         }
@@ -78,7 +80,12 @@ impl Clockwork {
 
     /// Reads `pages` pages of the unit in row `row` of a block on `die`; gives the moment when they are in the controller.
     pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
-        let crossing = &self.crossings[pages as usize];
+        self.read_sectors(die, row, pages * self.sectors_per_page, at)
+    }
+
+    /// As [`Clockwork::read`], of so many sectors.
+    pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> Nanos {
+        let crossing = &self.crossings[sectors as usize];
         let sense = crossing.sense[row as usize % crossing.sense.len()];
         let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
         let die = &mut self.dies[die.0 as usize];

@@ -40,10 +40,10 @@ impl Ledger {
 impl Walk<'_> {
     /// The key of the record at a place, for people.
     fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
-        let (page, start) = (self.media.packing.page_of(at), self.media.packing.byte_in_page(at));
-        let page_bytes = self.media.packing.page_bytes() as usize;
+        let packing = self.media.packing;
+        let (page, start) = (packing.page_of(at), packing.byte_in_page(at));
         let (_, data) = look(self.media, page).ok()??;
-        let head = RecordHead::read(data, start, page_bytes).ok()?;
+        let head = packing.head(data, start).ok()?;
         Some(head.key(data, start, &mut [0; 255]).to_vec())
     }
 

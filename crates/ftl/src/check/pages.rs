@@ -7,7 +7,6 @@ use crate::index::{Index, Survey};
 use crate::io::{Io, Media, written};
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
-use crate::record::RecordHead;
 use crate::superblock::State;
 use crate::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
@@ -166,7 +165,7 @@ impl<'a> Walk<'a> {
 
     fn page(&mut self, page: PageAddress, dead: &Dead) {
         let starts = self.starts_in(page);
-        let (packing, page_bytes) = (self.media.packing, self.media.packing.page_bytes() as usize);
+        let packing = self.media.packing;
         let (oob, seen) = match look(self.media, page) {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
@@ -183,7 +182,7 @@ impl<'a> Walk<'a> {
                 let seen: Vec<_> = pairs
                     .map(|&living| {
                         let start = packing.byte_in_page(living.place);
-                        (living, read_pair(data, start, page_bytes))
+                        (living, read_pair(&packing, data, start, living.tag))
                     })
                     .collect();
                 (oob, seen)
@@ -352,9 +351,12 @@ pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
     Ok(Some((log.format.decode(view.oob), view.data)))
 }
 
-/// The head and the key of a pair.
-fn read_pair(data: RopeRef<'_>, start: usize, page_bytes: usize) -> Option<PairSeen> {
-    let head = RecordHead::read(data, start, page_bytes).ok()?;
-    let key = head.key(data, start, &mut [0; 255]).to_vec();
+/// The head and the key of a pair; a block has its number.
+fn read_pair(packing: &Packing, data: RopeRef<'_>, start: usize, tag: u64) -> Option<PairSeen> {
+    let head = packing.head(data, start).ok()?;
+    let key = match head.key_bytes {
+        0 => tag.to_be_bytes().to_vec(),
+        _ => head.key(data, start, &mut [0; 255]).to_vec(),
+    };
     Some(PairSeen { head, key })
 }

@@ -6,7 +6,6 @@ use crate::index::{Fate, Index, Move};
 use crate::io::{Io, readable};
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
-use crate::record::RecordHead;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::KvError;
@@ -74,7 +73,7 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
     let packing = io.media.packing;
     let page_bytes = io.media.packing.page_bytes() as usize;
     let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
-    let head = RecordHead::read(io.data(page)?, start, page_bytes)?;
+    let head = packing.head(io.data(page)?, start)?;
     let length = packing.record_bytes(&head);
     copy.clear();
     loop {

@@ -134,7 +134,7 @@ mod tests {
             oob_bytes: 384,
         };
         for grain_bytes in [16, 64, 512] {
-            let packing = Packing::new(&geometry, grain_bytes, None);
+            let packing = Packing::new(&geometry, grain_bytes, crate::RecordLayout::Grains);
             let mut bitmap = GrainBitmap::new(packing, 4 * packing.grains_per_superblock);
             let first = packing.grain(PageAddress(3), packing.grains_per_page - 3);
             bitmap.add(first, 5);

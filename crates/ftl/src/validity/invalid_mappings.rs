@@ -230,7 +230,7 @@ mod tests {
             page_bytes: 512,
             oob_bytes: 384,
         };
-        InvalidMappings::new(Packing::new(&geometry, 64, None), &geometry)
+        InvalidMappings::new(Packing::new(&geometry, 64, crate::RecordLayout::Grains), &geometry)
     }
 
     #[test]

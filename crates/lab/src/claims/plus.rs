@@ -14,7 +14,7 @@ use kvssd_ftl::index::SectionForm;
 use kvssd_ftl::index::SlotEntry;
 use kvssd_ftl::index::section::{CompactLayout, SectionLayout};
 use kvssd_ftl::validity::{InvalidMappings, Validity};
-use kvssd_ftl::{Design, DramUse, Grain, Packing};
+use kvssd_ftl::{Design, DramUse, Grain, Packing, RecordLayout};
 
 /// The paper's pairs and operations at full scale (section V-B).
 const RECORDS: f64 = 100e6;
@@ -307,7 +307,7 @@ fn comparisons() -> Claim {
 
 /// A superblock of 256 MB with every second grain of 64 B invalid (section IV-A, "What we Get").
 fn invalid_mapping_traffic() -> Claim {
-    let packing = Packing::new(&LARGE_DRIVE, 64, None);
+    let packing = Packing::new(&LARGE_DRIVE, 64, RecordLayout::Grains);
     let one_superblock = Geometry { blocks_per_die: 2, ..LARGE_DRIVE };
     let mut validity = InvalidMappings::new(packing, &one_superblock);
     let first = packing.grains_per_superblock;

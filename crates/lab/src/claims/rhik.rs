@@ -9,7 +9,7 @@ use crate::setup::Setup;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::index::{RecordTable, SectionForm};
-use kvssd_ftl::{Design, Grain};
+use kvssd_ftl::{Design, Grain, RecordLayout};
 use kvssd_types::Random;
 
 /// The index is to be so many times as large as its cache (rhik.1).
@@ -45,7 +45,7 @@ pub fn reproduce_rhik(
     for design in &mut designs {
         design.grain_bytes = GRAIN_BYTES;
         // Only the index is compared: both pack records alike.
-        design.slots = None;
+        design.layout = RecordLayout::Grains;
         parameters.iter().try_for_each(|(key, value)| design.set(key, value))?;
     }
     let scaled = profile.scaled(scale)?;

@@ -115,6 +115,12 @@ impl Campaign {
     /// # Errors
     /// When the design does not fit the drive, or the observer interrupts. Losses are no errors: they are in the report.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<CrashReport, LabError> {
+        if !self.design.takes_keys() {
+            return Err(LabError::Setup(format!(
+                "--design {}: a campaign stores keys, and it takes blocks",
+                self.design.name
+            )));
+        }
         let semantics = self.power_loss.name();
         observer.begin(&format!("{} {semantics}", self.design.name), self.cuts.into());
         let Campaign { seed, media_faults, .. } = *self;
