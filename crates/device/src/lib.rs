@@ -75,7 +75,8 @@ impl Device {
         if let Err(error) = self.engine.advance(arrival) {
             return Completion { done: arrival, reply: Err(error) };
         }
-        let start = self.take_in(&command, arrival);
+        let begin = self.take_key(&command, arrival);
+        let start = self.take_in(&command, begin);
         let (executed, reply) = self.engine.execute(command, start);
         let bytes_out = match &reply {
             Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
@@ -103,6 +104,17 @@ impl Device {
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    /// A key that the command has no room for comes with a command of its own before it (Study, section IV).
+    fn take_key(&mut self, command: &Command<'_>, arrival: Nanos) -> Nanos {
+        let Some(key) = command.key().filter(|key| key.bytes().len() > self.profile.link.command_key_bytes as usize)
+        else {
+            return arrival;
+        };
+        let length = self.profile.link_time(key.bytes().len() as u64);
+        let arrived = self.link_in.take(arrival, length) + length;
+        self.engine.take_part(arrived + Nanos(self.profile.firmware.write_ns))
     }
 
     /// Moves a command's data over the link and the command through the controller's pipeline.

@@ -11,12 +11,13 @@ use std::path::Path;
 use thiserror::Error;
 
 /// The profiles that come with the program.
-pub const PROFILE_NAMES: [&str; 3] = ["970pro", "kvvirt", "kvemu"];
+pub const PROFILE_NAMES: [&str; 4] = ["970pro", "kvvirt", "kvemu", "pm983"];
 
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
     (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
     (PROFILE_NAMES[2], include_str!("../profiles/kvemu.toml")),
+    (PROFILE_NAMES[3], include_str!("../profiles/pm983.toml")),
 ];
 
 /// A testbed.
@@ -73,6 +74,8 @@ pub struct NandTimes {
 pub struct Link {
     /// Bandwidth of a direction.
     pub bytes_per_s: u64,
+    /// Bytes of a key that a command has room for; a longer one takes a command of its own.
+    pub command_key_bytes: u32,
 }
 
 /// The `[firmware]` table: latencies of the controller's pipeline, which hold no core.

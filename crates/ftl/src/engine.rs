@@ -169,6 +169,13 @@ impl Engine {
         (done, reply)
     }
 
+    /// A command that brings a part of the next one, which arrives when it is done.
+    pub fn take_part(&mut self, at: Nanos) -> Nanos {
+        let mut io = Io::new(&mut self.media, at, false);
+        io.cpu(io.costs().command_ns);
+        io.settle()
+    }
+
     /// Whether the drive has such commands.
     fn knows(&self, command: &Command<'_>) -> Result<(), KvError> {
         let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;

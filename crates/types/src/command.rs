@@ -73,6 +73,21 @@ pub enum Command<'a> {
     },
 }
 
+impl<'a> Command<'a> {
+    /// The key that it is about.
+    #[must_use]
+    pub fn key(&self) -> Option<Key<'a>> {
+        match *self {
+            Command::Store { key, .. }
+            | Command::Retrieve { key, .. }
+            | Command::Delete { key }
+            | Command::Exist { key } => Some(key),
+            Command::List { from, .. } => from,
+            Command::Flush | Command::Read { .. } | Command::Write { .. } => None,
+        }
+    }
+}
+
 /// What a command that went well gives back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {

@@ -42,8 +42,8 @@ const SIGNATURE_BITS: u32 = 64;
 const OCCUPANCY_PERCENT: u64 = 70;
 /// The local index is merged when it has this share of the DRAM budget. An estimate.
 const LOCAL_SHARE: u64 = 32;
-/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes.
-const BYTES_PER_PAIR: u64 = 1239;
+/// The drive of 3.84 TB, which has 4 TiB of flash, takes 3.1 thousand million pairs (Study, section IV): one for so many bytes.
+const BYTES_PER_PAIR: u64 = (4 << 40) / 3_100_000_000;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
