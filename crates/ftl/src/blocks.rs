@@ -5,7 +5,8 @@
 //!   mapped    | 4 KiB, a grain      | 4 KiB      | ...      what has a place, and is written as a whole
 //! ```
 //!
-//! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at all.
+//! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at all. A read
+//! that goes on where the last one ended has the pages behind it read ahead.
 
 use crate::address::Grain;
 use crate::engine::Limits;
@@ -17,9 +18,70 @@ use crate::oob::{Kind, Stream};
 use crate::utilization::Utilization;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{BLOCK_BYTES, Key, KvError, Reply, Value, ValueBuilder};
+use kvssd_types::{BLOCK_BYTES, Key, KvError, Nanos, Reply, Value, ValueBuilder};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Pages that are read ahead of a host that reads on. An estimate: one for each die of a channel or two.
+const AHEAD_PAGES: u32 = 16;
+
+/// A page that the controller has read ahead, or is reading.
+#[derive(Debug)]
+struct AheadPage {
+    page: PageAddress,
+    ready: Nanos,
+    /// The last mapped block that lies in it.
+    last_block: u64,
+}
+
+/// What the controller has read ahead of a host that reads on.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead {
+    /// Where the last read ended.
+    end_bytes: u64,
+    /// The first mapped block that was not looked at.
+    next_block: u64,
+    pages: Vec<AheadPage>,
+}
+
+impl ReadAhead {
+    /// Something was written, and pages may be erased.
+    pub(crate) fn forget(&mut self) {
+        self.pages.clear();
+        self.next_block = 0;
+    }
+
+    /// When a page that was read ahead is there.
+    fn ready(&self, page: PageAddress) -> Option<Nanos> {
+        self.pages.iter().find(|ahead| ahead.page == page).map(|ahead| ahead.ready)
+    }
+
+    /// The host reads from `offset_bytes` on: if it goes on where it was, the pages behind are read without waiting.
+    fn follow(&mut self, io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
+        if self.end_bytes != offset_bytes || offset_bytes == 0 {
+            self.forget();
+            return Ok(());
+        }
+        let packing = io.packing();
+        let first = offset_bytes / u64::from(packing.grain_bytes);
+        self.pages.retain(|ahead| ahead.last_block >= first);
+        self.next_block = self.next_block.max(first);
+        while self.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
+            if let Some(place) = locate(io, index, self.next_block)?.place {
+                let (page, last_block) = (packing.page_of(place), self.next_block);
+                match self.pages.iter_mut().find(|ahead| ahead.page == page) {
+                    Some(ahead) => ahead.last_block = last_block,
+                    None => {
+                        let ready = io.read_without_waiting(page, Cause::User);
+                        self.pages.push(AheadPage { page, ready, last_block });
+                    }
+                }
+            }
+            self.next_block += 1;
+        }
+        Ok(())
+    }
+}
 
 /// A part of a mapped block.
 struct Part {
@@ -43,17 +105,22 @@ fn parts(
     for block in offset_bytes / mapped_bytes..end.div_ceil(mapped_bytes) {
         let start = block * mapped_bytes;
         let bytes = offset_bytes.max(start) - start..end.min(start + mapped_bytes) - start;
-        let number = block.to_be_bytes();
-        let key = Key::new(&number).expect("a number is as long as a key may be");
-        // The map is exact: no record is looked at.
-        let position = index.locate(io, key, &mut |_, _| Ok(true))?;
+        let position = locate(io, index, block)?;
         parts.push(Part { position, bytes: bytes.start as usize..bytes.end as usize });
     }
     Ok(parts)
 }
 
+/// Where a mapped block lies.
+fn locate(io: &mut Io<'_>, index: &mut dyn Index, block: u64) -> Result<Position, KvError> {
+    let number = block.to_be_bytes();
+    let key = Key::new(&number).expect("a number is as long as a key may be");
+    // The map is exact: no record is looked at.
+    index.locate(io, key, &mut |_, _| Ok(true))
+}
+
 /// Brings parts of written blocks into the controller, side by side.
-fn fetch(io: &mut Io<'_>, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
+fn fetch(io: &mut Io<'_>, ahead: &ReadAhead, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
     let packing = io.packing();
     let mut pages: BTreeMap<PageAddress, Range<usize>> = BTreeMap::new();
     for (place, bytes) in wanted {
@@ -62,19 +129,24 @@ fn fetch(io: &mut Io<'_>, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
         let span = pages.entry(packing.page_of(place)).or_insert(bytes.clone());
         *span = span.start.min(bytes.start)..span.end.max(bytes.end);
     }
-    let pages: Vec<_> = pages.into_iter().collect();
-    io.read_parts(&pages, Cause::User);
+    let (there, unread): (Vec<_>, Vec<_>) = pages.into_iter().partition(|(page, _)| ahead.ready(*page).is_some());
+    io.read_parts(&unread, Cause::User);
+    for ready in there.iter().filter_map(|(page, _)| ahead.ready(*page)) {
+        io.wait_until(ready);
+    }
 }
 
 pub(crate) fn read(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     limits: &Limits,
-    offset_bytes: u64,
-    length_bytes: u32,
+    ahead: &mut ReadAhead,
+    (offset_bytes, length_bytes): (u64, u32),
 ) -> Result<Reply, KvError> {
     let parts = parts(io, index, limits, (offset_bytes, length_bytes.into()))?;
-    fetch(io, parts.iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
+    ahead.follow(io, index, offset_bytes)?;
+    ahead.end_bytes = offset_bytes + u64::from(length_bytes);
+    fetch(io, ahead, parts.iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
     let packing = io.packing();
     let mut value = ValueBuilder::default();
     for Part { position, bytes } in parts {
@@ -100,7 +172,7 @@ pub(crate) fn write(
     let parts = parts(io, index, limits, (offset_bytes, value.len() as u64))?;
     let mapped_bytes = io.packing().grain_bytes as usize;
     let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
-    fetch(io, in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes))));
+    fetch(io, &ReadAhead::default(), in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes))));
     let mut begin = 0;
     for Part { position, bytes } in parts {
         let end = begin + bytes.len();

@@ -1,5 +1,6 @@
 //! The engine: commands on pairs, over an index, a log and garbage collection.
 
+use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::index::{Growth, Index, IndexCounters};
@@ -43,6 +44,7 @@ pub struct Engine {
     limits: Limits,
     utilization: Utilization,
     record: Rope,
+    ahead: ReadAhead,
     /// When the index has done what it did so far of its own work.
     grown: Nanos,
     /// Commands wait until then: the index works, and lets none in.
@@ -63,6 +65,7 @@ impl Engine {
             limits,
             utilization: Utilization::default(),
             record: Rope::default(),
+            ahead: ReadAhead::default(),
             grown: Nanos::ZERO,
             closed_until: Nanos::ZERO,
             in_vain: None,
@@ -137,7 +140,7 @@ impl Engine {
         let mut at = at;
         let ready = self.knows(&command).and_then(|()| self.finish_growth(&mut at));
         let ready = ready.and_then(|()| self.wait_for_room(&command, &mut at));
-        let Engine { media, index, limits, utilization, record, .. } = self;
+        let Engine { media, index, limits, utilization, record, ahead, .. } = self;
         let (mut io, index) = (Io::new(media, at, false), index.as_mut());
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
@@ -151,9 +154,10 @@ impl Engine {
             Command::Exist { key } => commands::exist(&mut io, index, key),
             Command::List { from, keys_max } => commands::list(&mut io, index, from, keys_max),
             Command::Read { offset_bytes, length_bytes } => {
-                blocks::read(&mut io, index, limits, offset_bytes, length_bytes)
+                blocks::read(&mut io, index, limits, ahead, (offset_bytes, length_bytes))
             }
             Command::Write { offset_bytes, value } => {
+                ahead.forget();
                 blocks::write(&mut io, index, limits, utilization, record, (offset_bytes, &value))
             }
             Command::Flush => io.flush().map(|drained| {

@@ -208,6 +208,15 @@ impl<'a> Io<'a> {
         self.clock > before
     }
 
+    /// Has a page read, and gives the moment when it is in the controller.
+    pub fn read_without_waiting(&mut self, page: PageAddress, cause: Cause) -> Nanos {
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        match log.open_page(geometry, page) {
+            Some(_) => self.clock,
+            None => flash.read(&[page], cause, self.clock),
+        }
+    }
+
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. Costs
     /// the drive nothing.
     pub fn warm(&self, places: &[Grain]) {

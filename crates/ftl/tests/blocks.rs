@@ -194,3 +194,22 @@ fn settle(profile: &Profile, backing: Box<dyn Backing>, mut bytes: Vec<u8>, (at,
     bytes[at..at + new.len()].copy_from_slice(&found);
     bytes
 }
+
+#[test]
+fn a_host_that_reads_on_is_read_ahead_of() {
+    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+    for offset_bytes in (0..1 << 20).step_by(4096) {
+        let value = Value::Pattern(Pattern { seed: offset_bytes, offset: 0, length: 4096 });
+        drive.bytes[offset_bytes as usize..][..4096].copy_from_slice(&value.to_vec());
+        drive.run(Command::Write { offset_bytes, value }).unwrap();
+    }
+    drive.run(Command::Flush).unwrap();
+    let mut time_of = |stride: u64| {
+        drive.clock = Nanos(drive.clock.0 + 1_000_000_000);
+        let begin = drive.clock;
+        (0..256).for_each(|number| drive.read(number * stride % 256 * 4096, 4096));
+        (drive.clock - begin).0
+    };
+    let (on, about) = (time_of(1), time_of(101));
+    assert!(on * 3 < about, "{on} ns in order, {about} ns out of order");
+}
