@@ -140,7 +140,7 @@ pub const DESIGNS: [Design; 4] = [
         index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
-        layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_percent: 77 }),
+        layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,

@@ -30,31 +30,31 @@ pub struct Slots {
     /// Bytes of the smallest record: smaller ones are padded.
     pub slot_bytes_min: u32,
     /// The share of a page that records take, in whole grains; the rest is the controller's own.
-    pub page_use_percent: u32,
+    pub page_use_per_mille: u32,
 }
 
 impl Slots {
     pub(crate) fn parameters(&mut self) -> Parameters<'_> {
-        vec![("slot_bytes_min", &mut self.slot_bytes_min), ("page_use_percent", &mut self.page_use_percent)]
+        vec![("slot_bytes_min", &mut self.slot_bytes_min), ("page_use_per_mille", &mut self.page_use_per_mille)]
     }
 
     /// Whether they can be.
     pub(crate) fn check(&self, page_bytes: u32, grain_bytes: u32) -> Result<(), String> {
-        let Slots { slot_bytes_min, page_use_percent } = *self;
-        if !(25..=100).contains(&page_use_percent) {
-            return Err(format!("design.page_use_percent = {page_use_percent} must lie between 25 and 100"));
+        let Slots { slot_bytes_min, page_use_per_mille } = *self;
+        if !(250..=1000).contains(&page_use_per_mille) {
+            return Err(format!("design.page_use_per_mille = {page_use_per_mille} must lie between 250 and 1000"));
         }
         let used_bytes = self.page_grains(page_bytes, grain_bytes) * grain_bytes;
         if slot_bytes_min > used_bytes || used_bytes < 512 {
             return Err(format!(
-                "design.slot_bytes_min = {slot_bytes_min}, and {page_use_percent} % of a page in whole grains are {used_bytes}"
+                "design.slot_bytes_min = {slot_bytes_min}, and {page_use_per_mille} / 1000 of a page in whole grains are {used_bytes}"
             ));
         }
         Ok(())
     }
 
     fn page_grains(&self, page_bytes: u32, grain_bytes: u32) -> u32 {
-        (u64::from(page_bytes) * u64::from(self.page_use_percent) / 100) as u32 / grain_bytes
+        (u64::from(page_bytes) * u64::from(self.page_use_per_mille) / 1000) as u32 / grain_bytes
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
 
     /// The Study paper's drive.
     fn packing() -> Packing {
-        Packing::new(&GEOMETRY, 512, RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_percent: 77 }))
+        Packing::new(&GEOMETRY, 512, RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }))
     }
 
     #[test]

@@ -82,9 +82,9 @@ pub type Assignment = (String, String);
 pub struct ReproduceOptions {
     /// The paper
     pub paper: Paper,
-    /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1
-    #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
-    pub scale: f64,
+    /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1 [default: 1/64, and 1/1024 of study's 4 TiB]
+    #[arg(long, value_parser = scale, value_name = "FACTOR")]
+    pub scale: Option<f64>,
     /// Of everything that is random
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     pub seed: u64,
@@ -138,6 +138,18 @@ pub enum Paper {
     Plus,
     /// RHIK - Re-configurable Hash-based Indexing for KVSSD
     Rhik,
+    /// KV-SSD: What Is It Good For?
+    Study,
+}
+
+impl Paper {
+    /// The part of its testbed that is run where none is asked for.
+    pub fn default_scale(self) -> f64 {
+        match self {
+            Paper::Plus | Paper::Rhik => 1.0 / 64.0,
+            Paper::Study => 1.0 / 1024.0,
+        }
+    }
 }
 
 /// A fraction such as 1/64, or a number.

@@ -6,9 +6,11 @@
 
 mod plus;
 mod rhik;
+mod study;
 
 pub use plus::reproduce_plus;
 pub use rhik::reproduce_rhik;
+pub use study::reproduce_study;
 
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -72,6 +74,17 @@ impl Verdict {
         } else {
             Verdict::NotReproduced
         }
+    }
+
+    /// That of a claim of several figures: the worst of theirs.
+    #[must_use]
+    pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+        let rank = |verdict: &Verdict| match verdict {
+            Verdict::Reproduced => 0,
+            Verdict::Direction => 1,
+            Verdict::NotReproduced => 2,
+        };
+        verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::NotReproduced)
     }
 
     /// Judges a figure that must not be more than a bound.

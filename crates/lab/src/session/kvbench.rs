@@ -28,6 +28,29 @@ impl Session {
         seed: u64,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Run>, LabError> {
+        let operations_max = match bench.length {
+            RunLength::Operations(operations) => operations,
+            RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
+        };
+        let inserts_max = operations_max * u64::from(bench.percents[2]) / 100;
+        let mut session = Session::of_kvbench(design, profile, bench, seed)?;
+        let mut runs = vec![session.populate(observer)?];
+        if !bench.is_population_measured {
+            runs.clear();
+        }
+        let records = session.versions.len() as u64;
+        if records.saturating_add(inserts_max) > session.keys.records_max() {
+            return Err(LabError::Setup("the keys are too short for the records that may be inserted".to_owned()));
+        }
+        runs.push(session.run_kvbench_mix(bench, records + inserts_max, observer)?);
+        Ok(runs)
+    }
+
+    /// A new drive for a workload of KVbench.
+    ///
+    /// # Errors
+    /// When the workload is impossible.
+    pub fn of_kvbench(design: &Design, profile: &Profile, bench: &KvBench, seed: u64) -> Result<Session, LabError> {
         let (keys, sizes) = (bench.keys(seed)?, bench.sizes(seed)?);
         let setup = Setup {
             design: design.clone(),
@@ -41,47 +64,58 @@ impl Session {
             pace: Pace::Closed,
             seed,
         };
-        let operations_max = match bench.length {
-            RunLength::Operations(operations) => operations,
-            RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
-        };
-        let inserts_max = operations_max * u64::from(bench.percents[2]) / 100;
-        let mut session = Session::with(&setup, keys, sizes, 0)?;
-        let mut runs = vec![session.populate(observer)?];
-        if !bench.is_population_measured {
-            runs.clear();
-        }
-        session.setup.threads = bench.threads;
+        Session::with(&setup, keys, sizes, 0)
+    }
+
+    /// Runs the operations of a workload, which may bring the records to `records_max`, and measures them.
+    ///
+    /// # Errors
+    /// When the drive is full or fails, or the observer interrupts.
+    pub fn run_kvbench_mix(
+        &mut self,
+        bench: &KvBench,
+        records_max: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, LabError> {
+        (self.setup.threads, self.setup.queue_depth) = (bench.threads, bench.queue_depth);
         // What does not fit is told when it does not, but what has no key would be our own mistake.
-        session.setup.check(0, false)?;
-        let records = session.versions.len() as u64;
-        if records.saturating_add(inserts_max) > session.keys.records_max() {
-            return Err(LabError::Setup("the keys are too short for the records that may be inserted".to_owned()));
-        }
-        let mut operations = bench.operations(records, records + inserts_max);
+        self.setup.check(0, false)?;
+        let mut operations = bench.operations(self.versions.len() as u64, records_max);
         if bench.warmup_seconds > 0 {
             let limit = Limit::Time(seconds(bench.warmup_seconds));
-            session.phase("warming up", limit, observer, |random| operations.next(random))?;
+            self.phase("warming up", limit, observer, |random| operations.next(random))?;
             // Operations that were drawn ahead and not done are inserts that did not happen.
-            operations = bench.operations(session.versions.len() as u64, records + inserts_max);
+            operations = bench.operations(self.versions.len() as u64, records_max);
         }
         let limit = match bench.length {
             RunLength::Operations(operations) => Limit::Operations(operations),
             RunLength::Seconds(length) => Limit::Time(seconds(length)),
         };
-        let (records, baseline) = (session.versions.len() as u64, Baseline::of(&session.device));
-        let measured = session.phase("kvbench-run", limit, observer, |random| operations.next(random))?;
-        runs.push(session.report("kvbench-run", bench.distribution, records, &baseline, &measured));
-        Ok(runs)
+        let (records, baseline) = (self.versions.len() as u64, Baseline::of(&self.device));
+        let measured = self.phase("kvbench-run", limit, observer, |random| operations.next(random))?;
+        Ok(self.report("kvbench-run", bench.distribution, records, &baseline, &measured))
     }
 
-    fn populate(&mut self, observer: &mut dyn Observer) -> Result<Run, LabError> {
-        let (mut next, baseline) = (0, Baseline::of(&self.device));
-        let measured = self.phase("kvbench-insert", Limit::Operations(self.setup.records), observer, |_| {
+    /// Inserts the records, and measures it.
+    ///
+    /// # Errors
+    /// When the drive is full or fails, or the observer interrupts.
+    pub fn populate(&mut self, observer: &mut dyn Observer) -> Result<Run, LabError> {
+        self.populate_to(self.setup.records, observer)
+    }
+
+    /// Inserts records until there are so many, and measures it.
+    ///
+    /// # Errors
+    /// As [`Session::populate`].
+    pub fn populate_to(&mut self, records: u64, observer: &mut dyn Observer) -> Result<Run, LabError> {
+        let there = self.versions.len() as u64;
+        let (mut next, baseline) = (there, Baseline::of(&self.device));
+        let measured = self.phase("kvbench-insert", Limit::Operations(records - there), observer, |_| {
             next += 1;
             Operation::Insert { record: next - 1 }
         })?;
-        Ok(self.report("kvbench-insert", Distribution::Sequential, 0, &baseline, &measured))
+        Ok(self.report("kvbench-insert", Distribution::Sequential, there, &baseline, &measured))
     }
 }
 
