@@ -176,7 +176,8 @@ fn orders(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, LabError>
 /// Few pairs and as many as there may be (figure 3).
 fn overflow(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, LabError> {
     const VALUE: u32 = 512;
-    let few = (1.53e6 * bench.scale).max(1000.0) as u64;
+    // More than the write buffer holds, which does not scale.
+    let few = bench.workload(16, VALUE, 1, Distribution::Uniform).records;
     let many = bench.pairs_max(VALUE).min((3e9 * bench.scale) as u64);
     let mut ratios = [[0.0; 2]; 2];
     for (ratios, design) in ratios.iter_mut().zip([&bench.keys, &bench.blocks]) {
