@@ -8,15 +8,17 @@
 //!
 //! A bucket is a page of records. Level l has twice as many as level l - 1; a new record goes to the first level whose bucket has room
 //! for it, and when none has, another level is opened. So the more pairs there are, the more levels are searched. Changes gather in the
-//! local index and are merged into the levels together. The number of pairs has a limit, as the real drive's has.
+//! local index and are merged into the levels, and into the buckets of the iterators, together. The number of pairs has a limit, as the real drive's has.
 //!
 //! How the real drive divides its levels is not published; sizes and the order of the search are estimates.
 
 mod bloom;
+mod iterator;
 mod local;
 
 use self::bloom::Bloom;
-use self::local::LocalIndex;
+use self::iterator::{Bucket, IteratorBuckets, News, SavedIterators, Standing};
+use self::local::{LocalChange, LocalIndex};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
@@ -40,6 +42,8 @@ const MERGED_PER_STEP: usize = 32;
 const SIGNATURE_BITS: u32 = 64;
 /// How full all levels together become at the most. An estimate: buckets differ, and none may overflow.
 const OCCUPANCY_PERCENT: u64 = 70;
+/// The share of the sections' DRAM that tables of iterator buckets take. An estimate.
+const ITERATOR_SHARE: u64 = 4;
 /// The local index is merged when it has this share of the DRAM budget. An estimate.
 const LOCAL_SHARE: u64 = 32;
 /// The drive of 3.84 TB, which has 4 TiB of flash, takes 3.1 thousand million pairs (Study, section IV): one for so many bytes.
@@ -80,6 +84,7 @@ impl IndexPlan for MultilevelPlan {
         let mut index = Multilevel::new(*self, room);
         index.levels = LEVELS_MAX;
         index.charge_tables(dram);
+        IteratorBuckets::charge(room, index.records_max, dram);
     }
 }
 
@@ -92,6 +97,7 @@ pub struct Multilevel {
     first_bits: u32,
     local: LocalIndex,
     bloom: Bloom,
+    iterators: IteratorBuckets,
     records: u64,
     records_max: u64,
     budget_bytes: u64,
@@ -106,6 +112,7 @@ struct Saved {
     bloom: Bloom,
     records: u64,
     buckets: SavedSections,
+    iterators: SavedIterators,
 }
 
 impl Multilevel {
@@ -121,6 +128,7 @@ impl Multilevel {
             first_bits,
             local: LocalIndex::default(),
             bloom: Bloom::new(records_max * u64::from(plan.bloom_bits)),
+            iterators: IteratorBuckets::new(page_bytes),
             records: 0,
             records_max,
             budget_bytes: u64::MAX,
@@ -210,6 +218,9 @@ impl Multilevel {
     /// `all_may_be_there` when nobody knows which are new.
     fn merge(&mut self, io: &mut Io<'_>, count: usize, all_may_be_there: bool) -> Result<(), KvError> {
         let mut pending = self.local.take(count);
+        for (tag, change) in &pending {
+            readable(self.iterate(io, *tag, change, all_may_be_there))?;
+        }
         for level in 0..self.levels {
             let buckets: Vec<u64> = pending.iter().map(|(tag, _)| self.bucket(*tag, level)).collect();
             self.buckets.load_all(io, &buckets)?;
@@ -243,6 +254,40 @@ impl Multilevel {
         Ok(())
     }
 
+    /// Tells the iterators of a key that came or went.
+    fn iterate(
+        &mut self,
+        io: &mut Io<'_>,
+        tag: Signature,
+        change: &LocalChange,
+        all_may_be_there: bool,
+    ) -> Result<(), KvError> {
+        let Some(bucket) = change.bucket else { return Ok(()) };
+        let news = News { bucket, signature: tag, comes: change.place.is_some() };
+        if all_may_be_there {
+            self.iterators.tell_again(news);
+        } else if !news.comes || change.was.is_empty() {
+            self.iterators.tell(io, news)?;
+        }
+        Ok(())
+    }
+
+    /// The pairs with a signature, wherever they are known.
+    fn places_of(&mut self, io: &mut Io<'_>, tag: Signature) -> Result<Vec<Grain>, KvError> {
+        let mut places: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
+        for level in 0..self.levels {
+            let bucket = self.bucket(tag, level);
+            if !self.buckets.is_nowhere(bucket) {
+                let ticket = self.buckets.load(io, bucket)?;
+                let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
+                let found = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot));
+                places.extend(found.filter(|&place| !self.local.covers(tag, place)));
+            }
+        }
+        places.sort_unstable();
+        Ok(places)
+    }
+
     /// Changes that the local index takes before it is merged.
     fn local_max(&self) -> u64 {
         LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(1)
@@ -253,7 +298,9 @@ impl Multilevel {
         let mut tables = DramUse::default();
         self.charge_tables(&mut tables);
         let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE;
-        self.buckets.set_budget(self.budget_bytes.saturating_sub(taken));
+        let sections_bytes = self.budget_bytes.saturating_sub(taken);
+        self.iterators.set_dram_budget(sections_bytes / ITERATOR_SHARE);
+        self.buckets.set_budget(sections_bytes - sections_bytes / ITERATOR_SHARE);
     }
 }
 
@@ -279,7 +326,8 @@ impl Index for Multilevel {
         self.buckets.wear_off_surplus();
         io.cpu(io.costs().hash_ns + io.costs().section_ns);
         let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
-        let mut position = Position { tag, place: None, hash, probes: 0 };
+        // It probes nothing: what the journal keeps for that is the key's iterator bucket.
+        let mut position = Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key) };
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
         let mut same = self.hold_first(io, &local, holds, &mut position)?;
         let mut level = if position.place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
@@ -306,14 +354,14 @@ impl Index for Multilevel {
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
-        self.local.change(position.tag, position.place, Some(place));
+        self.local.change(position.tag, position.place, Some(place), Some(position.probes));
         self.bloom.add(position.tag);
         self.records += u64::from(position.place.is_none());
         Ok(())
     }
 
     fn unbind(&mut self, _io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
-        self.local.change(position.tag, position.place, None);
+        self.local.change(position.tag, position.place, None, Some(position.probes));
         self.records = self.records.saturating_sub(1);
         Ok(())
     }
@@ -330,7 +378,7 @@ impl Index for Multilevel {
             if pair.fate == Fate::Moved {
                 let Move { tag, from, to, grains, .. } = *pair;
                 io.note(Change::Moved { tag, from, to, grains });
-                self.local.change(tag, Some(from), Some(to));
+                self.local.change(tag, Some(from), Some(to), None);
             }
         }
         Ok(())
@@ -373,6 +421,9 @@ impl Index for Multilevel {
     }
 
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        if IteratorBuckets::has(number) {
+            return self.iterators.relocate_own(io, number, from);
+        }
         self.buckets.relocate_own(io, number, from)
     }
 
@@ -380,11 +431,14 @@ impl Index for Multilevel {
         match self.local.count() {
             count if count >= self.local_max() => Growth::Foreground,
             count if count >= self.local_max() / 2 => Growth::Background,
-            _ => Growth::None,
+            _ => self.iterators.growth(),
         }
     }
 
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        if self.local.count() < self.local_max() / 2 {
+            return self.iterators.grow(io);
+        }
         let count = self.buckets.at_once(io).min(MERGED_PER_STEP);
         self.merge(io, count, false)
     }
@@ -396,33 +450,30 @@ impl Index for Multilevel {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
-        // In the order of the mixed bits, which is the same however many levels there are.
-        let form = self.form();
-        let bits = self.first_bits + self.levels - 1;
-        let order = |tag: Signature, place: Grain| (mixed(tag), place);
-        let first = from.map_or((0, Grain(0)), |from| order(form.signature(from.hash), from.place.unwrap_or(Grain(0))));
-        let local: Vec<_> = self.local.places().map(|(tag, place)| order(tag, place)).collect();
-        for part in prefix(first.0, bits)..1 << bits {
-            if places.len() == count {
-                break;
-            }
-            let is_wanted = |record: &(u64, Grain)| prefix(record.0, bits) == part && *record >= first;
-            let mut listed: Vec<_> = local.iter().copied().filter(is_wanted).collect();
-            for level in 0..self.levels {
-                let above = self.levels - 1 - level;
-                let bucket = first_of_level(self.first_bits, level) + (part >> above);
-                if self.buckets.is_nowhere(bucket) {
-                    continue;
-                }
-                let ticket = self.buckets.load(io, bucket)?;
-                let records = form.records_from(self.buckets.bytes(ticket), 0);
-                let records = records.filter(|&(_, tag, place)| !self.local.covers(tag, place));
-                listed.extend(records.map(|(_, tag, place)| order(tag, place)).filter(is_wanted));
-            }
+        // Bucket by bucket of the iterators, with the keys that these have not been told of.
+        let order = |(bucket, tag): (Bucket, Signature)| (IteratorBuckets::order(bucket, tag), tag);
+        let start = from.map(|from| order((from.probes, self.form().signature(from.hash))));
+        let newcomers = self.local.newcomers().chain(self.iterators.newcomers());
+        let newcomers: Vec<_> = newcomers.map(order).collect();
+        let mut next = Some(start.map_or((0, Grain(0)), |(first, _)| first));
+        while places.len() < count
+            && let Some(first) = next
+        {
+            let mut listed = self.iterators.list(io, first, count)?;
+            let last = listed.last().filter(|_| listed.len() == count).map(|&(order, _)| order);
+            let is_next = |order: Standing| order >= first && last.is_none_or(|last| order <= last);
+            listed.extend(newcomers.iter().filter(|(order, _)| is_next(*order)));
             listed.sort_unstable();
-            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
-            places.extend(listed.into_iter().map(|(_, place)| place).take(count - places.len()));
+            listed.dedup();
+            for (_, tag) in listed {
+                // Of the signature that was asked for, from that key on.
+                let begin = from.filter(|_| start.is_some_and(|(_, first)| first == tag)).and_then(|from| from.place);
+                let found = self.places_of(io, tag)?;
+                places.extend(found.into_iter().filter(|&place| begin.is_none_or(|begin| place >= begin)));
+            }
+            next = last.map(|(reversed, rest)| (reversed, Grain(rest.0 + 1)));
         }
+        places.truncate(count);
         Ok(())
     }
 
@@ -442,6 +493,7 @@ impl Index for Multilevel {
         });
         let local = self.local.places().map(|(tag, place)| Seen { tag, place, passes: 0 });
         survey.seen.extend(local);
+        self.iterators.survey(io, &mut survey);
         survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
         survey
     }
@@ -459,10 +511,11 @@ impl Index for Multilevel {
         self.charge_tables(dram);
         dram.add("index_local", self.local.bytes());
         self.buckets.dram(dram);
+        self.iterators.dram(dram);
     }
 
     fn footprint_bytes(&self) -> u64 {
-        self.buckets.footprint_bytes()
+        self.buckets.footprint_bytes() + self.iterators.footprint_bytes()
     }
 
     fn counters(&self) -> IndexCounters {
@@ -471,12 +524,13 @@ impl Index for Multilevel {
 
     fn save(&self) -> Vec<u8> {
         let (local, bloom, buckets) = (self.local.clone(), self.bloom.clone(), self.buckets.save());
-        let saved = Saved { levels: self.levels, local, bloom, records: self.records, buckets };
+        let iterators = self.iterators.save();
+        let saved = Saved { levels: self.levels, local, bloom, records: self.records, buckets, iterators };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
-        let Saved { levels, local, bloom, records, buckets } = postcard::from_bytes(bytes).ok()?;
+        let Saved { levels, local, bloom, records, buckets, iterators } = postcard::from_bytes(bytes).ok()?;
         let is_ours = records <= 1 << 48
             && (1..=LEVELS_EVER).contains(&levels)
             && bloom.bytes() == self.bloom.bytes()
@@ -486,11 +540,15 @@ impl Index for Multilevel {
         }
         (self.levels, self.local, self.bloom, self.records) = (levels, local, bloom, records);
         self.buckets.grow(first_of_level(self.first_bits, self.levels));
+        self.iterators.restore(iterators)?;
         self.buckets.restore(buckets)
     }
 
     fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
         match *change {
+            Change::Own { number, .. } | Change::Split { number, .. } if IteratorBuckets::has(number) => {
+                self.iterators.redo_own(change, position)
+            }
             Change::Own { number, place, bytes, .. } => {
                 while number >= first_of_level(self.first_bits, self.levels) {
                     if self.levels == LEVELS_EVER {
@@ -508,16 +566,16 @@ impl Index for Multilevel {
     /// The levels may have any of the changes, in any of their places. All are put into the local index, which knows the places.
     fn redo(&mut self, _io: &mut Io<'_>, change: &Change, _position: usize) -> Result<(), KvError> {
         match *change {
-            Change::Bound { tag, pair, old, .. } => {
+            Change::Bound { tag, pair, old, probes } => {
                 self.records += u64::from(old.is_none());
                 self.bloom.add(tag);
-                self.local.change_again(tag, old.map(|old| old.place), Some(pair.place));
+                self.local.change_again(tag, old.map(|old| old.place), Some(pair.place), Some(probes));
             }
-            Change::Unbound { tag, old, .. } => {
+            Change::Unbound { tag, old, probes } => {
                 self.records = self.records.saturating_sub(1);
-                self.local.change_again(tag, Some(old.place), None);
+                self.local.change_again(tag, Some(old.place), None, Some(probes));
             }
-            Change::Moved { tag, from, to, .. } => self.local.change_again(tag, Some(from), Some(to)),
+            Change::Moved { tag, from, to, .. } => self.local.change_again(tag, Some(from), Some(to), None),
             _ => {}
         }
         Ok(())
@@ -525,6 +583,7 @@ impl Index for Multilevel {
 
     fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         self.buckets.end_redo(io)?;
+        self.iterators.end_redo(io)?;
         while self.local.count() > 0 {
             let batch = self.buckets.at_once(io);
             self.merge(io, batch, true)?;

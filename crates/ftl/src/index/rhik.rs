@@ -124,7 +124,7 @@ struct Saved {
 
 impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
-    fn new(plan: RhikPlan, page_bytes: u32) -> Self {
+    pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
         let directory = Directory::new(plan.directory_bits);
         Rhik {
             tables: Sections::new(plan.form(page_bytes), directory.numbers(), page_bytes),
@@ -136,6 +136,59 @@ impl Rhik {
             budget_bytes: u64::MAX,
             lookups: Lookups::default(),
         }
+    }
+
+    /// As [`Sections::numbered_from`].
+    pub(crate) fn numbered_from(mut self, first_number: u64) -> Self {
+        self.tables = self.tables.numbered_from(first_number);
+        self
+    }
+
+    /// Puts a record in, whatever is there.
+    pub(crate) fn put(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<(), KvError> {
+        let position = Position { tag, place: None, hash: tag, probes: 0 };
+        self.make_room(io, position)?;
+        self.bind(io, position, place)
+    }
+
+    /// Takes a record out, if it is there; gives whether it was.
+    pub(crate) fn take(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<bool, KvError> {
+        let was_there = self.change_record(io, (tag, place), RecordTable::remove)?;
+        self.records = self.records.saturating_sub(u64::from(was_there));
+        Ok(was_there)
+    }
+
+    /// Where a record stands in the order of all: neither a split nor a record that moves for another changes that of the reversed
+    /// bits.
+    pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {
+        (tag.reverse_bits(), place)
+    }
+
+    /// Up to `count` records in their order, from `first` on.
+    pub(crate) fn records_from(
+        &mut self,
+        io: &mut Io<'_>,
+        first: (u64, Grain),
+        count: usize,
+    ) -> Result<Vec<(u64, Grain)>, KvError> {
+        let form = self.form();
+        let mut records = Vec::new();
+        let mut next = Some(self.directory.table_of(first.0.reverse_bits()));
+        while records.len() < count
+            && let Some(table) = next
+        {
+            next = self.directory.next(table);
+            if self.tables.is_nowhere(table) {
+                continue;
+            }
+            let ticket = self.tables.load(io, table)?;
+            let found = form.records_from(self.tables.bytes(ticket), 0).map(|(_, tag, place)| Rhik::order(tag, place));
+            let mut listed: Vec<(u64, Grain)> = found.filter(|record| *record >= first).collect();
+            listed.sort_unstable();
+            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
+            records.extend(listed.into_iter().take(count - records.len()));
+        }
+        Ok(records)
     }
 
     fn directory_bytes(&self) -> u64 {
@@ -358,26 +411,10 @@ impl Index for Rhik {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
-        // Neither a split nor a record that moves for another changes the order of the reversed bits.
-        let order = |tag: Signature, place: Grain| (tag.reverse_bits(), place);
-        let form = self.form();
-        let start = from.map(|from| (form.signature(from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.map_or((0, Grain(0)), |(tag, place)| order(tag, place));
-        let mut next = Some(start.map_or(self.directory.first(), |(tag, _)| self.directory.table_of(tag)));
-        while places.len() < count
-            && let Some(table) = next
-        {
-            next = self.directory.next(table);
-            if self.tables.is_nowhere(table) {
-                continue;
-            }
-            let ticket = self.tables.load(io, table)?;
-            let records = form.records_from(self.tables.bytes(ticket), 0).map(|(_, tag, place)| order(tag, place));
-            let mut listed: Vec<(u64, Grain)> = records.filter(|record| *record >= first).collect();
-            listed.sort_unstable();
-            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
-            places.extend(listed.into_iter().map(|(_, place)| place).take(count - places.len()));
-        }
+        let start = from.map(|from| (self.form().signature(from.hash), from.place.unwrap_or(Grain(0))));
+        let first = start.map_or((0, Grain(0)), |(tag, place)| Rhik::order(tag, place));
+        let records = self.records_from(io, first, count - places.len())?;
+        places.extend(records.into_iter().map(|(_, place)| place));
         Ok(())
     }
 

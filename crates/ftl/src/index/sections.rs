@@ -62,6 +62,8 @@ pub(crate) struct SectionCounters {
 pub(crate) struct Sections<F> {
     form: F,
     page_bytes: u32,
+    /// What the log knows section 0 by.
+    first_number: u64,
     directory: Vec<DirectoryEntry>,
     cache: SectionCache,
     footprint_bytes: u64,
@@ -103,6 +105,7 @@ impl<F: SectionForm> Sections<F> {
         Sections {
             form,
             page_bytes,
+            first_number: 0,
             directory: vec![DirectoryEntry::NOWHERE; count as usize],
             cache: SectionCache::default(),
             footprint_bytes: 0,
@@ -113,6 +116,12 @@ impl<F: SectionForm> Sections<F> {
             redo: Redo::default(),
             leavers_warm: 0,
         }
+    }
+
+    /// The same, which the log knows by numbers from `first_number` on: an index may have sections of two kinds.
+    pub(crate) fn numbered_from(mut self, first_number: u64) -> Self {
+        self.first_number = first_number;
+        self
     }
 
     /// What they look like.
@@ -292,6 +301,7 @@ impl<F: SectionForm> Sections<F> {
         let DirectoryEntry { place: old, bytes: old_bytes, .. } = self.directory[number as usize];
         let length = bytes.len() as u32;
         let place = self.append(io, number, bytes)?;
+        let number = self.first_number + number;
         io.note(Change::Own { number, place, bytes: length, old: (old, old_bytes) });
         give_up(io, old, old_bytes, forgotten);
         Ok(())
@@ -305,7 +315,7 @@ impl<F: SectionForm> Sections<F> {
         let place = io.append(NewRecord {
             stream: Stream::Map,
             kind: Kind::Section,
-            tag: number,
+            tag: self.first_number + number,
             bytes: &mut rope,
             unbroken_bytes: length,
             cause: io.index_cause(),
@@ -337,7 +347,8 @@ impl<F: SectionForm> Sections<F> {
         let forgotten = self.cache.abandon(cached);
         let [first, second] = &parts;
         let places = [self.append(io, halves[0], first.clone())?, self.append(io, halves[1], second.clone())?];
-        io.note(Change::Split { number, places, bytes: first.len() as u32, old: (old, old_bytes) });
+        let (bytes, known) = (first.len() as u32, self.first_number + number);
+        io.note(Change::Split { number: known, places, bytes, old: (old, old_bytes) });
         self.directory[number as usize] = DirectoryEntry::NOWHERE;
         give_up(io, old, old_bytes, forgotten);
         for (half, part) in halves.into_iter().zip(parts) {

@@ -107,6 +107,25 @@ pub fn overwrite(design: &Design, power_loss: PowerLoss, medium: &Medium, stores
     assert!(report.is_clean(), "{report}");
 }
 
+/// All keys of a protected drive after a mount, a hundred at a time; nothing is changed.
+pub fn list(design: &Design, medium: &Medium) -> Vec<Box<[u8]>> {
+    let profile = tiny(design, PowerLoss::Protected);
+    let medium = Snapshot::of(design, medium).medium(design);
+    let (mut engine, report) = design.mount(&profile, Box::new(powered(profile.geometry, &medium))).unwrap();
+    let mut listed: Vec<Box<[u8]>> = Vec::new();
+    loop {
+        let from = listed.last().map(|key| Key::new(key).unwrap());
+        let (_, reply) = engine.execute(Command::List { from, keys_max: 100 }, report.took);
+        let Ok(Reply::Listed(keys)) = reply else { panic!("{reply:?}") };
+        // The key that was asked for comes again.
+        let skip = usize::from(from.is_some());
+        if keys.len() <= skip {
+            return listed;
+        }
+        listed.extend(keys.into_iter().skip(skip));
+    }
+}
+
 /// A drive whose power goes again and again.
 pub struct Mortal {
     pub design: Design,

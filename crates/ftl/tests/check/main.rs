@@ -9,6 +9,7 @@ use drive::{Mortal, each, overlay_check};
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::DESIGNS;
 use kvssd_types::Nanos;
+use std::collections::BTreeSet;
 
 #[test]
 fn a_drive_that_lived_through_cuts_has_no_findings() {
@@ -95,4 +96,24 @@ fn records_whose_notes_were_lost_are_collected() {
         }
     }
     assert!(seen > 0, "there are such records");
+}
+
+/// Lists say what is there, also when the power went while the index had not told itself of all keys.
+#[test]
+fn after_a_cut_each_key_is_listed_once() {
+    each(|design, power_loss| {
+        if power_loss != PowerLoss::Protected {
+            return;
+        }
+        let mut drive = Mortal::new(design, power_loss, 21);
+        for life in 0..20 {
+            drive.life(150_000_000, |_| {});
+            let listed = drive::list(design, &drive.medium);
+            let keys: BTreeSet<_> = listed.iter().map(|key| key.to_vec()).collect();
+            assert_eq!(keys.len(), listed.len(), "{}, life {life}: a key is listed twice", design.name);
+            let missing = drive.pairs.keys().find(|key| !keys.contains(*key));
+            assert_eq!(missing, None, "{}, life {life}", design.name);
+        }
+        assert!(drive.pairs.len() > 100);
+    });
 }

@@ -198,6 +198,9 @@ fn a_flush_puts_everything_into_flash() {
         for number in 0..50u32 {
             drive.store(&number.to_be_bytes(), 300).unwrap();
         }
+        // What an index does in between is done.
+        drive.clock.0 += 1_000_000_000;
+        drive.engine.advance(drive.clock).unwrap();
         let before = drive.engine.flash_counters().programs.total();
         assert_eq!(drive.run(Command::Flush), Ok(Reply::Flushed));
         assert!(drive.engine.flash_counters().programs.total() > before);

@@ -6,6 +6,7 @@
 //!
 //! It covers what the levels say: a record there whose place is among those that one here `was` is none any more.
 
+use super::iterator::Bucket;
 use crate::address::Grain;
 use crate::index::record_table::Signature;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ const CHANGE_BYTES: u64 = 24;
 pub(crate) struct LocalChange {
     pub(crate) was: Vec<Grain>,
     pub(crate) place: Option<Grain>,
+    /// The iterator bucket of the key, where that is known: where it came, or went.
+    pub(crate) bucket: Option<Bucket>,
 }
 
 /// All of them. The managers of the paper's drive each have a part of these by signature, which makes no difference where one core
@@ -62,20 +65,27 @@ impl LocalIndex {
 
     /// The record whose pair lay at `from`, here or in the levels, has it at `to`; none for the record of a new key, or one that is
     /// no more.
-    pub(crate) fn change(&mut self, signature: Signature, from: Option<Grain>, to: Option<Grain>) {
+    pub(crate) fn change(
+        &mut self,
+        signature: Signature,
+        from: Option<Grain>,
+        to: Option<Grain>,
+        bucket: Option<Bucket>,
+    ) {
         let changes = self.changes.entry(signature).or_default();
         let known = changes.iter().position(|change| from.is_some() && change.place == from);
         match known {
             Some(index) => {
                 let change = &mut changes[index];
                 change.place = to;
+                change.bucket = change.bucket.or(bucket);
                 if to.is_none() && change.was.is_empty() {
                     changes.remove(index);
                     self.count -= 1;
                 }
             }
             None => {
-                changes.push(LocalChange { was: from.into_iter().collect(), place: to });
+                changes.push(LocalChange { was: from.into_iter().collect(), place: to, bucket });
                 self.count += 1;
             }
         }
@@ -85,18 +95,33 @@ impl LocalIndex {
     }
 
     /// As [`LocalIndex::change`], while nobody knows which of the places the levels have.
-    pub(crate) fn change_again(&mut self, signature: Signature, from: Option<Grain>, to: Option<Grain>) {
+    pub(crate) fn change_again(
+        &mut self,
+        signature: Signature,
+        from: Option<Grain>,
+        to: Option<Grain>,
+        bucket: Option<Bucket>,
+    ) {
         let changes = self.changes.entry(signature).or_default();
         match changes.iter_mut().find(|change| from.is_some() && change.place == from) {
             Some(change) => {
                 change.was.extend(from);
                 change.place = to;
+                change.bucket = change.bucket.or(bucket);
             }
             None => {
-                changes.push(LocalChange { was: from.into_iter().collect(), place: to });
+                changes.push(LocalChange { was: from.into_iter().collect(), place: to, bucket });
                 self.count += 1;
             }
         }
+    }
+
+    /// The keys that came by one of the changes, with their buckets.
+    pub(crate) fn newcomers(&self) -> impl Iterator<Item = (Bucket, Signature)> {
+        self.changes.iter().flat_map(|(&signature, changes)| {
+            let came = changes.iter().filter(|change| change.was.is_empty() && change.place.is_some());
+            came.filter_map(move |change| Some((change.bucket?, signature)))
+        })
     }
 
     /// Takes up to `count` changes out, in the order of their signatures; more when one signature has more.

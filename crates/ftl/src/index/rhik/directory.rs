@@ -71,12 +71,7 @@ impl Directory {
         }
     }
 
-    /// The table that comes first in the order of all, and does not change its place when others are split.
-    pub(crate) fn first(&self) -> u64 {
-        self.table_of(0)
-    }
-
-    /// The table behind one: the next in the order of the reversed bits.
+    /// The table behind one: the next in the order of the reversed bits, which no split changes; that of 0 is the first.
     pub(crate) fn next(&self, table: u64) -> Option<u64> {
         let (mut low, mut bit) = (low_of(table), 1u64.checked_shl(depth_of(table))? >> 1);
         while bit > 0 && low & bit != 0 {
@@ -127,7 +122,7 @@ mod tests {
             tables += 1;
             assert!(!directory.has(table) && halves_of(table).iter().all(|&half| directory.has(half)));
             let all: Vec<u64> =
-                std::iter::successors(Some(directory.first()), |&table| directory.next(table)).collect();
+                std::iter::successors(Some(directory.table_of(0)), |&table| directory.next(table)).collect();
             assert_eq!(all.len(), tables);
             assert!(all.iter().all(|&table| directory.has(table)));
             assert_eq!(Directory::from_depths(directory.depths().to_vec()), Some(directory.clone()));
@@ -145,7 +140,7 @@ mod tests {
         let mut directory = Directory::new(1);
         directory.split(2);
         let order = |directory: &Directory| {
-            std::iter::successors(Some(directory.first()), |&table| directory.next(table)).collect::<Vec<_>>()
+            std::iter::successors(Some(directory.table_of(0)), |&table| directory.next(table)).collect::<Vec<_>>()
         };
         assert_eq!(order(&directory), [4, 6, 3]);
         directory.split(3);

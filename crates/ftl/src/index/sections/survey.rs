@@ -11,12 +11,12 @@ impl<F: SectionForm> Sections<F> {
     pub(crate) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey, mut see: impl FnMut(u64, &[u8], &mut Survey)) {
         let mut footprint_bytes = 0;
         for (number, directory) in (0..).zip(&self.directory) {
-            let place = directory.place;
+            let (place, known) = (directory.place, self.first_number + number);
             if place != Grain(0) {
-                survey.own.push(OwnRecord { number, place, bytes: directory.bytes });
+                survey.own.push(OwnRecord { number: known, place, bytes: directory.bytes });
             }
             let mut fault =
-                |why: String, loses_pairs| survey.faults.push(IndexFault { number, place, why, loses_pairs });
+                |why: String, loses_pairs| survey.faults.push(IndexFault { number: known, place, why, loses_pairs });
             let bytes = match self.bytes_of(io, number) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => continue,
@@ -36,7 +36,7 @@ impl<F: SectionForm> Sections<F> {
         }
         if survey.faults.is_empty() && footprint_bytes != self.footprint_bytes {
             let why = format!("its sections take {footprint_bytes} bytes, and it counts {}", self.footprint_bytes);
-            survey.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
+            survey.faults.push(IndexFault { number: self.first_number, place: Grain(0), why, loses_pairs: false });
         }
     }
 

@@ -1,0 +1,251 @@
+//! Iterator buckets: which keys there are, by their first four bytes (Study, section II).
+//!
+//! ```text
+//!   first 4 bytes -> bucket --+
+//!   key -> signature ---------+-> low bits: bucket, high bits: signature -> table of a rhik, which splits as its bucket grows
+//! ```
+//!
+//! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Two keys with one signature in two
+//! buckets are both listed in each. Keys are listed bucket by bucket.
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::plan::{IndexPlan, Room};
+use crate::index::record_table::Signature;
+use crate::index::rhik::{Rhik, RhikPlan};
+use crate::index::{Growth, Index, Survey};
+use crate::io::{Io, readable};
+use crate::journal::Change;
+use kvssd_types::{Key, KvError};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes of a key that name its bucket.
+const PREFIX_BYTES: usize = 4;
+/// log2 of the buckets. An estimate: how many the real drive has is not published.
+const BUCKET_BITS: u32 = 4;
+/// The numbers of its tables begin behind those of the levels' buckets.
+const FIRST_NUMBER: u64 = 1 << 40;
+
+const PLAN: RhikPlan =
+    RhikPlan { signature_bits: 64, directory_bits: BUCKET_BITS, occupancy_percent: 80, incremental: true };
+
+/// DRAM of news: a signature, a bucket, and what they hang on.
+const NEWS_BYTES: u64 = 16;
+/// News that a step tells. As many as the levels merge.
+const TOLD_PER_STEP: usize = 32;
+
+/// Where a record stands in the order of all.
+pub(super) type Standing = (u64, Grain);
+
+/// A bucket.
+pub(super) type Bucket = u32;
+
+/// That a key came, or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct News {
+    pub(super) bucket: Bucket,
+    pub(super) signature: Signature,
+    pub(super) comes: bool,
+}
+
+/// All buckets.
+pub(super) struct IteratorBuckets {
+    records: Rhik,
+    pending: VecDeque<News>,
+}
+
+/// What a checkpoint holds of them.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedIterators {
+    records: Vec<u8>,
+    pending: VecDeque<News>,
+}
+
+/// A signature in a bucket: what the tables are divided by, and the signature's bits that this has no room for, above 0.
+fn record(bucket: Bucket, signature: Signature) -> (Signature, Grain) {
+    (signature << BUCKET_BITS | u64::from(bucket), Grain(1 + (signature >> (Signature::BITS - BUCKET_BITS))))
+}
+
+/// The signature that a record stands for.
+fn signature_of((divided, rest): (Signature, Grain)) -> Signature {
+    divided >> BUCKET_BITS | (rest.0 - 1) << (Signature::BITS - BUCKET_BITS)
+}
+
+impl IteratorBuckets {
+    /// Without keys.
+    pub(super) fn new(page_bytes: u32) -> Self {
+        IteratorBuckets { records: Rhik::new(PLAN, page_bytes).numbered_from(FIRST_NUMBER), pending: VecDeque::new() }
+    }
+
+    /// Charges the directory of so many keys.
+    pub(super) fn charge(room: &Room, keys: u64, dram: &mut DramUse) {
+        PLAN.charge(&Room { grains: keys, ..*room }, dram);
+    }
+
+    /// The bucket of a key.
+    pub(super) fn bucket_of(key: Key<'_>) -> Bucket {
+        let prefix = &key.bytes()[..key.bytes().len().min(PREFIX_BYTES)];
+        (xxh3_64(prefix) & ((1 << BUCKET_BITS) - 1)) as Bucket
+    }
+
+    /// A key came or went.
+    pub(super) fn tell(&mut self, io: &mut Io<'_>, news: News) -> Result<(), KvError> {
+        if !self.pending.is_empty() {
+            self.pending.push_back(news);
+            return Ok(());
+        }
+        let (divided, rest) = record(news.bucket, news.signature);
+        match news.comes {
+            true => self.records.put(io, divided, rest),
+            false => self.records.take(io, divided, rest).map(|_| ()),
+        }
+    }
+
+    /// As [`IteratorBuckets::tell`], of what may have been told before the power went. A mount writes nothing, so that a table cannot be
+    /// split: it is done as growth, later.
+    pub(super) fn tell_again(&mut self, news: News) {
+        self.pending.push_back(news);
+    }
+
+    fn tell_pending(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        let count = self.pending.len().min(TOLD_PER_STEP);
+        for news in self.pending.drain(..count).collect::<Vec<_>>() {
+            let (divided, rest) = record(news.bucket, news.signature);
+            // What is in a table that cannot be read is not listed any more.
+            let Some(is_there) = readable(self.records.is_bound(io, divided, rest))? else { continue };
+            match news.comes {
+                true if !is_there => self.records.put(io, divided, rest)?,
+                false if is_there => drop(self.records.take(io, divided, rest)?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys that the tables have not been told of.
+    pub(super) fn newcomers(&self) -> impl Iterator<Item = (Bucket, Signature)> {
+        self.pending.iter().filter(|news| news.comes).map(|news| (news.bucket, news.signature))
+    }
+
+    /// What says where a signature stands in the order of all.
+    pub(super) fn order(bucket: Bucket, signature: Signature) -> Standing {
+        let (divided, rest) = record(bucket, signature);
+        Rhik::order(divided, rest)
+    }
+
+    /// Up to `count` signatures and where they stand, from `first` on.
+    pub(super) fn list(
+        &mut self,
+        io: &mut Io<'_>,
+        first: Standing,
+        count: usize,
+    ) -> Result<Vec<(Standing, Signature)>, KvError> {
+        let listed = self.records.records_from(io, first, count)?;
+        Ok(listed.into_iter().map(|order| (order, signature_of((order.0.reverse_bits(), order.1)))).collect())
+    }
+
+    /// Whether the log knows a record of the index's own by a number of one of these tables.
+    pub(super) fn has(number: u64) -> bool {
+        number >= FIRST_NUMBER
+    }
+
+    /// As [`Index::relocate_own`].
+    pub(super) fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        self.records.relocate_own(io, number - FIRST_NUMBER, from)
+    }
+
+    /// As [`Index::growth`].
+    pub(super) fn growth(&self) -> Growth {
+        if self.pending.is_empty() { self.records.growth() } else { Growth::Background }
+    }
+
+    /// As [`Index::grow`].
+    pub(super) fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        if self.pending.is_empty() { self.records.grow(io) } else { self.tell_pending(io) }
+    }
+
+    /// As [`Index::set_dram_budget`].
+    pub(super) fn set_dram_budget(&mut self, bytes: u64) {
+        self.records.set_dram_budget(bytes);
+    }
+
+    /// As [`Index::dram`].
+    pub(super) fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_local", self.pending.len() as u64 * NEWS_BYTES);
+        self.records.dram(dram);
+    }
+
+    /// As [`Index::footprint_bytes`].
+    pub(super) fn footprint_bytes(&self) -> u64 {
+        self.records.footprint_bytes()
+    }
+
+    /// Adds its own records and what is wrong with any. No pair is lost with them, but lists are short.
+    pub(super) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey) {
+        let own = self.records.survey(io);
+        survey.own.extend(own.own);
+        survey.faults.extend(own.faults.into_iter().map(|mut fault| {
+            fault.loses_pairs = false;
+            fault
+        }));
+    }
+
+    /// As [`Index::save`].
+    pub(super) fn save(&self) -> SavedIterators {
+        SavedIterators { records: self.records.save(), pending: self.pending.clone() }
+    }
+
+    /// As [`Index::restore`].
+    pub(super) fn restore(&mut self, saved: SavedIterators) -> Option<()> {
+        let is_ours = saved.pending.iter().all(|news| news.bucket < 1 << BUCKET_BITS);
+        self.pending = Some(saved.pending).filter(|_| is_ours)?;
+        self.records.restore(&saved.records)
+    }
+
+    /// As [`Index::redo_own`], of a change whose number it has.
+    pub(super) fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
+        let mut change = *change;
+        if let Change::Own { number, .. } | Change::Split { number, .. } = &mut change {
+            *number -= FIRST_NUMBER;
+        }
+        self.records.redo_own(&change, position)
+    }
+
+    /// As [`Index::end_redo`].
+    pub(super) fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.records.end_redo(io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_types::Random;
+
+    #[test]
+    fn a_record_is_the_signature_and_lies_with_those_of_its_bucket() {
+        let mut random = Random::new(3);
+        let mut orders: Vec<((u64, Grain), Bucket)> = (0..1000)
+            .map(|_| {
+                let (bucket, signature) = (random.below(16) as Bucket, random.below(u64::MAX));
+                assert_eq!(signature_of(record(bucket, signature)), signature);
+                (IteratorBuckets::order(bucket, signature), bucket)
+            })
+            .collect();
+        orders.sort_unstable();
+        let changes = orders.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+        assert_eq!(changes, 15, "each bucket is met once");
+    }
+
+    #[test]
+    fn the_first_four_bytes_name_the_bucket() {
+        let bucket = |key: &[u8]| IteratorBuckets::bucket_of(Key::new(key).unwrap());
+        assert_eq!(bucket(b"user1"), bucket(b"user2345"));
+        assert!(
+            (0..100u8).map(|first| bucket(&[first, 0, 0, 0, 9])).collect::<std::collections::BTreeSet<_>>().len() > 8
+        );
+        let _ = bucket(b"a");
+    }
+}
