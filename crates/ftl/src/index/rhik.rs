@@ -147,7 +147,7 @@ impl Rhik {
     }
 
     fn signature(&self, key: Key<'_>) -> Signature {
-        self.form().signature(xxh3_64(key.bytes()))
+        self.form().signature_of(key)
     }
 
     /// Changes the record with `tag` whose pair lies at `place`, if there is one.
