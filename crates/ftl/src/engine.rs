@@ -3,6 +3,7 @@
 use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
+use crate::growth::GrowthCounters;
 use crate::index::{Growth, Index, IndexCounters};
 use crate::io::{Io, Media};
 use crate::packing::RecordLayout;
@@ -49,6 +50,7 @@ pub struct Engine {
     grown: Nanos,
     /// Commands wait until then: the index works, and lets none in.
     closed_until: Nanos,
+    growth: GrowthCounters,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     /// What the other parts had of the DRAM when the index was told its share.
@@ -68,6 +70,7 @@ impl Engine {
             ahead: ReadAhead::default(),
             grown: Nanos::ZERO,
             closed_until: Nanos::ZERO,
+            growth: GrowthCounters::default(),
             in_vain: None,
             dram_shared: 0,
         };
@@ -273,6 +276,12 @@ impl Engine {
         self.collector.counters
     }
 
+    /// What the index's own work kept commands waiting for so far.
+    #[must_use]
+    pub fn growth_counters(&self) -> GrowthCounters {
+        self.growth
+    }
+
     /// Whether the index keeps keys in order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
@@ -359,6 +368,7 @@ impl Engine {
 
     /// Has the index finish work that lets no command in, and moves `at` behind it.
     fn finish_growth(&mut self, at: &mut Nanos) -> Result<(), KvError> {
+        let begun = self.grown.max(*at);
         while self.index.growth() == Growth::Foreground {
             self.grown = self.grown.max(*at);
             if !self.has_room_to_grow() {
@@ -370,6 +380,9 @@ impl Engine {
             }
             self.grow()?;
             self.closed_until = self.grown;
+        }
+        if self.closed_until > begun {
+            self.growth.add(self.closed_until - begun, self.index.growth() != Growth::Foreground);
         }
         *at = (*at).max(self.closed_until);
         Ok(())

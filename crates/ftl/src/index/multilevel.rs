@@ -147,7 +147,7 @@ impl Multilevel {
     }
 
     fn signature(&self, key: Key<'_>) -> Signature {
-        self.form().signature(xxh3_64(key.bytes()))
+        self.form().signature_of(key)
     }
 
     /// The bucket of a level that a signature belongs to: as many of its mixed bits, from the highest on, as the level has.

@@ -12,6 +12,8 @@ use crate::address::Grain;
 use crate::index::Position;
 use crate::index::sections::SectionForm;
 use kvssd_flash::Blob;
+use kvssd_types::Key;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The slots in which a record can lie, from its home on.
 pub const HOPS: usize = 32;
@@ -37,6 +39,12 @@ impl RecordTable {
     #[must_use]
     pub fn new(page_bytes: u32, signature_bits: u32) -> Self {
         RecordTable { page_bytes: page_bytes as usize, signature_bytes: signature_bits as usize / 8 }
+    }
+
+    /// The signature of a key, by which tables know it.
+    #[must_use]
+    pub fn signature_of(&self, key: Key<'_>) -> Signature {
+        self.signature(xxh3_64(key.bytes()))
     }
 
     /// The signature of a key with that hash.

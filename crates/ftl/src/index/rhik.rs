@@ -200,7 +200,7 @@ impl Rhik {
     }
 
     fn signature(&self, key: Key<'_>) -> Signature {
-        self.form().signature(xxh3_64(key.bytes()))
+        self.form().signature_of(key)
     }
 
     /// Changes the record with `tag` whose pair lies at `place`, if there is one.
@@ -371,7 +371,9 @@ impl Index for Rhik {
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         let Some(from) = self.growing else { return Ok(()) };
         // While no command waits for its turn, as many as the drive can do side by side; the halves fill two superblocks at most.
-        let side_by_side = self.tables.at_once(io).min(io.media.geometry.pages_per_superblock() as usize);
+        // Half of the cache may be loaded at once, and a split has three tables in it for one: the last to be split must still be there.
+        let at_once = (self.tables.at_once(io) * 2 / 3).max(1);
+        let side_by_side = at_once.min(io.media.geometry.pages_per_superblock() as usize);
         let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };
         let tables: Vec<u64> = self.shallow(from).take(count).collect();
         self.tables.load_all(io, &tables)?;

@@ -68,6 +68,9 @@ fn it_grows_from_one_table_and_finds_everything_with_one_flash_read() {
         assert!(stored > 20_000 && directory(&drive) >= 8 * 64, "{stored} pairs");
         assert_eq!(drive.engine.index_counters().flash_reads_max, 1);
         assert!(drive.engine.index_counters().flash_reads > 1000);
+        let growth = drive.engine.growth_counters();
+        // From one table of a page to 64 at the least, and not a word of it where commands need not wait.
+        assert_eq!((growth.closures >= 6, growth.closed_ns > 0), (incremental == "false", incremental == "false"));
         drive.verify_all();
     }
 }
