@@ -112,9 +112,8 @@ impl Drive {
     ) -> Result<Drive, DriveError> {
         let path = path.as_ref();
         if !design.takes_keys() {
-            let (design, profile) = (design.name, profile.origin().to_owned());
-            let why = "a drive in a file takes keys".to_owned();
-            return Err(DesignError::DoesNotFit { design, profile, why }.into());
+            let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
+            return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
         }
         // That it fits is found out before there is a file.
         design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;

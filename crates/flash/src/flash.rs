@@ -89,32 +89,38 @@ impl Flash {
     /// sensed at once. What is still in the write buffer takes no time. Gives the moment when the last one is there;
     /// [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
-        let sectors_per_page = self.nand.geometry().sectors_per_page();
-        self.read_sectors(pages, sectors_per_page, cause, at)
-    }
-
-    /// As [`Flash::read`], of the sectors of one page that hold `bytes` of it.
-    pub fn read_part(&mut self, page: PageAddress, bytes: Range<usize>, cause: Cause, at: Nanos) -> Nanos {
-        let sector_bytes = self.nand.geometry().sector_bytes() as usize;
-        let sectors = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes) - bytes.start / sector_bytes;
-        self.read_sectors(&[page], sectors as u32, cause, at)
-    }
-
-    fn read_sectors(&mut self, pages: &[PageAddress], sectors_per_page: u32, cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
-        let mut done = at;
-        for run in pages.chunk_by(|left, right| {
+        let sectors_per_page = geometry.sectors_per_page();
+        let is_next = |left: &PageAddress, right: &PageAddress| {
             right.0 == left.0.wrapping_add(1) && geometry.unit_of(*left) == geometry.unit_of(*right)
-        }) {
-            let unit = geometry.unit_of(run[0]);
-            let (block, row) = geometry.block_of(unit);
-            if self.in_flight[block.die.0 as usize].iter().any(|&(flying, lands)| flying == unit && lands > at) {
-                continue;
-            }
-            self.counters.reads[cause] += run.len() as u64;
-            done = done.max(self.clockwork.read_sectors(block.die, row, run.len() as u32 * sectors_per_page, at));
+        };
+        let runs = pages.chunk_by(is_next);
+        runs.fold(at, |done, run| {
+            let pages = run.len() as u32;
+            done.max(self.read_run(run[0], (pages, pages * sectors_per_page), cause, at))
+        })
+    }
+
+    /// As [`Flash::read`], of the sectors of pages of one unit that hold these bytes.
+    pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause, at: Nanos) -> Nanos {
+        let sector_bytes = self.nand.geometry().sector_bytes() as usize;
+        let sectors = parts.iter().map(|(_, bytes)| {
+            let end = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes);
+            (end - bytes.start / sector_bytes) as u32
+        });
+        self.read_run(parts[0].0, (parts.len() as u32, sectors.sum()), cause, at)
+    }
+
+    /// Brings so many sectors of so many pages of the unit of `page` into the controller.
+    fn read_run(&mut self, page: PageAddress, (pages, sectors): (u32, u32), cause: Cause, at: Nanos) -> Nanos {
+        let geometry = self.nand.geometry();
+        let unit = geometry.unit_of(page);
+        let (block, row) = geometry.block_of(unit);
+        if self.in_flight[block.die.0 as usize].iter().any(|&(flying, lands)| flying == unit && lands > at) {
+            return at;
         }
-        done
+        self.counters.reads[cause] += u64::from(pages);
+        self.clockwork.read_sectors(block.die, row, sectors, at)
     }
 
     /// The content of a page that was read just now.

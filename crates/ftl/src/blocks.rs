@@ -9,12 +9,14 @@
 //! that goes on where the last one ended has the pages behind it read ahead.
 
 use crate::address::Grain;
+use crate::dram::DramUse;
 use crate::engine::Limits;
 use crate::index::{Index, Position};
 use crate::io::Io;
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
+use crate::packing::{Packing, RecordLayout};
 use crate::utilization::Utilization;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
@@ -45,7 +47,14 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Something was written, and pages may be erased.
+    /// Charges the pages.
+    pub(crate) fn charge(packing: &Packing, dram: &mut DramUse) {
+        if packing.layout == RecordLayout::Blocks {
+            dram.add("read_ahead", u64::from(AHEAD_PAGES) * u64::from(packing.page_bytes()));
+        }
+    }
+
+    /// Something was written, or erased.
     pub(crate) fn forget(&mut self) {
         self.pages.clear();
         self.next_block = 0;
@@ -66,18 +75,24 @@ impl ReadAhead {
         let first = offset_bytes / u64::from(packing.grain_bytes);
         self.pages.retain(|ahead| ahead.last_block >= first);
         self.next_block = self.next_block.max(first);
+        let known = self.pages.len();
         while self.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
             if let Some(place) = locate(io, index, self.next_block)?.place {
                 let (page, last_block) = (packing.page_of(place), self.next_block);
-                match self.pages.iter_mut().find(|ahead| ahead.page == page) {
-                    Some(ahead) => ahead.last_block = last_block,
-                    None => {
-                        let ready = io.read_without_waiting(page, Cause::User);
-                        self.pages.push(AheadPage { page, ready, last_block });
-                    }
+                match self.pages.iter().position(|ahead| ahead.page == page) {
+                    Some(there) => self.pages[there].last_block = last_block,
+                    None if self.pages.len() == AHEAD_PAGES as usize => break,
+                    None => self.pages.push(AheadPage { page, ready: io.clock, last_block }),
                 }
             }
             self.next_block += 1;
+        }
+        let geometry = io.media.geometry;
+        let unit_of = |ahead: &AheadPage| geometry.unit_of(ahead.page);
+        for run in self.pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
+            let pages: Vec<PageAddress> = run.iter().map(|ahead| ahead.page).collect();
+            let ready = io.read_without_waiting(&pages, Cause::User);
+            run.iter_mut().for_each(|ahead| ahead.ready = ready);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A drive's firmware, put together from what its design names.
 
+use crate::blocks::ReadAhead;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
@@ -108,6 +109,7 @@ impl Design {
         let superblocks = u64::from(geometry.superblocks());
         let mut dram = DramUse::default();
         Superblocks::charge(superblocks, &mut dram);
+        ReadAhead::charge(&packing, &mut dram);
         match self.validity {
             ValidityKind::GrainBitmap => GrainBitmap::charge(room.grains, &mut dram),
             ValidityKind::AskIndex => AskIndex::charge(&packing, geometry.pages(), &mut dram),
@@ -145,10 +147,12 @@ impl Design {
         load(&mut keys.iter().chain(&[("memory.dram_bytes", dram_bytes.as_str())]).chain(overrides))
     }
 
-    /// The bytes of flash that living records may take on a drive of `profile` that writes nothing for a mount.
+    /// The bytes of flash that living records and the index may take on a drive of `profile`.
     #[must_use]
     pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
-        let superblocks = profile.geometry.superblocks().saturating_sub(self.reserve_superblocks(profile));
+        let journal = if profile.memory.power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
+        let reserve = self.reserve_superblocks(profile) + journal;
+        let superblocks = profile.geometry.superblocks().saturating_sub(reserve);
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
 

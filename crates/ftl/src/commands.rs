@@ -146,8 +146,8 @@ pub(crate) fn retrieve(
     }
     // The look-up has read the first page.
     let first_page = packing.page_of(place);
-    let unread: Vec<PageAddress> = parts.iter().map(|(page, _)| *page).filter(|page| *page != first_page).collect();
-    io.read_all(&unread, Cause::User);
+    let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
+    io.read_parts(&unread, Cause::User);
     let mut value = ValueBuilder::default();
     for (page, range) in parts {
         io.data(page)?.push_to(range, &mut value);

@@ -323,6 +323,7 @@ impl Engine {
 
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
+        self.ahead.forget();
         let step = self.collector.step(&mut self.media, self.index.as_mut());
         let gained = step.map_err(KvError::in_a_change)?;
         self.pause(self.collector.clock)?;
@@ -406,12 +407,15 @@ impl Engine {
                 let value_bytes_max = self.limits.value_bytes_max;
                 return Err(KvError::InvalidValueSize { value_bytes: value.len() as u64, value_bytes_max });
             }
-            Command::Store { key, value, .. } => RecordHead::bytes_for(key.bytes().len()) + value.len(),
-            Command::Write { value, .. } => value.len(),
+            Command::Store { key, value, .. } => {
+                let (key_bytes, value_bytes) = (key.bytes().len() as u32, value.len() as u32);
+                self.media.packing.bytes_charged(&RecordHead { key_bytes, value_bytes })
+            }
+            Command::Write { value, .. } => value.len() as u64,
             _ => 0,
         };
-        let superblock_bytes = self.media.geometry.superblock_bytes();
-        let needed = self.limits.high + STEP_SUPERBLOCKS + (record_bytes as u64 / superblock_bytes) as usize;
+        let superblocks = (record_bytes / self.media.packing.superblock_bytes()) as usize;
+        let needed = self.limits.high + STEP_SUPERBLOCKS + superblocks;
         if self.media.superblocks.free() >= needed {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 
 use crate::address::Grain;
+use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
@@ -77,6 +78,7 @@ impl Media {
         dram.add("log", self.log.dram_bytes());
         // The pages that are gathered, programmed, and passed on by garbage collection.
         dram.add("write_buffer", self.write_buffer_bytes);
+        ReadAhead::charge(&self.packing, dram);
         self.validity.dram(dram);
     }
 
@@ -200,20 +202,20 @@ impl<'a> Io<'a> {
         self.settle();
         let Media { flash, log, geometry, .. } = &mut *self.media;
         let before = self.clock;
-        for (page, bytes) in parts {
-            if log.open_page(geometry, *page).is_none() {
-                self.clock = self.clock.max(flash.read_part(*page, bytes.clone(), cause, before));
+        for run in parts.chunk_by(|(left, _), (right, _)| geometry.unit_of(*left) == geometry.unit_of(*right)) {
+            if log.open_page(geometry, run[0].0).is_none() {
+                self.clock = self.clock.max(flash.read_parts(run, cause, before));
             }
         }
         self.clock > before
     }
 
-    /// Has a page read, and gives the moment when it is in the controller.
-    pub fn read_without_waiting(&mut self, page: PageAddress, cause: Cause) -> Nanos {
+    /// Has pages of one unit read, and gives the moment when they are in the controller.
+    pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
         let Media { flash, log, geometry, .. } = &mut *self.media;
-        match log.open_page(geometry, page) {
+        match log.open_page(geometry, pages[0]) {
             Some(_) => self.clock,
-            None => flash.read(&[page], cause, self.clock),
+            None => flash.read(pages, cause, self.clock),
         }
     }
 

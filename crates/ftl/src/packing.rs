@@ -3,9 +3,10 @@
 //! ```text
 //!   grains     | record | record, which runs on over |   any number of pages                  original, plus, rhik
 //!
-//!   slots      | record  | record  |- - - - -| rest |   a record that fits into a page is whole; the rest is
-//!              | record, first fragment ...  | rest |   the controller's own
-//!              |o| second fragment |- - - - -| rest |   o: the offset record                  multilevel
+//!   slots      | record  | record, which .. | rest |   as grains, but the rest is the controller's own; a record
+//!              | .. runs on |- - - - - - - -| rest |   that is larger than what a page takes begins one
+//!              | first fragment ...         | rest |
+//!              |o| second fragment | record | rest |   o: the offset record                  multilevel
 //! ```
 //!
 //! A block drive has blocks of a grain each, without a head: their numbers lie out of band.
@@ -85,8 +86,10 @@ impl Packing {
     /// Pages of `geometry` divided into grains of `grain_bytes`, which must divide a page.
     #[must_use]
     pub fn new(geometry: &Geometry, grain_bytes: u32, layout: RecordLayout) -> Self {
+        // What cannot be is refused before anything is built; until then it must only not stop the program.
+        let grain_bytes = grain_bytes.clamp(1, geometry.page_bytes);
         let grains_per_page = match layout {
-            RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes),
+            RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes).max(1),
             RecordLayout::Grains | RecordLayout::Blocks => geometry.page_bytes / grain_bytes,
         };
         let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
@@ -164,15 +167,12 @@ impl Packing {
         self.grains_of(self.record_bytes(head))
     }
 
-    /// The bytes that the record with this head keeps others from: its grains, and a share of what is left of pages of its like,
-    /// which is none where records run on over pages.
+    /// The bytes that the record with this head keeps others from: its grains, and what may be left of the page before, where it
+    /// begins one.
     #[must_use]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
         let (grains, per_page) = (self.grains_of_record(head), self.grains_per_page);
-        let charged = match (self.layout, grains % per_page) {
-            (RecordLayout::Slots(_), rest @ 1..) => grains - rest + per_page.div_ceil(per_page / rest),
-            _ => grains,
-        };
+        let charged = if self.is_split(head) { grains + per_page - 1 } else { grains };
         u64::from(charged) * u64::from(self.grain_bytes)
     }
 
@@ -181,7 +181,7 @@ impl Packing {
     pub fn record_bytes(&self, head: &RecordHead) -> usize {
         let (bytes, page_bytes) = (head.record_bytes(), self.page_bytes() as usize);
         match self.layout {
-            RecordLayout::Slots(slots) if bytes <= page_bytes => bytes.max(slots.slot_bytes_min as usize),
+            RecordLayout::Slots(slots) if !self.is_split(head) => bytes.max(slots.slot_bytes_min as usize),
             RecordLayout::Slots(_) => {
                 let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
                 bytes + fragments * OFFSET_RECORD_BYTES
@@ -193,16 +193,18 @@ impl Packing {
     /// How many bytes of the record with this head, from the first on, must lie in one page.
     #[must_use]
     pub fn unbroken_bytes(&self, head: &RecordHead) -> usize {
-        match self.layout {
-            RecordLayout::Grains => head.bytes(),
-            RecordLayout::Slots(_) | RecordLayout::Blocks => self.record_bytes(head).min(self.page_bytes() as usize),
-        }
+        if self.is_split(head) { self.page_bytes() as usize } else { head.bytes() }
+    }
+
+    /// Whether the record with this head begins a page and has an offset record in each of the next.
+    fn is_split(&self, head: &RecordHead) -> bool {
+        matches!(self.layout, RecordLayout::Slots(_)) && head.record_bytes() > self.page_bytes() as usize
     }
 
     /// Brings `record`, which is a head and a value, into the form that it has in flash.
     pub(crate) fn lay_out(&self, head: &RecordHead, record: &mut Rope) {
         let page_bytes = self.page_bytes() as usize;
-        if matches!(self.layout, RecordLayout::Slots(_)) && record.len() > page_bytes {
+        if self.is_split(head) {
             let whole = std::mem::take(record);
             record.push_slice(whole.as_ref(), 0..page_bytes);
             let (mut begin, mut number) = (page_bytes, 1u32);
@@ -221,7 +223,7 @@ impl Packing {
     /// at, and which bytes of the value it has.
     pub(crate) fn value_parts(&self, head: &RecordHead, start: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let (page_bytes, value_bytes) = (self.page_bytes() as usize, head.value_bytes as usize);
-        let later = if matches!(self.layout, RecordLayout::Slots(_)) { OFFSET_RECORD_BYTES } else { 0 };
+        let later = if self.is_split(head) { OFFSET_RECORD_BYTES } else { 0 };
         let mut next = Some((start + head.bytes(), 0));
         std::iter::from_fn(move || {
             let (at, begin) = next?;
@@ -275,6 +277,7 @@ mod tests {
             prop_assert_eq!(record.len(), packing.record_bytes(&head));
             let page_bytes = packing.page_bytes() as usize;
             let (mut read, mut covered) = (ValueBuilder::default(), 0);
+            prop_assert!(packing.bytes_charged(&head) >= record.len() as u64);
             for (page, (at, part)) in packing.value_parts(&head, 0).enumerate() {
                 prop_assert_eq!(part.start, covered);
                 prop_assert!(at + part.len() <= page_bytes);

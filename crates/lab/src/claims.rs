@@ -67,7 +67,9 @@ impl Verdict {
     /// The same with a band of its own.
     #[must_use]
     pub fn within(band: RangeInclusive<f64>, paper: f64, ours: f64, neutral: f64) -> Verdict {
-        if band.contains(&ours) {
+        // A draw is no effect, however near to it the paper's is.
+        let is_effect = paper == neutral || (ours - neutral) * (paper - neutral) > 0.0;
+        if band.contains(&ours) && is_effect {
             Verdict::Reproduced
         } else if (ours - neutral) / (paper - neutral) >= 1.0 / 3.0 {
             Verdict::Direction
@@ -122,6 +124,9 @@ mod tests {
         assert_eq!(Verdict::of(-0.25, 0.10, 0.0), Verdict::NotReproduced);
         assert_eq!(Verdict::within(0.92..=1.0, 0.97, 1.01, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::within(0.92..=1.0, 0.97, 0.9, 1.0), Verdict::Direction);
+        assert_eq!(Verdict::of(0.86, 1.0, 1.0), Verdict::NotReproduced, "a draw is no win");
+        assert_eq!(Verdict::of(0.86, 1.02, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::at_most(0.5, 0.51), Verdict::NotReproduced);
+        assert_eq!(Verdict::worst([Verdict::Reproduced, Verdict::Direction]), Verdict::Direction);
     }
 }

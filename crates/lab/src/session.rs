@@ -292,7 +292,12 @@ impl Session {
         match reply {
             Ok(_) => {}
             Err(KvError::CapacityExceeded | KvError::InvalidRange { .. }) => {
-                let (design, stored) = (self.setup.design.name.to_owned(), self.device.engine().utilization().pairs);
+                let design = self.setup.design.name.to_owned();
+                // A block drive counts blocks, not records; and what is deleted has made room.
+                let stored = match self.setup.design.takes_keys() {
+                    true => self.device.engine().utilization().pairs,
+                    false => self.versions.len() as u64 - 1,
+                };
                 return Err(LabError::Full { design, stored, records: self.setup.records.max(stored + 1) });
             }
             Err(other) => return Err(LabError::Drive(other)),

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::host::Pace;
 use crate::workload::{KeyShape, SizeDistribution, ValueSizes};
 use kvssd_flash::Profile;
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, RecordHead};
 
 /// The most operations of a run: more than anyone waits for, and far from where numbers end.
 const OPERATIONS_MAX: u64 = 1 << 40;
@@ -46,9 +46,13 @@ impl Setup {
         const SHARE_OF_CAPACITY: f64 = 0.95;
         const GRAIN_BYTES: u64 = 512;
         let record_bytes = (key_bytes as u64 + u64::from(value_bytes) + 5).next_multiple_of(GRAIN_BYTES);
-        let capacity = designs.iter().map(|design| design.capacity_bytes(profile)).min().unwrap_or(u64::MAX);
-        let bytes = (profile.geometry.raw_bytes() as f64 * SHARE).min(capacity as f64 * SHARE_OF_CAPACITY);
-        ((bytes / record_bytes as f64) as u64).max(1)
+        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
+        let fit = designs.iter().map(|design| {
+            let charged = design.packing(&profile.geometry).bytes_charged(&head).max(record_bytes);
+            design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged as f64
+        });
+        let share = profile.geometry.raw_bytes() as f64 * SHARE / record_bytes as f64;
+        (fit.fold(share, f64::min) as u64).max(1)
     }
 
     /// The keys.

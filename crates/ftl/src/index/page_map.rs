@@ -150,7 +150,9 @@ impl Index for PageMap {
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
         let places: Vec<u32> = postcard::from_bytes(bytes).ok()?;
-        (places.len() == self.places.len()).then(|| self.places = places)
+        let blocks = self.places.len();
+        let is_ours = places.len() == blocks && places.iter().all(|&place| (place as usize) < blocks);
+        is_ours.then(|| self.places = places)
     }
 
     fn redo_own(&mut self, change: &Change, _position: usize) -> Option<()> {

@@ -110,6 +110,12 @@ impl ReplaySetup {
             return Err(LabError::Setup(why.to_owned()));
         }
         let Trace { name, reader, input, input_bytes } = trace;
+        if !self.design.takes_keys() {
+            return Err(LabError::Setup(format!(
+                "--design {}: a trace asks for keys, and it takes blocks",
+                self.design.name
+            )));
+        }
         observer.begin(&format!("{} {name}, bytes", self.design.name), input_bytes);
         let mut player = Player::new(&self.design, &self.profile, self.seed)?;
         let baseline = Baseline::of(player.device());

@@ -51,6 +51,12 @@ impl Session {
     /// # Errors
     /// When the workload is impossible.
     pub fn of_kvbench(design: &Design, profile: &Profile, bench: &KvBench, seed: u64) -> Result<Session, LabError> {
+        if !design.takes_keys() && bench.percents[3] > 0 {
+            return Err(LabError::Setup(format!(
+                "it deletes, and design {} has no deletes: it takes blocks",
+                design.name
+            )));
+        }
         let (keys, sizes) = (bench.keys(seed)?, bench.sizes(seed)?);
         let setup = Setup {
             design: design.clone(),
