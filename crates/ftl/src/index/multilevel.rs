@@ -15,14 +15,16 @@
 mod bloom;
 mod iterator;
 mod local;
+mod merge;
+mod plan;
 
 use self::bloom::Bloom;
-use self::iterator::{Bucket, IteratorBuckets, News, SavedIterators, Standing};
-use self::local::{LocalChange, LocalIndex};
+use self::iterator::{Bucket, IteratorBuckets, SavedIterators, Standing};
+use self::local::LocalIndex;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
-use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::plan::Room;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
@@ -31,6 +33,8 @@ use crate::journal::Change;
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
+
+pub use self::plan::MultilevelPlan;
 
 /// Levels at the most (RHIK, section V: "8-level Multi-Level Hash Index").
 const LEVELS_MAX: u32 = 8;
@@ -49,45 +53,6 @@ const LOCAL_SHARE: u64 = 32;
 /// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes. Here of flash, as the RHIK paper's
 /// drive of 150 GB has it.
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
-
-/// What can be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MultilevelPlan {
-    /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
-    pub bloom_bits: u32,
-}
-
-impl IndexPlan for MultilevelPlan {
-    fn name(&self) -> &'static str {
-        "multilevel"
-    }
-
-    fn parameters(&mut self) -> Parameters<'_> {
-        vec![("bloom_bits", &mut self.bloom_bits)]
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let bloom_bits = self.bloom_bits;
-        let can_be = (1..=64).contains(&bloom_bits);
-        can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
-    }
-
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Multilevel::new(*self, room)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        RecordTable::new(room.page_bytes, SIGNATURE_BITS).signatures()
-    }
-
-    /// The directory, with all levels open, and the filter.
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        let mut index = Multilevel::new(*self, room);
-        index.levels = LEVELS_MAX;
-        index.charge_tables(dram);
-        IteratorBuckets::charge(room, index.records_max, dram);
-    }
-}
 
 /// The index.
 pub struct Multilevel {
@@ -196,81 +161,6 @@ impl Multilevel {
             None => form.remove(bytes, slot),
         })?;
         self.buckets.keep_to_budget(io)
-    }
-
-    /// Puts a record into a bucket, if it has room. Gives whether it has.
-    fn insert(&mut self, io: &mut Io<'_>, bucket: u64, tag: Signature, place: Grain) -> Result<bool, KvError> {
-        let ticket = self.buckets.load(io, bucket)?;
-        let has_room = self.form().has_room_near(self.buckets.bytes(ticket), tag);
-        if has_room {
-            self.buckets.change(io, bucket, |form, bytes| form.insert(bytes, tag, place))?;
-            self.buckets.keep_to_budget(io)?;
-        }
-        Ok(has_room)
-    }
-
-    fn open_level(&mut self) {
-        self.levels += 1;
-        self.buckets.grow(first_of_level(self.first_bits, self.levels));
-        self.share_budget();
-    }
-
-    /// Has the levels say what `count` changes of the local index say. Those that are new to them go to the first level with room;
-    /// `all_may_be_there` when nobody knows which are new.
-    fn merge(&mut self, io: &mut Io<'_>, count: usize, all_may_be_there: bool) -> Result<(), KvError> {
-        let mut pending = self.local.take(count);
-        for (tag, change) in &pending {
-            readable(self.iterate(io, *tag, change, all_may_be_there))?;
-        }
-        for level in 0..self.levels {
-            let buckets: Vec<u64> = pending.iter().map(|(tag, _)| self.bucket(*tag, level)).collect();
-            self.buckets.load_all(io, &buckets)?;
-            let mut left = Vec::with_capacity(pending.len());
-            for ((tag, change), bucket) in pending.into_iter().zip(buckets) {
-                let is_new = change.was.is_empty() && !all_may_be_there;
-                let is_done = match change.place.filter(|_| is_new) {
-                    Some(place) => readable(self.insert(io, bucket, tag, place))? == Some(true),
-                    None => {
-                        let places: Vec<Grain> = change.was.iter().copied().chain(change.place).collect();
-                        // What is in a bucket that cannot be read is as good as gone.
-                        let slot = readable(self.slot_in(io, bucket, tag, &places))?.flatten();
-                        slot.map(|slot| self.change_record(io, (bucket, slot), change.place)).transpose()?.is_some()
-                    }
-                };
-                if !is_done {
-                    left.push((tag, change));
-                }
-            }
-            pending = left;
-        }
-        for (tag, place) in pending.into_iter().filter_map(|(tag, change)| Some((tag, change.place?))) {
-            let mut level = 0;
-            while readable(self.insert(io, self.bucket(tag, level), tag, place))? != Some(true) {
-                level += 1;
-                if level == self.levels {
-                    self.open_level();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells the iterators of a key that came or went.
-    fn iterate(
-        &mut self,
-        io: &mut Io<'_>,
-        tag: Signature,
-        change: &LocalChange,
-        all_may_be_there: bool,
-    ) -> Result<(), KvError> {
-        let Some(bucket) = change.bucket else { return Ok(()) };
-        let news = News { bucket, signature: tag, comes: change.place.is_some() };
-        if all_may_be_there {
-            self.iterators.tell_again(news);
-        } else if !news.comes || change.was.is_empty() {
-            self.iterators.tell(io, news)?;
-        }
-        Ok(())
     }
 
     /// The pairs with a signature, wherever they are known.

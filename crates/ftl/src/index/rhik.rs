@@ -13,12 +13,12 @@
 //! (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no key is rejected.
 
 mod directory;
+mod plan;
 
 use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
-use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
@@ -29,74 +29,10 @@ use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::plan::RhikPlan;
+
 /// Tables that are split in a step of growing in the background, read side by side: commands come in between.
 const SPLITS_PER_STEP: usize = 4;
-
-/// The deepest directory that an index begins with.
-const DIRECTORY_BITS_MAX: u32 = 24;
-
-/// What can be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RhikPlan {
-    /// Bits of a signature: 32 to 64, whole bytes (section IV-A: 64).
-    pub signature_bits: u32,
-    /// The depth of the new directory: log2 of D (equation 2).
-    pub directory_bits: u32,
-    /// The share of the tables' room that records may take before all are split (section V-B: 80).
-    pub occupancy_percent: u32,
-    /// Whether commands go on while the index grows.
-    pub incremental: bool,
-}
-
-impl RhikPlan {
-    fn form(&self, page_bytes: u32) -> RecordTable {
-        RecordTable::new(page_bytes, self.signature_bits)
-    }
-}
-
-impl IndexPlan for RhikPlan {
-    fn name(&self) -> &'static str {
-        "rhik"
-    }
-
-    fn parameters(&mut self) -> Parameters<'_> {
-        vec![
-            ("signature_bits", &mut self.signature_bits),
-            ("directory_bits", &mut self.directory_bits),
-            ("occupancy_percent", &mut self.occupancy_percent),
-            ("incremental", &mut self.incremental),
-        ]
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let RhikPlan { signature_bits, directory_bits, occupancy_percent, .. } = *self;
-        if !(32..=64).contains(&signature_bits) || !signature_bits.is_multiple_of(8) {
-            return Err(format!("design.signature_bits = {signature_bits}, and it is 32, 40, 48, 56 or 64"));
-        }
-        if directory_bits > DIRECTORY_BITS_MAX {
-            return Err(format!("design.directory_bits = {directory_bits}, and it is at most {DIRECTORY_BITS_MAX}"));
-        }
-        if !(1..=100).contains(&occupancy_percent) {
-            return Err(format!("design.occupancy_percent = {occupancy_percent}, and it is 1 to 100"));
-        }
-        Ok(())
-    }
-
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Rhik::new(*self, room.page_bytes)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        self.form(room.page_bytes).signatures()
-    }
-
-    /// The directory, when all tables are about as full as they become.
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        let form = self.form(room.page_bytes);
-        let tables = (room.grains * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
-        dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
-    }
-}
 
 /// The index.
 pub struct Rhik {

@@ -14,6 +14,8 @@ use kvssd_ftl::Design;
 const DEEP: u32 = 64;
 /// Values of figure 4.
 const VALUE_BYTES: [u32; 6] = [512, 2048, 4096, 8192, 24 << 10, 64 << 10];
+/// What the block drive maps.
+const MAPPED_BYTES: u32 = 4096;
 /// The largest value that fits into a page with its key and metadata.
 const WHOLE_BYTES_MAX: u32 = 24 << 10;
 /// What counts as the same.
@@ -124,7 +126,9 @@ impl Grid {
             })
             .collect();
         let best = |of: &dyn Fn(&Ratios) -> f64| {
-            let small = self.cells.iter().filter(|(bytes, depth, _)| *bytes < WHOLE_BYTES_MAX && *depth == DEEP);
+            // Hosts write blocks of 4 KiB; smaller ones would be measured by what the block drive does about them.
+            let sizes = MAPPED_BYTES..WHOLE_BYTES_MAX;
+            let small = self.cells.iter().filter(|(bytes, depth, _)| sizes.contains(bytes) && *depth == DEEP);
             small.map(|(_, _, ratios)| of(ratios)).fold(f64::INFINITY, f64::min)
         };
         let (write, read) = (best(&|ratios| ratios.insert.mean), best(&|ratios| ratios.read.mean));
@@ -240,9 +244,15 @@ fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, LabError> 
     let is_about_one = large.iter().all(|&space| Verdict::of(1.0, space, 17.0) == Verdict::Reproduced);
     Ok(Claim {
         id: "study.7",
-        claim: "space amplification of 50 B values; of 1, 2 and 4 KB values",
+        claim: "space amplification of 50 B values; of 1, 2 and 4 KB values; what of pages is the controller's own aside",
         paper: "17x (20x at worst); about 1",
-        ours: format!("{small:.1}x; {:.2}x, {:.2}x, {:.2}x", large[0], large[1], large[2]),
+        ours: format!(
+            "{small:.1}x; {:.2}x, {:.2}x, {:.2}x; with what is the controller's own {:.2} times that",
+            large[0],
+            large[1],
+            large[2],
+            bench.reserve()
+        ),
         verdict: if is_about_one { Verdict::within(13.6..=20.0, 17.0, small, 1.0) } else { Verdict::NotReproduced },
         scale: bench.scale_name(),
     })

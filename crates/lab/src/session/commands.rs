@@ -22,6 +22,7 @@ impl Session {
     /// Reads the value of `record`.
     pub(super) fn read_command<'k>(&self, record: u64, key: Key<'k>) -> Command<'k> {
         if self.takes_keys() {
+            // A host brings a buffer for the largest value.
             Command::Retrieve { key, offset_bytes: 0, length_bytes: self.sizes.bytes_max() }
         } else {
             Command::Read { offset_bytes: self.offset_bytes(record), length_bytes: self.pattern(record).length }

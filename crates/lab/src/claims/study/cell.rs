@@ -62,6 +62,12 @@ impl Bench {
         scale_name(self.scale)
     }
 
+    /// Bytes of a page over those that records may take.
+    pub(super) fn reserve(&self) -> f64 {
+        let geometry = &self.profile.geometry;
+        f64::from(geometry.page_bytes) / f64::from(self.keys.packing(geometry).page_bytes())
+    }
+
     /// As many pairs as the key drive takes, less a tenth.
     pub(super) fn pairs_max(&self, value_bytes: u32) -> u64 {
         let packing = self.keys.packing(&self.profile.geometry);

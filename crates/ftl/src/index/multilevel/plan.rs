@@ -1,0 +1,47 @@
+//! What can be chosen of `multilevel`, and how it is built.
+
+use super::iterator::IteratorBuckets;
+use super::{LEVELS_MAX, Multilevel, SIGNATURE_BITS};
+use crate::dram::DramUse;
+use crate::index::Index;
+use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::record_table::RecordTable;
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultilevelPlan {
+    /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
+    pub bloom_bits: u32,
+}
+
+impl IndexPlan for MultilevelPlan {
+    fn name(&self) -> &'static str {
+        "multilevel"
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        vec![("bloom_bits", &mut self.bloom_bits)]
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let bloom_bits = self.bloom_bits;
+        let can_be = (1..=64).contains(&bloom_bits);
+        can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        Ok(Box::new(Multilevel::new(*self, room)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        RecordTable::new(room.page_bytes, SIGNATURE_BITS).signatures()
+    }
+
+    /// The directory, with all levels open, and the filter.
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        let mut index = Multilevel::new(*self, room);
+        index.levels = LEVELS_MAX;
+        index.charge_tables(dram);
+        IteratorBuckets::charge(room, index.records_max, dram);
+    }
+}
