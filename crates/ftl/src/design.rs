@@ -137,7 +137,7 @@ pub const DESIGNS: [Design; 4] = [
     Design {
         name: "multilevel",
         description: "hash of signatures in up to 8 levels, local index, Bloom filter, slots of 1 KiB at least, records split at pages, a limit of pairs (Study paper's PM983)",
-        index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4 }),
+        index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4, iterators: true }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),

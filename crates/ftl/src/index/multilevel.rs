@@ -64,6 +64,7 @@ pub struct Multilevel {
     local: LocalIndex,
     bloom: Bloom,
     iterators: IteratorBuckets,
+    plan: MultilevelPlan,
     records: u64,
     records_max: u64,
     budget_bytes: u64,
@@ -95,6 +96,7 @@ impl Multilevel {
             local: LocalIndex::default(),
             bloom: Bloom::new(records_max * u64::from(plan.bloom_bits)),
             iterators: IteratorBuckets::new(page_bytes),
+            plan,
             records: 0,
             records_max,
             budget_bytes: u64::MAX,
@@ -341,6 +343,9 @@ impl Index for Multilevel {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
+        if !self.plan.iterators {
+            return Err(KvError::InvalidCommand("it was built without iterators"));
+        }
         // Bucket by bucket of the iterators, with the keys that these have not been told of.
         let order = |(bucket, tag): (Bucket, Signature)| (IteratorBuckets::order(bucket, tag), tag);
         let start = from.map(|from| order((from.probes, self.form().signature(from.hash))));

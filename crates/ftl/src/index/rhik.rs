@@ -87,6 +87,14 @@ impl Rhik {
         self.bind(io, position, place)
     }
 
+    /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together. Gives how many.
+    pub(crate) fn load_some(&mut self, io: &mut Io<'_>, tags: &[Signature]) -> Result<usize, KvError> {
+        let count = tags.len().min(self.tables.at_once(io));
+        let tables: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
+        self.tables.load_all(io, &tables)?;
+        Ok(count)
+    }
+
     /// Takes a record out, if it is there; gives whether it was.
     pub(crate) fn take(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<bool, KvError> {
         let was_there = self.change_record(io, (tag, place), RecordTable::remove)?;

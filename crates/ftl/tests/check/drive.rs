@@ -19,7 +19,8 @@ fn geometry(design: &Design) -> Geometry {
     tiny(design, PowerLoss::Ignored).geometry
 }
 
-/// Whether so few pairs have sections on flash: the levels of `multilevel` begin with one page, which DRAM holds.
+/// Whether so few pairs have sections on flash that a look-up needs: the levels of `multilevel` begin with one page, which DRAM holds,
+/// and what it has on flash is for lists.
 pub fn has_sections(design: &Design) -> bool {
     design.name != "multilevel"
 }

@@ -86,15 +86,13 @@ fn what_cannot_be_read_is_told_and_nothing_else_is_lost() {
     each(|design, power_loss| {
         for case in [
             Case { kind: Kind::Pair, pages: 3, length_max: 3000, overwrites: 4000 },
-            // The few sections of multilevel have a part of every superblock's pairs each.
-            Case {
-                kind: Kind::Section,
-                pages: if has_sections(design) { 8 } else { 3 },
-                length_max: 3000,
-                overwrites: 4000,
-            },
+            Case { kind: Kind::Section, pages: 8, length_max: 3000, overwrites: 4000 },
             Case { kind: Kind::InvalidMappings, pages: 3, length_max: 100, overwrites: 40_000 },
         ] {
+            if case.kind == Kind::Section && !has_sections(design) {
+                // What it has on flash is for lists, and each page of it that is lost keeps a superblock.
+                continue;
+            }
             let unreadable: usize = (0..2).map(|seed| lose(design, power_loss, seed, &case)).sum();
             let hurts = case.kind == Kind::Pair || case.kind == Kind::Section;
             assert_eq!(unreadable > 0, hurts, "{}: {:?}", design.name, case.kind);

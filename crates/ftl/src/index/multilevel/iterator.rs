@@ -90,17 +90,26 @@ impl IteratorBuckets {
         (xxh3_64(prefix) & ((1 << BUCKET_BITS) - 1)) as Bucket
     }
 
-    /// A key came or went.
-    pub(super) fn tell(&mut self, io: &mut Io<'_>, news: News) -> Result<(), KvError> {
+    /// Keys came and went. What is in a table that cannot be read is not listed any more.
+    pub(super) fn tell(&mut self, io: &mut Io<'_>, news: &[News]) -> Result<(), KvError> {
         if !self.pending.is_empty() {
-            self.pending.push_back(news);
+            self.pending.extend(news);
             return Ok(());
         }
-        let (divided, rest) = record(news.bucket, news.signature);
-        match news.comes {
-            true => self.records.put(io, divided, rest),
-            false => self.records.take(io, divided, rest).map(|_| ()),
+        let mut left = news;
+        while !left.is_empty() {
+            let tags: Vec<Signature> = left.iter().map(|news| record(news.bucket, news.signature).0).collect();
+            let (loaded, others) = left.split_at(self.records.load_some(io, &tags)?);
+            for news in loaded {
+                let (divided, rest) = record(news.bucket, news.signature);
+                match news.comes {
+                    true => drop(readable(self.records.put(io, divided, rest))?),
+                    false => drop(readable(self.records.take(io, divided, rest))?),
+                }
+            }
+            left = others;
         }
+        Ok(())
     }
 
     /// As [`IteratorBuckets::tell`], of what may have been told before the power went. A mount writes nothing, so that a table cannot be
@@ -113,7 +122,6 @@ impl IteratorBuckets {
         let count = self.pending.len().min(TOLD_PER_STEP);
         for news in self.pending.drain(..count).collect::<Vec<_>>() {
             let (divided, rest) = record(news.bucket, news.signature);
-            // What is in a table that cannot be read is not listed any more.
             let Some(is_there) = readable(self.records.is_bound(io, divided, rest))? else { continue };
             match news.comes {
                 true if !is_there => self.records.put(io, divided, rest)?,

@@ -30,9 +30,7 @@ impl Multilevel {
     /// `all_may_be_there` when nobody knows which are new.
     pub(super) fn merge(&mut self, io: &mut Io<'_>, count: usize, all_may_be_there: bool) -> Result<(), KvError> {
         let mut pending = self.local.take(count);
-        for (tag, change) in &pending {
-            readable(self.iterate(io, *tag, change, all_may_be_there))?;
-        }
+        self.tell_iterators(io, &pending, all_may_be_there)?;
         for level in 0..self.levels {
             let buckets: Vec<u64> = pending.iter().map(|(tag, _)| self.bucket(*tag, level)).collect();
             self.buckets.load_all(io, &buckets)?;
@@ -66,21 +64,27 @@ impl Multilevel {
         Ok(())
     }
 
-    /// Tells the iterators of a key that came or went.
-    fn iterate(
+    /// Tells the iterators which keys came and went.
+    fn tell_iterators(
         &mut self,
         io: &mut Io<'_>,
-        tag: Signature,
-        change: &LocalChange,
+        changes: &[(Signature, LocalChange)],
         all_may_be_there: bool,
     ) -> Result<(), KvError> {
-        let Some(bucket) = change.bucket else { return Ok(()) };
-        let news = News { bucket, signature: tag, comes: change.place.is_some() };
-        if all_may_be_there {
-            self.iterators.tell_again(news);
-        } else if !news.comes || change.was.is_empty() {
-            self.iterators.tell(io, news)?;
+        if !self.plan.iterators {
+            return Ok(());
         }
-        Ok(())
+        let news = changes.iter().filter_map(|(tag, change)| {
+            let comes = change.place.is_some();
+            let is_news = !comes || change.was.is_empty() || all_may_be_there;
+            let bucket = change.bucket.filter(|_| is_news)?;
+            Some(News { bucket, signature: *tag, comes })
+        });
+        if all_may_be_there {
+            news.for_each(|news| self.iterators.tell_again(news));
+            return Ok(());
+        }
+        let news: Vec<News> = news.collect();
+        self.iterators.tell(io, &news)
     }
 }

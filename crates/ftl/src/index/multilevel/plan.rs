@@ -12,6 +12,8 @@ use crate::index::record_table::RecordTable;
 pub struct MultilevelPlan {
     /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
     pub bloom_bits: u32,
+    /// Whether keys are kept a second time for lists, as on the real drive (Study, section II). Without, there are no lists.
+    pub iterators: bool,
 }
 
 impl IndexPlan for MultilevelPlan {
@@ -20,7 +22,7 @@ impl IndexPlan for MultilevelPlan {
     }
 
     fn parameters(&mut self) -> Parameters<'_> {
-        vec![("bloom_bits", &mut self.bloom_bits)]
+        vec![("bloom_bits", &mut self.bloom_bits), ("iterators", &mut self.iterators)]
     }
 
     fn check(&self) -> Result<(), String> {
