@@ -18,8 +18,10 @@ fn no_design_loses_anything() {
             let report = run(design, power_loss, None, 200);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 200));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
-            // The second drive is one of small pairs.
-            assert_eq!(report.splits_redone > 0, design.name == "rhik", "{report:?}");
+            // The second drive is one of small pairs; so many keys split the tables of rhik, and those of the iterators of multilevel.
+            let splits = ["rhik", "multilevel"].contains(&design.name);
+            assert!(report.splits_redone == 0 || splits, "{report:?}");
+            assert!(report.splits_redone > 0 || design.name != "rhik", "{report:?}");
             assert_eq!(report.spills_redone > 0, design.name == "plus", "{report:?}");
             // A protected mount writes nothing: no cut can end it.
             assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");

@@ -192,8 +192,9 @@ impl Multilevel {
         self.charge_tables(&mut tables);
         let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE;
         let sections_bytes = self.budget_bytes.saturating_sub(taken);
-        self.iterators.set_dram_budget(sections_bytes / ITERATOR_SHARE);
-        self.buckets.set_budget(sections_bytes - sections_bytes / ITERATOR_SHARE);
+        let for_iterators = if self.plan.iterators { sections_bytes / ITERATOR_SHARE } else { 0 };
+        self.iterators.set_dram_budget(for_iterators);
+        self.buckets.set_budget(sections_bytes - for_iterators);
     }
 }
 

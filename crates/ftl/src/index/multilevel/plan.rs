@@ -44,6 +44,8 @@ impl IndexPlan for MultilevelPlan {
         let mut index = Multilevel::new(*self, room);
         index.levels = LEVELS_MAX;
         index.charge_tables(dram);
-        IteratorBuckets::charge(room, index.records_max, dram);
+        if self.iterators {
+            IteratorBuckets::charge(room, index.records_max, dram);
+        }
     }
 }
