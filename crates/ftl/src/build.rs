@@ -36,7 +36,7 @@ impl Design {
         let geometry = profile.geometry;
         let fail =
             |why: String| DesignError::DoesNotFit { design: self.name, profile: profile.origin().to_owned(), why };
-        self.fits(&geometry).map_err(fail)?;
+        self.check_parameters(profile)?;
         let packing = self.packing(&geometry);
         let format = self.oob_format(&geometry);
         let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
@@ -69,6 +69,16 @@ impl Design {
             )));
         }
         Ok(engine)
+    }
+
+    /// Whether the parameters can be, on a drive of `profile`: what is reckoned from others says nothing.
+    ///
+    /// # Errors
+    /// [`DesignError::DoesNotFit`] with what cannot be.
+    pub fn check_parameters(&self, profile: &Profile) -> Result<(), DesignError> {
+        let (design, profile_name) = (self.name, profile.origin().to_owned());
+        let fits = self.fits(&profile.geometry);
+        fits.map_err(|why| DesignError::DoesNotFit { design, profile: profile_name, why })
     }
 
     /// What the out-of-band areas of a drive of `geometry` look like.

@@ -36,7 +36,9 @@ pub fn reproduce_study(
 ) -> Result<Vec<Claim>, LabError> {
     let mut keys = Design::named("multilevel")?;
     parameters.iter().try_for_each(|(key, value)| keys.set(key, value))?;
-    let bench = Bench { profile: profile.scaled(scale)?, scale, seed, keys, blocks: Design::named("block")? };
+    let scaled = profile.scaled(scale)?;
+    keys.check_parameters(&scaled)?;
+    let bench = Bench { profile: scaled, scale, seed, keys, blocks: Design::named("block")? };
     let grid = Grid::run(&bench, observer)?;
     Ok(vec![
         grid.worst(&bench),
