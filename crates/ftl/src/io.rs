@@ -195,10 +195,6 @@ impl<'a> Io<'a> {
     /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was a flash
     /// operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
-        if self.media.geometry.sectors_per_page() == 1 {
-            let pages: Vec<PageAddress> = parts.iter().map(|(page, _)| *page).collect();
-            return self.read_all(&pages, cause);
-        }
         self.settle();
         let Media { flash, log, geometry, .. } = &mut *self.media;
         let before = self.clock;
