@@ -190,7 +190,7 @@ impl Multilevel {
     fn share_budget(&mut self) {
         let mut tables = DramUse::default();
         self.charge_tables(&mut tables);
-        let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE;
+        let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE + self.iterators.pending_bytes();
         let sections_bytes = self.budget_bytes.saturating_sub(taken);
         let for_iterators = if self.plan.iterators { sections_bytes / ITERATOR_SHARE } else { 0 };
         self.iterators.set_dram_budget(for_iterators);
@@ -363,6 +363,9 @@ impl Index for Multilevel {
             listed.sort_unstable();
             listed.dedup();
             for (_, tag) in listed {
+                if places.len() >= count {
+                    break;
+                }
                 // Of the signature that was asked for, from that key on.
                 let begin = from.filter(|_| start.is_some_and(|(_, first)| first == tag)).and_then(|from| from.place);
                 let found = self.places_of(io, tag)?;

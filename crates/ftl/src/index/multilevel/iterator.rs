@@ -65,7 +65,9 @@ pub(super) struct SavedIterators {
 
 /// A signature in a bucket: what the tables are divided by, and the signature's bits that this has no room for, above 0.
 fn record(bucket: Bucket, signature: Signature) -> (Signature, Grain) {
-    (signature << BUCKET_BITS | u64::from(bucket), Grain(1 + (signature >> (Signature::BITS - BUCKET_BITS))))
+    // Flash may say anything of a bucket.
+    let bucket = u64::from(bucket) & ((1 << BUCKET_BITS) - 1);
+    (signature << BUCKET_BITS | bucket, Grain(1 + (signature >> (Signature::BITS - BUCKET_BITS))))
 }
 
 /// The signature that a record stands for.
@@ -93,8 +95,9 @@ impl IteratorBuckets {
     /// Keys came and went. What is in a table that cannot be read is not listed any more.
     pub(super) fn tell(&mut self, io: &mut Io<'_>, news: &[News]) -> Result<(), KvError> {
         if !self.pending.is_empty() {
+            // In their order; and more is told than came, so that it ends.
             self.pending.extend(news);
-            return Ok(());
+            return self.tell_pending(io, 2 * news.len());
         }
         let mut left = news;
         while !left.is_empty() {
@@ -118,18 +121,23 @@ impl IteratorBuckets {
         self.pending.push_back(news);
     }
 
-    fn tell_pending(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        let count = self.pending.len().min(TOLD_PER_STEP);
+    fn tell_pending(&mut self, io: &mut Io<'_>, count: usize) -> Result<(), KvError> {
+        let count = self.pending.len().min(count);
         for news in self.pending.drain(..count).collect::<Vec<_>>() {
             let (divided, rest) = record(news.bucket, news.signature);
             let Some(is_there) = readable(self.records.is_bound(io, divided, rest))? else { continue };
             match news.comes {
-                true if !is_there => self.records.put(io, divided, rest)?,
-                false if is_there => drop(self.records.take(io, divided, rest)?),
+                true if !is_there => drop(readable(self.records.put(io, divided, rest))?),
+                false if is_there => drop(readable(self.records.take(io, divided, rest))?),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// DRAM of what the tables have not been told.
+    pub(super) fn pending_bytes(&self) -> u64 {
+        self.pending.len() as u64 * NEWS_BYTES
     }
 
     /// The keys that the tables have not been told of.
@@ -171,7 +179,7 @@ impl IteratorBuckets {
 
     /// As [`Index::grow`].
     pub(super) fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        if self.pending.is_empty() { self.records.grow(io) } else { self.tell_pending(io) }
+        if self.pending.is_empty() { self.records.grow(io) } else { self.tell_pending(io, TOLD_PER_STEP) }
     }
 
     /// As [`Index::set_dram_budget`].
@@ -181,7 +189,7 @@ impl IteratorBuckets {
 
     /// As [`Index::dram`].
     pub(super) fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_local", self.pending.len() as u64 * NEWS_BYTES);
+        dram.add("index_local", self.pending_bytes());
         self.records.dram(dram);
     }
 
