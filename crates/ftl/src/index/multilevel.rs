@@ -488,6 +488,7 @@ impl Index for Multilevel {
             let batch = self.buckets.at_once(io);
             self.merge(io, batch, true)?;
         }
+        self.iterators.recount(self.records);
         self.buckets.end_redo(io)
     }
 }

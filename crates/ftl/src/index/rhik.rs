@@ -102,6 +102,11 @@ impl Rhik {
         Ok(was_there)
     }
 
+    /// There are so many records: what was made again was not counted.
+    pub(crate) fn recount(&mut self, records: u64) {
+        self.records = records;
+    }
+
     /// Where a record stands in the order of all: neither a split nor a record that moves for another changes that of the reversed
     /// bits.
     pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {

@@ -135,6 +135,11 @@ impl IteratorBuckets {
         Ok(())
     }
 
+    /// After a mount: there are so many keys, with those that the tables have not been told of.
+    pub(super) fn recount(&mut self, keys: u64) {
+        self.records.recount(keys.saturating_sub(self.newcomers().count() as u64));
+    }
+
     /// DRAM of what the tables have not been told.
     pub(super) fn pending_bytes(&self) -> u64 {
         self.pending.len() as u64 * NEWS_BYTES
