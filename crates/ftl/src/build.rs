@@ -21,13 +21,6 @@ const OPEN_SUPERBLOCKS: u32 = 3;
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
 const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
 
-/// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
-/// holds beside the write buffer, with an open one and a rest at each end.
-fn journal_superblocks(profile: &Profile) -> u32 {
-    let image_bytes = profile.memory.dram_bytes + u64::from(profile.geometry.page_bytes) * 32;
-    (3 * image_bytes).div_ceil(profile.geometry.superblock_bytes()) as u32 + 3
-}
-
 /// DRAM for sections of a tiny drive.
 const TINY_SECTION_PAGES: u64 = 6;
 
@@ -51,12 +44,11 @@ impl Design {
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
         media.planted = self.planted;
-        let journal = if profile.memory.power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
-        let reserve = self.reserve_superblocks(profile) + journal;
-        let low = self.gc_low_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS;
+        let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
+        let low = self.gc_low_superblocks as usize + journal_step;
         let limits = Limits {
-            high: self.gc_high_superblocks as usize + usize::from(journal > 0) * JOURNAL_STEP_SUPERBLOCKS,
-            capacity_grains: u64::from(geometry.superblocks().saturating_sub(reserve)) * packing.grains_per_superblock,
+            high: self.gc_high_superblocks as usize + journal_step,
+            capacity_grains: self.capacity_bytes(profile) / u64::from(packing.grain_bytes),
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
         };
@@ -160,10 +152,20 @@ impl Design {
     /// The bytes of flash that living records and the index may take on a drive of `profile`.
     #[must_use]
     pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
-        let journal = if profile.memory.power_loss == PowerLoss::Ignored { 0 } else { journal_superblocks(profile) };
-        let reserve = self.reserve_superblocks(profile) + journal;
+        let reserve = self.reserve_superblocks(profile) + self.journal_superblocks(profile);
         let superblocks = profile.geometry.superblocks().saturating_sub(reserve);
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
+    }
+
+    /// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
+    /// holds beside the write buffer, with an open one and a rest at each end.
+    fn journal_superblocks(&self, profile: &Profile) -> u32 {
+        if profile.memory.power_loss == PowerLoss::Ignored {
+            return 0;
+        }
+        let packing = self.packing(&profile.geometry);
+        let image_bytes = profile.memory.dram_bytes + u64::from(packing.page_bytes()) * 32;
+        (3 * image_bytes).div_ceil(packing.superblock_bytes()) as u32 + 3
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage

@@ -1,17 +1,15 @@
 //! The block drive against plain bytes: reads and writes of every alignment, garbage collection, and power cuts.
 
 use kvssd_flash::{Backing, ByteBacking, PowerCut, PowerLoss, Profile, RopeBacking};
-use kvssd_ftl::{DESIGNS, Engine};
+use kvssd_ftl::{BLOCK, DESIGNS, Engine};
 use kvssd_types::{BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::sync::{Arc, Mutex};
 
-const BLOCK: u64 = BLOCK_BYTES as u64;
+const BYTES: u64 = BLOCK_BYTES as u64;
 
 fn profile(power_loss: PowerLoss) -> Profile {
-    BLOCK_DESIGN.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap()
+    BLOCK.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap()
 }
-
-const BLOCK_DESIGN: kvssd_ftl::Design = kvssd_ftl::BLOCK;
 
 struct Drive {
     engine: Engine,
@@ -22,7 +20,7 @@ struct Drive {
 
 impl Drive {
     fn new(backing: Box<dyn Backing>) -> Self {
-        let engine = BLOCK_DESIGN.build(&profile(PowerLoss::Ignored), backing).unwrap();
+        let engine = BLOCK.build(&profile(PowerLoss::Ignored), backing).unwrap();
         let bytes = vec![0; engine.utilization().capacity_bytes as usize];
         Drive { engine, clock: Nanos::ZERO, bytes, seed: 0 }
     }
@@ -36,9 +34,9 @@ impl Drive {
 
     /// A range of whole blocks, mostly small.
     fn range(&self, random: &mut Random) -> (u64, u64) {
-        let blocks = self.bytes.len() as u64 / BLOCK;
+        let blocks = self.bytes.len() as u64 / BYTES;
         let length = 1 + if random.below(8) == 0 { random.below(100) } else { random.below(12) };
-        (random.below(blocks - length) * BLOCK, length * BLOCK)
+        (random.below(blocks - length) * BYTES, length * BYTES)
     }
 
     fn write(&mut self, random: &mut Random) -> Result<(), KvError> {
@@ -154,11 +152,11 @@ fn it_comes_back_after_power_cuts() {
         let random = Random::new(seed);
         Box::new(PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, cut_at, random))
     };
-    drop(BLOCK_DESIGN.build(&profile, powered(Nanos::MAX, 0)).unwrap());
+    drop(BLOCK.build(&profile, powered(Nanos::MAX, 0)).unwrap());
     let (mut random, mut bytes) = (Random::new(5), Vec::new());
     for life in 1..60 {
         let cut_at = Nanos(20_000_000 + random.below(60_000_000));
-        let (engine, report) = BLOCK_DESIGN.mount(&profile, powered(cut_at, life)).unwrap();
+        let (engine, report) = BLOCK.mount(&profile, powered(cut_at, life)).unwrap();
         bytes.resize(engine.utilization().capacity_bytes as usize, 0);
         let mut drive = Drive { engine, clock: report.took, bytes: std::mem::take(&mut bytes), seed: life << 32 };
         drive.verify_all();
@@ -182,12 +180,12 @@ fn it_comes_back_after_power_cuts() {
 
 /// What the drive holds where a write was under way, if it can be.
 fn settle(profile: &Profile, backing: Box<dyn Backing>, mut bytes: Vec<u8>, (at, new): (usize, &[u8])) -> Vec<u8> {
-    let (mut engine, report) = BLOCK_DESIGN.mount(profile, backing).unwrap();
+    let (mut engine, report) = BLOCK.mount(profile, backing).unwrap();
     let command = Command::Read { offset_bytes: at as u64, length_bytes: new.len() as u32 };
     let Ok(Reply::Read(found)) = engine.execute(command, report.took).1 else { panic!("the blocks can be read") };
     let found = found.to_vec();
-    for (block, found) in found.chunks(BLOCK as usize).enumerate() {
-        let range = block * BLOCK as usize..(block + 1) * BLOCK as usize;
+    for (block, found) in found.chunks(BYTES as usize).enumerate() {
+        let range = block * BYTES as usize..(block + 1) * BYTES as usize;
         let old = &bytes[at + range.start..at + range.end];
         assert!(found == old || found == &new[range], "a block is old or new");
     }

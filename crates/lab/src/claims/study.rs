@@ -20,8 +20,8 @@ const MAPPED_BYTES: u32 = 4096;
 const WHOLE_BYTES_MAX: u32 = 24 << 10;
 /// What counts as the same.
 const SAME: f64 = 1.2;
-/// What counts as a dip of the bandwidth, from one kilobyte to the next: the house's 20 %.
-const DIP: f64 = 0.8;
+/// What counts as a dip of the bandwidth, from one kilobyte to the next.
+const DIP: f64 = 0.9;
 
 /// Runs the claims at a `scale` of the paper's drive; `profile` is that drive unscaled, `parameters` are put over the key drive.
 ///

@@ -5,8 +5,9 @@
 //!   key -> signature ---------+-> low bits: bucket, high bits: signature -> table of a rhik, which splits as its bucket grows
 //! ```
 //!
-//! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Two keys with one signature in two
-//! buckets are both listed in each. Keys are listed bucket by bucket.
+//! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Keys are listed bucket by bucket. Of
+//! keys with one signature, which are one pair of keys in 2^64, lists may say too much or too little: in two buckets both are listed in each,
+//! and in one bucket none when one was deleted.
 
 use crate::address::Grain;
 use crate::dram::DramUse;
@@ -92,27 +93,10 @@ impl IteratorBuckets {
         (xxh3_64(prefix) & ((1 << BUCKET_BITS) - 1)) as Bucket
     }
 
-    /// Keys came and went. What is in a table that cannot be read is not listed any more.
+    /// Keys came and went. More is told than came, so that what a mount has left comes to its end.
     pub(super) fn tell(&mut self, io: &mut Io<'_>, news: &[News]) -> Result<(), KvError> {
-        if !self.pending.is_empty() {
-            // In their order; and more is told than came, so that it ends.
-            self.pending.extend(news);
-            return self.tell_pending(io, 2 * news.len());
-        }
-        let mut left = news;
-        while !left.is_empty() {
-            let tags: Vec<Signature> = left.iter().map(|news| record(news.bucket, news.signature).0).collect();
-            let (loaded, others) = left.split_at(self.records.load_some(io, &tags)?);
-            for news in loaded {
-                let (divided, rest) = record(news.bucket, news.signature);
-                match news.comes {
-                    true => drop(readable(self.records.put(io, divided, rest))?),
-                    false => drop(readable(self.records.take(io, divided, rest))?),
-                }
-            }
-            left = others;
-        }
-        Ok(())
+        self.pending.extend(news);
+        self.tell_pending(io, 2 * news.len())
     }
 
     /// As [`IteratorBuckets::tell`], of what may have been told before the power went. A mount writes nothing, so that a table cannot be
@@ -121,16 +105,21 @@ impl IteratorBuckets {
         self.pending.push_back(news);
     }
 
+    /// Tells the first of what is pending. What is in a table that cannot be read is not listed any more.
     fn tell_pending(&mut self, io: &mut Io<'_>, count: usize) -> Result<(), KvError> {
-        let count = self.pending.len().min(count);
-        for news in self.pending.drain(..count).collect::<Vec<_>>() {
-            let (divided, rest) = record(news.bucket, news.signature);
-            let Some(is_there) = readable(self.records.is_bound(io, divided, rest))? else { continue };
-            match news.comes {
-                true if !is_there => drop(readable(self.records.put(io, divided, rest))?),
-                false if is_there => drop(readable(self.records.take(io, divided, rest))?),
-                _ => {}
+        let mut left = self.pending.len().min(count);
+        while left > 0 {
+            let tags = self.pending.iter().take(left).map(|news| record(news.bucket, news.signature).0);
+            let loaded = self.records.load_some(io, &tags.collect::<Vec<_>>())?;
+            for news in self.pending.drain(..loaded).collect::<Vec<_>>() {
+                let (divided, rest) = record(news.bucket, news.signature);
+                match (news.comes, readable(self.records.is_bound(io, divided, rest))?) {
+                    (true, Some(false)) => drop(readable(self.records.put(io, divided, rest))?),
+                    (false, Some(true)) => drop(readable(self.records.take(io, divided, rest))?),
+                    _ => {}
+                }
             }
+            left -= loaded;
         }
         Ok(())
     }

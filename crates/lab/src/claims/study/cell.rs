@@ -11,11 +11,11 @@ use kvssd_ftl::Design;
 
 /// The commands of the paper's cells (section IV), of which a part is run.
 const COMMANDS: f64 = 1.53e6;
-/// The fewest commands that are run, and pairs that they are about: many times what the write buffer holds, which does not scale.
+/// The fewest commands that are run, and pairs that they are about: more than the write buffer holds, which does not scale.
 const COMMANDS_MIN: u64 = 50_000;
 /// The share of the drive that a cell fills at the most, so that what is measured is no garbage collection.
 const FILLED: f64 = 0.4;
-/// Values whose records a command may take.
+/// The share of its capacity that a drive is filled to where it is to hold as many pairs as it may.
 const MOST_FILLED: f64 = 0.9;
 /// Operations whose latencies stand for a drive that is as full as it will be.
 const LAST: u64 = 5000;
