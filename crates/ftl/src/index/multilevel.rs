@@ -79,7 +79,8 @@ struct Saved {
     bloom: Bloom,
     records: u64,
     buckets: SavedSections,
-    iterators: SavedIterators,
+    /// None of a drive without iterators.
+    iterators: Option<SavedIterators>,
 }
 
 impl Multilevel {
@@ -183,7 +184,7 @@ impl Multilevel {
 
     /// Changes that the local index takes before it is merged.
     fn local_max(&self) -> u64 {
-        LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(1)
+        LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(2)
     }
 
     /// Gives the buckets what the others leave of the budget.
@@ -218,6 +219,7 @@ impl Index for Multilevel {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.buckets.counters());
         self.buckets.wear_off_surplus();
+        self.iterators.wear_off_surplus();
         io.cpu(io.costs().hash_ns + io.costs().section_ns);
         let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
         // It probes nothing: what the journal keeps for that is the key's iterator bucket.
@@ -419,12 +421,17 @@ impl Index for Multilevel {
     }
 
     fn counters(&self) -> IndexCounters {
-        self.lookups.counters(self.buckets.counters())
+        let (mut counters, iterators) = (self.lookups.counters(self.buckets.counters()), self.iterators.counters());
+        for side in 0..2 {
+            counters.bytes_read[side] += iterators.bytes_read[side];
+            counters.bytes_written[side] += iterators.bytes_written[side];
+        }
+        counters
     }
 
     fn save(&self) -> Vec<u8> {
         let (local, bloom, buckets) = (self.local.clone(), self.bloom.clone(), self.buckets.save());
-        let iterators = self.iterators.save();
+        let iterators = self.plan.iterators.then(|| self.iterators.save());
         let saved = Saved { levels: self.levels, local, bloom, records: self.records, buckets, iterators };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
@@ -434,13 +441,16 @@ impl Index for Multilevel {
         let is_ours = records <= 1 << 48
             && (1..=LEVELS_EVER).contains(&levels)
             && bloom.bytes() == self.bloom.bytes()
-            && local.is_sound();
+            && local.is_sound()
+            && iterators.is_some() == self.plan.iterators;
         if !is_ours {
             return None;
         }
         (self.levels, self.local, self.bloom, self.records) = (levels, local, bloom, records);
         self.buckets.grow(first_of_level(self.first_bits, self.levels));
-        self.iterators.restore(iterators)?;
+        if let Some(iterators) = iterators {
+            self.iterators.restore(iterators)?;
+        }
         self.buckets.restore(buckets)
     }
 

@@ -194,17 +194,22 @@ impl Rhik {
         }
     }
 
-    /// The next tables, from that of these low bits on, that are not as deep as all are to be.
+    /// The next tables, from that of these low bits on, that have something and are not as deep as all are to be.
     fn shallow(&self, from: u64) -> impl Iterator<Item = u64> {
         let tables = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
-        tables.filter(|&table| depth_of(table) < self.depth)
+        tables.filter(|&table| depth_of(table) < self.depth && !self.tables.is_nowhere(table))
+    }
+
+    /// A command begins: as [`Sections::wear_off_surplus`].
+    pub(crate) fn wear_off_surplus(&mut self) {
+        self.tables.wear_off_surplus();
     }
 }
 
 impl Index for Rhik {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.tables.counters());
-        self.tables.wear_off_surplus();
+        self.wear_off_surplus();
         io.cpu(io.costs().hash_ns + io.costs().section_ns);
         let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
         let ticket = self.tables.load(io, self.directory.table_of(tag))?;

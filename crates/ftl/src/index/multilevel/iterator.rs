@@ -7,14 +7,14 @@
 //!
 //! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Keys are listed bucket by bucket. Of
 //! keys with one signature, which are one pair of keys in 2^64, lists may say too much or too little: in two buckets both are listed in each,
-//! and in one bucket none when one was deleted.
+//! and in one bucket none when one was deleted. A list that comes to a table that can never be read ends with an error there.
 
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
 use crate::index::record_table::Signature;
 use crate::index::rhik::{Rhik, RhikPlan};
-use crate::index::{Growth, Index, Survey};
+use crate::index::{Growth, Index, IndexCounters, Survey};
 use crate::io::{Io, readable};
 use crate::journal::Change;
 use kvssd_types::{Key, KvError};
@@ -82,9 +82,9 @@ impl IteratorBuckets {
         IteratorBuckets { records: Rhik::new(PLAN, page_bytes).numbered_from(FIRST_NUMBER), pending: VecDeque::new() }
     }
 
-    /// Charges the directory of so many keys.
+    /// Charges the directory of so many keys, at most: when they are all in one bucket, each of whose tables has an entry for every bucket.
     pub(super) fn charge(room: &Room, keys: u64, dram: &mut DramUse) {
-        PLAN.charge(&Room { grains: keys, ..*room }, dram);
+        PLAN.charge(&Room { grains: keys << BUCKET_BITS, ..*room }, dram);
     }
 
     /// The bucket of a key.
@@ -159,6 +159,16 @@ impl IteratorBuckets {
     /// Whether the log knows a record of the index's own by a number of one of these tables.
     pub(super) fn has(number: u64) -> bool {
         number >= FIRST_NUMBER
+    }
+
+    /// A command begins: as [`Rhik::wear_off_surplus`].
+    pub(super) fn wear_off_surplus(&mut self) {
+        self.records.wear_off_surplus();
+    }
+
+    /// What was counted so far.
+    pub(super) fn counters(&self) -> IndexCounters {
+        self.records.counters()
     }
 
     /// As [`Index::relocate_own`].
