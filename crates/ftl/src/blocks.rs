@@ -128,10 +128,13 @@ fn parts(
 
 /// Where a mapped block lies.
 fn locate(io: &mut Io<'_>, index: &mut dyn Index, block: u64) -> Result<Position, KvError> {
-    let number = block.to_be_bytes();
-    let key = Key::new(&number).expect("a number is as long as a key may be");
     // The map is exact: no record is looked at.
-    index.locate(io, key, &mut |_, _| Ok(true))
+    index.locate(io, key_of(&block.to_be_bytes()), &mut |_, _| Ok(true))
+}
+
+/// The key that stands for a mapped block.
+fn key_of(number: &[u8; 8]) -> Key<'_> {
+    Key::new(number).expect("a number is as long as a key may be")
 }
 
 /// Brings parts of written blocks into the controller, side by side.
@@ -238,7 +241,7 @@ fn put(
         io.pair_died(tag, old.place, packing.grains_of_record(&block))?;
         utilization.remove(&block, &packing).expect("what is overwritten was counted");
     }
-    index.bind(io, position, place)?;
+    index.bind(io, key_of(&tag.to_be_bytes()), position, block.at(place))?;
     utilization.add(&block, &packing);
     Ok(())
 }

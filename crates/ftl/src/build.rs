@@ -92,6 +92,7 @@ impl Design {
             page_bytes: packing.page_bytes(),
             grain_bytes: self.grain_bytes,
             grains: packing.grains_per_superblock * u64::from(geometry.superblocks()),
+            superblock_pages: geometry.pages_per_superblock(),
         }
     }
 

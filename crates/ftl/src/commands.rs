@@ -22,23 +22,17 @@ struct Found {
 }
 
 /// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
-/// when the key is found nowhere else: it may be the key's. `value_bytes` of a value are read with its head, as far as the page has them.
+/// when the key is found nowhere else: it may be the key's. `value_bytes` of a value are read with its head, as far as the page has
+/// them; an index that knows whole keys reads nothing of records.
 fn find(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     key: Key<'_>,
     value_bytes: usize,
 ) -> Result<(Position, Option<Found>), KvError> {
-    let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
     let (mut found, mut unreadable) = (None, None);
     let position = index.locate(io, key, &mut |io, place| {
-        let packing = io.packing();
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
-        let page_bytes = packing.page_bytes() as usize;
-        io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
-        io.cpu(io.costs().key_compare_ns);
-        let head = io.data(page).map(|data| RecordHead::matching(data, start, page_bytes, key));
-        found = match head {
+        found = match head_at(io, place, key, value_bytes) {
             Err(error @ KvError::Unrecovered(_)) => {
                 unreadable = Some(error);
                 None
@@ -47,9 +41,35 @@ fn find(
         };
         Ok(found.is_some())
     })?;
+    if let (Some(place), Some(value_bytes)) = (position.place, position.value_bytes) {
+        found = Some(Found { place, head: RecordHead { key_bytes: key.bytes().len() as u32, value_bytes } });
+    }
     match unreadable.filter(|_| found.is_none()) {
         Some(error) => Err(error),
         None => Ok((position, found)),
+    }
+}
+
+/// Reads the head of the record at `place` with the first bytes of its value; none when the record is not that of `key`.
+fn head_at(
+    io: &mut Io<'_>,
+    place: Grain,
+    key: Key<'_>,
+    value_bytes: usize,
+) -> Result<Option<RecordHead>, KvError> {
+    let packing = io.packing();
+    let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+    let page_bytes = packing.page_bytes() as usize;
+    let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
+    io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
+    io.cpu(io.costs().key_compare_ns);
+    Ok(RecordHead::matching(io.data(page)?, start, page_bytes, key))
+}
+
+/// The next change is about `key`, for an index that needs to be told.
+fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u32) {
+    if io.media.is_durable() && index.ranges().is_some() {
+        io.note(Change::Key { key: key.bytes().into(), value_bytes });
     }
 }
 
@@ -83,7 +103,7 @@ pub(crate) fn store(
     record.clear();
     write_record(key, value, record);
     packing.lay_out(&head, record);
-    put(io, index, utilization, record, (position, head, found)).map_err(KvError::in_a_change)?;
+    put(io, index, utilization, record, (key, position, head, found)).map_err(KvError::in_a_change)?;
     Ok(Reply::Stored)
 }
 
@@ -93,7 +113,7 @@ fn put(
     index: &mut dyn Index,
     utilization: &mut Utilization,
     record: &mut Rope,
-    (position, head, found): (Position, RecordHead, Option<Found>),
+    (key, position, head, found): (Key<'_>, Position, RecordHead, Option<Found>),
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let place = io.append(NewRecord {
@@ -105,13 +125,14 @@ fn put(
         cause: Cause::User,
     })?;
     let Position { tag, probes, .. } = position;
+    note_key(io, index, key, head.value_bytes);
     io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         let freed = packing.grains_of_record(&old.head);
         io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
-    index.bind(io, position, place)?;
+    index.bind(io, key, position, head.at(place))?;
     utilization.add(&head, &packing);
     Ok(())
 }
@@ -124,8 +145,21 @@ pub(crate) fn retrieve(
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
     let until = offset_bytes.saturating_add(length_bytes) as usize;
-    let (_, found) = find(io, index, key, until)?;
+    let (position, found) = find(io, index, key, until)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
+    if position.value_bytes.is_some() && head_at(io, place, key, until)? != Some(head) {
+        return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
+    }
+    read_value(io, place, head, (offset_bytes, length_bytes))
+}
+
+/// Reads a part of a value whose head was read, with what of the value its page has.
+fn read_value(
+    io: &mut Io<'_>,
+    place: Grain,
+    head: RecordHead,
+    (offset_bytes, length_bytes): (u32, u32),
+) -> Result<Reply, KvError> {
     let packing = io.packing();
     let first = offset_bytes.min(head.value_bytes) as usize;
     let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
@@ -144,7 +178,7 @@ pub(crate) fn retrieve(
             parts.push((page, at + begin - part.start..at + end - part.start));
         }
     }
-    // The look-up has read the first page.
+    // The first page has been read.
     let first_page = packing.page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);
@@ -165,8 +199,9 @@ pub(crate) fn delete(
     let found = found.ok_or(KvError::KeyNotFound)?;
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
+    note_key(io, index, key, 0);
     io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
-    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, position));
+    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, key, position));
     unbound.map_err(KvError::in_a_change)?;
     utilization.remove(&found.head, &packing).expect("what is deleted was counted");
     Ok(Reply::Deleted)
@@ -183,6 +218,9 @@ pub(crate) fn list(
     from: Option<Key<'_>>,
     keys_max: usize,
 ) -> Result<Reply, KvError> {
+    if let Some(ranges) = index.ranges() {
+        return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max).map(Reply::Listed);
+    }
     let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
     let mut places = Vec::new();
     index.list(io, from, keys_max, &mut places)?;

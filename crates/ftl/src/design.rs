@@ -1,7 +1,7 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::{HashCompact, HashFixed, IndexPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
+use crate::index::{HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
@@ -20,6 +20,8 @@ pub enum IndexKind {
     Rhik(RhikPlan),
     /// Levels of buckets (Study, section II).
     Multilevel(MultilevelPlan),
+    /// A tree of sorted tables (IterKVSSD, section 2).
+    Lsm(LsmPlan),
     /// A place for each logical block, in DRAM.
     PageMap(PageMapPlan),
 }
@@ -44,6 +46,7 @@ impl IndexKind {
             IndexKind::HashCompact(plan) => plan,
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
+            IndexKind::Lsm(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -54,6 +57,7 @@ impl IndexKind {
             IndexKind::HashCompact(plan) => plan,
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
+            IndexKind::Lsm(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -95,7 +99,7 @@ pub struct Design {
 }
 
 /// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 4] = [
+pub const DESIGNS: [Design; 5] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -141,6 +145,17 @@ pub const DESIGNS: [Design; 4] = [
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        planted: None,
+    },
+    Design {
+        name: "pink",
+        description: "log-structured merge tree with values apart, the tables of its upper levels pinned in DRAM (PinK, as the IterKVSSD paper has it)",
+        index: IndexKind::Lsm(LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 0 }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 64,
+        layout: RecordLayout::Grains,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,

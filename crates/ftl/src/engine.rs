@@ -51,6 +51,7 @@ pub struct Engine {
     /// Commands wait until then: the index works, and lets none in.
     closed_until: Nanos,
     growth: GrowthCounters,
+    is_ordered: bool,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     /// What the other parts had of the DRAM when the index was told its share.
@@ -58,7 +59,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(media: Media, index: Box<dyn Index>, low: usize, limits: Limits) -> Self {
+    pub(crate) fn new(media: Media, mut index: Box<dyn Index>, low: usize, limits: Limits) -> Self {
+        let is_ordered = index.ranges().is_some();
         let collector = Collector::new(&media, low);
         let mut engine = Engine {
             media,
@@ -71,6 +73,7 @@ impl Engine {
             grown: Nanos::ZERO,
             closed_until: Nanos::ZERO,
             growth: GrowthCounters::default(),
+            is_ordered,
             in_vain: None,
             dram_shared: 0,
         };
@@ -186,6 +189,10 @@ impl Engine {
     /// Whether the drive has such commands.
     fn knows(&self, command: &Command<'_>) -> Result<(), KvError> {
         let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
+        let changes = matches!(command, Command::Store { .. } | Command::Delete { .. });
+        if let Some(why) = self.index.refuses_changes().filter(|_| changes) {
+            return Err(KvError::Unrecovered(why));
+        }
         match command {
             Command::Flush => Ok(()),
             Command::Read { .. } | Command::Write { .. } if takes_blocks => Ok(()),
@@ -285,7 +292,7 @@ impl Engine {
     /// Whether the index keeps keys in order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
-        self.index.is_ordered()
+        self.is_ordered
     }
 
     /// DRAM by part.

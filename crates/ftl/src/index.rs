@@ -5,11 +5,14 @@
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
 //! | `page-map` | a place for each logical block, for a block drive |
+//! | `lsm` | a log-structured merge tree, keys in order (IterKVSSD, section 2) |
 //! | `multilevel` | a hash table in levels, each twice as large as the one before (Study, section II) |
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
+mod bloom;
 mod hash;
 mod lookups;
+mod lsm;
 mod multilevel;
 mod page_map;
 mod plan;
@@ -21,6 +24,7 @@ mod sections;
 mod survey;
 
 pub use hash::{HashCompact, HashFixed, HashIndex};
+pub use lsm::{Lsm, LsmPlan};
 pub use multilevel::{Multilevel, MultilevelPlan};
 pub use page_map::{PageMap, PageMapPlan};
 pub use plan::{IndexPlan, Parameter, Parameters, Room};
@@ -33,7 +37,7 @@ pub use survey::{IndexFault, OwnRecord, Seen, Survey};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
 
 /// Where a key is, or would be put.
@@ -48,6 +52,8 @@ pub struct Position {
     pub hash: u64,
     /// How many slots were looked at before the position.
     pub probes: u32,
+    /// The bytes of the pair's value, from an index that keeps whole keys: it knows the pair without a look at the record.
+    pub value_bytes: Option<u32>,
 }
 
 impl Position {
@@ -116,6 +122,15 @@ pub struct IndexCounters {
     pub bytes_written: [u64; 2],
 }
 
+/// An index that has keys in their own order, byte by byte.
+pub trait RangeIndex {
+    /// Up to `count` keys in order, from `first` on.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<Box<[u8]>>, KvError>;
+}
+
 /// Maps keys to places.
 ///
 /// An index touches flash through `io` and in no other way, so that every access takes its time and is counted. It writes what
@@ -136,18 +151,18 @@ pub trait Index: Send {
         Ok(())
     }
 
-    /// Binds the key of `position` to `place`, which was noted just now: what the index writes in the meantime must hold the
-    /// change. Nothing may have happened to the key since it was located.
+    /// Binds `key`, whose position this is, to `pair`, which was noted just now: what the index writes in the meantime must hold
+    /// the change. Nothing may have happened to the key since it was located.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError>;
+    fn bind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError>;
 
-    /// Removes the key of `position`, which was found there.
+    /// Removes `key`, which was found at its position.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError>;
+    fn unbind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position) -> Result<(), KvError>;
 
     /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found. The order of the moves is free. Each is noted
     /// ([`Io::note`]) right before it is made: nothing that the index writes may come in between.
@@ -191,6 +206,11 @@ pub trait Index: Send {
         Ok(())
     }
 
+    /// Why the index can take no changes any more, if so: what it must read to keep in order what it has cannot be read.
+    fn refuses_changes(&self) -> Option<String> {
+        None
+    }
+
     /// These keys will be looked up soon: memory may begin to bring what it knows of them closer ([`Io::warm`]), down to their
     /// records.
     fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
@@ -222,9 +242,9 @@ pub trait Index: Send {
     /// Appends to `way` the tags that a look-up of `key` looks at before it comes to `tag`; gives whether it ever comes there.
     fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool;
 
-    /// Whether keys come in their own order, so that ranges make sense.
-    fn is_ordered(&self) -> bool {
-        false
+    /// The index again, if it has keys in their own order: its changes are noted with their keys ([`Change::Key`]).
+    fn ranges(&mut self) -> Option<&mut dyn RangeIndex> {
+        None
     }
 
     /// The most that may be kept in DRAM, of the device's one budget.

@@ -26,7 +26,7 @@ pub struct PairPlace {
 }
 
 /// A change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// The page has no more.
     End,
@@ -128,10 +128,43 @@ pub enum Change {
         /// The superblock.
         superblock: SuperblockId,
     },
+    /// The key that the next change speaks of, for an index that finds nothing by tags.
+    Key {
+        /// The key.
+        key: Box<[u8]>,
+        /// Bytes of its value.
+        value_bytes: u32,
+    },
+    /// Which keys a table has of which [`Change::Merged`] will speak.
+    Range {
+        /// The table.
+        table: u64,
+        /// The first key of each of its pages.
+        firsts: Vec<Box<[u8]>>,
+        /// Its last key.
+        last: Box<[u8]>,
+    },
+    /// The index replaced tables of its own by others, all at once.
+    Merged {
+        /// Those that are no more.
+        taken: Vec<TablePlace>,
+        /// Those that came.
+        made: Vec<TablePlace>,
+    },
 }
 
-/// No change takes more bytes.
-const CHANGE_BYTES_MAX: usize = 64;
+/// A table of an index that is a tree of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TablePlace {
+    /// Its number.
+    pub table: u64,
+    /// Its level.
+    pub level: u8,
+    /// Counts the tables of a level in the order in which what they hold was written.
+    pub age: u64,
+    /// Where its pages lie, each a page of flash.
+    pub pages: Vec<Grain>,
+}
 
 /// The changes that are not yet in the log.
 #[derive(Debug, Default)]
@@ -149,12 +182,14 @@ pub(crate) struct Journal {
 impl Journal {
     /// Gathers a change.
     pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) {
-        let mut room = [0; CHANGE_BYTES_MAX];
-        let bytes = postcard::to_slice(change, &mut room).expect("a change is plain data of a few bytes");
-        if self.gathered.len() + bytes.len() > page_bytes {
-            self.full.push_back(std::mem::take(&mut self.gathered));
+        let before = self.gathered.len();
+        let mut bytes = postcard::to_extend(change, std::mem::take(&mut self.gathered)).expect("a change is plain data");
+        if bytes.len() > page_bytes {
+            let next = bytes.split_off(before);
+            assert!(next.len() <= page_bytes, "a change fits into a page");
+            self.full.push_back(std::mem::replace(&mut bytes, next));
         }
-        self.gathered.extend_from_slice(bytes);
+        self.gathered = bytes;
     }
 
     /// The next page to append: one that is full, or with `all` what is gathered.

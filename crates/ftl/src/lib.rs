@@ -51,7 +51,7 @@ pub use engine::Engine;
 pub use gc::{GcCounters, greedy};
 pub use growth::GrowthCounters;
 pub use io::{Io, Media};
-pub use journal::{Change, PairPlace};
+pub use journal::{Change, PairPlace, TablePlace};
 pub use log::NewRecord;
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use packing::{Packing, RecordLayout, Slots};

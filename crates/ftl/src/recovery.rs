@@ -67,7 +67,7 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
         }
     }
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
-    all.extend(&restored.changes);
+    all.extend(restored.changes);
     let was_closed = image.is_last && all.is_empty();
     let mut redo = Redo { io: &mut io, utilization: Utilization::default(), spills: Vec::new() };
     redo.all(index, image, &all)?;

@@ -133,9 +133,9 @@ pub(crate) fn restore(
                 let next = |opened: &mut Opened| opened.next(&items, number, stream);
                 refill.append((kind, tag, place), follows, &mut opened, next)?;
             }
-            Item::Changed(change) => {
-                journal.gather(&change, packing.page_bytes() as usize);
-                restored.changes.push(change);
+            Item::Changed(ref change) => {
+                journal.gather(change, packing.page_bytes() as usize);
+                restored.changes.push(change.clone());
             }
         }
     }

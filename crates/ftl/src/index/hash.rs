@@ -19,7 +19,7 @@ use crate::index::section::{CompactLayout, FixedLayout, SectionLayout};
 use crate::index::sections::Sections;
 use crate::index::{Fate, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -150,7 +150,7 @@ impl<L: SectionLayout> HashIndex<L> {
             let slot = self.probe.slot(hash, probes);
             let entry = self.look_up(io, slot)?;
             self.lookups.access();
-            let here = Position { tag: slot, place: Some(entry.place), hash, probes };
+            let here = Position { tag: slot, place: Some(entry.place), hash, probes, value_bytes: None };
             if entry.place == Grain(0) {
                 free = free.or(Some(Position { place: None, ..here }));
                 if entry.is_end() {
@@ -162,7 +162,7 @@ impl<L: SectionLayout> HashIndex<L> {
                 self.lookups.collide();
             }
         }
-        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, probes: PROBES_MAX }))
+        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, probes: PROBES_MAX, value_bytes: None }))
     }
 }
 
@@ -176,17 +176,17 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         Ok(position)
     }
 
-    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+    fn bind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
         self.sections.hold();
         let entry = self.entry(io, position.tag)?.0;
         if position.place.is_none() {
             self.count_passes(io, position, true)?;
         }
-        self.set_entry(io, position.tag, Entry { place, ..entry })?;
+        self.set_entry(io, position.tag, Entry { place: pair.place, ..entry })?;
         self.sections.release(io)
     }
 
-    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn unbind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
         self.sections.hold();
         let entry = self.entry(io, position.tag)?.0;
         self.set_entry(io, position.tag, Entry { place: Grain(0), ..entry })?;

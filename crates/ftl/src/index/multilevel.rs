@@ -12,13 +12,12 @@
 //!
 //! How the real drive divides its levels is not published; sizes and the order of the search are estimates.
 
-mod bloom;
 mod iterator;
 mod local;
 mod merge;
 mod plan;
 
-use self::bloom::Bloom;
+use crate::index::bloom::Bloom;
 use self::iterator::{Bucket, IteratorBuckets, SavedIterators, Standing};
 use self::local::LocalIndex;
 use crate::address::Grain;
@@ -29,7 +28,7 @@ use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -223,7 +222,7 @@ impl Index for Multilevel {
         io.cpu(io.costs().hash_ns + io.costs().section_ns);
         let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
         // It probes nothing: what the journal keeps for that is the key's iterator bucket.
-        let mut position = Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key) };
+        let mut position = Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key), value_bytes: None };
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
         let mut same = self.hold_first(io, &local, holds, &mut position)?;
         let mut level = if position.place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
@@ -249,14 +248,14 @@ impl Index for Multilevel {
         Ok(position)
     }
 
-    fn bind(&mut self, _io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
-        self.local.change(position.tag, position.place, Some(place), Some(position.probes));
+    fn bind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
+        self.local.change(position.tag, position.place, Some(pair.place), Some(position.probes));
         self.bloom.add(position.tag);
         self.records += u64::from(position.place.is_none());
         Ok(())
     }
 
-    fn unbind(&mut self, _io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn unbind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
         self.local.change(position.tag, position.place, None, Some(position.probes));
         self.records = self.records.saturating_sub(1);
         Ok(())

@@ -11,7 +11,7 @@ use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
 use crate::index::{Fate, Holds, Index, IndexCounters, Move, Position, Seen, Survey};
 use crate::io::Io;
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
 
 /// DRAM of a place.
@@ -70,15 +70,15 @@ impl Index for PageMap {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut Holds<'_>) -> Result<Position, KvError> {
         io.cpu(io.costs().comparison_ns);
         let block = block_of(key);
-        Ok(Position { tag: block, place: self.get(block), hash: block, probes: 0 })
+        Ok(Position { tag: block, place: self.get(block), hash: block, probes: 0, value_bytes: None })
     }
 
-    fn bind(&mut self, _io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
-        self.set(position.tag, place);
+    fn bind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
+        self.set(position.tag, pair.place);
         Ok(())
     }
 
-    fn unbind(&mut self, _io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn unbind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
         self.set(position.tag, Grain(0));
         Ok(())
     }

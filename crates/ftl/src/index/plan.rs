@@ -15,6 +15,8 @@ pub struct Room {
     pub grain_bytes: u32,
     /// Grains of the drive.
     pub grains: u64,
+    /// Pages of a superblock.
+    pub superblock_pages: u32,
 }
 
 /// A number or a choice, as text.

@@ -23,7 +23,7 @@ use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use kvssd_flash::Blob;
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -82,9 +82,21 @@ impl Rhik {
 
     /// Puts a record in, whatever is there.
     pub(crate) fn put(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<(), KvError> {
-        let position = Position { tag, place: None, hash: tag, probes: 0 };
+        let position = Position { tag, place: None, hash: tag, probes: 0, value_bytes: None };
         self.make_room(io, position)?;
-        self.bind(io, position, place)
+        self.bind_record(io, position, place)
+    }
+
+    fn bind_record(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
+        let tag = position.tag;
+        let is_done = match position.place {
+            Some(old) => self.change_record(io, (tag, old), |form, bytes, slot| form.set_place(bytes, slot, place))?,
+            None => self.insert(io, tag, place)?,
+        };
+        assert!(is_done, "what was located, or has room, can be bound");
+        self.records += u64::from(position.place.is_none());
+        self.grow_in_time();
+        Ok(())
     }
 
     /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together. Gives how many.
@@ -217,7 +229,7 @@ impl Index for Rhik {
         let (form, bytes) = (self.form(), self.tables.bytes(ticket));
         io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
         let places: Vec<Grain> = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot)).collect();
-        let mut position = Position { tag, place: None, hash, probes: 0 };
+        let mut position = Position { tag, place: None, hash, probes: 0, value_bytes: None };
         for &place in &places {
             if holds(io, place)? {
                 position.place = Some(place);
@@ -247,19 +259,11 @@ impl Index for Rhik {
         }
     }
 
-    fn bind(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
-        let tag = position.tag;
-        let is_done = match position.place {
-            Some(old) => self.change_record(io, (tag, old), |form, bytes, slot| form.set_place(bytes, slot, place))?,
-            None => self.insert(io, tag, place)?,
-        };
-        assert!(is_done, "what was located, or has room, can be bound");
-        self.records += u64::from(position.place.is_none());
-        self.grow_in_time();
-        Ok(())
+    fn bind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
+        self.bind_record(io, position, pair.place)
     }
 
-    fn unbind(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn unbind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
         let place = position.place.expect("only a key that was found is unbound");
         let is_done = self.change_record(io, (position.tag, place), RecordTable::remove)?;
         assert!(is_done, "what was located can be unbound");

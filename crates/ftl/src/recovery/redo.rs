@@ -4,7 +4,7 @@ use crate::address::Grain;
 use crate::durability::Image;
 use crate::index::Index;
 use crate::io::{Io, Media};
-use crate::journal::{Change, PairPlace};
+use crate::journal::{Change, PairPlace, TablePlace};
 use crate::record::RecordHead;
 use crate::recovery::damaged;
 use crate::superblock::{State, Superblock};
@@ -12,6 +12,7 @@ use crate::utilization::Utilization;
 use crate::validity::Spill;
 use kvssd_flash::SuperblockId;
 use kvssd_types::KvError;
+use std::collections::BTreeSet;
 
 /// Makes changes again.
 pub(super) struct Redo<'a, 'b> {
@@ -55,16 +56,18 @@ impl Redo<'_, '_> {
 
     fn one(&mut self, change: &Change) -> Result<(), KvError> {
         match *change {
-            Change::End => Ok(()),
+            Change::End | Change::Key { .. } | Change::Range { .. } => Ok(()),
             Change::Opened { .. }
             | Change::Closed { .. }
             | Change::Skipped { .. }
             | Change::Erased { .. }
             | Change::Retired { .. } => self.of_superblock(change),
             Change::Bound { .. } | Change::Unbound { .. } | Change::Moved { .. } => self.of_pair(change),
-            Change::Own { .. } | Change::Split { .. } | Change::Spilled { .. } | Change::SpillMoved { .. } => {
-                self.of_own_record(change)
-            }
+            Change::Own { .. }
+            | Change::Split { .. }
+            | Change::Spilled { .. }
+            | Change::SpillMoved { .. }
+            | Change::Merged { .. } => self.of_own_record(change),
         }
     }
 
@@ -153,6 +156,17 @@ impl Redo<'_, '_> {
                 self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
                 self.appear(place, grains_per_page)?;
                 self.io.media.validity.spilled(superblock, place);
+            }
+            Change::Merged { ref taken, ref made } => {
+                // A table may change its level and stay where it is.
+                let pages = |tables: &[TablePlace]| tables.iter().flat_map(|table| table.pages.clone()).collect();
+                let (before, after): (BTreeSet<Grain>, BTreeSet<Grain>) = (pages(taken), pages(made));
+                for &page in after.difference(&before) {
+                    self.appear(page, grains_per_page)?;
+                }
+                for &page in before.difference(&after) {
+                    self.disappear(page, grains_per_page)?;
+                }
             }
             Change::SpillMoved { superblock, from, to } => {
                 self.superblock(superblock)?;

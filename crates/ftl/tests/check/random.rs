@@ -1,15 +1,14 @@
 //! Random damage: a byte anywhere, with and without the checksum put right, and never a panic.
 
 use crate::damage::Victim;
-use crate::drive::Snapshot;
+use crate::drive::{Snapshot, designs};
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::DESIGNS;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
 static VICTIMS: LazyLock<Vec<Victim>> = LazyLock::new(|| {
     let kinds = [PowerLoss::Protected, PowerLoss::Volatile];
-    DESIGNS.iter().flat_map(|design| kinds.map(|power_loss| Victim::new(design, power_loss, 3))).collect()
+    designs().flat_map(|design| kinds.map(|power_loss| Victim::new(&design, power_loss, 3))).collect()
 });
 
 /// Changes a byte of the `page`th written page, or of what is staged.

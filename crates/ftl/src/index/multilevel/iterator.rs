@@ -226,7 +226,7 @@ impl IteratorBuckets {
 
     /// As [`Index::redo_own`], of a change whose number it has.
     pub(super) fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
-        let mut change = *change;
+        let mut change = change.clone();
         if let Change::Own { number, .. } | Change::Split { number, .. } = &mut change {
             *number -= FIRST_NUMBER;
         }
