@@ -137,9 +137,9 @@ fn lose(design: &Design, power_loss: PowerLoss, seed: u64, case: &Case) -> usize
     let unreadable = life.verify(&model);
     life.overwrite(&mut random, overwrites, length_max, &mut model);
     let has_stopped = matches!(life.delete(KEYS), Err(KvError::Unrecovered(why)) if why.contains("takes no changes"));
-    // A tree of a few tables may have lost them all.
-    let has_stopped = has_stopped || unreadable.len() == model.len();
-    assert!(has_stopped || life.engine.gc_counters().superblocks > 3, "garbage collection goes on");
+    // Of a tree of a few tables most may be lost, and then few stores find out that their key is none of them.
+    let collected = life.engine.gc_counters().superblocks;
+    assert!(has_stopped || collected > 3 || unreadable.len() > model.len() / 2, "garbage collection goes on");
     assert!(!has_stopped || kind == Kind::Section);
     let still = life.verify(&model);
     assert!(still.iter().all(|key| unreadable.contains(key)), "{}: {kind:?}: {still:?}", design.name);
