@@ -28,7 +28,7 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
-use kvssd_types::{Command, Key, KvError, Nanos, Reply};
+use kvssd_types::{Command, Key, KvError, Nanos, Reply, Value};
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,11 @@ impl Device {
             Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
             // Each key of a list has a length of two bytes before it.
             Ok(Reply::Listed(keys)) => keys.iter().map(|key| key.len() as u64 + 2).sum(),
+            // And each pair that of its value behind that.
+            Ok(Reply::Pairs(pairs)) => {
+                let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, |value| 4 + value.len() as u64);
+                pairs.iter().map(|(key, value)| key.len() as u64 + 2 + value_bytes(value)).sum()
+            }
             _ => 0,
         };
         let length = self.profile.link_time(bytes_out);
@@ -134,10 +139,16 @@ impl Device {
             {
                 arrival + Nanos(firmware.read_large_ns)
             }
-            Command::Retrieve { .. } | Command::Exist { .. } | Command::List { .. } | Command::Read { .. } => {
-                arrival + Nanos(firmware.read_small_ns)
-            }
-            Command::Delete { .. } | Command::Flush => arrival + Nanos(firmware.write_ns),
+            Command::Retrieve { .. }
+            | Command::Exist { .. }
+            | Command::List { .. }
+            | Command::Seek { .. }
+            | Command::Next { .. }
+            | Command::Read { .. } => arrival + Nanos(firmware.read_small_ns),
+            Command::Delete { .. }
+            | Command::CreateIterator { .. }
+            | Command::DestroyIterator { .. }
+            | Command::Flush => arrival + Nanos(firmware.write_ns),
         }
     }
 }

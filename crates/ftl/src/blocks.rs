@@ -18,10 +18,10 @@ use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::packing::{Packing, RecordLayout};
 use crate::utilization::Utilization;
+use crate::value::by_page;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{BLOCK_BYTES, Key, KvError, Nanos, Reply, Value, ValueBuilder};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Pages that are read ahead of a host that reads on. An estimate: one for each die of a channel or two.
@@ -140,13 +140,10 @@ fn key_of(number: &[u8; 8]) -> Key<'_> {
 /// Brings parts of written blocks into the controller, side by side.
 fn fetch(io: &mut Io<'_>, ahead: &ReadAhead, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
     let packing = io.packing();
-    let mut pages: BTreeMap<PageAddress, Range<usize>> = BTreeMap::new();
-    for (place, bytes) in wanted {
+    let pages = by_page(wanted.map(|(place, bytes)| {
         let start = packing.byte_in_page(place);
-        let bytes = start + bytes.start..start + bytes.end;
-        let span = pages.entry(packing.page_of(place)).or_insert(bytes.clone());
-        *span = span.start.min(bytes.start)..span.end.max(bytes.end);
-    }
+        (packing.page_of(place), start + bytes.start..start + bytes.end)
+    }));
     let (there, unread): (Vec<_>, Vec<_>) = pages.into_iter().partition(|(page, _)| ahead.ready(*page).is_some());
     io.read_parts(&unread, Cause::User);
     for ready in there.iter().filter_map(|(page, _)| ahead.ready(*page)) {

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Limits};
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::Room;
 use crate::io::Media;
+use crate::iterators::Iterators;
 use crate::oob::OobFormat;
 use crate::packing::{Packing, RecordLayout};
 use crate::superblock::Superblocks;
@@ -20,6 +21,9 @@ const OPEN_SUPERBLOCKS: u32 = 3;
 
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
 const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
+
+/// The part of the DRAM that values take that iterators read ahead. An estimate.
+const PREFETCH_SHARE: u64 = 16;
 
 /// DRAM for sections of a tiny drive.
 const TINY_SECTION_PAGES: u64 = 6;
@@ -52,7 +56,9 @@ impl Design {
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
         };
-        let engine = Engine::new(media, index, low, limits);
+        let prefetch_bytes = profile.memory.dram_bytes / PREFETCH_SHARE;
+        let iterators = Iterators::new(self.iterators, prefetch_bytes, geometry.sector_bytes());
+        let engine = Engine::new(media, index, iterators, low, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {
             return Err(fail(format!(
@@ -123,6 +129,10 @@ impl Design {
             }
         }
         self.index.plan().charge(&room, &mut dram);
+        if !self.iterators.prefetch_degree.is_none() {
+            let others = dram.total_bytes();
+            dram.add("prefetch_buffer", others / (PREFETCH_SHARE - 1));
+        }
         dram
     }
 

@@ -9,10 +9,10 @@ use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};
 use crate::utilization::Utilization;
+use crate::value::{parts_of, value_of};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{Key, KvError, Reply, StoreCondition, Value, ValueBuilder};
-use std::ops::Range;
+use kvssd_types::{Key, KvError, Reply, StoreCondition, Value};
 
 /// A pair that a look-up found.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +51,7 @@ fn find(
 }
 
 /// Reads the head of the record at `place` with the first bytes of its value; none when the record is not that of `key`.
-fn head_at(
-    io: &mut Io<'_>,
-    place: Grain,
-    key: Key<'_>,
-    value_bytes: usize,
-) -> Result<Option<RecordHead>, KvError> {
+fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> Result<Option<RecordHead>, KvError> {
     let packing = io.packing();
     let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
     let page_bytes = packing.page_bytes() as usize;
@@ -160,33 +155,14 @@ fn read_value(
     head: RecordHead,
     (offset_bytes, length_bytes): (u32, u32),
 ) -> Result<Reply, KvError> {
-    let packing = io.packing();
     let first = offset_bytes.min(head.value_bytes) as usize;
     let last = first + length_bytes.min(head.value_bytes - first as u32) as usize;
-    // Where each part lies that is wanted.
-    let mut parts: Vec<(PageAddress, Range<usize>)> = Vec::new();
-    let mut page = packing.page_of(place);
-    for (number, (at, part)) in packing.value_parts(&head, packing.byte_in_page(place)).enumerate() {
-        if part.start >= last {
-            break;
-        }
-        if number > 0 {
-            page = io.media.page_after(page);
-        }
-        let (begin, end) = (part.start.max(first), part.end.min(last));
-        if begin < end {
-            parts.push((page, at + begin - part.start..at + end - part.start));
-        }
-    }
+    let parts = parts_of(io, place, &head, first..last);
     // The first page has been read.
-    let first_page = packing.page_of(place);
+    let first_page = io.packing().page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);
-    let mut value = ValueBuilder::default();
-    for (page, range) in parts {
-        io.data(page)?.push_to(range, &mut value);
-    }
-    Ok(Reply::Retrieved { value: value.build(), value_bytes: head.value_bytes })
+    Ok(Reply::Retrieved { value: value_of(io, parts)?, value_bytes: head.value_bytes })
 }
 
 pub(crate) fn delete(

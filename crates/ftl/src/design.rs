@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::index::{HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
+use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
@@ -90,6 +91,8 @@ pub struct Design {
     pub grain_bytes: u32,
     /// How records lie in pages.
     pub layout: RecordLayout,
+    /// What iterators read ahead, where keys have an order.
+    pub iterators: IteratorPlan,
     /// Garbage collection works while fewer superblocks are free, beside the four that it keeps for itself.
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
@@ -99,7 +102,7 @@ pub struct Design {
 }
 
 /// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 5] = [
+pub const DESIGNS: [Design; 6] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -107,6 +110,7 @@ pub const DESIGNS: [Design; 5] = [
         validity: ValidityKind::GrainBitmap,
         grain_bytes: 512,
         layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
         planted: None,
@@ -118,6 +122,7 @@ pub const DESIGNS: [Design; 5] = [
         validity: ValidityKind::InvalidMappings,
         grain_bytes: 64,
         layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -134,6 +139,7 @@ pub const DESIGNS: [Design; 5] = [
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -145,6 +151,7 @@ pub const DESIGNS: [Design; 5] = [
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),
+        iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -156,6 +163,19 @@ pub const DESIGNS: [Design; 5] = [
         validity: ValidityKind::AskIndex,
         grain_bytes: 64,
         layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        planted: None,
+    },
+    Design {
+        name: "iter",
+        description: "log-structured merge tree with iterators that read index and values ahead, as many as pay (IterKVSSD paper)",
+        index: IndexKind::Lsm(LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 0 }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 64,
+        layout: RecordLayout::Grains,
+        iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,
@@ -170,6 +190,7 @@ pub const BLOCK: Design = Design {
     validity: ValidityKind::AskIndex,
     grain_bytes: 4096,
     layout: RecordLayout::Blocks,
+    iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
     planted: None,
@@ -261,6 +282,9 @@ impl Design {
         ];
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());
+        }
+        if matches!(self.index, IndexKind::Lsm(_)) {
+            parameters.extend(self.iterators.parameters());
         }
         parameters.extend(self.index.plan_mut().parameters());
         parameters

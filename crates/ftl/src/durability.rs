@@ -8,6 +8,7 @@
 //!
 //! The journal is written between commands and steps of garbage collection, never within.
 
+use crate::address::Grain;
 use crate::index::Index;
 use crate::io::{Io, Media};
 use crate::journal::Change;
@@ -174,14 +175,17 @@ impl Io<'_> {
     /// Writes a checkpoint and gives up the journal before it. No victim may be open.
     pub(crate) fn checkpoint(
         &mut self,
-        index: &dyn Index,
+        index: &mut dyn Index,
         utilization: (u64, u64, u64),
         is_last: bool,
     ) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
-        let superblocks = self.media.superblocks.all().to_vec();
+        let kept = self.kept_for_iterators(index);
+        let superblocks = self.media.superblocks.without(&kept);
+        kept.iter().for_each(|&(_, first, grains)| self.media.validity.remove(first, grains));
         let (validity, index) = (self.media.validity.save(), index.save());
+        kept.iter().for_each(|&(_, first, grains)| self.media.validity.add(first, grains));
         let image = Image { is_last, utilization, superblocks, validity, index };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
         let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);
@@ -203,6 +207,13 @@ impl Io<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a mount.
+    fn kept_for_iterators(&mut self, index: &mut dyn Index) -> Vec<(SuperblockId, Grain, u32)> {
+        let mut kept: Vec<(Grain, u32)> = self.media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
+        kept.extend(index.ranges().map_or(Vec::new(), |ranges| ranges.kept_for_cursors()));
+        kept.into_iter().filter_map(|(place, grains)| self.media.runs_of(place, grains)).flatten().collect()
     }
 
     fn journal_superblocks(&self) -> impl Iterator<Item = SuperblockId> {

@@ -4,8 +4,9 @@ use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::growth::GrowthCounters;
-use crate::index::{Growth, Index, IndexCounters};
+use crate::index::{Growth, Index, IndexCounters, RangeIndex};
 use crate::io::{Io, Media};
+use crate::iterators::Iterators;
 use crate::packing::RecordLayout;
 use crate::record::RecordHead;
 use crate::recovery::{self, MountReport};
@@ -17,6 +18,9 @@ use kvssd_types::{Command, Key, KvError, Nanos, Reply};
 
 /// Superblocks that a step of the index's own work may open.
 const GROWTH_SUPERBLOCKS: usize = 2;
+
+/// The part of the DRAM that what is kept for iterators may take. An estimate.
+const HELD_SHARE: u64 = 64;
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,7 @@ pub struct Engine {
     closed_until: Nanos,
     growth: GrowthCounters,
     is_ordered: bool,
+    iterators: Iterators,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     /// What the other parts had of the DRAM when the index was told its share.
@@ -59,7 +64,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(media: Media, mut index: Box<dyn Index>, low: usize, limits: Limits) -> Self {
+    pub(crate) fn new(
+        media: Media,
+        mut index: Box<dyn Index>,
+        iterators: Iterators,
+        low: usize,
+        limits: Limits,
+    ) -> Self {
         let is_ordered = index.ranges().is_some();
         let collector = Collector::new(&media, low);
         let mut engine = Engine {
@@ -74,6 +85,7 @@ impl Engine {
             closed_until: Nanos::ZERO,
             growth: GrowthCounters::default(),
             is_ordered,
+            iterators,
             in_vain: None,
             dram_shared: 0,
         };
@@ -107,6 +119,7 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn close(mut self) -> Result<(), KvError> {
+        while self.expire()? {}
         while self.collector.is_busy() {
             self.collect()?;
         }
@@ -115,7 +128,7 @@ impl Engine {
 
     fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
         let mut io = Io::new(&mut self.media, self.collector.clock, true);
-        io.checkpoint(self.index.as_ref(), self.utilization.saved(), is_last)?;
+        io.checkpoint(self.index.as_mut(), self.utilization.saved(), is_last)?;
         self.collector.clock = io.settle();
         Ok(())
     }
@@ -128,7 +141,7 @@ impl Engine {
         let mut io = Io::new(&mut self.media, at, true);
         io.pause()?;
         if io.checkpoint_is_due() && !self.collector.is_busy() {
-            io.checkpoint(self.index.as_ref(), self.utilization.saved(), false)?;
+            io.checkpoint(self.index.as_mut(), self.utilization.saved(), false)?;
         }
         Ok(())
     }
@@ -146,7 +159,7 @@ impl Engine {
         let mut at = at;
         let ready = self.knows(&command).and_then(|()| self.finish_growth(&mut at));
         let ready = ready.and_then(|()| self.wait_for_room(&command, &mut at));
-        let Engine { media, index, limits, utilization, record, ahead, .. } = self;
+        let Engine { media, index, limits, utilization, record, ahead, iterators, .. } = self;
         let (mut io, index) = (Io::new(media, at, false), index.as_mut());
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
@@ -159,6 +172,10 @@ impl Engine {
             Command::Delete { key } => commands::delete(&mut io, index, utilization, key),
             Command::Exist { key } => commands::exist(&mut io, index, key),
             Command::List { from, keys_max } => commands::list(&mut io, index, from, keys_max),
+            Command::CreateIterator { options } => iterators.create(&mut io, index, &options),
+            Command::Seek { iterator, key, pairs_max } => iterators.seek(&mut io, index, iterator, (key, pairs_max)),
+            Command::Next { iterator, pairs_max } => iterators.next(&mut io, index, iterator, pairs_max),
+            Command::DestroyIterator { iterator } => iterators.destroy(&mut io, index, iterator),
             Command::Read { offset_bytes, length_bytes } => {
                 blocks::read(&mut io, index, limits, ahead, (offset_bytes, length_bytes))
             }
@@ -172,7 +189,7 @@ impl Engine {
             }),
         });
         let done = io.settle();
-        if let Err(error) = self.pause(done) {
+        if let Err(error) = self.pause(done).and_then(|()| self.bound_held()) {
             reply = Err(error);
         }
         self.share_dram();
@@ -200,6 +217,9 @@ impl Engine {
                 Err(KvError::InvalidCommand("it takes keys, and no blocks"))
             }
             _ if takes_blocks => Err(KvError::InvalidCommand("it takes blocks, and no keys")),
+            Command::CreateIterator { .. } if !self.is_ordered => {
+                Err(KvError::InvalidCommand("it keeps keys in no order"))
+            }
             _ => Ok(()),
         }
     }
@@ -301,6 +321,9 @@ impl Engine {
         let mut dram = DramUse::default();
         self.media.dram(&mut dram);
         self.index.dram(&mut dram);
+        if self.iterators.dram_bytes() > 0 {
+            dram.add("prefetch_buffer", self.iterators.dram_bytes());
+        }
         dram
     }
 
@@ -358,6 +381,34 @@ impl Engine {
         Ok(true)
     }
 
+    /// Ends the oldest iterator. Gives whether there was one.
+    fn expire(&mut self) -> Result<bool, KvError> {
+        let Engine { media, index, iterators, collector, .. } = self;
+        let mut io = Io::new(media, collector.clock, true);
+        iterators.expire(&mut io, index.as_mut())
+    }
+
+    /// What is kept for iterators has a part of the DRAM: the oldest are ended when it is more.
+    fn bound_held(&mut self) -> Result<(), KvError> {
+        while self.media.held.bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
+        Ok(())
+    }
+
+    /// As [`Engine::collect_until`]; what iterators keep is given up for it, the oldest first.
+    fn make_room(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
+        loop {
+            if self.collect_until(&has_room)? {
+                return Ok(true);
+            }
+            let keeps_tables = |ranges: &mut dyn RangeIndex| !ranges.kept_for_cursors().is_empty();
+            let keeps_flash = self.media.held.keeps_flash() || self.index.ranges().is_some_and(keeps_tables);
+            if !keeps_flash || !self.expire()? {
+                return Ok(false);
+            }
+            self.in_vain = None;
+        }
+    }
+
     /// Whether a step of the index's own work leaves what commands and garbage collection may need.
     fn has_room_to_grow(&self) -> bool {
         self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
@@ -381,7 +432,7 @@ impl Engine {
             self.grown = self.grown.max(*at);
             if !self.has_room_to_grow() {
                 self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.collect_until(|engine| engine.has_room_to_grow())? {
+                if !self.make_room(|engine| engine.has_room_to_grow())? {
                     break;
                 }
                 self.grown = self.collector.clock;
@@ -398,7 +449,7 @@ impl Engine {
 
     /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
-        let taken = self.media.dram_bytes() + u64::from(self.media.packing.page_bytes());
+        let taken = self.media.dram_bytes() + self.iterators.dram_bytes() + u64::from(self.media.packing.page_bytes());
         if taken != self.dram_shared {
             self.dram_shared = taken;
             self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
@@ -427,7 +478,7 @@ impl Engine {
             return Ok(());
         }
         self.collector.clock = self.collector.clock.max(self.media.now);
-        let has_room = self.collect_until(|engine| engine.media.superblocks.free() >= needed)?;
+        let has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
         self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
         *at = (*at).max(self.collector.clock);
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. });

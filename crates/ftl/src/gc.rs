@@ -260,7 +260,7 @@ fn move_pages(
                 // Of its pages, the one in this superblock has been read.
                 Head::Tag(tag) => {
                     let is_bound = readable(index.is_bound(io, tag, head))?;
-                    copies.add(io, (tag, head), is_bound, &[first])?
+                    copies.add(io, (tag, head), or_held(io, head, is_bound), &[first])?
                 }
                 Head::Gone => true,
                 Head::Unreadable => false,
@@ -273,7 +273,7 @@ fn move_pages(
                 Kind::Pair => {
                     let lives = fate(io, entry.tag, from, has_strays);
                     let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
-                    copies.add(io, (entry.tag, from), is_bound, pages)?
+                    copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?
                 }
                 Kind::Section => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
@@ -283,6 +283,11 @@ fn move_pages(
     }
     is_whole &= copies.bind(io, index, io.media.geometry.superblock_of(first), counters)?;
     Ok(is_whole)
+}
+
+/// Whether what lies at `place` is to be moved: an iterator may want what does not live.
+fn or_held(io: &Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
+    lives.map(|lives| lives || io.media.held.has(place))
 }
 
 /// Whether the pair with `tag` at `from` lives, if validity knows: of what was appended and never bound it does not.

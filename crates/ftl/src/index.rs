@@ -38,7 +38,7 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
-use kvssd_types::{Key, KvError};
+use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 
 /// Where a key is, or would be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,40 @@ pub trait RangeIndex {
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<Box<[u8]>>, KvError>;
+    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<OwnedKey>, KvError>;
+
+    /// Opens a cursor, which sees the index as it is now.
+    ///
+    /// # Errors
+    /// [`KvError::TooManyIterators`] when DRAM has no room for what it needs.
+    fn open(&mut self, io: &mut Io<'_>, cursor: IteratorId, plan: CursorPlan) -> Result<(), KvError>;
+
+    /// Sends a cursor to the first key that is not before `key` in its direction; with none, to the first of all.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError>;
+
+    /// The key that a cursor stands at and where its pair was when the cursor was opened; none at the end. It goes on to the next.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError>;
+
+    /// Ends a cursor: what only it saw is given up.
+    fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
+
+    /// The records of the index's own that live for cursors alone: the next mount shall know nothing of them.
+    fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
+}
+
+/// How a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CursorPlan {
+    /// From the greatest key to the least.
+    pub descending: bool,
+    /// Whether what it needs next of the index is read before it is needed.
+    pub reads_ahead: bool,
 }
 
 /// Maps keys to places.

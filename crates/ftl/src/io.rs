@@ -3,6 +3,7 @@
 use crate::address::Grain;
 use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
+use crate::held::Held;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
@@ -35,6 +36,8 @@ pub struct Media {
     pub(crate) planted: Option<PlantedBug>,
     /// Bytes that the write buffer's memory holds.
     pub(crate) staged_bytes: u64,
+    /// What iterators keep.
+    pub(crate) held: Held,
     oob_bytes: Vec<u8>,
 }
 
@@ -63,6 +66,7 @@ impl Media {
             journal: Journal::default(),
             planted: None,
             staged_bytes: 0,
+            held: Held::default(),
             oob_bytes: Vec::new(),
         }
     }
@@ -80,6 +84,9 @@ impl Media {
         dram.add("write_buffer", self.write_buffer_bytes);
         ReadAhead::charge(&self.packing, dram);
         self.validity.dram(dram);
+        if self.held.is_on() {
+            dram.add("held_records", self.held.bytes());
+        }
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
@@ -89,6 +96,7 @@ impl Media {
             + self.log.dram_bytes()
             + self.write_buffer_bytes
             + self.validity.dram_bytes()
+            + self.held.bytes()
     }
 
     /// The page behind `page` in the order of its stream.
@@ -204,6 +212,15 @@ impl<'a> Io<'a> {
             }
         }
         self.clock > before
+    }
+
+    /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the controller.
+    pub fn read_parts_without_waiting(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> Nanos {
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        match log.open_page(geometry, parts[0].0) {
+            Some(_) => self.clock,
+            None => flash.read_parts(parts, cause, self.clock),
+        }
     }
 
     /// Has pages of one unit read, and gives the moment when they are in the controller.
@@ -352,11 +369,19 @@ impl<'a> Io<'a> {
         self.media.flash.take(page, start)
     }
 
-    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more.
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Its record stays while an iterator may want it.
     ///
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
+        if self.media.held.die(tag, place, grains) { Ok(()) } else { self.bury(tag, place, grains) }
+    }
+
+    /// The record of the pair with `tag` at `place`, of `grains` grains, is nobody's any more.
+    ///
+    /// # Errors
+    /// As [`Io::pair_died`].
+    pub(crate) fn bury(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         self.vacate(place, grains);
         match self.media.validity.pair_died(tag, place) {
             Some(spill) => self.write_spill(spill),

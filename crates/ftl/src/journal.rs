@@ -11,6 +11,7 @@
 use crate::address::Grain;
 use crate::oob::Stream;
 use kvssd_flash::SuperblockId;
+use kvssd_types::OwnedKey;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -131,7 +132,7 @@ pub enum Change {
     /// The key that the next change speaks of, for an index that finds nothing by tags.
     Key {
         /// The key.
-        key: Box<[u8]>,
+        key: OwnedKey,
         /// Bytes of its value.
         value_bytes: u32,
     },
@@ -140,9 +141,9 @@ pub enum Change {
         /// The table.
         table: u64,
         /// The first key of each of its pages.
-        firsts: Vec<Box<[u8]>>,
+        firsts: Vec<OwnedKey>,
         /// Its last key.
-        last: Box<[u8]>,
+        last: OwnedKey,
     },
     /// The index replaced tables of its own by others, all at once.
     Merged {
@@ -183,7 +184,8 @@ impl Journal {
     /// Gathers a change.
     pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) {
         let before = self.gathered.len();
-        let mut bytes = postcard::to_extend(change, std::mem::take(&mut self.gathered)).expect("a change is plain data");
+        let mut bytes =
+            postcard::to_extend(change, std::mem::take(&mut self.gathered)).expect("a change is plain data");
         if bytes.len() > page_bytes {
             let next = bytes.split_off(before);
             assert!(next.len() <= page_bytes, "a change fits into a page");

@@ -1,5 +1,6 @@
 //! The table of superblocks: what state each is in and how much of it lives.
 
+use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::oob::Stream;
 use kvssd_flash::SuperblockId;
@@ -204,6 +205,22 @@ impl Superblocks {
             *state = State::Closed;
             self.retired -= 1;
         }
+    }
+}
+
+/// What a checkpoint holds of the table.
+impl Superblocks {
+    /// The table as it is without these runs of living grains, none of which reaches into another superblock.
+    pub(crate) fn without(&self, runs: &[(SuperblockId, Grain, u32)]) -> Vec<Superblock> {
+        let mut all = self.all.clone();
+        for &(superblock, _, grains) in runs {
+            let found = &mut all[superblock.0 as usize];
+            found.live_grains -= u64::from(grains);
+            if found.live_grains == 0 && found.state == State::Retired {
+                found.state = State::Closed;
+            }
+        }
+        all
     }
 }
 

@@ -97,9 +97,12 @@ impl From<KvError> for Error {
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
             // A drive in a file takes keys, and is asked for nothing else.
-            KvError::InvalidCommand(_) | KvError::InvalidRange { .. } | KvError::PowerLost => {
-                Error::Failed { why: error.to_string() }
-            }
+            KvError::InvalidCommand(_)
+            | KvError::InvalidRange { .. }
+            | KvError::NoSuchIterator(_)
+            | KvError::TooManyIterators { .. }
+            | KvError::IteratorExpired(_)
+            | KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands to a key-value drive and its replies, as typed values (the wire formats live elsewhere).
 
-use crate::{Key, Value};
+use crate::{IteratedPair, IteratorId, IteratorOptions, Key, OwnedKey, Value};
 
 /// When a store may take place (Key Value Command Set, Store, options bits 0 and 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,32 @@ pub enum Command<'a> {
         /// The most keys to give back.
         keys_max: usize,
     },
+    /// Makes an iterator, which sees the drive as it is now (IterKVSSD, section 4.1: Create).
+    CreateIterator {
+        /// What it goes along.
+        options: IteratorOptions<'a>,
+    },
+    /// Sends an iterator to `key`, or the next one in its direction, and gives the first pairs from there on.
+    Seek {
+        /// The iterator.
+        iterator: IteratorId,
+        /// Where to; none for the beginning of its range.
+        key: Option<Key<'a>>,
+        /// The most pairs to give.
+        pairs_max: u32,
+    },
+    /// Gives the pairs that follow in an iterator's direction: none at its end.
+    Next {
+        /// The iterator.
+        iterator: IteratorId,
+        /// The most pairs to give.
+        pairs_max: u32,
+    },
+    /// Ends an iterator.
+    DestroyIterator {
+        /// The iterator.
+        iterator: IteratorId,
+    },
     /// Waits until everything accepted before is in flash.
     Flush,
     /// Reads logical blocks (NVM Command Set, Read): what was never written is zeros.
@@ -82,8 +108,13 @@ impl<'a> Command<'a> {
             | Command::Retrieve { key, .. }
             | Command::Delete { key }
             | Command::Exist { key } => Some(key),
-            Command::List { from, .. } => from,
-            Command::Flush | Command::Read { .. } | Command::Write { .. } => None,
+            Command::List { from: key, .. } | Command::Seek { key, .. } => key,
+            Command::CreateIterator { .. }
+            | Command::Next { .. }
+            | Command::DestroyIterator { .. }
+            | Command::Flush
+            | Command::Read { .. }
+            | Command::Write { .. } => None,
         }
     }
 }
@@ -105,7 +136,13 @@ pub enum Reply {
     /// To [`Command::Exist`]: the key is there.
     Exists,
     /// To [`Command::List`].
-    Listed(Vec<Box<[u8]>>),
+    Listed(Vec<OwnedKey>),
+    /// To [`Command::CreateIterator`].
+    IteratorCreated(IteratorId),
+    /// To [`Command::Seek`] and [`Command::Next`].
+    Pairs(Vec<IteratedPair>),
+    /// To [`Command::DestroyIterator`].
+    IteratorDestroyed,
     /// To [`Command::Flush`].
     Flushed,
     /// To [`Command::Read`].

@@ -42,6 +42,18 @@ pub enum KvError {
         /// The bytes of the drive.
         capacity_bytes: u64,
     },
+    /// Generic status 02h, invalid field.
+    #[error("there is no iterator {0}")]
+    NoSuchIterator(crate::IteratorId),
+    /// Not a status of the Key Value Command Set, which has no iterators: command specific, vendor.
+    #[error("there are {iterators} iterators, and the drive has no memory for another")]
+    TooManyIterators {
+        /// Those that there are.
+        iterators: u32,
+    },
+    /// As above. The iterator kept flash or memory that stores could not do without; another one sees the drive as it is now.
+    #[error("iterator {0} has expired: the space that it kept was needed; make another one")]
+    IteratorExpired(crate::IteratorId),
     /// Status 88h: the flash gave back something that is not what was written there.
     #[error("unrecovered error: {0}")]
     Unrecovered(String),

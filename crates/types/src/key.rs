@@ -6,6 +6,9 @@ use std::fmt;
 /// The longest key in bytes (Samsung KV API `KVS_MAX_KEY_LENGTH`; NVMe commands carry at most 16 of them inline).
 pub const KEY_BYTES_MAX: usize = 255;
 
+/// The bytes of a key, kept.
+pub type OwnedKey = Box<[u8]>;
+
 /// A key of 1 to [`KEY_BYTES_MAX`] bytes, borrowed. Having one is the proof that its length was checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key<'a>(&'a [u8]);

@@ -11,6 +11,7 @@
 
 mod command;
 mod error;
+mod iterator;
 mod key;
 mod random;
 mod time;
@@ -18,7 +19,8 @@ mod value;
 
 pub use command::{BLOCK_BYTES, Command, Reply, StoreCondition};
 pub use error::KvError;
-pub use key::{KEY_BYTES_MAX, Key};
+pub use iterator::{IteratedPair, IteratorId, IteratorOptions};
+pub use key::{KEY_BYTES_MAX, Key, OwnedKey};
 pub use random::{Random, mix64};
 pub use time::Nanos;
 pub use value::{Pattern, VALUE_BYTES_MAX, Value, ValueBuilder};

@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
 
     /// Lists what lives.
     fn collect(&mut self) {
-        let Walk { media, survey, living, report, .. } = self;
+        let Walk { media, survey, living, report, ledger, .. } = self;
         let page_bytes = media.packing.page_bytes();
         let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
         living.extend(pairs.map(|seen| Living { place: seen.place, kind: Kind::Pair, tag: seen.tag, bytes: 0 }));
@@ -110,6 +110,12 @@ impl<'a> Walk<'a> {
             living.extend(spills.iter().map(|&place| Living { place, kind, tag: number.into(), bytes: page_bytes }));
         }
         living.sort_unstable_by_key(|living| (living.place, living.tag));
+        // What iterators keep is nobody's pair, and is there.
+        let kept: Vec<(Grain, u32)> = media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
+        for (place, grains) in kept {
+            let runs = media.runs_of(place, grains).unwrap_or_default();
+            ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, place)));
+        }
         for fault in &survey.faults {
             let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::SpaceLeaked };
             let at = if fault.place == Grain(0) { String::new() } else { format!(", {}", place(media, fault.place)) };

@@ -46,15 +46,24 @@ impl Copies {
         victim: SuperblockId,
         counters: &mut GcCounters,
     ) -> Result<bool, KvError> {
-        index.relocate(io, &mut self.moves)?;
         let packing = io.media.packing;
+        // What only iterators want, the index knows nothing of; nor will the next mount.
+        let (kept, moves): (Vec<Move>, Vec<Move>) =
+            self.moves.into_iter().partition(|pair| io.media.held.has(pair.from));
+        self.moves = moves;
+        for pair in kept {
+            io.media.held.dead_moved(pair.from, pair.to);
+            io.bury(pair.tag, pair.from, pair.grains)?;
+            io.media.superblocks.suspect(packing.superblock_of(pair.to));
+        }
+        index.relocate(io, &mut self.moves)?;
         let mut is_whole = true;
         for pair in &self.moves {
             match pair.fate {
                 Fate::Dead => panic!("validity and index disagree about {pair:?}"),
                 Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
                 // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
-                Fate::Moved => io.pair_died(pair.tag, pair.from, pair.grains)?,
+                Fate::Moved => io.bury(pair.tag, pair.from, pair.grains)?,
                 Fate::Unreadable => {
                     is_whole = false;
                     io.discard(pair.to, pair.grains);
@@ -62,6 +71,7 @@ impl Copies {
                     continue;
                 }
             }
+            io.media.held.moved(pair.from, pair.to);
             counters.pairs_moved += 1;
         }
         Ok(is_whole)

@@ -27,23 +27,26 @@ use self::memtable::MemTable;
 use self::page::{Entry, TablePage};
 use self::redo::Redo;
 use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
-use self::table::{TableForm, TableId, Tables, number_of};
+use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
 use crate::index::{
-    Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, RangeIndex, Seen, Survey,
+    CursorPlan, Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, RangeIndex, Seen,
+    Survey,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
-use kvssd_types::{Key, KvError};
+use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::LsmPlan;
 
+/// Bytes that a core copies in a nanosecond. An estimate.
+const COPIED_BYTES_PER_NS: u64 = 1;
 /// Pages that a step of compaction reads at the most.
 const STEP_PAGES_MAX: u32 = 192;
 
@@ -54,26 +57,24 @@ pub struct Lsm {
     summary: Arc<Summary>,
     tables: Tables,
     /// The key behind which the next step of compaction begins in each level.
-    ends: [Box<[u8]>; LEVELS_MAX],
+    ends: [OwnedKey; LEVELS_MAX],
     /// The age of the next table of level 0.
     age: u64,
     step_pages: usize,
+    page_grains: u32,
     budget_bytes: u64,
     /// A table that compaction cannot read: nothing sinks any more.
     unreadable: Option<TableId>,
     /// Pairs that were found to be where they are asked about, in the step of garbage collection that goes on.
     bound: BTreeSet<Grain>,
+    cursors: BTreeMap<IteratorId, Cursor>,
     lookups: Lookups,
     redo: Redo,
 }
 
 impl Lsm {
     fn new(plan: LsmPlan, room: &Room) -> Self {
-        let form = TableForm {
-            page_bytes: room.page_bytes,
-            pages_max: plan.table_pages,
-            filter_bits: plan.bloom_bits,
-        };
+        let form = TableForm { page_bytes: room.page_bytes, pages_max: plan.table_pages, filter_bits: plan.bloom_bits };
         Lsm {
             plan,
             memtable: Arc::default(),
@@ -81,10 +82,12 @@ impl Lsm {
             tables: Tables::new(form),
             ends: Default::default(),
             age: 0,
+            page_grains: room.page_bytes / room.grain_bytes,
             step_pages: room.superblock_pages.min(STEP_PAGES_MAX) as usize,
             budget_bytes: u64::MAX,
             unreadable: None,
             bound: BTreeSet::new(),
+            cursors: BTreeMap::new(),
             lookups: Lookups::default(),
             redo: Redo::default(),
         }
@@ -102,7 +105,22 @@ impl Lsm {
 
     /// All DRAM, pinned pages aside.
     fn dram_bytes(&self) -> u64 {
-        self.memtable_bytes() + self.step_bytes() + self.tables.dram_bytes() + self.summary.bytes()
+        let tree_bytes = self.tables.dram_bytes() + self.summary.bytes();
+        self.memtable_bytes() + self.step_bytes() + tree_bytes + self.cursor_bytes()
+    }
+
+    /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each version that is not
+    /// the present one.
+    fn cursor_bytes(&self) -> u64 {
+        let buffers: usize = self.cursors.values().map(Cursor::buffers).sum();
+        let mut memtables = BTreeMap::from([(Arc::as_ptr(&self.memtable), 0)]);
+        let mut summaries = BTreeMap::from([(Arc::as_ptr(&self.summary), 0)]);
+        for cursor in self.cursors.values() {
+            memtables.entry(Arc::as_ptr(cursor.memtable())).or_insert(cursor.memtable().bytes());
+            summaries.entry(Arc::as_ptr(cursor.summary())).or_insert(cursor.summary().bytes());
+        }
+        let copies: u64 = memtables.into_values().chain(summaries.into_values()).sum();
+        buffers as u64 * self.tables.form.table_bytes() + copies
     }
 
     /// Whether DRAM has no room for what the pool knows of another few tables.
@@ -190,11 +208,25 @@ impl Lsm {
             if level >= pinned_levels && is_pinned {
                 self.tables.change(id, |table| table.pinned.clear());
             }
-            if level < pinned_levels && !is_pinned && self.tables.pinned_bytes() + self.tables.form.table_bytes() <= room {
+            if level < pinned_levels
+                && !is_pinned
+                && self.tables.pinned_bytes() + self.tables.form.table_bytes() <= room
+            {
                 self.tables.pin(io, id)?;
             }
         }
         Ok(())
+    }
+
+    /// Lets go of pinned tables, the deepest first, until the others have room.
+    fn keep_to_budget(&mut self) {
+        let fixed_bytes = self.dram_bytes();
+        let mut upper = self.leveled();
+        while fixed_bytes + self.tables.pinned_bytes() > self.budget_bytes
+            && let Some((_, id)) = upper.pop()
+        {
+            self.tables.change(id, |table| table.pinned.clear());
+        }
     }
 
     /// The tables of the pinned levels and of the next, which they sink to.
@@ -213,9 +245,8 @@ impl Lsm {
     }
 
     /// The newest entry of every key of the tree, deleted ones aside, with what is wrong on the way.
-    fn everything(&self, io: &mut Io<'_>, faults: &mut Vec<IndexFault>) -> BTreeMap<Box<[u8]>, Entry> {
-        let mut all: BTreeMap<Box<[u8]>, Entry> =
-            self.memtable.iter().map(|(key, entry)| (key.into(), entry)).collect();
+    fn everything(&self, io: &mut Io<'_>, faults: &mut Vec<IndexFault>) -> BTreeMap<OwnedKey, Entry> {
+        let mut all: BTreeMap<OwnedKey, Entry> = self.memtable.iter().map(|(key, entry)| (key.into(), entry)).collect();
         let newest_first = self.summary.level(0).iter().rev();
         let deeper = (1..LEVELS_MAX).flat_map(|level| self.summary.level(level));
         for &id in newest_first.chain(deeper) {
@@ -259,7 +290,7 @@ fn tag_of(key: &[u8]) -> u64 {
 }
 
 /// The key of the record at a place whose page is in the controller, and the bytes of its value.
-fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(Box<[u8]>, u32), KvError> {
+fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> {
     let packing = io.packing();
     let start = packing.byte_in_page(place);
     let data = io.data(packing.page_of(place))?;
@@ -268,7 +299,7 @@ fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(Box<[u8]>, u32), KvError>
 }
 
 impl RangeIndex for Lsm {
-    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<Box<[u8]>>, KvError> {
+    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<OwnedKey>, KvError> {
         let mut cursor = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), Direction::Up, false);
         cursor.seek(io, &mut self.tables, first)?;
         let mut keys = Vec::new();
@@ -278,6 +309,54 @@ impl RangeIndex for Lsm {
             keys.push(key);
         }
         Ok(keys)
+    }
+
+    fn open(&mut self, io: &mut Io<'_>, cursor: IteratorId, plan: CursorPlan) -> Result<(), KvError> {
+        let direction = if plan.descending { Direction::Down } else { Direction::Up };
+        let opened = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), direction, plan.reads_ahead);
+        // Either of the two is copied when it changes.
+        let wanted =
+            opened.buffers() as u64 * self.tables.form.table_bytes() + self.memtable_bytes() + self.summary.bytes();
+        if self.dram_bytes() + wanted > self.budget_bytes {
+            return Err(KvError::TooManyIterators { iterators: self.cursors.len() as u32 });
+        }
+        io.cpu(self.memtable.bytes() / COPIED_BYTES_PER_NS);
+        self.cursors.insert(cursor, opened);
+        self.keep_to_budget();
+        Ok(())
+    }
+
+    fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError> {
+        let Lsm { cursors, tables, .. } = self;
+        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        // Nothing is greater than this, and so long.
+        cursor.seek(io, tables, key.unwrap_or(&[u8::MAX; kvssd_types::KEY_BYTES_MAX + 1]))
+    }
+
+    fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
+        let Lsm { cursors, tables, .. } = self;
+        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        let found = cursor.next(io, tables)?;
+        Ok(found.map(|(key, Entry { place, value_bytes })| {
+            let key_bytes = key.len() as u32;
+            (key, PairPlace { place, key_bytes, value_bytes })
+        }))
+    }
+
+    fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
+        let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
+        if Arc::strong_count(&summary) == 1 {
+            for id in summary.tables() {
+                self.give_up(io, id);
+            }
+        }
+    }
+
+    fn kept_for_cursors(&self) -> Vec<(Grain, u32)> {
+        let kept = self.tables.all().filter(|(_, table)| !table.is_current);
+        let grains =
+            |table: &table::Table| table.place.pages.iter().map(|&page| (page, self.page_grains)).collect::<Vec<_>>();
+        kept.flat_map(|(_, table)| grains(table)).collect()
     }
 }
 
@@ -349,7 +428,9 @@ impl Index for Lsm {
 
     fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
         let page_bytes = self.tables.form.page_bytes;
-        if let Some(place) = self.tables.move_page(io, number, from)? {
+        let is_current = |id: u64| self.tables.find(id).is_some_and(|table| table.is_current);
+        let is_noted = is_current(number / u64::from(TABLE_PAGES_MAX));
+        if let Some(place) = self.tables.move_page(io, number, from)?.filter(|_| is_noted) {
             io.note(Change::Own { number, place, bytes: page_bytes, old: (from, page_bytes) });
         }
         Ok(())
@@ -410,12 +491,7 @@ impl Index for Lsm {
 
     fn set_dram_budget(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
-        let mut upper = self.leveled();
-        while self.dram_bytes() + self.tables.pinned_bytes() > bytes
-            && let Some((_, id)) = upper.pop()
-        {
-            self.tables.change(id, |table| table.pinned.clear());
-        }
+        self.keep_to_budget();
     }
 
     fn dram(&self, dram: &mut DramUse) {
@@ -423,6 +499,9 @@ impl Index for Lsm {
         dram.add("index_compaction", self.step_bytes());
         dram.add("index_tables", self.tables.dram_bytes() + self.summary.bytes());
         dram.add("index_pinned", self.tables.pinned_bytes());
+        if !self.cursors.is_empty() {
+            dram.add("index_cursors", self.cursor_bytes());
+        }
     }
 
     fn footprint_bytes(&self) -> u64 {

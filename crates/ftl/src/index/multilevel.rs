@@ -17,11 +17,11 @@ mod local;
 mod merge;
 mod plan;
 
-use crate::index::bloom::Bloom;
 use self::iterator::{Bucket, IteratorBuckets, SavedIterators, Standing};
 use self::local::LocalIndex;
 use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::index::bloom::Bloom;
 use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
@@ -222,7 +222,8 @@ impl Index for Multilevel {
         io.cpu(io.costs().hash_ns + io.costs().section_ns);
         let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
         // It probes nothing: what the journal keeps for that is the key's iterator bucket.
-        let mut position = Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key), value_bytes: None };
+        let mut position =
+            Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key), value_bytes: None };
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
         let mut same = self.hold_first(io, &local, holds, &mut position)?;
         let mut level = if position.place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };

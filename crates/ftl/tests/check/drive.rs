@@ -2,7 +2,9 @@
 
 use kvssd_flash::{Backing, ByteBacking, Geometry, PageAddress, PageBytes, PowerCut, PowerLoss, Profile, RopeBacking};
 use kvssd_ftl::{CheckReport, DESIGNS, Design, Engine};
-use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use kvssd_types::{
+    Command, IteratorId, IteratorOptions, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -200,8 +202,25 @@ impl Mortal {
         }
     }
 
+    /// An iterator is made, used, or forgotten: what it keeps is nobody's after the cut.
+    fn iterate(&mut self, engine: &mut Engine, clock: &mut Nanos) {
+        let options = IteratorOptions::default();
+        let iterator = IteratorId(1 + self.random.below(8));
+        let command = match self.random.below(4) {
+            0 => Command::CreateIterator { options },
+            1 => Command::DestroyIterator { iterator },
+            _ => Command::Seek { iterator, key: None, pairs_max: 4 },
+        };
+        let (done, reply) = engine.execute(command, *clock);
+        *clock = done;
+        assert!(!matches!(reply, Err(KvError::Unrecovered(_) | KvError::Failed(_))), "{reply:?}");
+    }
+
     /// One command; gives false when the power went.
     fn step(&mut self, engine: &mut Engine, clock: &mut Nanos, cut_at: Nanos) -> bool {
+        if engine.is_ordered() && self.random.below(10) == 0 && engine.advance(*clock).is_ok() {
+            self.iterate(engine, clock);
+        }
         let key = format!("key {}", self.random.below(500)).into_bytes();
         let name = Key::new(&key).unwrap();
         let mut new = None;

@@ -80,6 +80,11 @@ impl Drive {
         }
     }
 
+    /// What must be there: key to (seed, length) of the value.
+    pub fn model(&self) -> &BTreeMap<Vec<u8>, (u64, u32)> {
+        &self.model
+    }
+
     /// The keys that must be there, in order.
     pub fn keys(&self) -> Vec<Box<[u8]>> {
         self.model.keys().map(|key| key.as_slice().into()).collect()

@@ -4,6 +4,7 @@
 //! `kvssd_lab::crash`.
 
 mod drive;
+mod iterators;
 mod mistakes;
 mod rhik;
 

@@ -2,6 +2,7 @@
 
 use super::CrashReport;
 use super::model::{Content, Model};
+use super::visitors::Visitors;
 use crate::LabError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
@@ -42,6 +43,8 @@ impl Pairs {
 /// The power goes within this much virtual time of work, or of the mount.
 const WORK_NS_MAX: u64 = 40_000_000;
 const MOUNT_NS_MAX: u64 = 8_000_000;
+/// Of so many steps one is an iterator's, where keys have an order.
+const VISITS: u64 = 12;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
 
@@ -217,7 +220,12 @@ impl<'a> Drive<'a> {
         cut_at: Nanos,
         report: &mut CrashReport,
     ) -> Result<(), End> {
+        let mut visitors = Visitors::default();
         while *clock < cut_at {
+            if engine.is_ordered() && self.random.below(VISITS) == 0 {
+                visitors.act(engine, clock, &mut self.random)?;
+                continue;
+            }
             let number = self.random.below(self.pairs.keys() as u64) as usize;
             let (room, length) = key_of(number);
             let key = key(&room[..length]);
@@ -263,7 +271,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
+pub(super) fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
     engine.advance(*clock)?;
     let (done, reply) = engine.execute(command, *clock);
     *clock = done;

@@ -13,6 +13,7 @@
 
 mod life;
 mod model;
+mod visitors;
 
 use crate::{LabError, Observer};
 use kvssd_flash::PowerLoss;

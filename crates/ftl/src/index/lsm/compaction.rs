@@ -130,10 +130,11 @@ impl Lsm {
             summary.remove(place.level.into(), *id);
         }
         for id in taken {
+            self.tables.change(*id, |table| table.is_current = false);
             self.give_up(io, *id);
         }
         for id in made {
-            self.tables.change(*id, |table| table.summaries = 1);
+            self.tables.change(*id, |table| (table.summaries, table.is_current) = (1, true));
             Arc::make_mut(&mut self.summary).insert(&self.tables, *id);
         }
         self.pin(io)

@@ -14,7 +14,7 @@ use super::summary::{LEVELS_MAX, Summary};
 use super::table::{TableId, Tables, damaged};
 use crate::io::Io;
 use kvssd_flash::Blob;
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{KvError, Nanos, OwnedKey};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub(super) struct Cursor {
     direction: Direction,
     /// Whether the next table of a run is read while the one before is gone along (section 4.4).
     reads_ahead: bool,
-    in_memory: Option<(Box<[u8]>, Entry)>,
+    in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
 }
 
@@ -135,7 +135,7 @@ impl Cursor {
     }
 
     /// The entry that it stands at, of the newest run that has the key; deleted keys too. Goes on to the next key.
-    fn step(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(Box<[u8]>, Entry)>, KvError> {
+    fn step(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
         let is_up = self.direction == Direction::Up;
         io.cpu(self.runs.len() as u64 * io.costs().comparison_ns);
         let mut best = self.in_memory.as_ref().map(|(key, entry)| (&**key, *entry));
@@ -147,7 +147,7 @@ impl Cursor {
                 best = Some((key, entry));
             }
         }
-        let Some((key, entry)) = best.map(|(key, entry)| (Box::<[u8]>::from(key), entry)) else { return Ok(None) };
+        let Some((key, entry)) = best.map(|(key, entry)| (OwnedKey::from(key), entry)) else { return Ok(None) };
         if self.in_memory.as_ref().is_some_and(|(other, _)| *other == key) {
             self.in_memory = owned(self.memtable.from(Bound::Excluded(&key), is_up));
         }
@@ -161,7 +161,7 @@ impl Cursor {
     }
 
     /// The next key that was not deleted, and what is known of it.
-    pub(super) fn next(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(Box<[u8]>, Entry)>, KvError> {
+    pub(super) fn next(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
         loop {
             match self.step(io, tables)? {
                 Some((_, entry)) if entry.is_deleted() => {}
@@ -175,7 +175,8 @@ impl Run {
     /// Takes a table that is in the controller.
     fn take(&mut self, io: &mut Io<'_>, tables: &Tables, summary: &Summary, table: usize) -> Result<(), KvError> {
         let id = summary.level(self.level)[table];
-        let pages = tables.pages_of(id).map(|(id, page)| tables.content(io, id, page)).collect::<Result<Vec<_>, _>>()?;
+        let pages =
+            tables.pages_of(id).map(|(id, page)| tables.content(io, id, page)).collect::<Result<Vec<_>, _>>()?;
         self.loaded = Some(Loaded { table, id, pages, page: 0, slot: 0 });
         Ok(())
     }
@@ -260,6 +261,6 @@ impl Run {
     }
 }
 
-fn owned(found: Option<(&[u8], Entry)>) -> Option<(Box<[u8]>, Entry)> {
+fn owned(found: Option<(&[u8], Entry)>) -> Option<(OwnedKey, Entry)> {
     found.map(|(key, entry)| (key.into(), entry))
 }

@@ -2,13 +2,14 @@
 
 use super::page::{ENTRY_BYTES, ENTRY_BYTES_MAX, Entry, entries_of};
 use super::table::TableForm;
+use kvssd_types::OwnedKey;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Keys in their order, with what the tree knows of each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemTable {
-    entries: BTreeMap<Box<[u8]>, Entry>,
+    entries: BTreeMap<OwnedKey, Entry>,
     key_bytes: usize,
     /// The bytes of every key, while they are alike.
     alike_bytes: Option<usize>,

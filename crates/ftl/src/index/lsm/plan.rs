@@ -71,7 +71,8 @@ impl IndexPlan for LsmPlan {
         let a_table = entries_of(self.table_pages, room.page_bytes, KEY_BYTES) as u64;
         let tables = 2 * room.grains.div_ceil(a_table);
         let filter_bytes = a_table * u64::from(self.bloom_bits) / 8;
-        let table_bytes = 16 + u64::from(self.table_pages) * 5 + u64::from(self.table_pages + 1) * (1 + KEY_BYTES as u64);
+        let table_bytes =
+            16 + u64::from(self.table_pages) * 5 + u64::from(self.table_pages + 1) * (1 + KEY_BYTES as u64);
         dram.add("index_tables", tables * (table_bytes + filter_bytes));
         dram.add("index_memtable", index.memtable_bytes());
         dram.add("index_compaction", index.step_bytes());

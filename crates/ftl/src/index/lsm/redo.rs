@@ -8,7 +8,7 @@ use crate::address::Grain;
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace, TablePlace};
 use kvssd_flash::Blob;
-use kvssd_types::{Key, KvError};
+use kvssd_types::{Key, KvError, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 #[derive(Serialize, Deserialize)]
 struct Saved {
     tables: Vec<Table>,
-    memtable: Vec<(Box<[u8]>, Entry)>,
+    memtable: Vec<(OwnedKey, Entry)>,
     age: u64,
 }
 
 /// What a mount remembers from one change to the next.
 #[derive(Debug, Default)]
 pub(super) struct Redo {
-    key: Option<(Box<[u8]>, u32)>,
+    key: Option<(OwnedKey, u32)>,
     ranges: BTreeMap<u64, KeyRange>,
     /// Tables that came, whose filters are not known.
     made: BTreeSet<TableId>,
@@ -59,7 +59,7 @@ impl Lsm {
             && (1..=TABLE_PAGES_MAX as usize).contains(&pages.len())
             && table.range.firsts.len() == pages.len()
             && self.tables.find(id.into()).is_none();
-        table.summaries = 1;
+        (table.summaries, table.is_current) = (1, true);
         is_possible.then(|| self.tables.add(table))?;
         Arc::make_mut(&mut self.summary).insert(&self.tables, id);
         Some(())
@@ -113,7 +113,14 @@ impl Lsm {
             }
             let range = self.redo.ranges.remove(&place.table)?;
             self.redo.made.insert(place.table as TableId);
-            self.come(Table { place: place.clone(), range, filter: None, pinned: Vec::new(), summaries: 1 })?;
+            self.come(Table {
+                place: place.clone(),
+                range,
+                filter: None,
+                pinned: Vec::new(),
+                summaries: 1,
+                is_current: true,
+            })?;
         }
         Some(())
     }

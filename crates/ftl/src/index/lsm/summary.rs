@@ -1,6 +1,7 @@
 //! The Summary: which tables form which level. Policies look at it; nothing here touches flash.
 
 use super::table::{KeyRange, TableId, Tables};
+use kvssd_types::OwnedKey;
 use std::cmp::Reverse;
 
 /// Levels at the most.
@@ -27,7 +28,7 @@ pub(super) struct Choice {
     pub(super) upper: Vec<TableId>,
     pub(super) lower: Vec<TableId>,
     /// What the upper tables have from this key on is left to a later step.
-    pub(super) cut: Option<Box<[u8]>>,
+    pub(super) cut: Option<OwnedKey>,
 }
 
 impl Summary {
@@ -102,7 +103,7 @@ impl Summary {
 
     /// What is compacted next, of at most `pages_max` pages, or as few as there can be. In a level below 0 it is the table behind the key
     /// where the last step ended.
-    pub(super) fn choose(&self, tables: &Tables, ends: &[Box<[u8]>; LEVELS_MAX], pages_max: usize) -> Option<Choice> {
+    pub(super) fn choose(&self, tables: &Tables, ends: &[OwnedKey; LEVELS_MAX], pages_max: usize) -> Option<Choice> {
         let level = self.fullest()?;
         let mut upper = match level {
             0 => self.oldest(tables, pages_max),

@@ -17,7 +17,7 @@ use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
-use kvssd_types::KvError;
+use kvssd_types::{KvError, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
@@ -48,9 +48,9 @@ impl TableForm {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeyRange {
     /// The first of each page.
-    pub(super) firsts: Vec<Box<[u8]>>,
+    pub(super) firsts: Vec<OwnedKey>,
     /// The last of all.
-    pub(super) last: Box<[u8]>,
+    pub(super) last: OwnedKey,
 }
 
 impl KeyRange {
@@ -135,6 +135,9 @@ pub(super) struct Table {
     /// How many summaries have it.
     #[serde(skip)]
     pub(super) summaries: u32,
+    /// Whether the present one has it.
+    #[serde(skip)]
+    pub(super) is_current: bool,
 }
 
 impl Table {
@@ -240,7 +243,14 @@ impl Tables {
             pages.push(self.append(io, number_of(id, page), bytes.clone())?);
         }
         let place = TablePlace { table: id.into(), level, age, pages };
-        self.add(Table { place, range: new.range, filter: new.filter, pinned: Vec::new(), summaries: 0 });
+        self.add(Table {
+            place,
+            range: new.range,
+            filter: new.filter,
+            pinned: Vec::new(),
+            summaries: 0,
+            is_current: false,
+        });
         Ok(id)
     }
 
@@ -309,7 +319,8 @@ impl Tables {
     /// Where those lie that are not pinned, in the order of the flash.
     fn on_flash(&self, io: &Io<'_>, wanted: &[(TableId, usize)]) -> Vec<PageAddress> {
         let packing = io.packing();
-        let unpinned = wanted.iter().map(|&(id, page)| (self.get(id), page)).filter(|(table, _)| table.pinned.is_empty());
+        let unpinned =
+            wanted.iter().map(|&(id, page)| (self.get(id), page)).filter(|(table, _)| table.pinned.is_empty());
         let mut pages: Vec<PageAddress> =
             unpinned.filter_map(|(table, page)| Some(packing.page_of(*table.place.pages.get(page)?))).collect();
         pages.sort_unstable();
@@ -329,7 +340,13 @@ impl Tables {
     }
 
     /// What a page says of a key.
-    pub(super) fn search(&self, io: &mut Io<'_>, id: TableId, page: usize, key: &[u8]) -> Result<Option<Entry>, KvError> {
+    pub(super) fn search(
+        &self,
+        io: &mut Io<'_>,
+        id: TableId,
+        page: usize,
+        key: &[u8],
+    ) -> Result<Option<Entry>, KvError> {
         let bytes = self.content(io, id, page)?;
         let page = TablePage::new(&bytes);
         io.cpu(u64::from(page.count().checked_ilog2().unwrap_or(0) + 1) * io.costs().comparison_ns);

@@ -1,0 +1,313 @@
+//! Iterators: ranges of keys, seen as the drive was when the iterator was made (IterKVSSD, section 4).
+//!
+//! ```text
+//!   Create -> cursor over a version of the index, number among deaths and moves (`held.rs`)
+//!   Seek   -> cursor -> key, place -> value
+//!   Next   -> [ key, place, value on its way | ... | ... ] <- cursor       the values ahead are read while the host has the last one
+//!   Destroy                    degree of them
+//! ```
+
+mod degree;
+mod prefetch;
+
+pub use self::degree::{IteratorPlan, PrefetchDegree};
+
+use self::degree::Pace;
+use self::prefetch::{Ahead, Prefetch, PrefetchPool};
+use crate::index::{CursorPlan, Index, RangeIndex};
+use crate::io::Io;
+use crate::journal::PairPlace;
+use crate::record::RecordHead;
+use crate::value::{ValuePart, by_page, parts_of, value_of};
+use kvssd_flash::Cause;
+use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All iterators of a drive.
+#[derive(Debug)]
+pub(crate) struct Iterators {
+    plan: IteratorPlan,
+    last_id: u64,
+    live: BTreeMap<IteratorId, Live>,
+    /// Those that were ended before the host ended them.
+    expired: BTreeSet<IteratorId>,
+    pool: PrefetchPool,
+}
+
+/// An iterator.
+#[derive(Debug)]
+struct Live {
+    /// Its number among deaths and moves.
+    made: u64,
+    range: Range,
+    keys_only: bool,
+    prefetch: Prefetch,
+    pace: Pace,
+}
+
+/// The keys that an iterator goes along.
+#[derive(Debug)]
+struct Range {
+    prefix: OwnedKey,
+    first: OwnedKey,
+    end: Option<OwnedKey>,
+    descending: bool,
+}
+
+impl Range {
+    fn of(options: &IteratorOptions<'_>) -> Self {
+        let IteratorOptions { prefix, first, end, descending, .. } = *options;
+        Range { prefix: prefix.into(), first: first.into(), end: end.map(Into::into), descending }
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        key.starts_with(&self.prefix) && *key >= *self.first && self.end.as_ref().is_none_or(|end| *key < **end)
+    }
+
+    /// Where a cursor is to be sent for the first pair from `key` on; none for the end of all keys.
+    fn begin(&self, key: Option<&[u8]>) -> Option<Vec<u8>> {
+        let least: &[u8] = (&*self.prefix).max(&*self.first);
+        if !self.descending {
+            return Some(key.map_or(least, |key| key.max(least)).to_vec());
+        }
+        // Behind all keys with the prefix: the prefix with its last byte that can be greater one greater.
+        let behind = self.prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
+            let mut behind = self.prefix[..=last].to_vec();
+            behind[last] += 1;
+            behind
+        });
+        [key.map(<[u8]>::to_vec), behind, self.end.as_ref().map(|end| end.to_vec())].into_iter().flatten().min()
+    }
+
+    /// Whether a key that is not of the range comes before it in the cursor's direction.
+    fn is_before(&self, key: &[u8]) -> bool {
+        self.descending
+            && (self.end.as_ref().is_some_and(|end| *key >= **end)
+                || *key > *self.prefix && !key.starts_with(&self.prefix))
+    }
+}
+
+impl Iterators {
+    /// None yet; values that are read ahead take `prefetch_bytes` at the most.
+    pub(crate) fn new(plan: IteratorPlan, prefetch_bytes: u64, sector_bytes: u32) -> Self {
+        let bytes_max = if plan.prefetch_degree.is_none() { 0 } else { prefetch_bytes };
+        let pool = PrefetchPool::new(bytes_max, sector_bytes);
+        Iterators { plan, last_id: 0, live: BTreeMap::new(), expired: BTreeSet::new(), pool }
+    }
+
+    /// DRAM of the values that are read ahead, and of the keys that are known ahead with them.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        self.pool.bytes_max()
+    }
+
+    /// Makes an iterator.
+    pub(crate) fn create(
+        &mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        options: &IteratorOptions<'_>,
+    ) -> Result<Reply, KvError> {
+        let id = IteratorId(self.last_id + 1);
+        let plan = CursorPlan { descending: options.descending, reads_ahead: self.plan.index_prefetch };
+        ranges(index)?.open(io, id, plan)?;
+        self.last_id = id.0;
+        let made = io.media.held.make();
+        let pace = self.pool.pace;
+        let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
+        self.live.insert(id, Live { made, range, keys_only, prefetch, pace });
+        Ok(Reply::IteratorCreated(id))
+    }
+
+    /// Sends an iterator somewhere, and gives the first pairs.
+    pub(crate) fn seek(
+        &mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        id: IteratorId,
+        (key, pairs_max): (Option<Key<'_>>, u32),
+    ) -> Result<Reply, KvError> {
+        let ranges = ranges(index)?;
+        let live = find(&mut self.live, &self.expired, id)?;
+        live.prefetch.clear(&mut self.pool);
+        live.pace.stop();
+        let begin = live.range.begin(key.map(|key| key.bytes()));
+        ranges.seek(io, id, begin.as_deref())?;
+        self.next(io, index, id, pairs_max)
+    }
+
+    /// The pairs that follow.
+    pub(crate) fn next(
+        &mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        id: IteratorId,
+        pairs_max: u32,
+    ) -> Result<Reply, KvError> {
+        let ranges = ranges(index)?;
+        let sharers = self.live.len() as u32;
+        let live = find(&mut self.live, &self.expired, id)?;
+        let arrived = io.clock;
+        let mut chosen = Vec::new();
+        while chosen.len() < pairs_max as usize
+            && let Some(ahead) = live.pull(io, ranges, id)?
+        {
+            chosen.push(ahead);
+        }
+        let found = io.settle();
+        let pairs = live.bring(io, &chosen)?;
+        live.pace.gave((arrived, found, io.settle()), chosen.len() as u64);
+        if !live.keys_only {
+            live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, sharers))?;
+        }
+        for ahead in &chosen {
+            live.prefetch.let_go(ahead, &mut self.pool);
+        }
+        self.pool.pace = live.pace;
+        Ok(Reply::Pairs(pairs))
+    }
+
+    /// Ends an iterator.
+    pub(crate) fn destroy(&mut self, io: &mut Io<'_>, index: &mut dyn Index, id: IteratorId) -> Result<Reply, KvError> {
+        let ranges = ranges(index)?;
+        if !self.expired.remove(&id) {
+            let mut live = self.live.remove(&id).ok_or(KvError::NoSuchIterator(id))?;
+            live.prefetch.clear(&mut self.pool);
+            end(io, ranges, id, &live)?;
+        }
+        Ok(Reply::IteratorDestroyed)
+    }
+
+    /// Ends the iterator that is oldest, whose next command will be told. Gives whether there was one.
+    pub(crate) fn expire(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<bool, KvError> {
+        let Some((id, mut live)) = self.live.pop_first() else { return Ok(false) };
+        live.prefetch.clear(&mut self.pool);
+        end(io, ranges(index)?, id, &live)?;
+        self.expired.insert(id);
+        Ok(true)
+    }
+}
+
+/// What only this iterator kept is given up.
+fn end(io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId, live: &Live) -> Result<(), KvError> {
+    ranges.close(io, id);
+    for dead in io.media.held.end(live.made) {
+        io.bury(dead.tag, dead.place, dead.grains)?;
+    }
+    Ok(())
+}
+
+fn ranges(index: &mut dyn Index) -> Result<&mut dyn RangeIndex, KvError> {
+    index.ranges().ok_or(KvError::InvalidCommand("it keeps keys in no order"))
+}
+
+fn find<'l>(
+    live: &'l mut BTreeMap<IteratorId, Live>,
+    expired: &BTreeSet<IteratorId>,
+    id: IteratorId,
+) -> Result<&'l mut Live, KvError> {
+    if expired.contains(&id) {
+        return Err(KvError::IteratorExpired(id));
+    }
+    live.get_mut(&id).ok_or(KvError::NoSuchIterator(id))
+}
+
+impl Live {
+    /// The next pair: the first that is known ahead, or what the cursor stands at.
+    fn pull(&mut self, io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId) -> Result<Option<Ahead>, KvError> {
+        match self.prefetch.pop() {
+            Some(ahead) => Ok(Some(ahead)),
+            None => Ok(self.step(io, ranges, id)?.map(|(key, pair)| Ahead::new(key, pair))),
+        }
+    }
+
+    /// The cursor's next pair, if it is of the range.
+    fn step(
+        &mut self,
+        io: &mut Io<'_>,
+        ranges: &mut dyn RangeIndex,
+        id: IteratorId,
+    ) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
+        if self.prefetch.is_at_end {
+            return Ok(None);
+        }
+        loop {
+            let found = ranges.next(io, id)?;
+            match found {
+                Some((key, _)) if self.range.is_before(&key) => {}
+                found => {
+                    let found = found.filter(|(key, _)| self.range.has(key));
+                    self.prefetch.is_at_end = found.is_none();
+                    return Ok(found);
+                }
+            }
+        }
+    }
+
+    /// Brings the values of pairs: waits for what is on its way, and reads the others side by side.
+    fn bring(&mut self, io: &mut Io<'_>, chosen: &[Ahead]) -> Result<Vec<IteratedPair>, KvError> {
+        if self.keys_only {
+            return Ok(chosen.iter().map(|ahead| (ahead.key.clone(), None)).collect());
+        }
+        let parts: Vec<(Vec<ValuePart>, &Ahead)> =
+            chosen.iter().map(|ahead| (self.record_parts(io, ahead), ahead)).collect();
+        let unread = parts.iter().filter(|(_, ahead)| !ahead.is_on_its_way());
+        let unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
+        io.read_parts(&unread, Cause::User);
+        for (_, ahead) in &parts {
+            io.wait_until(self.prefetch.ready(ahead));
+        }
+        parts.into_iter().map(|(_, ahead)| self.pair(io, ahead)).collect()
+    }
+
+    /// Where the head of a record and its value lie now.
+    fn record_parts(&self, io: &Io<'_>, ahead: &Ahead) -> Vec<ValuePart> {
+        let (place, head) = self.record(io, ahead);
+        let mut parts = parts_of(io, place, &head, 0..head.value_bytes as usize);
+        let (page, start) = (io.packing().page_of(place), io.packing().byte_in_page(place));
+        match parts.first_mut().filter(|(first, _)| *first == page) {
+            Some((_, bytes)) => bytes.start = start,
+            None => parts.insert(0, (page, start..start + head.bytes())),
+        }
+        parts
+    }
+
+    fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (crate::address::Grain, RecordHead) {
+        let PairPlace { place, key_bytes, value_bytes } = ahead.pair;
+        (io.media.held.place_of(place, self.made), RecordHead { key_bytes, value_bytes })
+    }
+
+    /// A pair whose record is in the controller.
+    fn pair(&self, io: &mut Io<'_>, ahead: &Ahead) -> Result<IteratedPair, KvError> {
+        let (place, head) = self.record(io, ahead);
+        io.cpu(io.costs().key_compare_ns);
+        let packing = io.packing();
+        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        let found = RecordHead::matching(io.data(page)?, start, packing.page_bytes() as usize, Key::new(&ahead.key)?);
+        if found != Some(head) {
+            return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
+        }
+        let parts = parts_of(io, place, &head, 0..head.value_bytes as usize);
+        Ok((ahead.key.clone(), Some(value_of(io, parts)?)))
+    }
+
+    /// Has the values that follow read, as many as the degree says and the buffer takes.
+    fn read_ahead(
+        &mut self,
+        io: &mut Io<'_>,
+        ranges: &mut dyn RangeIndex,
+        id: IteratorId,
+        (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, u32),
+    ) -> Result<(), KvError> {
+        let degree = self.pace.degree(plan.prefetch_degree);
+        let mut fresh = Vec::new();
+        while self.prefetch.len() < degree as usize && self.prefetch.has_room(io, plan, pool, sharers) {
+            let Some((key, pair)) = self.step(io, ranges, id)? else { break };
+            let mut ahead = Ahead::new(key, pair);
+            let parts = self.record_parts(io, &ahead);
+            fresh.extend(self.prefetch.expect(&mut ahead, &parts, pool));
+            self.prefetch.push(ahead);
+        }
+        self.prefetch.read(io, fresh, &mut self.pace);
+        Ok(())
+    }
+}

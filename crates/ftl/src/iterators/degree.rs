@@ -1,0 +1,118 @@
+//! How many values are read ahead: a number, or what the drive's own times ask for.
+//!
+//! ```text
+//!   Next arrives ... given | host thinks | Next arrives ...
+//!        <- blocked ->      <--------- interval -------->          degree = read / (interval - blocked), and one more
+//! ```
+//!
+//! That is D_opt of IterKVSSD, section 4.5, with T_d the time of a read and T_A + T_e + T_wait what is left of an interval when the waiting
+//! for values is taken out.
+
+use crate::index::{Parameter, Parameters};
+use kvssd_types::Nanos;
+
+/// The most values that are read ahead.
+const DEGREE_MAX: u32 = 256;
+/// How much of the mean a new measurement is: 1 / 2^SHIFT.
+const SHIFT: u32 = 3;
+
+/// What iterators do beside going along keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IteratorPlan {
+    /// Whether the next table of a level is read while the one before is gone along (section 4.4).
+    pub index_prefetch: bool,
+    /// How many values are read ahead (section 4.5).
+    pub prefetch_degree: PrefetchDegree,
+}
+
+impl IteratorPlan {
+    /// Nothing is read ahead.
+    pub const NONE: IteratorPlan = IteratorPlan { index_prefetch: false, prefetch_degree: PrefetchDegree::Fixed(0) };
+
+    pub(crate) fn parameters(&mut self) -> Parameters<'_> {
+        vec![("index_prefetch", &mut self.index_prefetch), ("prefetch_degree", &mut self.prefetch_degree)]
+    }
+}
+
+/// How many values are read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefetchDegree {
+    /// So many.
+    Fixed(u32),
+    /// As many as the times say that were measured.
+    Adaptive,
+}
+
+impl PrefetchDegree {
+    pub(crate) fn is_none(self) -> bool {
+        self == PrefetchDegree::Fixed(0)
+    }
+}
+
+impl Parameter for PrefetchDegree {
+    fn text(&self) -> String {
+        match self {
+            PrefetchDegree::Fixed(degree) => degree.to_string(),
+            PrefetchDegree::Adaptive => "adaptive".to_owned(),
+        }
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        *self = match (text, text.parse()) {
+            ("adaptive", _) => PrefetchDegree::Adaptive,
+            (_, Ok(degree)) if degree <= DEGREE_MAX => PrefetchDegree::Fixed(degree),
+            _ => return Err(format!("the value must be 0 to {DEGREE_MAX}, or adaptive")),
+        };
+        Ok(())
+    }
+}
+
+/// The times of an iterator, as means of what was measured. A new one begins with those of the last that was used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// From the request of a read to its end.
+    read_ns: u64,
+    /// From one pair to the other, but for the waiting.
+    interval_ns: u64,
+    /// When the last pairs were given, and how many.
+    last: Option<(Nanos, u64)>,
+}
+
+impl Pace {
+    /// Pairs were asked for at `arrived`, known at `found` and given at `given`: from `found` on they were waited for.
+    pub(super) fn gave(&mut self, (arrived, found, given): (Nanos, Nanos, Nanos), pairs: u64) {
+        if let Some((before, _)) = self.last.filter(|_| pairs > 0) {
+            let interval_ns = found.0.saturating_sub(before.0.min(arrived.0));
+            mean(&mut self.interval_ns, interval_ns / pairs);
+        }
+        self.last = Some((given, pairs));
+    }
+
+    /// The iterator went elsewhere: the next interval says nothing.
+    pub(super) fn stop(&mut self) {
+        self.last = None;
+    }
+
+    /// A read took so long.
+    pub(super) fn read(&mut self, took_ns: u64) {
+        mean(&mut self.read_ns, took_ns);
+    }
+
+    /// How many values are to be on their way.
+    pub(super) fn degree(&self, plan: PrefetchDegree) -> u32 {
+        match plan {
+            PrefetchDegree::Fixed(degree) => degree,
+            // The first read of all tells how long one takes.
+            PrefetchDegree::Adaptive if self.read_ns == 0 || self.interval_ns == 0 => 4,
+            PrefetchDegree::Adaptive => {
+                let at_once = self.last.map_or(1, |(_, pairs)| pairs);
+                let degree = self.read_ns.div_ceil(self.interval_ns) + at_once;
+                degree.min(DEGREE_MAX.into()) as u32
+            }
+        }
+    }
+}
+
+fn mean(mean: &mut u64, new: u64) {
+    *mean = if *mean == 0 { new } else { *mean - (*mean >> SHIFT) + (new >> SHIFT) };
+}

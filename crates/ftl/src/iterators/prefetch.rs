@@ -1,0 +1,164 @@
+//! Values on their way: which sectors were asked for, when they are there, and the one buffer that all iterators share.
+
+use super::degree::{IteratorPlan, Pace, PrefetchDegree};
+use crate::io::Io;
+use crate::journal::PairPlace;
+use crate::value::ValuePart;
+use kvssd_flash::{Cause, PageAddress};
+use kvssd_types::{Nanos, OwnedKey};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A sector of a page.
+type Sector = (PageAddress, u32);
+
+/// The buffer of all iterators, in sectors.
+#[derive(Debug)]
+pub(super) struct PrefetchPool {
+    bytes_max: u64,
+    bytes: u64,
+    sector_bytes: u64,
+    /// What the last iterator measured.
+    pub(super) pace: Pace,
+}
+
+impl PrefetchPool {
+    pub(super) fn new(bytes_max: u64, sector_bytes: u32) -> Self {
+        PrefetchPool { bytes_max, bytes: 0, sector_bytes: sector_bytes.into(), pace: Pace::default() }
+    }
+
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+}
+
+/// A pair that comes next.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    pub(super) key: OwnedKey,
+    pub(super) pair: PairPlace,
+    /// The sectors that were asked for; none when it was not read ahead.
+    sectors: Vec<Sector>,
+}
+
+impl Ahead {
+    pub(super) fn new(key: OwnedKey, pair: PairPlace) -> Self {
+        Ahead { key, pair, sectors: Vec::new() }
+    }
+
+    pub(super) fn is_on_its_way(&self) -> bool {
+        !self.sectors.is_empty()
+    }
+}
+
+/// What an iterator has read ahead.
+#[derive(Debug, Default)]
+pub(super) struct Prefetch {
+    pairs: VecDeque<Ahead>,
+    /// When each sector is there, and how many pairs want it.
+    sectors: BTreeMap<Sector, (Nanos, u32)>,
+    /// The cursor has no more of the range.
+    pub(super) is_at_end: bool,
+}
+
+impl Prefetch {
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Ahead> {
+        self.pairs.pop_front()
+    }
+
+    pub(super) fn push(&mut self, ahead: Ahead) {
+        self.pairs.push_back(ahead);
+    }
+
+    /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one asks for no more pages than
+    /// its share of what the dies can do while they do others.
+    pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: u32) -> bool {
+        let geometry = &io.media.geometry;
+        let own_bytes = self.sectors.len() as u64 * pool.sector_bytes;
+        let sharers = u64::from(sharers.max(1));
+        if own_bytes >= pool.bytes_max / sharers || pool.bytes >= pool.bytes_max {
+            return false;
+        }
+        if plan.prefetch_degree != PrefetchDegree::Adaptive {
+            return true;
+        }
+        let flying = self.sectors.iter().filter(|(_, (ready, _))| *ready > io.clock);
+        let mut pages: Vec<PageAddress> = flying.map(|((page, _), _)| *page).collect();
+        pages.dedup();
+        (pages.len() as u64) < (2 * u64::from(geometry.dies()) / sharers).max(1)
+    }
+
+    /// A pair wants its parts; gives those sectors that nobody has asked for yet.
+    pub(super) fn expect(&mut self, ahead: &mut Ahead, parts: &[ValuePart], pool: &mut PrefetchPool) -> Vec<Sector> {
+        let sector_bytes = pool.sector_bytes as usize;
+        let mut fresh = Vec::new();
+        for (page, bytes) in parts {
+            for sector in bytes.start / sector_bytes..bytes.end.div_ceil(sector_bytes) {
+                let sector = (*page, sector as u32);
+                let (_, wanted) = self.sectors.entry(sector).or_insert_with(|| {
+                    fresh.push(sector);
+                    pool.bytes += sector_bytes as u64;
+                    (Nanos::MAX, 0)
+                });
+                *wanted += 1;
+                ahead.sectors.push(sector);
+            }
+        }
+        fresh
+    }
+
+    /// Has sectors read without waiting, those of a program unit together.
+    pub(super) fn read(&mut self, io: &mut Io<'_>, mut fresh: Vec<Sector>, pace: &mut Pace) {
+        io.settle();
+        fresh.sort_unstable();
+        let geometry = io.media.geometry;
+        let sector_bytes = geometry.sector_bytes() as usize;
+        for unit in fresh.chunk_by(|left, right| geometry.unit_of(left.0) == geometry.unit_of(right.0)) {
+            let bytes = |sector: u32| sector as usize * sector_bytes..(sector as usize + 1) * sector_bytes;
+            let mut parts: Vec<ValuePart> = Vec::new();
+            for &(page, sector) in unit {
+                match parts.last_mut().filter(|(last, _)| *last == page) {
+                    Some((_, part)) => part.end = bytes(sector).end,
+                    None => parts.push((page, bytes(sector))),
+                }
+            }
+            let ready = io.read_parts_without_waiting(&parts, Cause::User);
+            if ready > io.clock {
+                pace.read(ready.0 - io.clock.0);
+            }
+            for sector in unit {
+                if let Some((known, _)) = self.sectors.get_mut(sector) {
+                    *known = ready;
+                }
+            }
+        }
+    }
+
+    /// When all that a pair wants is there.
+    pub(super) fn ready(&self, ahead: &Ahead) -> Nanos {
+        let known = ahead.sectors.iter().filter_map(|sector| self.sectors.get(sector));
+        known.map(|(ready, _)| *ready).max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// A pair was given.
+    pub(super) fn let_go(&mut self, ahead: &Ahead, pool: &mut PrefetchPool) {
+        for sector in &ahead.sectors {
+            if let Some((_, wanted)) = self.sectors.get_mut(sector) {
+                *wanted -= 1;
+                if *wanted == 0 {
+                    self.sectors.remove(sector);
+                    pool.bytes -= pool.sector_bytes;
+                }
+            }
+        }
+    }
+
+    /// The iterator goes elsewhere.
+    pub(super) fn clear(&mut self, pool: &mut PrefetchPool) {
+        pool.bytes -= self.sectors.len() as u64 * pool.sector_bytes;
+        *self = Prefetch::default();
+    }
+}

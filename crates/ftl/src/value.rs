@@ -1,0 +1,51 @@
+//! Values as they lie in the log: which bytes of which pages, and one piece again of them.
+
+use crate::address::Grain;
+use crate::io::Io;
+use crate::record::RecordHead;
+use kvssd_flash::PageAddress;
+use kvssd_types::{KvError, Value, ValueBuilder};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A part of a value: its bytes in a page.
+pub(crate) type ValuePart = (PageAddress, Range<usize>);
+
+/// Where the bytes `wanted` of the value of the record at `place` lie, in order.
+pub(crate) fn parts_of(io: &Io<'_>, place: Grain, head: &RecordHead, wanted: Range<usize>) -> Vec<ValuePart> {
+    let packing = io.packing();
+    let mut parts = Vec::new();
+    let mut page = packing.page_of(place);
+    for (number, (at, part)) in packing.value_parts(head, packing.byte_in_page(place)).enumerate() {
+        if part.start >= wanted.end {
+            break;
+        }
+        if number > 0 {
+            page = io.media.page_after(page);
+        }
+        let (begin, end) = (part.start.max(wanted.start), part.end.min(wanted.end));
+        if begin < end {
+            parts.push((page, at + begin - part.start..at + end - part.start));
+        }
+    }
+    parts
+}
+
+/// One part for each page, from the first byte that is wanted of it to the last, in the order of the flash.
+pub(crate) fn by_page(parts: impl Iterator<Item = ValuePart>) -> Vec<ValuePart> {
+    let mut pages: BTreeMap<PageAddress, Range<usize>> = BTreeMap::new();
+    for (page, bytes) in parts {
+        let span = pages.entry(page).or_insert(bytes.clone());
+        *span = span.start.min(bytes.start)..span.end.max(bytes.end);
+    }
+    pages.into_iter().collect()
+}
+
+/// The value whose parts are in the controller.
+pub(crate) fn value_of(io: &mut Io<'_>, parts: Vec<ValuePart>) -> Result<Value, KvError> {
+    let mut value = ValueBuilder::default();
+    for (page, range) in parts {
+        io.data(page)?.push_to(range, &mut value);
+    }
+    Ok(value.build())
+}
