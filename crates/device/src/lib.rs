@@ -27,7 +27,7 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
-use kvssd_ftl::{Design, DesignError, Engine};
+use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
 use kvssd_types::{Command, Key, KvError, Nanos, Reply, Value};
 
 /// What became of a command.
@@ -97,6 +97,11 @@ impl Device {
     /// See [`Engine::expect`].
     pub fn expect(&mut self, keys: &[Key<'_>]) {
         self.engine.expect(keys);
+    }
+
+    /// See [`Engine::set_iterator_plan`].
+    pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
+        self.engine.set_iterator_plan(plan);
     }
 
     /// The firmware, to look at.

@@ -11,13 +11,14 @@ use std::path::Path;
 use thiserror::Error;
 
 /// The profiles that come with the program.
-pub const PROFILE_NAMES: [&str; 4] = ["970pro", "kvvirt", "kvemu", "pm983"];
+pub const PROFILE_NAMES: [&str; 5] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos"];
 
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
     (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
     (PROFILE_NAMES[2], include_str!("../profiles/kvemu.toml")),
     (PROFILE_NAMES[3], include_str!("../profiles/pm983.toml")),
+    (PROFILE_NAMES[4], include_str!("../profiles/cosmos.toml")),
 ];
 
 /// A testbed.
@@ -98,6 +99,9 @@ pub struct Firmware {
 pub struct CoreCosts {
     /// The cores that work on commands and in the background.
     pub cores: u32,
+    /// Whether a core that reads from flash does nothing else until the data is there (IterKVSSD, section 4.3). Reads that are begun
+    /// ahead hold no core.
+    pub waits_for_flash: bool,
     /// Taking a command in and completing it.
     pub command_ns: u64,
     /// Hashing a key.

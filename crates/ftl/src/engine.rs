@@ -6,7 +6,7 @@ use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
 use crate::growth::GrowthCounters;
 use crate::index::{Growth, Index, IndexCounters, RangeIndex};
 use crate::io::{Io, Media};
-use crate::iterators::Iterators;
+use crate::iterators::{IteratorPlan, Iterators};
 use crate::packing::RecordLayout;
 use crate::record::RecordHead;
 use crate::recovery::{self, MountReport};
@@ -313,6 +313,18 @@ impl Engine {
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         self.is_ordered
+    }
+
+    /// Iterators read ahead so from their next command on, as far as the design has memory for it.
+    pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
+        self.iterators.set_plan(plan);
+    }
+
+    /// The times that iterators measured last: of a read of a value, and of what lies between one pair and the next beside that
+    /// (IterKVSSD, section 4.5: T_d, and T_A + T_e + T_wait).
+    #[must_use]
+    pub fn iterator_times(&self) -> (Nanos, Nanos) {
+        self.iterators.times()
     }
 
     /// DRAM by part.

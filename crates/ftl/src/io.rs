@@ -171,6 +171,21 @@ impl<'a> Io<'a> {
         self.clock = self.clock.max(moment);
     }
 
+    /// Waits until data that was asked for is there, as [`CoreCosts::waits_for_flash`] says.
+    pub fn wait_for_flash(&mut self, ready: Nanos) {
+        self.settle();
+        let before = self.clock;
+        self.wait_until(ready);
+        self.hold_core(before);
+    }
+
+    /// A read has moved the clock here from `before`.
+    fn hold_core(&mut self, before: Nanos) {
+        if self.media.costs.waits_for_flash && self.clock > before {
+            self.clock = self.media.cores.take(before, self.clock - before, self.media.now);
+        }
+    }
+
     /// Lets the cores do the work that was gathered; gives the clock after it.
     pub fn settle(&mut self) -> Nanos {
         if self.work > Nanos::ZERO {
@@ -197,6 +212,7 @@ impl<'a> Io<'a> {
             }
         }
         self.clock = last;
+        self.hold_core(before);
         last > before
     }
 
@@ -211,6 +227,7 @@ impl<'a> Io<'a> {
                 self.clock = self.clock.max(flash.read_parts(run, cause, before));
             }
         }
+        self.hold_core(before);
         self.clock > before
     }
 

@@ -20,7 +20,7 @@ use crate::journal::PairPlace;
 use crate::record::RecordHead;
 use crate::value::{ValuePart, by_page, parts_of, value_of};
 use kvssd_flash::Cause;
-use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply};
+use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All iterators of a drive.
@@ -93,6 +93,16 @@ impl Iterators {
         let bytes_max = if plan.prefetch_degree.is_none() { 0 } else { prefetch_bytes };
         let pool = PrefetchPool::new(bytes_max, sector_bytes);
         Iterators { plan, last_id: 0, live: BTreeMap::new(), expired: BTreeSet::new(), pool }
+    }
+
+    /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
+    pub(crate) fn set_plan(&mut self, plan: IteratorPlan) {
+        self.plan = plan;
+    }
+
+    /// See [`Engine::iterator_times`](crate::Engine::iterator_times).
+    pub(crate) fn times(&self) -> (Nanos, Nanos) {
+        self.pool.pace.times()
     }
 
     /// DRAM of the values that are read ahead, and of the keys that are known ahead with them.
@@ -254,7 +264,7 @@ impl Live {
         let unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
         io.read_parts(&unread, Cause::User);
         for (_, ahead) in &parts {
-            io.wait_until(self.prefetch.ready(ahead));
+            io.wait_for_flash(self.prefetch.ready(ahead));
         }
         parts.into_iter().map(|(_, ahead)| self.pair(io, ahead)).collect()
     }

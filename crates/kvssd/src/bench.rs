@@ -1,5 +1,6 @@
 //! `kvssd bench`: designs side by side under one workload, or embedded stores.
 
+mod db_bench;
 mod embedded;
 mod kvbench;
 
@@ -32,6 +33,9 @@ pub fn run(options: &BenchOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
     if let Some(path) = &options.drive.kvbench {
         return report(&kvbench::run(options, path)?, &json_file);
+    }
+    if !options.drive.db_bench.is_empty() {
+        return report(&db_bench::run(options)?, &json_file);
     }
     let setups = setups(options)?;
     let mut progress = Progress::new();

@@ -7,6 +7,7 @@
 //!     |                            |
 //!   Device (kvssd_device)        Run: a report, in JSON or as a column of a table
 //!     |                            |
+//!   DbBench db_bench, with ranges -> (the same)
 //!   Replay  a trace: trace/ -----> (the same)
 //!                                  |
 //!                                claims: paper, ours, verdict
@@ -16,6 +17,7 @@
 
 pub mod claims;
 pub mod crash;
+pub mod dbbench;
 mod error;
 mod host;
 mod latency;

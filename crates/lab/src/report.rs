@@ -95,6 +95,7 @@ pub struct RunReport {
     pub records: u64,
     pub operations: u64,
     pub throughput_ops_s: f64,
+    pub retrieved_bytes_s: f64,
     pub latency_ns: BTreeMap<&'static str, LatencySummary>,
     pub flash: FlashReport,
     pub write_amplification: Option<f64>,
@@ -203,6 +204,7 @@ impl Run {
             records: subject.records,
             operations: measured.operations,
             throughput_ops_s: measured.operations as f64 / simulated.as_seconds().max(1e-9),
+            retrieved_bytes_s: measured.retrieved_bytes as f64 / simulated.as_seconds().max(1e-9),
             latency_ns: [("retrieve", &measured.retrieves), ("store", &measured.stores)]
                 .into_iter()
                 .chain(measured.others.iter().map(|(name, latencies)| (*name, latencies)))

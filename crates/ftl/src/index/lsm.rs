@@ -47,8 +47,11 @@ pub use self::plan::LsmPlan;
 
 /// Bytes that a core copies in a nanosecond. An estimate.
 const COPIED_BYTES_PER_NS: u64 = 1;
-/// Pages that a step of compaction reads at the most.
+/// Pages that a step of compaction reads at the most, the part of the DRAM that it takes for them, and tables that it must have room
+/// for. Estimates.
 const STEP_PAGES_MAX: u32 = 192;
+const STEP_SHARE: u64 = 8;
+const STEP_TABLES_MIN: usize = 4;
 
 /// The index.
 pub struct Lsm {
@@ -60,7 +63,10 @@ pub struct Lsm {
     ends: [OwnedKey; LEVELS_MAX],
     /// The age of the next table of level 0.
     age: u64,
+    /// Pages that a step of compaction reads at the most.
     step_pages: usize,
+    /// No step reads more, however much DRAM there is.
+    step_pages_max: usize,
     page_grains: u32,
     budget_bytes: u64,
     /// A table that compaction cannot read: nothing sinks any more.
@@ -83,7 +89,8 @@ impl Lsm {
             ends: Default::default(),
             age: 0,
             page_grains: room.page_bytes / room.grain_bytes,
-            step_pages: room.superblock_pages.min(STEP_PAGES_MAX) as usize,
+            step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
+            step_pages_max: room.superblock_pages.min(STEP_PAGES_MAX) as usize,
             budget_bytes: u64::MAX,
             unreadable: None,
             bound: BTreeSet::new(),
@@ -491,13 +498,17 @@ impl Index for Lsm {
 
     fn set_dram_budget(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
+        let TableForm { page_bytes, pages_max, .. } = self.tables.form;
+        let share = usize::try_from(bytes / STEP_SHARE / u64::from(page_bytes)).unwrap_or(usize::MAX);
+        self.step_pages = share.min(self.step_pages_max).max(STEP_TABLES_MIN * pages_max as usize);
         self.keep_to_budget();
     }
 
     fn dram(&self, dram: &mut DramUse) {
         dram.add("index_memtable", self.memtable_bytes());
         dram.add("index_compaction", self.step_bytes());
-        dram.add("index_tables", self.tables.dram_bytes() + self.summary.bytes());
+        dram.add("index_tables", self.tables.dram_bytes());
+        dram.add("index_summary", self.summary.bytes());
         dram.add("index_pinned", self.tables.pinned_bytes());
         if !self.cursors.is_empty() {
             dram.add("index_cursors", self.cursor_bytes());

@@ -98,6 +98,11 @@ impl Pace {
         mean(&mut self.read_ns, took_ns);
     }
 
+    /// Of a read, and of an interval.
+    pub(super) fn times(&self) -> (Nanos, Nanos) {
+        (Nanos(self.read_ns), Nanos(self.interval_ns))
+    }
+
     /// How many values are to be on their way.
     pub(super) fn degree(&self, plan: PrefetchDegree) -> u32 {
         match plan {

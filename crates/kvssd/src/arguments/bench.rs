@@ -3,6 +3,7 @@
 use super::{Assignment, assignment, scale};
 use clap::Args;
 use kvssd_embedded::Durability;
+use kvssd_lab::dbbench::DbBenchmark;
 use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
   kvssd bench --profile my-drive.toml --scale 1 --records 1000000
   kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate
+  kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd bench --store folder --durability sync --threads 8 --value-bytes 100")]
@@ -65,6 +67,14 @@ pub struct DriveOptions {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["store", "workload", "distribution", "records", "operations", "threads",
         "queue_depth", "rate", "key_bytes", "value_bytes", "value_distribution", "overwrites"])]
     pub kvbench: Option<PathBuf>,
+    /// Runs benchmarks of db_bench on each drive, one after the other, instead of a YCSB workload: fillseq, fillrandom, overwrite,
+    /// readrandom, readseq, seekrandom, readwhilewriting, seekrandomwhilewriting, seekrandomwhilechanging
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["store", "workload", "kvbench", "distribution",
+        "overwrites", "queue_depth", "rate", "value_distribution"])]
+    pub db_bench: Vec<DbBenchmark>,
+    /// Calls of Next behind each Seek of db_bench's ranges
+    #[arg(long, value_name = "N", requires = "db_bench", default_value_t = 128)]
+    pub scan_length: u32,
     /// uniform, zipfian, sequential or latest [default: the workload's own]
     #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub distribution: Option<Distribution>,

@@ -217,7 +217,7 @@ impl Run {
         self.loaded = None;
         let Some(next) = next else { return Ok(()) };
         match self.ahead.take() {
-            Some((table, ready)) if table == next => io.wait_until(ready),
+            Some((table, ready)) if table == next => io.wait_for_flash(ready),
             _ => {
                 let pages: Vec<_> = tables.pages_of(summary.level(self.level)[next]).collect();
                 tables.fetch(io, &pages);
