@@ -30,7 +30,7 @@ pub(super) struct Bench {
 }
 
 /// Mean latency in nanoseconds, and commands a second: or the ratios of both.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
     pub(super) mean: f64,
     pub(super) rate: f64,
@@ -76,12 +76,16 @@ impl Bench {
         (capacity as f64 * MOST_FILLED / packing.bytes_charged(&head) as f64) as u64
     }
 
+    /// As many pairs as a cell has at the most.
+    pub(super) fn filled(&self, value_bytes: u32) -> u64 {
+        (self.pairs_max(value_bytes) as f64 * FILLED) as u64
+    }
+
     /// Pairs of one size by one thread.
     pub(super) fn workload(&self, key_bytes: u32, value_bytes: u32, depth: u32, order: Distribution) -> KvBench {
         let commands = ((COMMANDS * self.scale) as u64).max(COMMANDS_MIN);
-        let fit = self.pairs_max(value_bytes) as f64 * FILLED;
         KvBench {
-            records: commands.min(fit as u64),
+            records: commands.min(self.filled(value_bytes)),
             is_population_measured: true,
             population_threads: 1,
             threads: 1,
