@@ -6,7 +6,7 @@ mod hosts;
 mod race;
 
 use self::cell::{Bench, Side};
-use self::hosts::{Races, full_drives};
+use self::hosts::{Races, SCALE_MIN, full_drives};
 use crate::claims::{Claim, Verdict};
 use crate::error::LabError;
 use crate::observer::Observer;
@@ -44,7 +44,8 @@ pub fn reproduce_study(
     keys.check_parameters(&scaled)?;
     let bench = Bench { profile: scaled, scale, seed, keys, blocks: Design::named("block")? };
     let grid = Grid::run(&bench, observer)?;
-    let races = Races::run(&bench, observer)?;
+    let raced = scale.max(SCALE_MIN);
+    let races = Races::run(&Bench { profile: profile.scaled(raced)?, scale: raced, ..bench.clone() }, observer)?;
     Ok(vec![
         grid.worst(&bench),
         orders(&bench, observer)?,

@@ -21,6 +21,7 @@ const MOST_FILLED: f64 = 0.9;
 const LAST: u64 = 5000;
 
 /// What every experiment runs on.
+#[derive(Clone)]
 pub(super) struct Bench {
     pub(super) profile: Profile,
     pub(super) scale: f64,
@@ -76,16 +77,12 @@ impl Bench {
         (capacity as f64 * MOST_FILLED / packing.bytes_charged(&head) as f64) as u64
     }
 
-    /// As many pairs as a cell has at the most.
-    pub(super) fn filled(&self, value_bytes: u32) -> u64 {
-        (self.pairs_max(value_bytes) as f64 * FILLED) as u64
-    }
-
     /// Pairs of one size by one thread.
     pub(super) fn workload(&self, key_bytes: u32, value_bytes: u32, depth: u32, order: Distribution) -> KvBench {
         let commands = ((COMMANDS * self.scale) as u64).max(COMMANDS_MIN);
+        let fit = self.pairs_max(value_bytes) as f64 * FILLED;
         KvBench {
-            records: commands.min(self.filled(value_bytes)),
+            records: commands.min(fit as u64),
             is_population_measured: true,
             population_threads: 1,
             threads: 1,

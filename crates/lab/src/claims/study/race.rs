@@ -5,6 +5,7 @@ use crate::error::LabError;
 use crate::observer::Observer;
 use crate::stores::{HostStore, StoreUsage};
 use crate::workload::{KeyShape, KvBench, Operation, ValueSizes};
+use kvssd_ftl::GcCounters;
 use kvssd_types::{KEY_BYTES_MAX, Nanos, Pattern, Random, Value, mix64};
 
 /// Parts of a phase whose rates are looked at.
@@ -36,8 +37,10 @@ pub(super) struct Lap {
     pub(super) windows: Vec<f64>,
     /// The share of the time that requests waited for work in the background of the host.
     pub(super) stalled: f64,
-    /// The same for garbage collection in the drive.
-    pub(super) collected: f64,
+    /// The share of the time that the drive's collector worked.
+    pub(super) collecting: f64,
+    /// The time that commands waited for it, all together, over the time.
+    pub(super) waiting: f64,
     /// Bytes written to the drive for those that were stored.
     pub(super) amplification: f64,
 }
@@ -79,7 +82,7 @@ impl Race {
     ) -> Result<Lap, LabError> {
         self.phases += 1;
         let mut random = Random::stream(self.seed, self.phases);
-        let (begin, before, gc_before) = (self.clock, self.store.usage(), self.gc_stall_ns());
+        let (begin, before, gc_before) = (self.clock, self.store.usage(), self.collector());
         let mut windows = Vec::new();
         let mut window = (self.clock, 0);
         let mut stored_bytes = 0;
@@ -100,6 +103,7 @@ impl Race {
         let span = (self.clock - begin).0 as f64;
         let StoreUsage { cpu, stalled, written_bytes, .. } = self.store.usage();
         let cpu = (cpu - before.cpu).0 as f64;
+        let gc = self.collector();
         let written = (written_bytes - before.written_bytes) as f64;
         Ok(Lap {
             side: Side { mean: span / count as f64, rate: count as f64 * 1e9 / span },
@@ -107,7 +111,8 @@ impl Race {
             cpu_ns: cpu / count as f64,
             windows,
             stalled: (stalled - before.stalled).0 as f64 / span,
-            collected: (self.gc_stall_ns() - gc_before) as f64 / span,
+            collecting: (gc.busy_ns - gc_before.busy_ns) as f64 / span,
+            waiting: (gc.stall_ns - gc_before.stall_ns) as f64 / span,
             amplification: if stored_bytes > 0 { written / stored_bytes as f64 } else { 0.0 },
         })
     }
@@ -138,7 +143,7 @@ impl Race {
         Ok(if matches!(operation, Operation::Read { .. }) { 0 } else { bytes })
     }
 
-    fn gc_stall_ns(&self) -> u64 {
-        self.store.device().engine().gc_counters().stall_ns
+    fn collector(&self) -> GcCounters {
+        self.store.device().engine().gc_counters()
     }
 }

@@ -47,17 +47,19 @@ impl LsmOptions {
         pending_stops_bytes: 256 << 30,
     };
 
-    /// The same for a part of the data.
+    /// The same for a part of the data. Tables, and with them MemTables and the first level, stay at 1/64: smaller ones, of less than a
+    /// MiB, would be measured by the latency of their first page.
     #[must_use]
     pub fn scaled(self, scale: f64) -> LsmOptions {
-        let of = |bytes: u64| ((bytes as f64 * scale) as u64).max(1);
+        let of = |bytes: u64, scale: f64| ((bytes as f64 * scale) as u64).max(1);
+        let of_tables = |bytes| of(bytes, scale.max(1.0 / 64.0));
         LsmOptions {
-            write_buffer_bytes: of(self.write_buffer_bytes),
-            table_bytes: of(self.table_bytes),
-            level_base_bytes: of(self.level_base_bytes),
-            cache_bytes: of(self.cache_bytes),
-            pending_slows_bytes: of(self.pending_slows_bytes),
-            pending_stops_bytes: of(self.pending_stops_bytes),
+            write_buffer_bytes: of_tables(self.write_buffer_bytes),
+            table_bytes: of_tables(self.table_bytes),
+            level_base_bytes: of_tables(self.level_base_bytes),
+            cache_bytes: of(self.cache_bytes, scale),
+            pending_slows_bytes: of(self.pending_slows_bytes, scale),
+            pending_stops_bytes: of(self.pending_stops_bytes, scale),
         }
     }
 }
