@@ -69,8 +69,8 @@ impl Levels {
         }
         let mut bytes_max = [0; LEVELS];
         let mut bytes = base_bytes;
-        for level in base..LEVELS {
-            bytes_max[level] = bytes.max(options.level_base_bytes);
+        for bytes_max in &mut bytes_max[base..] {
+            *bytes_max = bytes.max(options.level_base_bytes);
             bytes *= LEVEL_FACTOR;
         }
         Shape { base, bytes_max }
