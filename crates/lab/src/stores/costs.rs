@@ -1,8 +1,8 @@
 //! What the host's processors take for their work, in nanoseconds.
 //!
 //! The way through the kernel is that of Zhong et al., "XRP: In-Kernel Storage Functions with eBPF", OSDI 2022, table 1 (a read of 512
-//! bytes, Linux 5.12, 3 GHz). The paper's machine has cores of 2.1 to 3.2 GHz (Study, section III); nothing is scaled for that. The rest are
-//! estimates, made before the first run.
+//! bytes). The paper's machine has cores of 2.1 GHz (Study, section III); nothing is scaled for that. The rest are estimates, made
+//! before the first run.
 
 use kvssd_types::Nanos;
 

@@ -137,3 +137,43 @@ impl Levels {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::extents::Space;
+    use crate::stores::lsm::table::Pair;
+    use kvssd_types::{Pattern, Value};
+
+    /// A table of two pairs of so many KiB together.
+    fn table(space: &mut Space, first: u8, last: u8, kib: u32) -> Arc<Table> {
+        let pair = |key: u8| {
+            let value = Value::Pattern(Pattern { seed: 1, offset: 0, length: kib * 512 });
+            Pair { key: [key].as_slice().into(), value: Some(value) }
+        };
+        Arc::new(Table::new(1, vec![pair(first), pair(last)], space).unwrap())
+    }
+
+    #[test]
+    fn level_0_goes_to_a_level_that_moves_up_as_the_last_one_grows() {
+        let options = LsmOptions { level_base_bytes: 256 << 10, ..LsmOptions::DEFAULT };
+        let mut space = Space::new(1 << 30);
+        let mut levels = Levels::default();
+        for _ in 0..LEVEL0_COMPACTS - 1 {
+            levels.0[0].push(table(&mut space, 0, 200, 1));
+            assert_eq!(levels.choose(&options), None, "too few tables");
+        }
+        levels.0[0].push(table(&mut space, 0, 200, 1));
+        let to = |levels: &Levels| levels.choose(&options).map(|choice| (choice.from, choice.to, choice.lower));
+        assert_eq!(to(&levels), Some((0, 6, 0..0)));
+        levels.0[6] = vec![table(&mut space, 0, 9, 600), table(&mut space, 10, 19, 600)];
+        levels.0[6].push(table(&mut space, 210, 219, 600));
+        assert_eq!(to(&levels), Some((0, 5, 0..0)), "1.8 MB below want a tenth above");
+        levels.0[5] = vec![table(&mut space, 0, 30, 300), table(&mut space, 40, 220, 300)];
+        levels.0[0].truncate(1);
+        let choice = levels.choose(&options).unwrap();
+        let expected = Choice { from: 5, to: 6, upper: 1..2, lower: 2..3 };
+        assert_eq!(choice, expected, "the table that overlaps one is cheaper than the one that overlaps two");
+        assert!(!levels.moves_without_reading(&choice) && levels.pending_bytes(&options) > 0);
+    }
+}
