@@ -26,6 +26,7 @@ pub mod replay;
 mod report;
 mod session;
 mod setup;
+pub mod stores;
 mod table;
 pub mod trace;
 pub mod workload;

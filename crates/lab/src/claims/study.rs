@@ -1,8 +1,12 @@
-//! The claims of the Study paper (section IV) about the drive itself: a key drive against a block drive on the same flash.
+//! The claims of the Study paper (section IV): a key drive against a block drive on the same flash, and against stores on the host
+//! that use the block drive.
 
 mod cell;
+mod hosts;
+mod race;
 
 use self::cell::{Bench, Side};
+use self::hosts::{Races, SCALE_MIN, full_drives};
 use crate::claims::{Claim, Verdict};
 use crate::error::LabError;
 use crate::observer::Observer;
@@ -40,14 +44,19 @@ pub fn reproduce_study(
     keys.check_parameters(&scaled)?;
     let bench = Bench { profile: scaled, scale, seed, keys, blocks: Design::named("block")? };
     let grid = Grid::run(&bench, observer)?;
+    let raced = scale.max(SCALE_MIN);
+    let races = Races::run(&Bench { profile: profile.scaled(raced)?, scale: raced, ..bench.clone() }, observer)?;
     Ok(vec![
         grid.worst(&bench),
         orders(&bench, observer)?,
         overflow(&bench, observer)?,
         grid.by_size(&bench),
         dips(&bench, observer)?,
+        full_drives(&bench, observer)?,
         space(&bench, observer)?,
         long_keys(&bench, observer)?,
+        races.processors(),
+        races.latencies(),
     ])
 }
 

@@ -21,6 +21,7 @@ const MOST_FILLED: f64 = 0.9;
 const LAST: u64 = 5000;
 
 /// What every experiment runs on.
+#[derive(Clone)]
 pub(super) struct Bench {
     pub(super) profile: Profile,
     pub(super) scale: f64,
@@ -30,7 +31,7 @@ pub(super) struct Bench {
 }
 
 /// Mean latency in nanoseconds, and commands a second: or the ratios of both.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
     pub(super) mean: f64,
     pub(super) rate: f64,
