@@ -327,6 +327,12 @@ impl Engine {
         self.iterators.times()
     }
 
+    /// Iterators that live.
+    #[must_use]
+    pub fn iterators(&self) -> usize {
+        self.iterators.count()
+    }
+
     /// DRAM by part.
     #[must_use]
     pub fn dram(&self) -> DramUse {

@@ -105,6 +105,11 @@ impl Iterators {
         self.pool.pace.times()
     }
 
+    /// Those that live.
+    pub(crate) fn count(&self) -> usize {
+        self.live.len()
+    }
+
     /// DRAM of the values that are read ahead, and of the keys that are known ahead with them.
     pub(crate) fn dram_bytes(&self) -> u64 {
         self.pool.bytes_max()

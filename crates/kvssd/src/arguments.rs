@@ -82,7 +82,7 @@ pub type Assignment = (String, String);
 pub struct ReproduceOptions {
     /// The paper
     pub paper: Paper,
-    /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1 [default: 1/64, and 1/1024 of study's 4 TiB]
+    /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1 [default: 1/64, 1/16 for iter, and 1/1024 of study's 4 TiB]
     #[arg(long, value_parser = scale, value_name = "FACTOR")]
     pub scale: Option<f64>,
     /// Of everything that is random
@@ -91,9 +91,12 @@ pub struct ReproduceOptions {
     /// Overrides a key of the profile or a parameter of the designs
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
-    /// Writes the claims to a file, or to - for the standard output
+    /// Writes the claims, and the cells of a sweep (iter), to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Writes the cells of a sweep (iter) to a file, a line each
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
 }
 
 /// `kvssd crash`.
@@ -134,6 +137,8 @@ pub enum Semantics {
 /// A paper whose claims can be run.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Paper {
+    /// Iterator Interface Extended LSM-tree-based KVSSD for Range Queries
+    Iter,
     /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support
     Plus,
     /// RHIK - Re-configurable Hash-based Indexing for KVSSD
@@ -147,6 +152,7 @@ impl Paper {
     pub fn default_scale(self) -> f64 {
         match self {
             Paper::Plus | Paper::Rhik => 1.0 / 64.0,
+            Paper::Iter => 1.0 / 16.0,
             Paper::Study => 1.0 / 1024.0,
         }
     }

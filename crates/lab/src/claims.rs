@@ -4,10 +4,12 @@
 //! **direction** when the same side wins by at least a third of the paper's effect, and is **not reproduced** otherwise. Both
 //! sides of a comparison run on the same profile, seed and workload.
 
+mod iter;
 mod plus;
 mod rhik;
 mod study;
 
+pub use iter::{SweepCell, reproduce_iter};
 pub use plus::reproduce_plus;
 pub use rhik::reproduce_rhik;
 pub use study::reproduce_study;

@@ -134,6 +134,17 @@ impl DbBenchSession {
         (self.bench.scan_length, self.bench.threads) = (scan_length, threads);
     }
 
+    /// Makes an iterator that lives as long as the drive.
+    ///
+    /// # Errors
+    /// When the drive has no memory for it.
+    pub fn keep_iterator(&mut self) -> Result<(), LabError> {
+        let command = Command::CreateIterator { options: IteratorOptions::default() };
+        let completion = self.device.submit(command, self.clock);
+        self.clock = completion.done;
+        completion.reply.map(|_| ()).map_err(LabError::Drive)
+    }
+
     /// Runs a benchmark of so many operations: queries, gets, writes, or pairs of `readseq`.
     ///
     /// # Errors

@@ -25,6 +25,14 @@ pub struct LsmPlan {
     pub bloom_bits: u32,
 }
 
+impl LsmPlan {
+    /// The full tables, of so many pages each, that so many pairs with keys of one length fill.
+    #[must_use]
+    pub fn tables(table_pages: u32, pairs: u64, key_bytes: usize, page_bytes: u32) -> u64 {
+        pairs.div_ceil(entries_of(table_pages, page_bytes, key_bytes) as u64)
+    }
+}
+
 impl IndexPlan for LsmPlan {
     fn name(&self) -> &'static str {
         "lsm"
@@ -68,9 +76,8 @@ impl IndexPlan for LsmPlan {
     /// The pool and the Summary of pairs with keys of 16 bytes, a tree of them and as much again until they are merged.
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         let index = Lsm::new(*self, room);
-        let a_table = entries_of(self.table_pages, room.page_bytes, KEY_BYTES) as u64;
-        let tables = 2 * room.grains.div_ceil(a_table);
-        let filter_bytes = a_table * u64::from(self.bloom_bits) / 8;
+        let tables = 2 * LsmPlan::tables(self.table_pages, room.grains, KEY_BYTES, room.page_bytes);
+        let filter_bytes = room.grains / tables * 2 * u64::from(self.bloom_bits) / 8;
         let table_bytes =
             16 + u64::from(self.table_pages) * 5 + u64::from(self.table_pages + 1) * (1 + KEY_BYTES as u64);
         dram.add("index_tables", tables * (table_bytes + filter_bytes));
