@@ -188,8 +188,8 @@ impl Engine {
                 Reply::Flushed
             }),
         });
-        let done = io.settle();
-        if let Err(error) = self.pause(done).and_then(|()| self.bound_held()) {
+        let (done, settled) = (io.answered(), io.settle());
+        if let Err(error) = self.pause(settled).and_then(|()| self.bound_held()) {
             reply = Err(error);
         }
         self.share_dram();

@@ -148,6 +148,9 @@ pub trait RangeIndex {
     /// What the flash operations answer.
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError>;
 
+    /// What a cursor needs next of the index is read before it is needed.
+    fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId);
+
     /// Ends a cursor: what only it saw is given up.
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
@@ -160,7 +163,7 @@ pub trait RangeIndex {
 pub struct CursorPlan {
     /// From the greatest key to the least.
     pub descending: bool,
-    /// Whether what it needs next of the index is read before it is needed.
+    /// Whether it has memory for what it will be told to read ahead ([`RangeIndex::read_ahead`]).
     pub reads_ahead: bool,
 }
 

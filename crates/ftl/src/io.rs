@@ -136,11 +136,12 @@ pub struct Io<'a> {
     /// Whether garbage collection works, and not a command.
     pub background: bool,
     work: Nanos,
+    answered: Option<Nanos>,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(media: &'a mut Media, clock: Nanos, background: bool) -> Self {
-        Io { media, clock, background, work: Nanos::ZERO }
+        Io { media, clock, background, work: Nanos::ZERO, answered: None }
     }
 
     /// How pages are divided into grains.
@@ -169,6 +170,19 @@ impl<'a> Io<'a> {
     /// Waits until `moment`.
     pub fn wait_until(&mut self, moment: Nanos) {
         self.clock = self.clock.max(moment);
+    }
+
+    /// The command's answer is on its way; what is done from here on, nobody waits for. Gives the clock.
+    pub fn answer(&mut self) -> Nanos {
+        let now = self.settle();
+        self.answered = Some(now);
+        now
+    }
+
+    /// When the answer was on its way: now, unless that was said before.
+    pub(crate) fn answered(&mut self) -> Nanos {
+        let now = self.settle();
+        self.answered.unwrap_or(now)
     }
 
     /// Waits until data that was asked for is there, as [`CoreCosts::waits_for_flash`] says.

@@ -170,7 +170,11 @@ impl Iterators {
         }
         let found = io.settle();
         let pairs = live.bring(io, &chosen)?;
-        live.pace.gave((arrived, found, io.settle()), chosen.len() as u64);
+        // While the pairs cross the link, the core asks for the next (section 4.5).
+        live.pace.gave((arrived, found, io.answer()), chosen.len() as u64);
+        if self.plan.index_prefetch {
+            ranges.read_ahead(io, id);
+        }
         if !live.keys_only {
             live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, sharers))?;
         }
@@ -313,8 +317,11 @@ impl Live {
         id: IteratorId,
         (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, u32),
     ) -> Result<(), KvError> {
-        let degree = self.pace.degree(plan.prefetch_degree);
-        let mut fresh = Vec::new();
+        if self.prefetch.len() >= self.pace.degree(plan.prefetch_degree) as usize {
+            return Ok(());
+        }
+        let degree = self.pace.degree_high(plan.prefetch_degree);
+        let (mut fresh, known) = (Vec::new(), self.prefetch.len());
         while self.prefetch.len() < degree as usize && self.prefetch.has_room(io, plan, pool, sharers) {
             let Some((key, pair)) = self.step(io, ranges, id)? else { break };
             let mut ahead = Ahead::new(key, pair);
@@ -322,7 +329,9 @@ impl Live {
             fresh.extend(self.prefetch.expect(&mut ahead, &parts, pool));
             self.prefetch.push(ahead);
         }
-        self.prefetch.read(io, fresh, &mut self.pace);
+        self.prefetch.read(io, fresh);
+        let times = self.prefetch.times(self.prefetch.len() - known, io.clock);
+        times.for_each(|took_ns| self.pace.read(took_ns));
         Ok(())
     }
 }

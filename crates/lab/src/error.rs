@@ -47,6 +47,14 @@ pub enum LabError {
         /// The records that were wanted.
         records: u64,
     },
+    /// The drive has no memory for so many iterators.
+    #[error(
+        "the drive has DRAM for {iterators} iterators at a time: ask for fewer --threads, a larger --scale or memory.dram_bytes"
+    )]
+    TooManyIterators {
+        /// Those that it has.
+        iterators: u32,
+    },
     /// The drive failed a command that it should have done.
     #[error("the drive failed: {0}")]
     Drive(KvError),
@@ -62,4 +70,14 @@ pub enum LabError {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl LabError {
+    /// Of a command that the drive refused.
+    pub(crate) fn of_drive(error: KvError) -> LabError {
+        match error {
+            KvError::TooManyIterators { iterators } => LabError::TooManyIterators { iterators },
+            other => LabError::Drive(other),
+        }
+    }
 }

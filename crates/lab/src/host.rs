@@ -31,6 +31,13 @@ pub(crate) enum Turn {
         /// The thread.
         thread: u32,
     },
+    /// The next command of a scan.
+    GoOn {
+        /// The thread.
+        thread: u32,
+        /// The scan's number.
+        scan: u64,
+    },
     /// The write of a read-modify-write whose read is done.
     WriteBack {
         /// The thread.
@@ -85,6 +92,11 @@ impl Hosts {
         if self.pace == Pace::Closed {
             self.push(at, Turn::Next { thread });
         }
+    }
+
+    /// A command of a scan is done.
+    pub(crate) fn go_on(&mut self, at: Nanos, turn: Turn) {
+        self.push(at, turn);
     }
 
     /// The read of a read-modify-write is done.

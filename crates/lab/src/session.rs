@@ -1,5 +1,6 @@
 //! A session: one drive through fill, overwrite and runs.
 
+use self::scans::Scan;
 use crate::error::LabError;
 use crate::host::{Hosts, Turn};
 use crate::observer::Observer;
@@ -9,11 +10,12 @@ use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, Ycsb, YcsbC
 use kvssd_device::{Completion, Device};
 use kvssd_flash::RopeBacking;
 use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Pattern, Random, Reply, Value, mix64};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 mod commands;
 mod kvbench;
+mod scans;
 
 /// How often the observer is told, in operations.
 const REPORT_EVERY: u64 = 1 << 12;
@@ -42,6 +44,8 @@ pub struct Session {
     versions: Vec<u32>,
     clock: Nanos,
     phases: u64,
+    scans: BTreeMap<u64, Scan>,
+    scans_begun: u64,
 }
 
 impl Session {
@@ -65,7 +69,17 @@ impl Session {
         }
         // A workload that inserts may make the vector grow; most do not.
         let versions = Vec::with_capacity(setup.records as usize);
-        Ok(Session { keys, sizes, setup: setup.clone(), device, versions, clock: Nanos::ZERO, phases: 0 })
+        Ok(Session {
+            keys,
+            sizes,
+            setup: setup.clone(),
+            device,
+            versions,
+            clock: Nanos::ZERO,
+            phases: 0,
+            scans: BTreeMap::new(),
+            scans_begun: 0,
+        })
     }
 
     /// The drive.
@@ -213,7 +227,8 @@ impl Session {
                     }
                     let operation = upcoming.pop_front().expect("operations were drawn just now");
                     begun += 1;
-                    under_way += u64::from(matches!(operation, Operation::ReadModifyWrite { .. }));
+                    let goes_on = matches!(operation, Operation::ReadModifyWrite { .. } | Operation::Scan { .. });
+                    under_way += u64::from(goes_on);
                     self.execute(operation, thread, at, &mut hosts, &mut measured)?;
                     if begun.is_multiple_of(REPORT_EVERY) {
                         observer.progress(if count == u64::MAX { (at - start).0 } else { begun });
@@ -221,6 +236,10 @@ impl Session {
                             return Err(LabError::Interrupted);
                         }
                     }
+                }
+                Turn::GoOn { thread, scan } => {
+                    let has_ended = self.go_on(scan, thread, at, &mut hosts, &mut measured)?;
+                    under_way -= u64::from(has_ended);
                 }
                 Turn::WriteBack { thread, record } => {
                     under_way -= 1;
@@ -276,7 +295,11 @@ impl Session {
                 self.store(record, at, measured)?
             }
             Operation::Delete { record } => self.delete(record, at, measured)?,
-            Operation::Scan { .. } => unreachable!("scans need an index with ranges, and none has been built"),
+            Operation::Scan { record, length } => {
+                let done = self.begin_scan((record, length), thread, at, hosts)?;
+                measured.end = measured.end.max(done);
+                return Ok(());
+            }
         };
         measured.end = measured.end.max(done);
         hosts.done(done, thread);

@@ -38,6 +38,17 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows.push(row("", &|run| run.design.clone()));
     rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
     FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
+    let mut others: Vec<&str> = runs.iter().flat_map(|run| run.latency_ns.keys().copied()).collect();
+    others.sort_unstable();
+    others.dedup();
+    for name in others.into_iter().filter(|name| !matches!(*name, "retrieve" | "store")) {
+        rows.push(row(&format!("{name} mean, p99 / p99.9"), &|run| {
+            let latency = run.latency_ns.get(name);
+            latency.map_or("-".to_owned(), |latency| {
+                format!("{}, {} / {}", Nanos(latency.mean as u64), Nanos(latency.p99), Nanos(latency.p999))
+            })
+        }));
+    }
     if runs.iter().any(|run| run.trace.is_some()) {
         rows.push(heading("trace"));
         for (name, figure) in TRACE_FIGURES {

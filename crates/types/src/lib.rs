@@ -21,6 +21,6 @@ pub use command::{BLOCK_BYTES, Command, Reply, StoreCondition};
 pub use error::KvError;
 pub use iterator::{IteratedPair, IteratorId, IteratorOptions};
 pub use key::{KEY_BYTES_MAX, Key, OwnedKey};
-pub use random::{Random, mix64};
+pub use random::{Random, mix64, unmix64};
 pub use time::Nanos;
 pub use value::{Pattern, VALUE_BYTES_MAX, Value, ValueBuilder};

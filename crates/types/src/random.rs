@@ -49,9 +49,26 @@ pub const fn mix64(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
+/// The number that [`mix64`] makes this one of.
+#[must_use]
+pub const fn unmix64(mixed: u64) -> u64 {
+    let mut bits = mixed ^ (mixed >> 31) ^ (mixed >> 62);
+    bits = bits.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    bits = (bits ^ (bits >> 27) ^ (bits >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    bits ^ (bits >> 30) ^ (bits >> 60)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mixing_can_be_undone() {
+        let mut random = Random::new(1);
+        for number in (0..1000).map(|_| random.below(u64::MAX)).chain([0, u64::MAX]) {
+            assert_eq!(unmix64(mix64(number)), number);
+        }
+    }
 
     #[test]
     fn a_seed_names_one_sequence_and_streams_differ() {

@@ -350,6 +350,13 @@ impl RangeIndex for Lsm {
         }))
     }
 
+    fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
+        let Lsm { cursors, tables, .. } = self;
+        if let Some(cursor) = cursors.get_mut(&cursor) {
+            cursor.read_ahead(io, tables);
+        }
+    }
+
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
         let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
         if Arc::strong_count(&summary) == 1 {

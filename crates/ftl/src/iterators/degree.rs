@@ -2,19 +2,27 @@
 //!
 //! ```text
 //!   Next arrives ... given | host thinks | Next arrives ...
-//!        <- blocked ->      <--------- interval -------->          degree = read / (interval - blocked), and one more
+//!        <- blocked ->      <--------- interval -------->          degree = (read + 4 deviations) / (interval - blocked)
 //! ```
 //!
 //! That is D_opt of IterKVSSD, section 4.5, with T_d the time of a read and T_A + T_e + T_wait what is left of an interval when the waiting
-//! for values is taken out.
+//! for values is taken out; and since some reads meet others on their channel or die, with the deviations that a retransmission timer
+//! adds to a mean (RFC 6298, section 2). Reads that queue behind each other take longer the more there are: what a read takes at the
+//! least bounds the degree, so that it does not feed itself.
 
 use crate::index::{Parameter, Parameters};
 use kvssd_types::Nanos;
 
 /// The most values that are read ahead.
 const DEGREE_MAX: u32 = 256;
-/// How much of the mean a new measurement is: 1 / 2^SHIFT.
+/// How much of a mean a new measurement is: 1 / 2^SHIFT.
 const SHIFT: u32 = 3;
+/// How many halves of what the least time of a read asks for are asked for at the most. An estimate.
+const GAIN_HALVES: u64 = 5;
+/// The least is forgotten by 1 / 2^SHIFT of it with each measurement.
+const FORGETTING_SHIFT: u32 = 10;
+/// Deviations above the mean that a read is given (RFC 6298: K).
+const DEVIATIONS: u64 = 4;
 
 /// What iterators do beside going along keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +80,10 @@ impl Parameter for PrefetchDegree {
 pub(super) struct Pace {
     /// From the request of a read to its end.
     read_ns: u64,
+    /// How far from the mean that is.
+    deviation_ns: u64,
+    /// The least of that, of late.
+    read_ns_min: u64,
     /// From one pair to the other, but for the waiting.
     interval_ns: u64,
     /// When the last pairs were given, and how many.
@@ -95,7 +107,22 @@ impl Pace {
 
     /// A read took so long.
     pub(super) fn read(&mut self, took_ns: u64) {
+        if self.read_ns > 0 {
+            mean(&mut self.deviation_ns, took_ns.abs_diff(self.read_ns));
+        }
         mean(&mut self.read_ns, took_ns);
+        let forgetting = self.read_ns_min + (self.read_ns_min >> FORGETTING_SHIFT);
+        self.read_ns_min = if forgetting == 0 { took_ns } else { took_ns.min(forgetting) };
+    }
+
+    /// How many values are on their way when more have been asked for, which are so few more at once that those that share a page are
+    /// one read.
+    pub(super) fn degree_high(&self, plan: PrefetchDegree) -> u32 {
+        let degree = self.degree(plan);
+        match plan {
+            PrefetchDegree::Fixed(_) => degree,
+            PrefetchDegree::Adaptive => degree + degree / 4,
+        }
     }
 
     /// Of a read, and of an interval.
@@ -103,16 +130,17 @@ impl Pace {
         (Nanos(self.read_ns), Nanos(self.interval_ns))
     }
 
-    /// How many values are to be on their way.
+    /// How many values are to be on their way at the least.
     pub(super) fn degree(&self, plan: PrefetchDegree) -> u32 {
         match plan {
             PrefetchDegree::Fixed(degree) => degree,
             // The first read of all tells how long one takes.
             PrefetchDegree::Adaptive if self.read_ns == 0 || self.interval_ns == 0 => 4,
             PrefetchDegree::Adaptive => {
-                let at_once = self.last.map_or(1, |(_, pairs)| pairs);
-                let degree = self.read_ns.div_ceil(self.interval_ns) + at_once;
-                degree.min(DEGREE_MAX.into()) as u32
+                let at_once = self.last.map_or(1, |(_, pairs)| pairs.max(1));
+                let least = self.read_ns_min.div_ceil(self.interval_ns) + at_once;
+                let wanted = (self.read_ns + DEVIATIONS * self.deviation_ns).div_ceil(self.interval_ns);
+                wanted.clamp(least, least * GAIN_HALVES / 2).min(DEGREE_MAX.into()) as u32
             }
         }
     }

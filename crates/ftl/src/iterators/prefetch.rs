@@ -38,11 +38,13 @@ pub(super) struct Ahead {
     pub(super) pair: PairPlace,
     /// The sectors that were asked for; none when it was not read ahead.
     sectors: Vec<Sector>,
+    /// Whether none of them was on its way already.
+    is_fresh: bool,
 }
 
 impl Ahead {
     pub(super) fn new(key: OwnedKey, pair: PairPlace) -> Self {
-        Ahead { key, pair, sectors: Vec::new() }
+        Ahead { key, pair, sectors: Vec::new(), is_fresh: false }
     }
 
     pub(super) fn is_on_its_way(&self) -> bool {
@@ -73,8 +75,8 @@ impl Prefetch {
         self.pairs.push_back(ahead);
     }
 
-    /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one asks for no more pages than
-    /// its share of what the dies can do while they do others.
+    /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one has no more pages
+    /// on their way than its share of the dies.
     pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: u32) -> bool {
         let geometry = &io.media.geometry;
         let own_bytes = self.sectors.len() as u64 * pool.sector_bytes;
@@ -88,7 +90,7 @@ impl Prefetch {
         let flying = self.sectors.iter().filter(|(_, (ready, _))| *ready > io.clock);
         let mut pages: Vec<PageAddress> = flying.map(|((page, _), _)| *page).collect();
         pages.dedup();
-        (pages.len() as u64) < (2 * u64::from(geometry.dies()) / sharers).max(1)
+        (pages.len() as u64) < (u64::from(geometry.dies()) / sharers).max(1)
     }
 
     /// A pair wants its parts; gives those sectors that nobody has asked for yet.
@@ -107,11 +109,12 @@ impl Prefetch {
                 ahead.sectors.push(sector);
             }
         }
+        ahead.is_fresh = fresh.len() == ahead.sectors.len();
         fresh
     }
 
     /// Has sectors read without waiting, those of a program unit together.
-    pub(super) fn read(&mut self, io: &mut Io<'_>, mut fresh: Vec<Sector>, pace: &mut Pace) {
+    pub(super) fn read(&mut self, io: &mut Io<'_>, mut fresh: Vec<Sector>) {
         io.settle();
         fresh.sort_unstable();
         let geometry = io.media.geometry;
@@ -126,15 +129,18 @@ impl Prefetch {
                 }
             }
             let ready = io.read_parts_without_waiting(&parts, Cause::User);
-            if ready > io.clock {
-                pace.read(ready.0 - io.clock.0);
-            }
             for sector in unit {
                 if let Some((known, _)) = self.sectors.get_mut(sector) {
                     *known = ready;
                 }
             }
         }
+    }
+
+    /// How long those of the last `count` pairs will have been on their way that were asked for at `now`.
+    pub(super) fn times(&self, count: usize, now: Nanos) -> impl Iterator<Item = u64> {
+        let last = self.pairs.iter().rev().take(count).filter(|ahead| ahead.is_fresh);
+        last.map(move |ahead| self.ready(ahead).0.saturating_sub(now.0)).filter(|&took_ns| took_ns > 0)
     }
 
     /// When all that a pair wants is there.

@@ -268,7 +268,7 @@ impl DbBenchSession {
     ) -> Result<(Nanos, Reply), LabError> {
         let completion = self.device.submit(command, at);
         phase.measured.others.entry(name).or_default().add(completion.done - at);
-        Ok((completion.done, completion.reply.map_err(LabError::Drive)?))
+        Ok((completion.done, completion.reply.map_err(LabError::of_drive)?))
     }
 
     fn write(&mut self, record: u64, at: Nanos, phase: &mut Phase) -> Result<Nanos, LabError> {

@@ -162,6 +162,7 @@ impl ReplaySetup {
                     let done = player.go_on(record, at)?;
                     hosts.done(done, thread);
                 }
+                Turn::GoOn { .. } => unreachable!("no request of a trace is a scan"),
                 Turn::Next { .. } if !self.is_ready(player, feed)? => {}
                 Turn::Next { thread } => {
                     let (request, key) = feed.next();

@@ -1,7 +1,7 @@
 //! Keys of record numbers.
 
 use super::{Lengths, WorkloadError};
-use kvssd_types::{KEY_BYTES_MAX, Key, Random, mix64};
+use kvssd_types::{KEY_BYTES_MAX, Key, Random, mix64, unmix64};
 
 /// The bytes of a key that a hash fills at most. The others are [`FILL`].
 const HASH_BYTES_MAX: usize = 8;
@@ -75,6 +75,12 @@ impl KeyShape {
         }
         Key::new(key).expect("a key shape has 1 to 255 bytes")
     }
+
+    /// The record of a key, where the key is long enough to tell.
+    #[must_use]
+    pub fn record_of(&self, key: &[u8]) -> Option<u64> {
+        key.first_chunk::<HASH_BYTES_MAX>().map(|front| unmix64(u64::from_be_bytes(*front)))
+    }
 }
 
 /// A bijection of the numbers of `bits` bits, 2 to 63 of them: multiplying by an odd number and folding the upper half
@@ -99,6 +105,15 @@ mod tests {
     fn key(key_bytes: usize, record: u64) -> Vec<u8> {
         let mut buffer = [0; KEY_BYTES_MAX];
         KeyShape::new(key_bytes).unwrap().write(record, &mut buffer).bytes().to_vec()
+    }
+
+    #[test]
+    fn a_long_key_says_which_record_it_is_of() {
+        let shape = KeyShape::new(8).unwrap();
+        for record in (0..1000).chain([u64::MAX - 3, 1 << 40]) {
+            assert_eq!(shape.record_of(&key(8, record)), Some(record));
+        }
+        assert_eq!(shape.record_of(&key(7, 5)), None);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(super) struct Cursor {
     summary: Arc<Summary>,
     memtable: Arc<MemTable>,
     direction: Direction,
-    /// Whether the next table of a run is read while the one before is gone along (section 4.4).
+    /// Whether each run may have a second table in DRAM.
     reads_ahead: bool,
     in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
@@ -128,10 +128,20 @@ impl Cursor {
             if let Some((table, _)) = run.ahead.take() {
                 run.take(io, tables, &self.summary, table)?;
                 run.go_to(tables, key, self.direction)?;
-                run.settle(io, tables, &self.summary, self.direction, self.reads_ahead)?;
             }
         }
         Ok(())
+    }
+
+    /// Has the next table of each run read while the one before is gone along (section 4.4).
+    pub(super) fn read_ahead(&mut self, io: &mut Io<'_>, tables: &mut Tables) {
+        for run in &mut self.runs {
+            if let Some(next) = run.next_table(self.direction).filter(|_| run.ahead.is_none()) {
+                let pages: Vec<_> = tables.pages_of(self.summary.level(run.level)[next]).collect();
+                io.settle();
+                run.ahead = Some((next, tables.fetch_ahead(io, &pages)));
+            }
+        }
     }
 
     /// The entry that it stands at, of the newest run that has the key; deleted keys too. Goes on to the next key.
@@ -154,7 +164,7 @@ impl Cursor {
         for run in &mut self.runs {
             let Some(loaded) = &mut run.loaded else { continue };
             if *loaded.entry()?.0 == *key && !loaded.advance(self.direction) {
-                run.turn(io, tables, &self.summary, self.direction, self.reads_ahead)?;
+                run.turn(io, tables, &self.summary, self.direction)?;
             }
         }
         Ok(Some((key, entry)))
@@ -211,7 +221,6 @@ impl Run {
         tables: &mut Tables,
         summary: &Summary,
         direction: Direction,
-        reads_ahead: bool,
     ) -> Result<(), KvError> {
         let next = self.next_table(direction);
         self.loaded = None;
@@ -229,24 +238,6 @@ impl Run {
         {
             loaded.page = loaded.pages.len() - 1;
             loaded.slot = TablePage::new(&loaded.pages[loaded.page]).count().saturating_sub(1);
-        }
-        self.settle(io, tables, summary, direction, reads_ahead)
-    }
-
-    /// Has the next table read while this one is gone along.
-    fn settle(
-        &mut self,
-        io: &mut Io<'_>,
-        tables: &mut Tables,
-        summary: &Summary,
-        direction: Direction,
-        reads_ahead: bool,
-    ) -> Result<(), KvError> {
-        if let Some(next) = self.next_table(direction).filter(|_| reads_ahead) {
-            let pages: Vec<_> = tables.pages_of(summary.level(self.level)[next]).collect();
-            io.settle();
-            let ready = tables.fetch_ahead(io, &pages);
-            self.ahead = Some((next, ready));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ const VALUES_BYTES: f64 = PAIRS * 16384.0;
 /// Calls of Next in a cell.
 const NEXTS: u64 = 16_384;
 /// And queries, at the least.
-const QUERIES_MIN: u64 = 8;
+const QUERIES_MIN: u64 = 32;
 
 /// The sizes of values that are swept (section 5.1: 128 B to 128 KB).
 pub(super) const VALUE_BYTES: [u32; 5] = [128, 1 << 10, 4 << 10, 16 << 10, 128 << 10];

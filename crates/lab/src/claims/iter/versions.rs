@@ -17,7 +17,7 @@ const ITERATORS: u64 = 100;
 /// Queries that are checked beside changes (claims: at least 10^5), and their length.
 const CHECKED_SCANS: u64 = 100_000;
 const CHECKED_LENGTH: u32 = 8;
-const CHECKED_RECORDS: u64 = 40_000;
+const CHECKED_RECORDS: u64 = 90_000;
 const CHECKED_VALUE_BYTES: u32 = 1000;
 
 impl Bench<'_> {
@@ -59,7 +59,9 @@ impl Bench<'_> {
 
     /// Ranges beside a thread that puts and deletes, on a drive that is small and full enough to be collected all the while.
     pub(super) fn consistency(&self, observer: &mut dyn Observer) -> Result<(String, Verdict), LabError> {
-        let profile = Profile::load("kvvirt", &[])?.scaled(1.0 / 1024.0)?;
+        // A small part of a drive with DRAM for more iterators than its own.
+        let dram_bytes = ("memory.dram_bytes".to_owned(), (4u64 << 30).to_string());
+        let profile = Profile::load("kvvirt", &[dram_bytes])?.scaled(1.0 / 512.0)?;
         let bench = DbBench {
             records: CHECKED_RECORDS,
             key_bytes: 4,
@@ -70,6 +72,8 @@ impl Bench<'_> {
         };
         let mut session = DbBenchSession::new(&self.design("iter")?, &profile, &bench)?;
         session.run(DbBenchmark::FillRandom, CHECKED_RECORDS, observer)?;
+        // Until garbage collection has something to do.
+        session.run(DbBenchmark::Overwrite, 2 * CHECKED_RECORDS, observer)?;
         let run = session.run(DbBenchmark::SeekRandomWhileChanging, CHECKED_SCANS, observer)?;
         let report = &run.report;
         let changes =
