@@ -144,6 +144,27 @@ fn every_workload_of_points_runs_and_verifies() {
 }
 
 #[test]
+fn ranges_run_and_verify_where_keys_have_an_order() {
+    const ROOMY: &str = "--design pink --design iter --scale 1/512 --set memory.dram_bytes=8589934592";
+    for run in bench(&format!("{ROOMY} --records 5000 --operations 1000 --workload ycsb-e")) {
+        assert!((900.0..=1000.0).contains(&number(&run, "/verified_retrieves")), "{run:#}");
+        assert_eq!(number(&run, "/failed_retrieves"), 0.0);
+        assert!(number(&run, "/latency_ns/scan/p99") > 0.0);
+    }
+    let crowded = format!("bench {TINY} --design iter --workload ycsb-e --json runs.json");
+    Desk::new().refuses(&crowded, &["iterators", "--threads"]);
+    let names = "fillrandom,readrandom,readseq,seekrandomwhilewriting";
+    let options = format!("{ROOMY} --records 5000 --operations 200 --key-bytes 16 --threads 2 --db-bench {names}");
+    let runs = bench(&format!("{options} --scan-length 9"));
+    assert_eq!(runs.len(), 8);
+    for run in &runs[3..4] {
+        assert_eq!(run["workload"], "seekrandomwhilewriting");
+        assert!(number(run, "/latency_ns/next/count") > 1700.0 && number(run, "/latency_ns/seek/count") == 200.0);
+        assert!(number(run, "/retrieved_bytes_s") > 0.0 && number(run, "/failed_retrieves") == 0.0);
+    }
+}
+
+#[test]
 fn what_does_not_happen_has_no_amplification() {
     for run in bench(&format!("{TINY} --workload ycsb-c")) {
         assert_eq!(run["write_amplification"], Value::Null);
