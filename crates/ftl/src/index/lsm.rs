@@ -17,14 +17,18 @@ mod compaction;
 mod cursor;
 mod memtable;
 mod page;
+mod pins;
 mod plan;
+mod ranges;
 mod redo;
+mod search;
 mod summary;
+mod survey;
 mod table;
 
-use self::cursor::{Cursor, Direction};
+use self::cursor::Cursor;
 use self::memtable::MemTable;
-use self::page::{Entry, TablePage};
+use self::page::Entry;
 use self::redo::Redo;
 use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
@@ -32,10 +36,7 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
-use crate::index::{
-    CursorPlan, Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, RangeIndex, Seen,
-    Survey,
-};
+use crate::index::{Fate, Growth, Holds, Index, IndexCounters, Move, OwnRecord, Position, RangeIndex, Seen, Survey};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
@@ -45,8 +46,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::LsmPlan;
 
-/// Bytes that a core copies in a nanosecond. An estimate.
-const COPIED_BYTES_PER_NS: u64 = 1;
 /// Pages that a step of compaction reads at the most, the part of the DRAM that it takes for them, and tables that it must have room
 /// for. Estimates.
 const STEP_PAGES_MAX: u32 = 192;
@@ -116,178 +115,14 @@ impl Lsm {
         self.memtable_bytes() + self.step_bytes() + tree_bytes + self.cursor_bytes()
     }
 
-    /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each version that is not
-    /// the present one.
-    fn cursor_bytes(&self) -> u64 {
-        let buffers: usize = self.cursors.values().map(Cursor::buffers).sum();
-        let mut memtables = BTreeMap::from([(Arc::as_ptr(&self.memtable), 0)]);
-        let mut summaries = BTreeMap::from([(Arc::as_ptr(&self.summary), 0)]);
-        for cursor in self.cursors.values() {
-            memtables.entry(Arc::as_ptr(cursor.memtable())).or_insert(cursor.memtable().bytes());
-            summaries.entry(Arc::as_ptr(cursor.summary())).or_insert(cursor.summary().bytes());
-        }
-        let copies: u64 = memtables.into_values().chain(summaries.into_values()).sum();
-        buffers as u64 * self.tables.form.table_bytes() + copies
-    }
-
     /// Whether DRAM has no room for what the pool knows of another few tables.
     fn is_short(&self) -> bool {
         let tables = LEVEL0_TABLES_MAX as u64 * 4 * kvssd_types::KEY_BYTES_MAX as u64;
         self.dram_bytes() + tables > self.budget_bytes
     }
 
-    /// The tables that may have a key and the page of each, newest first.
-    fn candidate(&self, level: usize, turn: usize, key: &[u8]) -> Option<(TableId, usize)> {
-        let tables = self.summary.level(level);
-        let id = match level {
-            0 => tables[tables.len() - 1 - turn],
-            _ => tables[self.summary.behind(&self.tables, level, key).checked_sub(1)?],
-        };
-        let table = self.tables.get(id);
-        let page = table.range.page_of(key)?;
-        let may_have = table.filter.as_ref().is_none_or(|filter| filter.may_have(xxh3_64(key)));
-        may_have.then_some((id, page))
-    }
-
-    /// The runs of tables that a look-up goes through: level, and which of the tables of level 0, newest first.
-    fn runs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let level0 = self.summary.level(0).len();
-        (0..level0).map(|turn| (0, turn)).chain((1..self.summary.depth()).map(|level| (level, 0)))
-    }
-
-    /// What the tree knows of a key, deleted or not.
-    fn look_up(&mut self, io: &mut Io<'_>, key: &[u8]) -> Result<Option<Entry>, KvError> {
-        io.cpu(io.costs().section_ns);
-        if let Some(entry) = self.memtable.get(key) {
-            return Ok(Some(entry));
-        }
-        for (level, turn) in self.runs() {
-            io.cpu(io.costs().section_ns);
-            let Some((id, page)) = self.candidate(level, turn, key) else { continue };
-            self.lookups.access();
-            self.tables.fetch(io, &[(id, page)]);
-            if let Some(entry) = self.tables.search(io, id, page, key)? {
-                return Ok(Some(entry));
-            }
-        }
-        Ok(None)
-    }
-
-    /// As [`Lsm::look_up`], of many keys, run by run, the pages of each read side by side. None where that cannot be read.
-    fn look_up_all(&mut self, io: &mut Io<'_>, keys: &[&[u8]]) -> Result<Vec<Option<Option<Entry>>>, KvError> {
-        let mut found: Vec<Option<Option<Entry>>> = keys.iter().map(|key| Some(self.memtable.get(key))).collect();
-        let mut pending: Vec<usize> = (0..keys.len()).filter(|&number| found[number] == Some(None)).collect();
-        for (level, turn) in self.runs() {
-            let wanted: Vec<_> = pending.iter().map(|&number| self.candidate(level, turn, keys[number])).collect();
-            let mut left = Vec::new();
-            for (numbers, pages) in pending.chunks(self.step_pages).zip(wanted.chunks(self.step_pages)) {
-                self.tables.fetch(io, &pages.iter().flatten().copied().collect::<Vec<_>>());
-                for (&number, page) in numbers.iter().zip(pages) {
-                    let Some((id, page)) = *page else {
-                        left.push(number);
-                        continue;
-                    };
-                    match readable(self.tables.search(io, id, page, keys[number]))? {
-                        Some(Some(entry)) => found[number] = Some(Some(entry)),
-                        Some(None) => left.push(number),
-                        None => found[number] = None,
-                    }
-                }
-            }
-            pending = left;
-        }
-        Ok(found)
-    }
-
     fn change(&mut self, key: &[u8], entry: Entry) {
         Arc::make_mut(&mut self.memtable).insert(key, entry);
-    }
-
-    /// Pins what has come into the upper levels, and lets go of what has left them or has no room.
-    fn pin(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        if self.plan.pinned_levels == 0 {
-            return Ok(());
-        }
-        let room = self.budget_bytes.saturating_sub(self.dram_bytes());
-        let pinned_levels = self.plan.pinned_levels as usize;
-        for (level, id) in self.leveled() {
-            let is_pinned = !self.tables.get(id).pinned.is_empty();
-            if level >= pinned_levels && is_pinned {
-                self.tables.change(id, |table| table.pinned.clear());
-            }
-            if level < pinned_levels
-                && !is_pinned
-                && self.tables.pinned_bytes() + self.tables.form.table_bytes() <= room
-            {
-                self.tables.pin(io, id)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets go of pinned tables, the deepest first, until the others have room.
-    fn keep_to_budget(&mut self) {
-        let fixed_bytes = self.dram_bytes();
-        let mut upper = self.leveled();
-        while fixed_bytes + self.tables.pinned_bytes() > self.budget_bytes
-            && let Some((_, id)) = upper.pop()
-        {
-            self.tables.change(id, |table| table.pinned.clear());
-        }
-    }
-
-    /// The tables of the pinned levels and of the next, which they sink to.
-    fn leveled(&self) -> Vec<(usize, TableId)> {
-        let levels = (self.plan.pinned_levels as usize + 1).min(LEVELS_MAX);
-        (0..levels).flat_map(|level| self.summary.level(level).iter().map(move |&id| (level, id))).collect()
-    }
-
-    /// Brings the tables of the upper levels back into DRAM.
-    fn repin(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        let pinned_levels = self.plan.pinned_levels as usize;
-        let upper = self.leveled().into_iter().filter(|&(level, _)| level < pinned_levels);
-        let wanted: Vec<_> = upper.flat_map(|(_, id)| self.tables.pages_of(id)).collect();
-        self.tables.fetch(io, &wanted);
-        self.pin(io)
-    }
-
-    /// The newest entry of every key of the tree, deleted ones aside, with what is wrong on the way.
-    fn everything(&self, io: &mut Io<'_>, faults: &mut Vec<IndexFault>) -> BTreeMap<OwnedKey, Entry> {
-        let mut all: BTreeMap<OwnedKey, Entry> = self.memtable.iter().map(|(key, entry)| (key.into(), entry)).collect();
-        let newest_first = self.summary.level(0).iter().rev();
-        let deeper = (1..LEVELS_MAX).flat_map(|level| self.summary.level(level));
-        for &id in newest_first.chain(deeper) {
-            let table = self.tables.get(id);
-            for (page, &place) in table.place.pages.iter().enumerate() {
-                let mut fault = |why: String| {
-                    faults.push(IndexFault { number: number_of(id, page), place, why, loses_pairs: true });
-                };
-                io.read(io.packing().page_of(place), io.index_cause());
-                let bytes = match self.tables.content(io, id, page) {
-                    Ok(bytes) => bytes,
-                    Err(error) => {
-                        fault(error.to_string());
-                        continue;
-                    }
-                };
-                let read = TablePage::new(&bytes);
-                let entries: Option<Vec<(&[u8], Entry)>> = (0..read.count()).map(|index| read.get(index)).collect();
-                let is_in_order = |entries: &Vec<(&[u8], Entry)>| {
-                    entries.is_sorted_by(|left, right| left.0 < right.0)
-                        && entries.first().is_some_and(|(key, _)| *key == &*table.range.firsts[page])
-                        && entries.iter().all(|(key, _)| *key <= &*table.range.last)
-                };
-                let Some(entries) = entries.filter(is_in_order) else {
-                    fault("its keys are not in order, or not those that it is known for".to_owned());
-                    continue;
-                };
-                for (key, entry) in entries {
-                    all.entry(key.into()).or_insert(entry);
-                }
-            }
-        }
-        all.retain(|_, entry| !entry.is_deleted());
-        all
     }
 }
 
@@ -303,75 +138,6 @@ fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> 
     let data = io.data(packing.page_of(place))?;
     let head = packing.head(data, start)?;
     Ok((head.key(data, start, &mut [0; 255]).into(), head.value_bytes))
-}
-
-impl RangeIndex for Lsm {
-    fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<OwnedKey>, KvError> {
-        let mut cursor = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), Direction::Up, false);
-        cursor.seek(io, &mut self.tables, first)?;
-        let mut keys = Vec::new();
-        while keys.len() < count
-            && let Some((key, _)) = cursor.next(io, &mut self.tables)?
-        {
-            keys.push(key);
-        }
-        Ok(keys)
-    }
-
-    fn open(&mut self, io: &mut Io<'_>, cursor: IteratorId, plan: CursorPlan) -> Result<(), KvError> {
-        let direction = if plan.descending { Direction::Down } else { Direction::Up };
-        let opened = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), direction, plan.reads_ahead);
-        // Either of the two is copied when it changes.
-        let wanted =
-            opened.buffers() as u64 * self.tables.form.table_bytes() + self.memtable_bytes() + self.summary.bytes();
-        if self.dram_bytes() + wanted > self.budget_bytes {
-            return Err(KvError::TooManyIterators { iterators: self.cursors.len() as u32 });
-        }
-        io.cpu(self.memtable.bytes() / COPIED_BYTES_PER_NS);
-        self.cursors.insert(cursor, opened);
-        self.keep_to_budget();
-        Ok(())
-    }
-
-    fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError> {
-        let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        // Nothing is greater than this, and so long.
-        cursor.seek(io, tables, key.unwrap_or(&[u8::MAX; kvssd_types::KEY_BYTES_MAX + 1]))
-    }
-
-    fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
-        let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        let found = cursor.next(io, tables)?;
-        Ok(found.map(|(key, Entry { place, value_bytes })| {
-            let key_bytes = key.len() as u32;
-            (key, PairPlace { place, key_bytes, value_bytes })
-        }))
-    }
-
-    fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
-        let Lsm { cursors, tables, .. } = self;
-        if let Some(cursor) = cursors.get_mut(&cursor) {
-            cursor.read_ahead(io, tables);
-        }
-    }
-
-    fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
-        let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
-        if Arc::strong_count(&summary) == 1 {
-            for id in summary.tables() {
-                self.give_up(io, id);
-            }
-        }
-    }
-
-    fn kept_for_cursors(&self) -> Vec<(Grain, u32)> {
-        let kept = self.tables.all().filter(|(_, table)| !table.is_current);
-        let grains =
-            |table: &table::Table| table.place.pages.iter().map(|&page| (page, self.page_grains)).collect::<Vec<_>>();
-        kept.flat_map(|(_, table)| grains(table)).collect()
-    }
 }
 
 impl Index for Lsm {

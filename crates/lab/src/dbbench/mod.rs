@@ -9,19 +9,19 @@
 
 mod benchmark;
 mod memory;
+mod scan;
 
 pub use benchmark::DbBenchmark;
 
 use self::memory::Memory;
+use self::scan::Scan;
 use crate::error::LabError;
 use crate::observer::Observer;
 use crate::report::{Baseline, Measured, Run, Subject};
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::{Design, IteratorPlan};
-use kvssd_types::{
-    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, Random, Reply, StoreCondition, mix64,
-};
+use kvssd_types::{Command, IteratorOptions, Key, KvError, Nanos, Random, Reply, StoreCondition, mix64};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -74,19 +74,6 @@ enum Step {
     Change,
     /// There is nothing more to do.
     Rest,
-}
-
-/// A range that is gone along.
-#[derive(Debug)]
-struct Scan {
-    iterator: IteratorId,
-    /// The last change that it sees.
-    sees: u64,
-    /// The record from which on the next pair must be.
-    record: u64,
-    /// Calls of Next that are left.
-    left: u64,
-    began: Nanos,
 }
 
 impl DbBenchSession {
@@ -319,57 +306,6 @@ impl DbBenchSession {
         Ok(completion.done)
     }
 
-    /// Begins a range.
-    fn create(&mut self, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), LabError> {
-        let command = Command::CreateIterator { options: IteratorOptions::default() };
-        let (done, reply) = self.submit(command, at, "create", phase)?;
-        let Reply::IteratorCreated(iterator) = reply else { return Err(wrong(&reply)) };
-        let is_whole = phase.benchmark == DbBenchmark::ReadSeq;
-        let record = if is_whole { 0 } else { phase.random.below(self.memory.records()) };
-        let left = if is_whole { phase.operations - phase.begun } else { self.bench.scan_length.into() };
-        phase.begun += u64::from(!is_whole);
-        let sees = self.memory.make_iterator();
-        Ok((done, Step::Seek(Scan { iterator, sees, record, left, began: at })))
-    }
-
-    fn seek(&mut self, mut scan: Scan, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), LabError> {
-        let room = self.key_of(scan.record);
-        let command = Command::Seek { iterator: scan.iterator, key: Some(self.key(&room)), pairs_max: 1 };
-        let (done, reply) = self.submit(command, at, "seek", phase)?;
-        let Reply::Pairs(pairs) = reply else { return Err(wrong(&reply)) };
-        let goes_on = self.verify(&mut scan, &pairs, phase);
-        Ok((done, if goes_on && scan.left > 0 { Step::Next(scan) } else { Step::Destroy(scan) }))
-    }
-
-    fn next(&mut self, mut scan: Scan, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), LabError> {
-        let command = Command::Next { iterator: scan.iterator, pairs_max: 1 };
-        let (done, reply) = self.submit(command, at, "next", phase)?;
-        let Reply::Pairs(pairs) = reply else { return Err(wrong(&reply)) };
-        scan.left -= 1;
-        let goes_on = self.verify(&mut scan, &pairs, phase);
-        Ok((done, if goes_on && scan.left > 0 { Step::Next(scan) } else { Step::Destroy(scan) }))
-    }
-
-    /// Whether a pair is the one that must come next, or there is none; gives whether there may be more.
-    fn verify(&mut self, scan: &mut Scan, pairs: &[IteratedPair], phase: &mut Phase) -> bool {
-        let expected = self.memory.next_at(scan.record, scan.sees);
-        let is_right = match (pairs, &expected) {
-            ([(key, Some(value))], Some((record, expected))) => {
-                **key == *self.key(&self.key_of(*record)).bytes() && value == expected
-            }
-            ([], None) => true,
-            _ => false,
-        };
-        phase.measured.verified_retrieves += u64::from(is_right);
-        phase.measured.failed_retrieves += u64::from(!is_right);
-        phase.measured.retrieved_bytes += pairs.len() as u64 * u64::from(self.bench.value_bytes);
-        if phase.benchmark == DbBenchmark::ReadSeq {
-            phase.begun = (phase.begun + 1).min(phase.operations);
-        }
-        scan.record = expected.as_ref().map_or(self.memory.records(), |(record, _)| record + 1);
-        is_right && expected.is_some()
-    }
-
     fn key_of(&self, record: u64) -> [u8; 255] {
         let mut room = [0; 255];
         let (key_bytes, number) = (self.bench.key_bytes, record.to_be_bytes());
@@ -390,10 +326,6 @@ struct Phase {
     begun: u64,
     random: Random,
     measured: Measured,
-}
-
-fn wrong(reply: &Reply) -> LabError {
-    LabError::Drive(KvError::Failed(format!("an iterator was answered by {reply:?}")))
 }
 
 #[cfg(test)]
