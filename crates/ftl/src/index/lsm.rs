@@ -67,6 +67,8 @@ pub struct Lsm {
     /// No step reads more, however much DRAM there is.
     step_pages_max: usize,
     page_grains: u32,
+    /// Grains of the drive.
+    grains: u64,
     budget_bytes: u64,
     /// A table that compaction cannot read: nothing sinks any more.
     unreadable: Option<TableId>,
@@ -88,6 +90,7 @@ impl Lsm {
             ends: Default::default(),
             age: 0,
             page_grains: room.page_bytes / room.grain_bytes,
+            grains: room.grains,
             step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
             step_pages_max: room.superblock_pages.min(STEP_PAGES_MAX) as usize,
             budget_bytes: u64::MAX,

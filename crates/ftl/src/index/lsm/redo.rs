@@ -54,10 +54,13 @@ impl Lsm {
     /// A table comes into the Summary. None when there can be no such table.
     fn come(&mut self, mut table: Table) -> Option<()> {
         let TablePlace { table: number, level, pages, .. } = &table.place;
-        let id = TableId::try_from(*number).ok().filter(|&id| id < 1 << 28)?;
+        // There are no more tables than pages.
+        let id =
+            TableId::try_from(*number).ok().filter(|&id| u64::from(id) * u64::from(self.page_grains) < self.grains)?;
         let is_possible = usize::from(*level) < LEVELS_MAX
             && (1..=TABLE_PAGES_MAX as usize).contains(&pages.len())
             && table.range.firsts.len() == pages.len()
+            && pages.iter().all(|page| page.0 < self.grains && page.0.is_multiple_of(self.page_grains.into()))
             && self.tables.find(id.into()).is_none();
         (table.summaries, table.is_current) = (1, true);
         is_possible.then(|| self.tables.add(table))?;
