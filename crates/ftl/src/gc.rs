@@ -202,6 +202,7 @@ fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> R
     let at = io.make_durable()?;
     let erased = io.media.flash.erase(superblock, at)?;
     io.media.superblocks.release(superblock, erased);
+    io.media.held.erased(superblock);
     io.note(Change::Erased { superblock });
     counters.superblocks += 1;
     Ok(())

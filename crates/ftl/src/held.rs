@@ -9,6 +9,7 @@
 //! All of this is DRAM only: the next mount, which has no iterators, knows that A is dead.
 
 use crate::address::Grain;
+use kvssd_flash::SuperblockId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A record that iterators keep.
@@ -31,6 +32,9 @@ pub(crate) struct Held {
     /// Where a record went from a place, by when it did.
     moves: BTreeMap<(Grain, u64), Grain>,
     dead_grains: u64,
+    /// Where hosts' records went on when the last iterator was made, and the superblocks that were opened for them since.
+    frontier: Option<(SuperblockId, Grain)>,
+    younger: BTreeSet<SuperblockId>,
 }
 
 impl Held {
@@ -52,8 +56,9 @@ impl Held {
         self.dead_grains > 0
     }
 
-    /// An iterator is made; gives its number.
-    pub(crate) fn make(&mut self) -> u64 {
+    /// An iterator is made while hosts' records go on at `frontier`; gives its number.
+    pub(crate) fn make(&mut self, frontier: Option<(SuperblockId, Grain)>) -> u64 {
+        (self.frontier, self.younger) = (frontier, BTreeSet::new());
         self.number += 1;
         self.made.insert(self.number);
         self.number
@@ -76,14 +81,31 @@ impl Held {
         free
     }
 
-    /// A pair dies. Gives whether iterators keep its record.
-    pub(crate) fn die(&mut self, tag: u64, place: Grain, grains: u32) -> bool {
+    /// A superblock was opened for hosts' records: all that it comes to hold is younger than any iterator.
+    pub(crate) fn opened(&mut self, superblock: SuperblockId) {
         if self.is_on() {
-            self.number += 1;
-            self.dead.insert(place, Dead { tag, place, grains, died: self.number });
-            self.dead_grains += u64::from(grains);
+            self.younger.insert(superblock);
         }
-        self.is_on()
+    }
+
+    /// A superblock was erased.
+    pub(crate) fn erased(&mut self, superblock: SuperblockId) {
+        self.younger.remove(&superblock);
+        self.frontier = self.frontier.filter(|(open, _)| *open != superblock);
+    }
+
+    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is younger than all.
+    pub(crate) fn die(&mut self, tag: u64, place: Grain, grains: u32, superblock_grains: u64) -> bool {
+        let superblock = SuperblockId((place.0 / superblock_grains) as u32);
+        let is_behind = |(open, frontier)| open == superblock && place >= frontier;
+        let is_younger = self.younger.contains(&superblock) || self.frontier.is_some_and(is_behind);
+        if !self.is_on() || is_younger {
+            return false;
+        }
+        self.number += 1;
+        self.dead.insert(place, Dead { tag, place, grains, died: self.number });
+        self.dead_grains += u64::from(grains);
+        true
     }
 
     /// Whether the record at a place is dead, and kept.
@@ -130,9 +152,9 @@ mod tests {
     fn an_iterator_follows_the_moves_since_it_was_made() {
         let mut held = Held::default();
         held.moved(Grain(1), Grain(2));
-        let first = held.make();
+        let first = held.make(None);
         held.moved(Grain(1), Grain(5));
-        let second = held.make();
+        let second = held.make(None);
         // Another record has come to where the first one was.
         held.moved(Grain(1), Grain(9));
         held.moved(Grain(5), Grain(7));
@@ -148,16 +170,28 @@ mod tests {
     #[test]
     fn a_record_is_kept_until_the_last_iterator_that_saw_it_ends() {
         let mut held = Held::default();
-        assert!(!held.die(1, Grain(1), 4), "nobody wants it");
-        let first = held.make();
-        assert!(held.die(2, Grain(2), 4));
-        let second = held.make();
-        assert!(held.die(3, Grain(3), 4));
+        assert!(!held.die(1, Grain(1), 4, 100), "nobody wants it");
+        let first = held.make(None);
+        assert!(held.die(2, Grain(2), 4, 100));
+        let second = held.make(None);
+        assert!(held.die(3, Grain(3), 4, 100));
         held.dead_moved(Grain(2), Grain(8));
         assert!(held.has(Grain(8)) && !held.has(Grain(2)) && held.keeps_flash());
         let places = |dead: Vec<Dead>| dead.into_iter().map(|dead| dead.place).collect::<Vec<_>>();
         assert_eq!(places(held.end(first)), [Grain(8)]);
         assert_eq!(places(held.end(second)), [Grain(3)]);
         assert!(!held.keeps_flash() && !held.is_on());
+    }
+
+    #[test]
+    fn what_is_younger_than_all_iterators_is_not_kept() {
+        let mut held = Held::default();
+        let only = held.make(Some((SuperblockId(1), Grain(150))));
+        held.opened(SuperblockId(3));
+        assert!(!held.die(1, Grain(160), 4, 100) && !held.die(1, Grain(310), 4, 100));
+        assert!(held.die(1, Grain(149), 4, 100) && held.die(1, Grain(250), 4, 100));
+        held.erased(SuperblockId(3));
+        assert!(held.die(1, Grain(311), 4, 100), "garbage collection has brought something older there");
+        assert_eq!(held.end(only).len(), 3);
     }
 }

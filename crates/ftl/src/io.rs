@@ -405,7 +405,16 @@ impl<'a> Io<'a> {
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
-        if self.media.held.die(tag, place, grains) { Ok(()) } else { self.bury(tag, place, grains) }
+        let superblock_grains = self.media.packing.grains_per_superblock;
+        let is_kept = self.media.held.die(tag, place, grains, superblock_grains);
+        if is_kept { Ok(()) } else { self.bury(tag, place, grains) }
+    }
+
+    /// The superblock that is open for hosts' records, if one is, and where in it the next will lie at the earliest.
+    pub(crate) fn user_frontier(&self) -> Option<(SuperblockId, Grain)> {
+        let open = &self.media.log.streams[Stream::User as usize];
+        let index = open.data.len() / self.media.packing.grain_bytes as usize;
+        Some((open.superblock?, Grain(self.media.packing.grain(open.page, 0).0 + index as u64)))
     }
 
     /// The record of the pair with `tag` at `place`, of `grains` grains, is nobody's any more.
@@ -492,6 +501,9 @@ impl<'a> Io<'a> {
         if self.media.is_durable() {
             // A cut must not find it in use and half erased.
             self.wait_until(erased);
+        }
+        if stream == Stream::User {
+            self.media.held.opened(superblock);
         }
         self.note_of(stream, Change::Opened { stream, superblock, within: before });
         self.stage(&Item::Opened(stream, superblock), None)

@@ -13,14 +13,14 @@ mod prefetch;
 pub use self::degree::{IteratorPlan, PrefetchDegree};
 
 use self::degree::Pace;
-use self::prefetch::{Ahead, Prefetch, PrefetchPool};
+use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
 use crate::index::{CursorPlan, Index, RangeIndex};
-use crate::io::Io;
+use crate::io::{Io, readable};
 use crate::journal::PairPlace;
 use crate::record::RecordHead;
 use crate::value::{ValuePart, by_page, parts_of, value_of};
 use kvssd_flash::Cause;
-use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply};
+use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All iterators of a drive.
@@ -98,6 +98,8 @@ impl Iterators {
     /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
     pub(crate) fn set_plan(&mut self, plan: IteratorPlan) {
         self.plan = plan;
+        // It learns anew.
+        self.pool.pace = Pace::default();
     }
 
     /// See [`Engine::iterator_times`](crate::Engine::iterator_times).
@@ -126,7 +128,8 @@ impl Iterators {
         let plan = CursorPlan { descending: options.descending, reads_ahead: self.plan.index_prefetch };
         ranges(index)?.open(io, id, plan)?;
         self.last_id = id.0;
-        let made = io.media.held.make();
+        let frontier = io.user_frontier();
+        let made = io.media.held.make(frontier);
         let pace = self.pool.pace;
         let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
         self.live.insert(id, Live { made, range, keys_only, prefetch, pace });
@@ -159,26 +162,31 @@ impl Iterators {
         pairs_max: u32,
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
-        let sharers = self.live.len() as u32;
+        let now = io.clock;
+        let flying = self.live.values().filter(|live| live.prefetch.is_flying(now)).count() as u32;
+        let holding = self.live.values().filter(|live| live.prefetch.len() > 0).count() as u32;
         let live = find(&mut self.live, &self.expired, id)?;
         let arrived = io.clock;
-        let mut chosen = Vec::new();
-        while chosen.len() < pairs_max as usize
-            && let Some(ahead) = live.pull(io, ranges, id)?
-        {
-            chosen.push(ahead);
-        }
+        let chosen = live.choose(io, ranges, id, pairs_max)?;
         let found = io.settle();
-        let pairs = live.bring(io, &chosen)?;
+        let pairs = match live.bring(io, &chosen) {
+            Ok(pairs) => pairs,
+            Err(error) => {
+                live.prefetch.put_back(chosen);
+                return Err(error);
+            }
+        };
         // While the pairs cross the link, the core asks for the next (section 4.5).
         live.pace.gave((arrived, found, io.answer()), chosen.len() as u64);
         if self.plan.index_prefetch {
             ranges.read_ahead(io, id);
         }
         if !live.keys_only {
-            live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, sharers))?;
+            // What cannot be read is told when it is its turn.
+            readable(live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, Sharers { flying, holding })))?;
         }
         for ahead in &chosen {
+            live.prefetch.took(ahead).into_iter().for_each(|took_ns| live.pace.read(took_ns));
             live.prefetch.let_go(ahead, &mut self.pool);
         }
         self.pool.pace = live.pace;
@@ -209,7 +217,9 @@ impl Iterators {
 /// What only this iterator kept is given up.
 fn end(io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId, live: &Live) -> Result<(), KvError> {
     ranges.close(io, id);
-    for dead in io.media.held.end(live.made) {
+    let free = io.media.held.end(live.made);
+    io.cpu(free.len() as u64 * io.costs().gc_record_ns);
+    for dead in free {
         io.bury(dead.tag, dead.place, dead.grains)?;
     }
     Ok(())
@@ -231,6 +241,30 @@ fn find<'l>(
 }
 
 impl Live {
+    /// Up to so many pairs that come next, no more than a value of the largest size.
+    fn choose(
+        &mut self,
+        io: &mut Io<'_>,
+        ranges: &mut dyn RangeIndex,
+        id: IteratorId,
+        pairs_max: u32,
+    ) -> Result<Vec<Ahead>, KvError> {
+        let (mut chosen, mut bytes) = (Vec::new(), 0);
+        while chosen.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX {
+            match self.pull(io, ranges, id) {
+                Ok(Some(ahead)) => {
+                    bytes += ahead.key.len() + ahead.pair.value_bytes as usize;
+                    chosen.push(ahead);
+                }
+                Ok(None) => break,
+                // Told when it is its turn.
+                Err(KvError::Unrecovered(_)) if !chosen.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(chosen)
+    }
+
     /// The next pair: the first that is known ahead, or what the cursor stands at.
     fn pull(&mut self, io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId) -> Result<Option<Ahead>, KvError> {
         match self.prefetch.pop() {
@@ -315,23 +349,21 @@ impl Live {
         io: &mut Io<'_>,
         ranges: &mut dyn RangeIndex,
         id: IteratorId,
-        (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, u32),
+        (plan, pool, sharers): (&IteratorPlan, &mut PrefetchPool, Sharers),
     ) -> Result<(), KvError> {
         if self.prefetch.len() >= self.pace.degree(plan.prefetch_degree) as usize {
             return Ok(());
         }
         let degree = self.pace.degree_high(plan.prefetch_degree);
-        let (mut fresh, known) = (Vec::new(), self.prefetch.len());
+        let mut fresh = Vec::new();
         while self.prefetch.len() < degree as usize && self.prefetch.has_room(io, plan, pool, sharers) {
             let Some((key, pair)) = self.step(io, ranges, id)? else { break };
             let mut ahead = Ahead::new(key, pair);
             let parts = self.record_parts(io, &ahead);
-            fresh.extend(self.prefetch.expect(&mut ahead, &parts, pool));
+            fresh.extend(self.prefetch.expect(&mut ahead, &parts, io.clock, pool));
             self.prefetch.push(ahead);
         }
         self.prefetch.read(io, fresh);
-        let times = self.prefetch.times(self.prefetch.len() - known, io.clock);
-        times.for_each(|took_ns| self.pace.read(took_ns));
         Ok(())
     }
 }

@@ -46,9 +46,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::LsmPlan;
 
-/// Pages that a step of compaction reads at the most, the part of the DRAM that it takes for them, and tables that it must have room
-/// for. Estimates.
-const STEP_PAGES_MAX: u32 = 192;
+/// Full tables that a step of compaction reads at the most, the part of the DRAM that it takes for them, and those that it must have room
+/// for. Estimates; with more the step might not fit into a page of the journal.
+const STEP_TABLES_MAX: usize = 40;
 const STEP_SHARE: u64 = 8;
 const STEP_TABLES_MIN: usize = 4;
 
@@ -92,7 +92,7 @@ impl Lsm {
             page_grains: room.page_bytes / room.grain_bytes,
             grains: room.grains,
             step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
-            step_pages_max: room.superblock_pages.min(STEP_PAGES_MAX) as usize,
+            step_pages_max: room.superblock_pages.min(STEP_TABLES_MAX as u32 * plan.table_pages) as usize,
             budget_bytes: u64::MAX,
             unreadable: None,
             bound: BTreeSet::new(),

@@ -38,13 +38,20 @@ pub(super) struct Ahead {
     pub(super) pair: PairPlace,
     /// The sectors that were asked for; none when it was not read ahead.
     sectors: Vec<Sector>,
-    /// Whether none of them was on its way already.
-    is_fresh: bool,
+    /// When they were asked for, if none of them was on its way already.
+    asked: Option<Nanos>,
+}
+
+/// Iterators that share: dies, those with values on their way; the buffer, those with any.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharers {
+    pub(super) flying: u32,
+    pub(super) holding: u32,
 }
 
 impl Ahead {
     pub(super) fn new(key: OwnedKey, pair: PairPlace) -> Self {
-        Ahead { key, pair, sectors: Vec::new(), is_fresh: false }
+        Ahead { key, pair, sectors: Vec::new(), asked: None }
     }
 
     pub(super) fn is_on_its_way(&self) -> bool {
@@ -58,6 +65,8 @@ pub(super) struct Prefetch {
     pairs: VecDeque<Ahead>,
     /// When each sector is there, and how many pairs want it.
     sectors: BTreeMap<Sector, (Nanos, u32)>,
+    /// When the last that was asked for is there.
+    landed: Nanos,
     /// The cursor has no more of the range.
     pub(super) is_at_end: bool,
 }
@@ -71,17 +80,21 @@ impl Prefetch {
         self.pairs.pop_front()
     }
 
+    /// These come next again.
+    pub(super) fn put_back(&mut self, chosen: Vec<Ahead>) {
+        chosen.into_iter().rev().for_each(|ahead| self.pairs.push_front(ahead));
+    }
+
     pub(super) fn push(&mut self, ahead: Ahead) {
         self.pairs.push_back(ahead);
     }
 
     /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one has no more pages
     /// on their way than its share of the dies.
-    pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: u32) -> bool {
+    pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: Sharers) -> bool {
         let geometry = &io.media.geometry;
         let own_bytes = self.sectors.len() as u64 * pool.sector_bytes;
-        let sharers = u64::from(sharers.max(1));
-        if own_bytes >= pool.bytes_max / sharers || pool.bytes >= pool.bytes_max {
+        if own_bytes >= pool.bytes_max / u64::from(sharers.holding.max(1)) || pool.bytes >= pool.bytes_max {
             return false;
         }
         if plan.prefetch_degree != PrefetchDegree::Adaptive {
@@ -90,11 +103,17 @@ impl Prefetch {
         let flying = self.sectors.iter().filter(|(_, (ready, _))| *ready > io.clock);
         let mut pages: Vec<PageAddress> = flying.map(|((page, _), _)| *page).collect();
         pages.dedup();
-        (pages.len() as u64) < (u64::from(geometry.dies()) / sharers).max(1)
+        (pages.len() as u64) < u64::from((geometry.dies() / sharers.flying.max(1)).max(1))
     }
 
     /// A pair wants its parts; gives those sectors that nobody has asked for yet.
-    pub(super) fn expect(&mut self, ahead: &mut Ahead, parts: &[ValuePart], pool: &mut PrefetchPool) -> Vec<Sector> {
+    pub(super) fn expect(
+        &mut self,
+        ahead: &mut Ahead,
+        parts: &[ValuePart],
+        now: Nanos,
+        pool: &mut PrefetchPool,
+    ) -> Vec<Sector> {
         let sector_bytes = pool.sector_bytes as usize;
         let mut fresh = Vec::new();
         for (page, bytes) in parts {
@@ -109,7 +128,7 @@ impl Prefetch {
                 ahead.sectors.push(sector);
             }
         }
-        ahead.is_fresh = fresh.len() == ahead.sectors.len();
+        ahead.asked = (fresh.len() == ahead.sectors.len()).then_some(now);
         fresh
     }
 
@@ -129,6 +148,7 @@ impl Prefetch {
                 }
             }
             let ready = io.read_parts_without_waiting(&parts, Cause::User);
+            self.landed = self.landed.max(ready);
             for sector in unit {
                 if let Some((known, _)) = self.sectors.get_mut(sector) {
                     *known = ready;
@@ -137,10 +157,15 @@ impl Prefetch {
         }
     }
 
-    /// How long those of the last `count` pairs will have been on their way that were asked for at `now`.
-    pub(super) fn times(&self, count: usize, now: Nanos) -> impl Iterator<Item = u64> {
-        let last = self.pairs.iter().rev().take(count).filter(|ahead| ahead.is_fresh);
-        last.map(move |ahead| self.ready(ahead).0.saturating_sub(now.0)).filter(|&took_ns| took_ns > 0)
+    /// How long a pair that is there was on its way, if all of it was asked for at once.
+    pub(super) fn took(&self, ahead: &Ahead) -> Option<u64> {
+        let took_ns = self.ready(ahead).0.saturating_sub(ahead.asked?.0);
+        (took_ns > 0).then_some(took_ns)
+    }
+
+    /// Whether something is on its way at `now`.
+    pub(super) fn is_flying(&self, now: Nanos) -> bool {
+        self.landed > now
     }
 
     /// When all that a pair wants is there.

@@ -97,10 +97,13 @@ impl Redo<'_, '_> {
             }
             Change::Retired { superblock } => {
                 let retired = self.superblock(superblock)?;
-                if retired.state != State::Closed || retired.live_grains == 0 {
-                    return Err(damaged("its journal retires a superblock that can be collected"));
+                if retired.state != State::Closed {
+                    return Err(damaged("its journal retires a superblock that is not full"));
                 }
-                self.io.media.superblocks.retire(superblock);
+                // What only iterators kept lives no more: it can be collected.
+                if retired.live_grains > 0 {
+                    self.io.media.superblocks.retire(superblock);
+                }
                 self.forget(superblock)?;
             }
             _ => {}

@@ -2,12 +2,13 @@
 //! and goes on.
 
 use crate::damage::Victim;
-use crate::drive::{Medium, Mortal, each, has_sections, powered, tiny};
-use kvssd_flash::{PageAddress, PowerLoss};
+use crate::drive::{Medium, Mortal, Snapshot, each, has_sections, powered, tiny};
+use kvssd_flash::{ByteBacking, PageAddress, PowerLoss};
 use kvssd_ftl::{Design, Engine, Kind};
-use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorOptions, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 const KEYS: u64 = 600;
 
@@ -178,4 +179,76 @@ fn an_index_grows_around_what_it_cannot_read() {
         assert!(directory(&life) > before, "it has grown");
         assert_eq!(life.verify(&model), unreadable);
     }
+}
+
+/// A superblock that is retired because of what only an iterator wants has nothing living in it for the next mount.
+#[test]
+fn what_an_iterator_kept_does_not_keep_a_drive_from_mounting() {
+    let mut design = Design::named("iter").unwrap();
+    design.set("table_pages", "1").unwrap();
+    for seed in 0..8 {
+        let profile = design
+            .tiny_profile(&[("memory.dram_bytes", "600000"), ("memory.power_loss", PowerLoss::Protected.name())])
+            .unwrap();
+        let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+        let powered = || Box::new(powered(profile.geometry, &medium));
+        let (mut random, mut model) = (Random::new(seed), Model::new());
+        let mut life = Life { engine: design.build(&profile, powered()).unwrap(), clock: Nanos::ZERO };
+        life.overwrite(&mut random, 1500, 8000, &mut model);
+        life.engine.close().unwrap();
+        let pages = Victim::of(&design, PowerLoss::Protected, &medium).pages(Kind::Pair);
+        for _ in 0..160 {
+            let page = pages[random.below(pages.len() as u64) as usize];
+            *medium.lock().unwrap().page_mut(PageAddress(page as u32)) = Some(vec![0xAA; 10].into());
+        }
+        let (engine, report) = design.mount(&profile, powered()).unwrap();
+        let mut life = Life { engine, clock: report.took };
+        let options = IteratorOptions::default();
+        life.run(Command::CreateIterator { options }).unwrap();
+        life.overwrite(&mut random, 900, 8000, &mut model);
+        drop(life);
+        let (engine, report) = design.mount(&profile, powered()).unwrap();
+        Life { engine, clock: report.took }.verify(&model);
+    }
+}
+
+/// A range that comes to what cannot be read says so until it is sent elsewhere: it leaves nothing out in silence.
+#[test]
+fn a_range_leaves_nothing_out_in_silence() {
+    let mut design = Design::named("iter").unwrap();
+    design.set("table_pages", "1").unwrap();
+    let medium = Mortal::new(&design, PowerLoss::Protected, 5).medium;
+    let mut life = mount(&design, PowerLoss::Protected, &medium);
+    let (mut random, mut model) = (Random::new(5), Model::new());
+    life.overwrite(&mut random, 3000, 300, &mut model);
+    life.engine.close().unwrap();
+    let pages = Victim::of(&design, PowerLoss::Protected, &medium).pages(Kind::Section);
+    let mut told = 0;
+    for &page in &pages {
+        let damaged = Snapshot::of(&design, &medium).medium(&design);
+        *damaged.lock().unwrap().page_mut(PageAddress(page as u32)) = Some(vec![0xAA; 10].into());
+        let mut life = mount(&design, PowerLoss::Protected, &damaged);
+        let options = IteratorOptions::default();
+        let Ok(Reply::IteratorCreated(iterator)) = life.run(Command::CreateIterator { options }) else { panic!() };
+        let mut keys = Vec::new();
+        let mut reply = life.run(Command::Seek { iterator, key: None, pairs_max: 3 });
+        while let Ok(Reply::Pairs(pairs)) = &reply
+            && !pairs.is_empty()
+        {
+            keys.extend(pairs.iter().map(|(key, _)| key.clone()));
+            reply = life.run(Command::Next { iterator, pairs_max: 3 });
+        }
+        let wanted = model.keys().take(keys.len()).map(|number| number.to_be_bytes());
+        assert!(keys.iter().map(|key| &**key).eq(wanted.collect::<Vec<_>>().iter().map(|key| &key[..])));
+        match reply {
+            Ok(_) => assert_eq!(keys.len(), model.len(), "an end is the end"),
+            Err(KvError::Unrecovered(_)) => {
+                told += 1;
+                let again = life.run(Command::Next { iterator, pairs_max: 1 });
+                assert!(matches!(again, Err(KvError::Unrecovered(_))), "{again:?}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(told > 0, "some of {} tables were wanted", pages.len());
 }

@@ -244,7 +244,8 @@ fn knees(rows: &[Row<'_>]) -> (String, Verdict) {
         let best = row.best();
         let knee = row.fixed().position(|cell| cell.bytes_s >= (1.0 - EQUAL) * best).unwrap_or(0);
         // Where one value is read ahead nothing queues: the read takes what it takes.
-        let Some((read, interval)) = row.degree("1").map(|cell| cell.times_ns) else { continue };
+        let times = row.degree("1").map(|cell| cell.times_ns).filter(|(read, _)| *read > 0);
+        let Some((read, interval)) = times.filter(|_| row.gain() > 1.0) else { continue };
         let optimal = (read as f64 / interval.max(1) as f64).ceil();
         worst = worst.max(knee.abs_diff(step_of(optimal)));
         let at = row.cells[0];
@@ -267,5 +268,6 @@ fn adaptive(rows: &[Row<'_>]) -> (String, Verdict) {
         at.scan_length,
         rows.len()
     );
-    (ours, if ratio(worst) >= 1.0 - EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced })
+    let gains = rows.iter().all(|row| row.gain() > 1.0);
+    (ours, if gains && ratio(worst) >= 1.0 - EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced })
 }

@@ -121,15 +121,19 @@ impl DbBenchSession {
         (self.bench.scan_length, self.bench.threads) = (scan_length, threads);
     }
 
-    /// Makes an iterator that lives as long as the drive.
+    /// Makes an iterator that lives as long as the drive; gives whether there was memory for it.
     ///
     /// # Errors
-    /// When the drive has no memory for it.
-    pub fn keep_iterator(&mut self) -> Result<(), LabError> {
+    /// When the drive fails.
+    pub fn keep_iterator(&mut self) -> Result<bool, LabError> {
         let command = Command::CreateIterator { options: IteratorOptions::default() };
         let completion = self.device.submit(command, self.clock);
         self.clock = completion.done;
-        completion.reply.map(|_| ()).map_err(LabError::Drive)
+        match completion.reply {
+            Ok(_) => Ok(true),
+            Err(KvError::TooManyIterators { .. }) => Ok(false),
+            Err(other) => Err(LabError::Drive(other)),
+        }
     }
 
     /// Runs a benchmark of so many operations: queries, gets, writes, or pairs of `readseq`.
@@ -149,12 +153,14 @@ impl DbBenchSession {
         observer.begin(&format!("{} {benchmark}", self.design), operations);
         let baseline = Baseline::of(&self.device);
         let started = Instant::now();
-        self.runs += 1;
+        // Reads are the same each time, so that runs on one drive can be compared.
+        self.runs += u64::from(benchmark.writes());
+        let run = if benchmark.writes() { self.runs } else { 0 };
         let mut phase = Phase {
             benchmark,
             operations,
             begun: 0,
-            random: Random::new(mix64(self.bench.seed ^ self.runs << 32)),
+            random: Random::new(mix64(self.bench.seed ^ run << 32)),
             measured: Measured { start: self.clock, end: self.clock, ..Measured::default() },
         };
         self.go(&mut phase, observer)?;

@@ -85,7 +85,7 @@ impl Lsm {
         let before = self.tables.get(id).place.clone();
         let after = TablePlace { level: before.level + 1, age: 0, ..before.clone() };
         self.note_merged(io, vec![before], vec![after.clone()]);
-        let summary = self.summary_to_change();
+        let summary = self.summary_to_change(io);
         summary.remove(level, id);
         self.tables.change(id, |table| table.place = after);
         Arc::make_mut(&mut self.summary).insert(&self.tables, id);
@@ -125,12 +125,15 @@ impl Lsm {
             io.note(Change::Range { table, firsts: range.firsts, last: range.last });
         }
         self.note_merged(io, before.clone(), after);
-        let summary = self.summary_to_change();
+        let summary = self.summary_to_change(io);
         for (id, place) in taken.iter().zip(&before) {
             summary.remove(place.level.into(), *id);
         }
         for id in taken {
-            self.tables.change(*id, |table| table.is_current = false);
+            self.tables.change(*id, |table| {
+                table.is_current = false;
+                table.pinned.clear();
+            });
             self.give_up(io, *id);
         }
         for id in made {
@@ -145,9 +148,10 @@ impl Lsm {
     }
 
     /// The Summary, to be changed: a version that has it as well keeps what it has, and is counted for it.
-    fn summary_to_change(&mut self) -> &mut super::summary::Summary {
+    fn summary_to_change(&mut self, io: &mut Io<'_>) -> &mut super::summary::Summary {
         if Arc::strong_count(&self.summary) > 1 {
             for id in self.summary.tables() {
+                io.cpu(io.costs().comparison_ns);
                 self.tables.change(id, |table| table.summaries += 1);
             }
         }

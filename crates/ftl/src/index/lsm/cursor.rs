@@ -80,6 +80,8 @@ pub(super) struct Cursor {
     reads_ahead: bool,
     in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
+    /// Something could not be read: it does not know where it stands until it is sent somewhere.
+    is_lost: bool,
 }
 
 impl Cursor {
@@ -88,7 +90,7 @@ impl Cursor {
         let newest_first = (0..summary.level(0).len()).rev().map(|table| run(0, table..table + 1));
         let deeper = (1..LEVELS_MAX).map(|level| run(level, 0..summary.level(level).len()));
         let runs = newest_first.chain(deeper.filter(|run| !run.tables.is_empty())).collect();
-        Cursor { memtable, direction, reads_ahead, in_memory: None, runs, summary }
+        Cursor { memtable, direction, reads_ahead, in_memory: None, runs, is_lost: false, summary }
     }
 
     /// The version that it goes along.
@@ -109,6 +111,7 @@ impl Cursor {
     /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read side by side.
     pub(super) fn seek(&mut self, io: &mut Io<'_>, tables: &mut Tables, key: &[u8]) -> Result<(), KvError> {
         let is_up = self.direction == Direction::Up;
+        self.is_lost = true;
         self.in_memory = owned(self.memtable.from(Bound::Included(key), is_up));
         let mut wanted = Vec::new();
         for run in &mut self.runs {
@@ -130,6 +133,7 @@ impl Cursor {
                 run.go_to(tables, key, self.direction)?;
             }
         }
+        self.is_lost = false;
         Ok(())
     }
 
@@ -172,10 +176,18 @@ impl Cursor {
 
     /// The next key that was not deleted, and what is known of it.
     pub(super) fn next(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
+        if std::mem::replace(&mut self.is_lost, true) {
+            return Err(KvError::Unrecovered(
+                "the range has come to what cannot be read: seek to another key".to_owned(),
+            ));
+        }
         loop {
             match self.step(io, tables)? {
                 Some((_, entry)) if entry.is_deleted() => {}
-                other => return Ok(other),
+                other => {
+                    self.is_lost = false;
+                    return Ok(other);
+                }
             }
         }
     }

@@ -23,6 +23,8 @@ impl Lsm {
                 && !is_pinned
                 && self.tables.pinned_bytes() + self.tables.form.table_bytes() <= room
             {
+                let pages: Vec<_> = self.tables.pages_of(id).collect();
+                self.tables.fetch(io, &pages);
                 self.tables.pin(io, id)?;
             }
         }

@@ -87,6 +87,7 @@ impl RangeIndex for Lsm {
         let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
         if Arc::strong_count(&summary) == 1 {
             for id in summary.tables() {
+                io.cpu(io.costs().comparison_ns);
                 self.give_up(io, id);
             }
         }

@@ -108,7 +108,7 @@ impl Lsm {
             self.memtable = Arc::default();
         }
         for place in made {
-            self.age = self.age.max(place.age + 1);
+            self.age = self.age.max(place.age.saturating_add(1));
             // One that only sank is what it was.
             if let Some(table) = before.remove(&place.table).filter(|known| known.place.pages == place.pages) {
                 self.come(Table { place: place.clone(), ..table })?;

@@ -10,6 +10,9 @@ pub(super) const LEVELS_MAX: usize = 8;
 pub(super) const LEVEL0_TABLES: usize = 4;
 /// Commands wait while level 0 has so many. An estimate.
 pub(super) const LEVEL0_TABLES_MAX: usize = 8;
+/// Tables that a step merges at the most, however small they are: it is one change, which must fit into a page of the journal.
+const UPPER_TABLES_MAX: usize = 16;
+const LOWER_TABLES_MAX: usize = 40;
 /// How many times larger a level is than the one above (IterKVSSD, section 2.1: "about ten times").
 const FANOUT: usize = 10;
 
@@ -122,7 +125,7 @@ impl Summary {
             room = room.saturating_sub(pages(id));
             fits
         };
-        let count = all.iter().take_while(fitting).count().max(1).min(all.len());
+        let count = all.iter().take(LOWER_TABLES_MAX).take_while(fitting).count().max(1).min(all.len());
         let cut = all.get(count).map(|&next| tables.get(next).range.first().into());
         Some(Choice { level, upper, lower: all[..count].to_vec(), cut })
     }
@@ -130,7 +133,7 @@ impl Summary {
     /// The oldest table of level 0 and all that overlap it, of so many of the oldest that half of the room is left. No older one that is
     /// left behind has a key of these.
     fn oldest(&self, tables: &Tables, pages_max: usize) -> Vec<TableId> {
-        let at_most = (pages_max / 2 / tables.form.pages_max as usize).max(1);
+        let at_most = (pages_max / 2 / tables.form.pages_max as usize).clamp(1, UPPER_TABLES_MAX);
         let candidates = &self.levels[0][..at_most.min(self.levels[0].len())];
         let mut taken = vec![candidates[0]];
         loop {

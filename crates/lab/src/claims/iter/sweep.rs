@@ -70,6 +70,11 @@ impl Bench<'_> {
     pub(super) fn design(&self, name: &str) -> Result<Design, LabError> {
         let mut design = Design::named(name)?;
         for (key, value) in self.parameters {
+            if matches!(key.as_str(), "prefetch_degree" | "index_prefetch") {
+                return Err(LabError::Setup(format!(
+                    "design.{key} is what these claims are about: they set it themselves"
+                )));
+            }
             design.set(key, value)?;
         }
         Ok(design)
