@@ -360,7 +360,7 @@ impl Live {
             let Some((key, pair)) = self.step(io, ranges, id)? else { break };
             let mut ahead = Ahead::new(key, pair);
             let parts = self.record_parts(io, &ahead);
-            fresh.extend(self.prefetch.expect(&mut ahead, &parts, io.clock, pool));
+            fresh.extend(self.prefetch.expect(&mut ahead, &parts, pool));
             self.prefetch.push(ahead);
         }
         self.prefetch.read(io, fresh);

@@ -38,8 +38,8 @@ pub(super) struct Ahead {
     pub(super) pair: PairPlace,
     /// The sectors that were asked for; none when it was not read ahead.
     sectors: Vec<Sector>,
-    /// When they were asked for, if none of them was on its way already.
-    asked: Option<Nanos>,
+    /// Whether none of them was on its way already.
+    is_fresh: bool,
 }
 
 /// Iterators that share: dies, those with values on their way; the buffer, those with any.
@@ -51,7 +51,7 @@ pub(super) struct Sharers {
 
 impl Ahead {
     pub(super) fn new(key: OwnedKey, pair: PairPlace) -> Self {
-        Ahead { key, pair, sectors: Vec::new(), asked: None }
+        Ahead { key, pair, sectors: Vec::new(), is_fresh: false }
     }
 
     pub(super) fn is_on_its_way(&self) -> bool {
@@ -59,12 +59,19 @@ impl Ahead {
     }
 }
 
+/// A sector on its way: when it was asked for, when it is there, and how many pairs want it.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    asked: Nanos,
+    ready: Nanos,
+    wanted: u32,
+}
+
 /// What an iterator has read ahead.
 #[derive(Debug, Default)]
 pub(super) struct Prefetch {
     pairs: VecDeque<Ahead>,
-    /// When each sector is there, and how many pairs want it.
-    sectors: BTreeMap<Sector, (Nanos, u32)>,
+    sectors: BTreeMap<Sector, Flight>,
     /// When the last that was asked for is there.
     landed: Nanos,
     /// The cursor has no more of the range.
@@ -100,35 +107,29 @@ impl Prefetch {
         if plan.prefetch_degree != PrefetchDegree::Adaptive {
             return true;
         }
-        let flying = self.sectors.iter().filter(|(_, (ready, _))| *ready > io.clock);
+        let flying = self.sectors.iter().filter(|(_, flight)| flight.ready > io.clock);
         let mut pages: Vec<PageAddress> = flying.map(|((page, _), _)| *page).collect();
         pages.dedup();
         (pages.len() as u64) < u64::from((geometry.dies() / sharers.flying.max(1)).max(1))
     }
 
     /// A pair wants its parts; gives those sectors that nobody has asked for yet.
-    pub(super) fn expect(
-        &mut self,
-        ahead: &mut Ahead,
-        parts: &[ValuePart],
-        now: Nanos,
-        pool: &mut PrefetchPool,
-    ) -> Vec<Sector> {
+    pub(super) fn expect(&mut self, ahead: &mut Ahead, parts: &[ValuePart], pool: &mut PrefetchPool) -> Vec<Sector> {
         let sector_bytes = pool.sector_bytes as usize;
         let mut fresh = Vec::new();
         for (page, bytes) in parts {
             for sector in bytes.start / sector_bytes..bytes.end.div_ceil(sector_bytes) {
                 let sector = (*page, sector as u32);
-                let (_, wanted) = self.sectors.entry(sector).or_insert_with(|| {
+                let flight = self.sectors.entry(sector).or_insert_with(|| {
                     fresh.push(sector);
                     pool.bytes += sector_bytes as u64;
-                    (Nanos::MAX, 0)
+                    Flight { asked: Nanos::MAX, ready: Nanos::MAX, wanted: 0 }
                 });
-                *wanted += 1;
+                flight.wanted += 1;
                 ahead.sectors.push(sector);
             }
         }
-        ahead.asked = (fresh.len() == ahead.sectors.len()).then_some(now);
+        ahead.is_fresh = fresh.len() == ahead.sectors.len();
         fresh
     }
 
@@ -150,8 +151,8 @@ impl Prefetch {
             let ready = io.read_parts_without_waiting(&parts, Cause::User);
             self.landed = self.landed.max(ready);
             for sector in unit {
-                if let Some((known, _)) = self.sectors.get_mut(sector) {
-                    *known = ready;
+                if let Some(flight) = self.sectors.get_mut(sector) {
+                    (flight.asked, flight.ready) = (io.clock, ready);
                 }
             }
         }
@@ -159,7 +160,9 @@ impl Prefetch {
 
     /// How long a pair that is there was on its way, if all of it was asked for at once.
     pub(super) fn took(&self, ahead: &Ahead) -> Option<u64> {
-        let took_ns = self.ready(ahead).0.saturating_sub(ahead.asked?.0);
+        let first = ahead.sectors.first().filter(|_| ahead.is_fresh)?;
+        let took_ns = self.ready(ahead).0.saturating_sub(self.sectors.get(first)?.asked.0);
+        // What is still in the write buffer takes nothing.
         (took_ns > 0).then_some(took_ns)
     }
 
@@ -171,15 +174,15 @@ impl Prefetch {
     /// When all that a pair wants is there.
     pub(super) fn ready(&self, ahead: &Ahead) -> Nanos {
         let known = ahead.sectors.iter().filter_map(|sector| self.sectors.get(sector));
-        known.map(|(ready, _)| *ready).max().unwrap_or(Nanos::ZERO)
+        known.map(|flight| flight.ready).max().unwrap_or(Nanos::ZERO)
     }
 
     /// A pair was given.
     pub(super) fn let_go(&mut self, ahead: &Ahead, pool: &mut PrefetchPool) {
         for sector in &ahead.sectors {
-            if let Some((_, wanted)) = self.sectors.get_mut(sector) {
-                *wanted -= 1;
-                if *wanted == 0 {
+            if let Some(flight) = self.sectors.get_mut(sector) {
+                flight.wanted -= 1;
+                if flight.wanted == 0 {
                     self.sectors.remove(sector);
                     pool.bytes -= pool.sector_bytes;
                 }
