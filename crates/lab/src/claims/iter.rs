@@ -42,78 +42,90 @@ pub fn reproduce_iter(
     let random = cells.len();
     cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
     let threads = bench.threads(observer)?;
-    let claim = |id, claim, paper, (ours, verdict): (String, Verdict)| Claim {
-        id,
-        claim,
-        paper,
-        ours,
-        verdict,
-        scale: scale_name(scale),
-    };
-    let (scattered, ordered) = (rows(&cells[..random]), rows(&cells[random..]));
-    let all: Vec<Row<'_>> = rows(&cells);
-    let claims = vec![
-        claim(
-            "iter.1",
-            "seekrandom after fillrandom: range throughput, index and values read ahead over none, best of all sizes and lengths",
-            "4.13x",
-            gain(&scattered, 4.13),
-        ),
-        claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
-        claim(
-            "iter.3",
-            "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without",
-            "3.6x; unchanged",
-            bench.index_alone(observer)?,
-        ),
-        claim(
-            "iter.4",
-            "Seek latency by degree, most over least; Next latency without over with the highest degree; at worst, values of 128 B",
-            "no dependence; falls",
-            latencies(&scattered),
-        ),
-        claim(
-            "iter.5",
-            "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated",
-            "rises with both",
-            by_threads(&rows(&threads)),
-        ),
-        claim(
-            "iter.6",
-            "Summary for 25 M x 4 KB pairs: bytes, share of the tree",
-            "25 KB, 0.008 %",
-            bench.summary(observer)?,
-        ),
-        claim(
-            "iter.7",
-            "degree where throughput stops rising, and D_opt of the run's own times, where values are of one page",
-            "within a step of the sweep",
-            knees(&scattered),
-        ),
-        claim(
-            "iter.8",
-            "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see",
-            "0",
-            bench.consistency(observer)?,
-        ),
-        claim(
-            "iter.9",
-            "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput",
-            "equal within 5 %",
-            bench.pinned(observer)?,
-        ),
-        claim(
-            "iter.10",
-            "beyond the paper: the degree that the drive finds by itself over the best fixed one, in the worst cell",
-            "-",
-            adaptive(&all),
-        ),
-    ];
+    let claims = bench.claims((&cells, random), &threads, observer)?;
     cells.extend(threads);
     Ok((claims, cells))
 }
 
 impl Bench<'_> {
+    /// The claims, from the cells of the sweep, of which the first `random` are after fillrandom, from those of threads, and from what else they need.
+    fn claims(
+        &self,
+        (cells, random): (&[SweepCell], usize),
+        threads: &[SweepCell],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Claim>, LabError> {
+        let (scattered, ordered) = (rows(&cells[..random]), rows(&cells[random..]));
+        let all: Vec<Row<'_>> = rows(cells);
+        Ok(vec![
+            self.claim(
+                "iter.1",
+                "seekrandom after fillrandom: range throughput, index and values read ahead over none, best of all sizes and lengths",
+                "4.13x",
+                gain(&scattered, 4.13),
+            ),
+            self.claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
+            self.claim(
+                "iter.3",
+                "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without",
+                "3.6x; unchanged",
+                self.index_alone(observer)?,
+            ),
+            self.claim(
+                "iter.4",
+                "Seek latency by degree, most over least; Next latency without over with the highest degree; at worst, values of 128 B",
+                "no dependence; falls",
+                latencies(&scattered),
+            ),
+            self.claim(
+                "iter.5",
+                "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated",
+                "rises with both",
+                by_threads(&rows(threads)),
+            ),
+            self.claim(
+                "iter.6",
+                "Summary for 25 M x 4 KB pairs: bytes, share of the tree",
+                "25 KB, 0.008 %",
+                self.summary(observer)?,
+            ),
+            self.claim(
+                "iter.7",
+                "degree where throughput stops rising, and D_opt of the run's own times, where values are of one page",
+                "within a step of the sweep",
+                knees(&scattered),
+            ),
+            self.claim(
+                "iter.8",
+                "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see",
+                "0",
+                self.consistency(observer)?,
+            ),
+            self.claim(
+                "iter.9",
+                "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput",
+                "equal within 5 %",
+                self.pinned(observer)?,
+            ),
+            self.claim(
+                "iter.10",
+                "beyond the paper: the degree that the drive finds by itself over the best fixed one, in the worst cell",
+                "-",
+                adaptive(&all),
+            ),
+        ])
+    }
+
+    fn claim(
+        &self,
+        id: &'static str,
+        claim: &'static str,
+        paper: &'static str,
+        (ours, verdict): (String, Verdict),
+    ) -> Claim {
+        Claim { id, claim, paper, ours, verdict, scale: scale_name(self.scale) }
+    }
+
     fn sweep(&self, order: DbBenchmark, observer: &mut dyn Observer) -> Result<Vec<SweepCell>, LabError> {
         let mut cells = Vec::new();
         for value_bytes in VALUE_BYTES {
