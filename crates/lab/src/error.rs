@@ -4,7 +4,7 @@ use crate::trace::TraceError;
 use crate::workload::WorkloadError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
-use kvssd_types::KvError;
+use kvssd_types::{KvError, Reply};
 use thiserror::Error;
 
 /// Why an experiment was not run to its end.
@@ -79,5 +79,10 @@ impl LabError {
             KvError::TooManyIterators { iterators } => LabError::TooManyIterators { iterators },
             other => LabError::Drive(other),
         }
+    }
+
+    /// Of an iterator that answered with something else than was asked for.
+    pub(crate) fn of_reply(reply: &Reply) -> LabError {
+        LabError::Drive(KvError::Failed(format!("an iterator was answered by {reply:?}")))
     }
 }

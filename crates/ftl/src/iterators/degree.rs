@@ -17,10 +17,8 @@ use kvssd_types::Nanos;
 const DEGREE_MAX: u32 = 256;
 /// How much of a mean a new measurement is: 1 / 2^SHIFT.
 const SHIFT: u32 = 3;
-/// How many halves of what the least time of a read asks for are asked for at the least and at the most: few reads meet no other.
-/// Estimates.
-const GAIN_HALVES_MIN: u64 = 3;
-const GAIN_HALVES_MAX: u64 = 5;
+/// How many halves of what the least time of a read asks for are asked for at the most. Chosen by the sweep of `kvssd reproduce iter`.
+const GAIN_HALVES: u64 = 5;
 /// The least is forgotten by 1 / 2^SHIFT of it with each measurement.
 const FORGETTING_SHIFT: u32 = 10;
 /// Deviations above the mean that a read is given (RFC 6298: K).
@@ -142,7 +140,7 @@ impl Pace {
                 let at_once = self.last.map_or(1, |(_, pairs)| pairs.max(1));
                 let least = self.read_ns_min.div_ceil(self.interval_ns) + at_once;
                 let wanted = (self.read_ns + DEVIATIONS * self.deviation_ns).div_ceil(self.interval_ns);
-                wanted.clamp(least * GAIN_HALVES_MIN / 2, least * GAIN_HALVES_MAX / 2).min(DEGREE_MAX.into()) as u32
+                wanted.clamp(least, least * GAIN_HALVES / 2).min(DEGREE_MAX.into()) as u32
             }
         }
     }

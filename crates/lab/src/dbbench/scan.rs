@@ -2,7 +2,7 @@
 
 use super::{DbBenchSession, DbBenchmark, Phase, Step};
 use crate::error::LabError;
-use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, KvError, Nanos, Reply};
+use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Nanos, Reply};
 
 /// A range that is gone along.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl DbBenchSession {
     pub(super) fn create(&mut self, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), LabError> {
         let command = Command::CreateIterator { options: IteratorOptions::default() };
         let (done, reply) = self.submit(command, at, "create", phase)?;
-        let Reply::IteratorCreated(iterator) = reply else { return Err(wrong(&reply)) };
+        let Reply::IteratorCreated(iterator) = reply else { return Err(LabError::of_reply(&reply)) };
         let is_whole = phase.benchmark == DbBenchmark::ReadSeq;
         let record = if is_whole { 0 } else { phase.random.below(self.memory.records()) };
         let left = if is_whole { phase.operations - phase.begun } else { self.bench.scan_length.into() };
@@ -35,7 +35,7 @@ impl DbBenchSession {
         let room = self.key_of(scan.record);
         let command = Command::Seek { iterator: scan.iterator, key: Some(self.key(&room)), pairs_max: 1 };
         let (done, reply) = self.submit(command, at, "seek", phase)?;
-        let Reply::Pairs(pairs) = reply else { return Err(wrong(&reply)) };
+        let Reply::Pairs(pairs) = reply else { return Err(LabError::of_reply(&reply)) };
         let goes_on = self.verify(&mut scan, &pairs, phase);
         Ok((done, if goes_on && scan.left > 0 { Step::Next(scan) } else { Step::Destroy(scan) }))
     }
@@ -43,7 +43,7 @@ impl DbBenchSession {
     pub(super) fn next(&mut self, mut scan: Scan, at: Nanos, phase: &mut Phase) -> Result<(Nanos, Step), LabError> {
         let command = Command::Next { iterator: scan.iterator, pairs_max: 1 };
         let (done, reply) = self.submit(command, at, "next", phase)?;
-        let Reply::Pairs(pairs) = reply else { return Err(wrong(&reply)) };
+        let Reply::Pairs(pairs) = reply else { return Err(LabError::of_reply(&reply)) };
         scan.left -= 1;
         let goes_on = self.verify(&mut scan, &pairs, phase);
         Ok((done, if goes_on && scan.left > 0 { Step::Next(scan) } else { Step::Destroy(scan) }))
@@ -68,8 +68,4 @@ impl DbBenchSession {
         scan.record = expected.as_ref().map_or(self.memory.records(), |(record, _)| record + 1);
         is_right && expected.is_some()
     }
-}
-
-fn wrong(reply: &Reply) -> LabError {
-    LabError::Drive(KvError::Failed(format!("an iterator was answered by {reply:?}")))
 }

@@ -4,7 +4,7 @@ use super::Session;
 use crate::error::LabError;
 use crate::host::{Hosts, Turn};
 use crate::report::Measured;
-use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, KEY_BYTES_MAX, KvError, Nanos, Reply, Value};
+use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, KEY_BYTES_MAX, Nanos, Reply, Value};
 
 /// A scan that goes on.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ impl Session {
         let completion = self.device.submit(Command::CreateIterator { options }, at);
         let iterator = match completion.reply.map_err(LabError::of_drive)? {
             Reply::IteratorCreated(iterator) => iterator,
-            other => return Err(wrong(&other)),
+            other => return Err(LabError::of_reply(&other)),
         };
         self.scans_begun += 1;
         self.scans.insert(self.scans_begun, Scan { iterator, record, length, began: at, is_read: false });
@@ -68,7 +68,7 @@ impl Session {
                 hosts.go_on(completion.done, Turn::GoOn { thread, scan: number });
             }
             Reply::IteratorDestroyed => hosts.done(completion.done, thread),
-            other => return Err(wrong(&other)),
+            other => return Err(LabError::of_reply(&other)),
         }
         Ok(is_read)
     }
@@ -83,8 +83,4 @@ impl Session {
         };
         is_sorted && begins && pairs.iter().all(has_its_value)
     }
-}
-
-fn wrong(reply: &Reply) -> LabError {
-    LabError::Drive(KvError::Failed(format!("an iterator was answered by {reply:?}")))
 }

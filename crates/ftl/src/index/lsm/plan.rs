@@ -85,3 +85,33 @@ impl IndexPlan for LsmPlan {
         dram.add("index_compaction", index.step_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::STEP_TABLES_MAX;
+    use super::super::summary::{LOWER_TABLES_MAX, UPPER_TABLES_MAX};
+    use super::*;
+    use crate::address::Grain;
+    use crate::journal::{Change, TablePlace};
+
+    /// The largest step, of tables on a large drive, is one change that fits into the smallest page.
+    #[test]
+    fn a_step_fits_into_a_page_of_the_journal() {
+        let tables = |count: usize, pages: u32, level: u8, age: u64| {
+            (0..count).map(move |_| TablePlace {
+                table: 1 << 27,
+                level,
+                age,
+                pages: vec![Grain(1 << 40); pages as usize],
+            })
+        };
+        for pages in 1..=TABLE_PAGES_MAX {
+            let upper = tables(UPPER_TABLES_MAX, pages, 0, 1 << 34);
+            let taken = upper.clone().chain(tables(LOWER_TABLES_MAX, pages, 1, 0)).collect();
+            // What is left of the upper tables beside what has sunk, which is no more pages than were read.
+            let made = upper.chain(tables(STEP_TABLES_MAX + 1, pages, 1, 0)).collect();
+            let bytes = postcard::to_allocvec(&Change::Merged { taken, made }).unwrap().len();
+            assert!(bytes <= PAGE_BYTES_MIN as usize, "{pages} pages a table: {bytes} bytes");
+        }
+    }
+}

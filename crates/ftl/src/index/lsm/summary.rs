@@ -11,8 +11,8 @@ pub(super) const LEVEL0_TABLES: usize = 4;
 /// Commands wait while level 0 has so many. An estimate.
 pub(super) const LEVEL0_TABLES_MAX: usize = 8;
 /// Tables that a step merges at the most, however small they are: it is one change, which must fit into a page of the journal.
-const UPPER_TABLES_MAX: usize = 16;
-const LOWER_TABLES_MAX: usize = 40;
+pub(super) const UPPER_TABLES_MAX: usize = 16;
+pub(super) const LOWER_TABLES_MAX: usize = 40;
 /// How many times larger a level is than the one above (IterKVSSD, section 2.1: "about ten times").
 const FANOUT: usize = 10;
 
