@@ -28,7 +28,10 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
-use kvssd_types::{Command, Key, KvError, Nanos, Reply, Value};
+use kvssd_types::{BatchChange, Command, Key, KvError, Nanos, Reply, Value};
+
+/// What the controller's pipeline takes in one piece.
+const SMALL_BYTES: u32 = 4096;
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,17 +130,24 @@ impl Device {
         self.engine.take_part(arrived + Nanos(self.profile.firmware.write_ns))
     }
 
+    /// Moves data that is to be stored over the link and through the controller's pipeline.
+    fn take_value(&mut self, bytes: u64, arrival: Nanos) -> Nanos {
+        let firmware = self.profile.firmware;
+        let length = self.profile.link_time(bytes);
+        let arrived = self.link_in.take(arrival, length) + length;
+        let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
+        arrived + Nanos(firmware.write_ns + firmware.write_4k_ns * pages)
+    }
+
     /// Moves a command's data over the link and the command through the controller's pipeline.
     fn take_in(&mut self, command: &Command<'_>, arrival: Nanos) -> Nanos {
-        const SMALL_BYTES: u32 = 4096;
         let firmware = self.profile.firmware;
         match command {
-            Command::Store { value, .. } | Command::Write { value, .. } => {
-                let bytes = value.len() as u64;
-                let length = self.profile.link_time(bytes);
-                let arrived = self.link_in.take(arrival, length) + length;
-                let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
-                arrived + Nanos(firmware.write_ns + firmware.write_4k_ns * pages)
+            Command::Store { value, .. } | Command::Write { value, .. } => self.take_value(value.len() as u64, arrival),
+            Command::Batch { changes } => {
+                let bytes =
+                    |change: &BatchChange<'_>| change.key.bytes().len() + change.value.as_ref().map_or(0, Value::len);
+                self.take_value(changes.iter().map(|change| bytes(change) as u64).sum(), arrival)
             }
             Command::Retrieve { length_bytes, .. } | Command::Read { length_bytes, .. }
                 if *length_bytes > SMALL_BYTES =>

@@ -175,6 +175,7 @@ impl Engine {
             Command::CreateIterator { options } => iterators.create(&mut io, index, &options),
             Command::Seek { iterator, key, pairs_max } => iterators.seek(&mut io, index, iterator, (key, pairs_max)),
             Command::Next { iterator, pairs_max } => iterators.next(&mut io, index, iterator, pairs_max),
+            Command::Batch { .. } => Err(KvError::InvalidCommand("it makes no batches")),
             Command::DestroyIterator { iterator } => iterators.destroy(&mut io, index, iterator),
             Command::Read { offset_bytes, length_bytes } => {
                 blocks::read(&mut io, index, limits, ahead, (offset_bytes, length_bytes))

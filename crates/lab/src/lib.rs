@@ -29,6 +29,7 @@ mod setup;
 pub mod stores;
 mod table;
 pub mod trace;
+pub mod transactions;
 pub mod workload;
 
 pub use error::LabError;

@@ -1,6 +1,6 @@
 //! Commands to a key-value drive and its replies, as typed values (the wire formats live elsewhere).
 
-use crate::{IteratedPair, IteratorId, IteratorOptions, Key, OwnedKey, Value};
+use crate::{BatchChange, IteratedPair, IteratorId, IteratorOptions, Key, OwnedKey, Value};
 
 /// When a store may take place (Key Value Command Set, Store, options bits 0 and 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,11 @@ pub enum Command<'a> {
         /// The iterator.
         iterator: IteratorId,
     },
+    /// Makes all changes or none, whatever happens in between (KAML, section IV-D: Put).
+    Batch {
+        /// The changes, each of another key. Their namespaces are their own.
+        changes: &'a [BatchChange<'a>],
+    },
     /// Waits until everything accepted before is in flash.
     Flush,
     /// Reads logical blocks (NVM Command Set, Read): what was never written is zeros.
@@ -112,6 +117,7 @@ impl<'a> Command<'a> {
             Command::CreateIterator { .. }
             | Command::Next { .. }
             | Command::DestroyIterator { .. }
+            | Command::Batch { .. }
             | Command::Flush
             | Command::Read { .. }
             | Command::Write { .. } => None,
@@ -143,6 +149,8 @@ pub enum Reply {
     Pairs(Vec<IteratedPair>),
     /// To [`Command::DestroyIterator`].
     IteratorDestroyed,
+    /// To [`Command::Batch`].
+    Batched,
     /// To [`Command::Flush`].
     Flushed,
     /// To [`Command::Read`].

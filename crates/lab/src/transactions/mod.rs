@@ -1,0 +1,5 @@
+//! Transactions in virtual time: engines, and terminals that run workloads on them.
+
+mod engine;
+
+pub use engine::{RecordId, Request, Step, TransactionEngine};
