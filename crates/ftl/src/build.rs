@@ -7,7 +7,7 @@ use crate::engine::{Engine, Limits};
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::Room;
 use crate::io::Media;
-use crate::iterators::Iterators;
+use crate::namespace::{Maker, Namespaces};
 use crate::oob::OobFormat;
 use crate::packing::{Packing, RecordLayout};
 use crate::superblock::Superblocks;
@@ -43,7 +43,7 @@ impl Design {
                 self.grain_bytes, geometry.oob_bytes
             )));
         }
-        let index = self.index.plan().build(&self.room(&geometry)).map_err(fail)?;
+        let namespaces = Namespaces::new(self.maker(profile)).map_err(fail)?;
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
@@ -55,10 +55,10 @@ impl Design {
             capacity_grains: self.capacity_bytes(profile) / u64::from(packing.grain_bytes),
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
+            taken_bytes: 0,
+            quota_bytes: None,
         };
-        let prefetch_bytes = profile.memory.dram_bytes / PREFETCH_SHARE;
-        let iterators = Iterators::new(self.iterators, prefetch_bytes, geometry.sector_bytes());
-        let engine = Engine::new(media, index, iterators, low, limits);
+        let engine = Engine::new(media, namespaces, low, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {
             return Err(fail(format!(
@@ -82,7 +82,26 @@ impl Design {
     /// What the out-of-band areas of a drive of `geometry` look like.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
-        OobFormat::new(self.packing(geometry).grains_per_page, self.index.plan().tags(&self.room(geometry)))
+        OobFormat::new(self.packing(geometry).grains_per_page, self.namespaces_max, self.tags(geometry))
+    }
+
+    /// What all tags are below: those of its own index, and of any other that a namespace may have.
+    fn tags(&self, geometry: &Geometry) -> u64 {
+        let room = self.room(geometry);
+        let own = self.index.plan().tags(&room);
+        if self.namespaces_max == 1 { own } else { own.max(1 << u32::BITS) }
+    }
+
+    fn maker(&self, profile: &Profile) -> Maker {
+        let prefetch_bytes = profile.memory.dram_bytes / PREFETCH_SHARE / u64::from(self.namespaces_max);
+        let geometry = &profile.geometry;
+        Maker {
+            design: self.clone(),
+            room: self.room(geometry),
+            tags: self.tags(geometry),
+            prefetch_bytes,
+            sector_bytes: geometry.sector_bytes(),
+        }
     }
 
     /// How records lie in the pages of a drive of `geometry`.
@@ -199,6 +218,9 @@ impl Design {
             return Err(format!(
                 "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
             ));
+        }
+        if !(1..=255).contains(&self.namespaces_max) {
+            return Err(format!("design.namespaces_max = {} must be 1 to 255", self.namespaces_max));
         }
         self.index.plan().check()?;
         if let RecordLayout::Slots(slots) = self.layout {

@@ -139,8 +139,8 @@ impl Engine {
     /// Walks over the whole drive and says what is wrong with it. Changes nothing.
     pub fn check(&mut self) -> CheckReport {
         let utilization = self.utilization();
-        let (media, index) = self.parts();
-        let mut walk = pages::Walk::new(media, index);
+        let (media, namespaces) = self.parts();
+        let mut walk = pages::Walk::new(media, namespaces);
         walk.all();
         let mut report = walk.settle(&utilization);
         report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.harm));
@@ -166,8 +166,8 @@ impl Design {
             Ok(mounted) => CheckReport { mount: Some(mounted), ..engine.check() },
             Err(error) => {
                 report.find(Harm::NotMounted, drive, DesignError::from(error).to_string());
-                let (media, index) = engine.parts();
-                pages::Walk::new(media, index).count(&mut report);
+                let (media, namespaces) = engine.parts();
+                pages::Walk::new(media, namespaces).count(&mut report);
                 report
             }
         }

@@ -4,7 +4,7 @@ use crate::address::Grain;
 use crate::engine::Limits;
 use crate::index::{Index, Position};
 use crate::io::Io;
-use crate::journal::Change;
+use crate::journal::{Change, PairPlace};
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};
@@ -12,19 +12,19 @@ use crate::utilization::Utilization;
 use crate::value::{parts_of, value_of};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{Key, KvError, Reply, StoreCondition, Value};
+use kvssd_types::{Key, KvError, OwnedKey, Reply, StoreCondition, Value};
 
 /// A pair that a look-up found.
 #[derive(Clone, Copy, Debug)]
-struct Found {
-    place: Grain,
-    head: RecordHead,
+pub(crate) struct Found {
+    pub(crate) place: Grain,
+    pub(crate) head: RecordHead,
 }
 
 /// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
 /// when the key is found nowhere else: it may be the key's. `value_bytes` of a value are read with its head, as far as the page has
 /// them; an index that knows whole keys reads nothing of records.
-fn find(
+pub(crate) fn find(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     key: Key<'_>,
@@ -86,49 +86,77 @@ pub(crate) fn store(
     let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
     let bytes = packing.bytes_charged(&head);
     let freed = found.map_or(0, |found| packing.bytes_charged(&found.head));
-    let wanted = utilization.record_bytes + index.footprint_bytes() + bytes - freed;
-    let capacity = limits.capacity_grains(io.media) * u64::from(packing.grain_bytes);
     // An overwrite that takes no more than it frees is always welcome.
-    if position.tag == Position::FULL || (bytes > freed && wanted > capacity) {
+    if position.tag == Position::FULL
+        || (bytes > freed && !limits.have_room(io.media, index, utilization, bytes - freed))
+    {
         return Err(KvError::CapacityExceeded);
     }
     if found.is_none() {
         index.make_room(io, position)?;
     }
-    record.clear();
-    write_record(key, value, record);
-    packing.lay_out(&head, record);
-    put(io, index, utilization, record, (key, position, head, found)).map_err(KvError::in_a_change)?;
+    let put = append_pair(io, record, (key, value, position.tag))
+        .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
+    put.map_err(KvError::in_a_change)?;
     Ok(Reply::Stored)
 }
 
-/// Appends the record of a pair and binds its key to it.
-fn put(
+/// Appends the record of a pair; `record` is room for it.
+pub(crate) fn append_pair(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
     record: &mut Rope,
-    (key, position, head, found): (Key<'_>, Position, RecordHead, Option<Found>),
-) -> Result<(), KvError> {
+    (key, value, tag): (Key<'_>, &Value, u64),
+) -> Result<Grain, KvError> {
     let packing = io.packing();
-    let place = io.append(NewRecord {
+    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
+    record.clear();
+    write_record(key, value, record);
+    packing.lay_out(&head, record);
+    io.append(NewRecord {
         stream: Stream::User,
         kind: Kind::Pair,
-        tag: position.tag,
+        tag,
         bytes: record,
         unbroken_bytes: packing.unbroken_bytes(&head),
         cause: Cause::User,
-    })?;
+    })
+}
+
+/// Binds a key to a pair that was appended, and buries the one that it was bound to.
+pub(crate) fn bind_pair(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    (key, position, pair, found): (Key<'_>, Position, PairPlace, Option<Found>),
+) -> Result<(), KvError> {
+    let packing = io.packing();
     let Position { tag, probes, .. } = position;
-    note_key(io, index, key, head.value_bytes);
-    io.note(Change::Bound { tag, probes, pair: head.at(place), old: found.map(|old| old.head.at(old.place)) });
+    note_key(io, index, key, pair.value_bytes);
+    io.note(Change::Bound { tag, probes, pair, old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         let freed = packing.grains_of_record(&old.head);
         io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
-    index.bind(io, key, position, head.at(place))?;
-    utilization.add(&head, &packing);
+    index.bind(io, key, position, pair)?;
+    utilization.add(&RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes }, &packing);
+    Ok(())
+}
+
+/// Removes a key that was found.
+pub(crate) fn unbind_pair(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    (key, position, found): (Key<'_>, Position, Found),
+) -> Result<(), KvError> {
+    let packing = io.packing();
+    let grains = packing.grains_of_record(&found.head);
+    note_key(io, index, key, 0);
+    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
+    io.pair_died(position.tag, found.place, grains)?;
+    index.unbind(io, key, position)?;
+    utilization.remove(&found.head, &packing).expect("what is deleted was counted");
     Ok(())
 }
 
@@ -173,13 +201,7 @@ pub(crate) fn delete(
 ) -> Result<Reply, KvError> {
     let (position, found) = find(io, index, key, 0)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
-    let packing = io.packing();
-    let grains = packing.grains_of_record(&found.head);
-    note_key(io, index, key, 0);
-    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
-    let unbound = io.pair_died(position.tag, found.place, grains).and_then(|()| index.unbind(io, key, position));
-    unbound.map_err(KvError::in_a_change)?;
-    utilization.remove(&found.head, &packing).expect("what is deleted was counted");
+    unbind_pair(io, index, utilization, (key, position, found)).map_err(KvError::in_a_change)?;
     Ok(Reply::Deleted)
 }
 
@@ -194,8 +216,18 @@ pub(crate) fn list(
     from: Option<Key<'_>>,
     keys_max: usize,
 ) -> Result<Reply, KvError> {
+    listed(io, index, from, keys_max).map(Reply::Listed)
+}
+
+/// Up to so many keys in the index's order, from `from` on or the next one.
+pub(crate) fn listed(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    from: Option<Key<'_>>,
+    keys_max: usize,
+) -> Result<Vec<OwnedKey>, KvError> {
     if let Some(ranges) = index.ranges() {
-        return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max).map(Reply::Listed);
+        return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max);
     }
     let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
     let mut places = Vec::new();
@@ -212,5 +244,5 @@ pub(crate) fn list(
         let head = packing.head(data, start)?;
         keys.push(head.key(data, start, &mut [0; 255]).into());
     }
-    Ok(Reply::Listed(keys))
+    Ok(keys)
 }

@@ -52,7 +52,7 @@ impl IndexKind {
         }
     }
 
-    fn plan_mut(&mut self) -> &mut dyn IndexPlan {
+    pub(crate) fn plan_mut(&mut self) -> &mut dyn IndexPlan {
         match self {
             IndexKind::HashFixed(plan) => plan,
             IndexKind::HashCompact(plan) => plan,
@@ -97,6 +97,8 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
+    pub namespaces_max: u32,
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
 }
@@ -113,6 +115,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
+        namespaces_max: 1,
         planted: None,
     },
     Design {
@@ -125,6 +128,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        namespaces_max: 1,
         planted: None,
     },
     Design {
@@ -142,6 +146,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        namespaces_max: 1,
         planted: None,
     },
     Design {
@@ -154,6 +159,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        namespaces_max: 1,
         planted: None,
     },
     Design {
@@ -166,6 +172,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        namespaces_max: 1,
         planted: None,
     },
     Design {
@@ -178,6 +185,7 @@ pub const DESIGNS: [Design; 6] = [
         iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        namespaces_max: 1,
         planted: None,
     },
 ];
@@ -193,6 +201,7 @@ pub const BLOCK: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    namespaces_max: 1,
     planted: None,
 };
 
@@ -279,6 +288,7 @@ impl Design {
             ("grain_bytes", &mut self.grain_bytes),
             ("gc_low_superblocks", &mut self.gc_low_superblocks),
             ("gc_high_superblocks", &mut self.gc_high_superblocks),
+            ("namespaces_max", &mut self.namespaces_max),
         ];
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());

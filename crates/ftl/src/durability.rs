@@ -9,17 +9,17 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
-use crate::index::Index;
 use crate::io::{Io, Media};
 use crate::journal::Change;
 use crate::log::NewRecord;
+use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
 use crate::staging::{Item, Standing, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PowerLoss, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{KvError, NamespaceId, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
@@ -35,11 +35,9 @@ pub(crate) const CHECKPOINT_MAGIC: [u8; 4] = *b"KVcp";
 pub(crate) struct Image {
     /// Nothing will be written behind it: the drive was closed.
     pub(crate) is_last: bool,
-    /// Pairs, and bytes of pairs and of their records.
-    pub(crate) utilization: (u64, u64, u64),
     pub(crate) superblocks: Vec<Superblock>,
     pub(crate) validity: Vec<u8>,
-    pub(crate) index: Vec<u8>,
+    pub(crate) namespaces: Vec<SavedNamespace>,
 }
 
 impl Media {
@@ -54,11 +52,19 @@ impl Io<'_> {
     pub fn note(&mut self, change: Change) {
         let is_lost = self.media.planted == Some(PlantedBug::LostRelocation) && matches!(change, Change::Moved { .. });
         if self.media.is_durable() && !is_lost {
-            let page_bytes = self.media.packing.page_bytes() as usize;
-            self.media.journal.gather(&change, page_bytes);
-            // That this cannot be staged shows when something is programmed: the power is gone.
-            let _ = self.stage(&Item::Changed(change), None);
+            if self.media.journal.namespace != self.namespace {
+                self.media.journal.namespace = self.namespace;
+                self.write_down(Change::In { namespace: self.namespace.0 });
+            }
+            self.write_down(change);
         }
+    }
+
+    fn write_down(&mut self, change: Change) {
+        let page_bytes = self.media.packing.page_bytes() as usize;
+        self.media.journal.gather(&change, page_bytes);
+        // That this cannot be staged shows when something is programmed: the power is gone.
+        let _ = self.stage(&Item::Changed(change), None);
     }
 
     /// A change of a stream's superblock. What the journal itself opens and closes is found by what lies there.
@@ -173,20 +179,15 @@ impl Io<'_> {
     }
 
     /// Writes a checkpoint and gives up the journal before it. No victim may be open.
-    pub(crate) fn checkpoint(
-        &mut self,
-        index: &mut dyn Index,
-        utilization: (u64, u64, u64),
-        is_last: bool,
-    ) -> Result<(), KvError> {
+    pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
-        let kept = self.kept_for_iterators(index);
+        let kept = self.kept_for_iterators(namespaces);
         let superblocks = self.media.superblocks.without(&kept);
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.remove(first, grains));
-        let (validity, index) = (self.media.validity.save(), index.save());
+        let (validity, namespaces) = (self.media.validity.save(), namespaces.save());
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.add(first, grains));
-        let image = Image { is_last, utilization, superblocks, validity, index };
+        let image = Image { is_last, superblocks, validity, namespaces };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
         let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
@@ -195,6 +196,7 @@ impl Io<'_> {
         }
         let drained = self.flush()?;
         self.wait_until(drained);
+        self.media.journal.namespace = NamespaceId::FIRST;
         self.media.journal.pages = 0;
         self.media.journal.checkpoint_pages = self.media.journal.number - first;
         for superblock in before {
@@ -210,9 +212,10 @@ impl Io<'_> {
     }
 
     /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a mount.
-    fn kept_for_iterators(&mut self, index: &mut dyn Index) -> Vec<(SuperblockId, Grain, u32)> {
+    fn kept_for_iterators(&mut self, namespaces: &mut Namespaces) -> Vec<(SuperblockId, Grain, u32)> {
         let mut kept: Vec<(Grain, u32)> = self.media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
-        kept.extend(index.ranges().map_or(Vec::new(), |ranges| ranges.kept_for_cursors()));
+        let ranges = namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());
+        kept.extend(ranges.flat_map(|ranges| ranges.kept_for_cursors()));
         kept.into_iter().filter_map(|(place, grains)| self.media.runs_of(place, grains)).flatten().collect()
     }
 

@@ -1,26 +1,24 @@
-//! The engine: commands on pairs, over an index, a log and garbage collection.
+//! The engine: commands on pairs, over indexes, a log and garbage collection.
 
+mod administration;
+mod room;
+
+use crate::batch::EntryLocks;
 use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
-use crate::gc::{Collector, GcCounters, STEP_SUPERBLOCKS};
+use crate::gc::{Collector, GcCounters};
 use crate::growth::GrowthCounters;
-use crate::index::{Growth, Index, IndexCounters, RangeIndex};
+use crate::index::{Growth, Index, IndexCounters};
 use crate::io::{Io, Media};
-use crate::iterators::{IteratorPlan, Iterators};
+use crate::iterators::IteratorPlan;
+use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
-use crate::record::RecordHead;
 use crate::recovery::{self, MountReport};
 use crate::utilization::Utilization;
-use crate::{blocks, commands};
+use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Counters, Geometry};
-use kvssd_types::{Command, Key, KvError, Nanos, Reply};
-
-/// Superblocks that a step of the index's own work may open.
-const GROWTH_SUPERBLOCKS: usize = 2;
-
-/// The part of the DRAM that what is kept for iterators may take. An estimate.
-const HELD_SHARE: u64 = 64;
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply};
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +29,21 @@ pub(crate) struct Limits {
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
     pub(crate) dram_bytes: u64,
+    /// Bytes of flash that other namespaces than the one whose command is executed take.
+    pub(crate) taken_bytes: u64,
+    /// The most that the records of that one may take.
+    pub(crate) quota_bytes: Option<u64>,
 }
 
 impl Limits {
+    /// Whether the records of a namespace may take `bytes` more.
+    pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
+        let records = utilization.record_bytes + bytes;
+        let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
+        self.quota_bytes.is_none_or(|quota| records <= quota)
+            && self.taken_bytes + records + index.footprint_bytes() <= capacity
+    }
+
     /// Grains that may live.
     pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
         let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
@@ -44,49 +54,35 @@ impl Limits {
 /// The firmware of one drive.
 pub struct Engine {
     media: Media,
-    index: Box<dyn Index>,
+    namespaces: Namespaces,
     collector: Collector,
     limits: Limits,
-    utilization: Utilization,
     record: Rope,
     ahead: ReadAhead,
-    /// When the index has done what it did so far of its own work.
+    /// When indexes have done what they did so far of their own work.
     grown: Nanos,
-    /// Commands wait until then: the index works, and lets none in.
-    closed_until: Nanos,
     growth: GrowthCounters,
-    is_ordered: bool,
-    iterators: Iterators,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
-    /// What the other parts had of the DRAM when the index was told its share.
+    locks: EntryLocks,
+    /// What the other parts had of the DRAM when the indexes were told their shares.
     dram_shared: u64,
 }
 
 impl Engine {
-    pub(crate) fn new(
-        media: Media,
-        mut index: Box<dyn Index>,
-        iterators: Iterators,
-        low: usize,
-        limits: Limits,
-    ) -> Self {
-        let is_ordered = index.ranges().is_some();
+    pub(crate) fn new(media: Media, namespaces: Namespaces, low: usize, limits: Limits) -> Self {
         let collector = Collector::new(&media, low);
         let mut engine = Engine {
             media,
-            index,
+            namespaces,
             collector,
             limits,
-            utilization: Utilization::default(),
             record: Rope::default(),
             ahead: ReadAhead::default(),
             grown: Nanos::ZERO,
-            closed_until: Nanos::ZERO,
             growth: GrowthCounters::default(),
-            is_ordered,
-            iterators,
             in_vain: None,
+            locks: EntryLocks::default(),
             dram_shared: 0,
         };
         engine.share_dram();
@@ -94,8 +90,8 @@ impl Engine {
     }
 
     /// What a check looks at.
-    pub(crate) fn parts(&mut self) -> (&mut Media, &dyn Index) {
-        (&mut self.media, self.index.as_ref())
+    pub(crate) fn parts(&mut self) -> (&mut Media, &Namespaces) {
+        (&mut self.media, &self.namespaces)
     }
 
     /// Makes an erased drive one that can be mounted.
@@ -105,10 +101,9 @@ impl Engine {
 
     /// Brings the drive to where it was.
     pub(crate) fn mount(&mut self) -> Result<MountReport, KvError> {
-        let (utilization, report) = recovery::mount(&mut self.media, self.index.as_mut())?;
-        self.utilization = utilization;
+        let report = recovery::mount(&mut self.media, &mut self.namespaces)?;
         self.collector.clock = report.took;
-        // The index was without a bound while changes were made again.
+        // The indexes were without a bound while changes were made again.
         self.dram_shared = 0;
         self.share_dram();
         Ok(report)
@@ -128,7 +123,7 @@ impl Engine {
 
     fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
         let mut io = Io::new(&mut self.media, self.collector.clock, true);
-        io.checkpoint(self.index.as_mut(), self.utilization.saved(), is_last)?;
+        io.checkpoint(&mut self.namespaces, is_last)?;
         self.collector.clock = io.settle();
         Ok(())
     }
@@ -141,7 +136,7 @@ impl Engine {
         let mut io = Io::new(&mut self.media, at, true);
         io.pause()?;
         if io.checkpoint_is_due() && !self.collector.is_busy() {
-            io.checkpoint(self.index.as_mut(), self.utilization.saved(), false)?;
+            io.checkpoint(&mut self.namespaces, false)?;
         }
         Ok(())
     }
@@ -154,40 +149,40 @@ impl Engine {
         self.pause(self.collector.clock)
     }
 
-    /// Executes a command whose data is in the controller at `at`; gives when it is done, and the answer.
+    /// Executes a command of the first namespace, as [`Engine::execute_in`].
     pub fn execute(&mut self, command: Command<'_>, at: Nanos) -> (Nanos, Result<Reply, KvError>) {
+        self.execute_in(NamespaceId::FIRST, command, at)
+    }
+
+    /// Executes a command of a namespace whose data is in the controller at `at`; gives when it is done, and the answer.
+    pub fn execute_in(
+        &mut self,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        at: Nanos,
+    ) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
-        let ready = self.knows(&command).and_then(|()| self.finish_growth(&mut at));
-        let ready = ready.and_then(|()| self.wait_for_room(&command, &mut at));
-        let Engine { media, index, limits, utilization, record, ahead, iterators, .. } = self;
-        let (mut io, index) = (Io::new(media, at, false), index.as_mut());
+        let ready = self.make_ready(namespace, &command, &mut at);
+        let Engine { media, namespaces, limits, record, ahead, locks, .. } = self;
+        let mut io = Io::new(media, at, false).of(namespace);
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
-            Command::Store { key, value, condition } => {
-                commands::store(&mut io, index, limits, utilization, record, (key, &value, condition))
-            }
-            Command::Retrieve { key, offset_bytes, length_bytes } => {
-                commands::retrieve(&mut io, index, key, offset_bytes, length_bytes)
-            }
-            Command::Delete { key } => commands::delete(&mut io, index, utilization, key),
-            Command::Exist { key } => commands::exist(&mut io, index, key),
-            Command::List { from, keys_max } => commands::list(&mut io, index, from, keys_max),
-            Command::CreateIterator { options } => iterators.create(&mut io, index, &options),
-            Command::Seek { iterator, key, pairs_max } => iterators.seek(&mut io, index, iterator, (key, pairs_max)),
-            Command::Next { iterator, pairs_max } => iterators.next(&mut io, index, iterator, pairs_max),
-            Command::Batch { .. } => Err(KvError::InvalidCommand("it makes no batches")),
-            Command::DestroyIterator { iterator } => iterators.destroy(&mut io, index, iterator),
-            Command::Read { offset_bytes, length_bytes } => {
-                blocks::read(&mut io, index, limits, ahead, (offset_bytes, length_bytes))
-            }
-            Command::Write { offset_bytes, value } => {
-                ahead.forget();
-                blocks::write(&mut io, index, limits, utilization, record, (offset_bytes, &value))
+            Command::Batch { changes } => {
+                let reply = batch::execute(&mut io, namespaces, limits, record, changes);
+                locks.lock(changes, io.settle());
+                reply
             }
             Command::Flush => io.flush().map(|drained| {
                 io.wait_until(drained);
                 Reply::Flushed
             }),
+            command => {
+                let taken_bytes = namespaces.taken_beside(namespace);
+                let namespace = namespaces.living(namespace)?;
+                let quota_bytes = namespace.attributes.quota_bytes;
+                let limits = &Limits { taken_bytes, quota_bytes, ..*limits };
+                perform(&mut io, namespace, limits, (record, ahead), command)
+            }
         });
         let (done, settled) = (io.answered(), io.settle());
         if let Err(error) = self.pause(settled).and_then(|()| self.bound_held()) {
@@ -204,11 +199,32 @@ impl Engine {
         io.settle()
     }
 
-    /// Whether the drive has such commands.
-    fn knows(&self, command: &Command<'_>) -> Result<(), KvError> {
+    /// Waits for all that must be before a command, and moves `at` behind it.
+    fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
+        self.knows(namespace, command)?;
+        match command {
+            Command::Batch { changes } => {
+                batch::check(&self.media.geometry, &self.limits, changes)?;
+                for change in *changes {
+                    self.knows(change.namespace, command)?;
+                    self.finish_growth(change.namespace, at)?;
+                    *at = (*at).max(self.locks.until(change.namespace, change.key));
+                }
+            }
+            _ => {
+                self.finish_growth(namespace, at)?;
+                *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
+            }
+        }
+        self.wait_for_room(command, at)
+    }
+
+    /// Whether the namespace has such commands.
+    fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
+        let namespace = self.namespaces.living(namespace)?;
         let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
-        let changes = matches!(command, Command::Store { .. } | Command::Delete { .. });
-        if let Some(why) = self.index.refuses_changes().filter(|_| changes) {
+        let changes = matches!(command, Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. });
+        if let Some(why) = namespace.index.refuses_changes().filter(|_| changes) {
             return Err(KvError::Unrecovered(why));
         }
         match command {
@@ -218,7 +234,7 @@ impl Engine {
                 Err(KvError::InvalidCommand("it takes keys, and no blocks"))
             }
             _ if takes_blocks => Err(KvError::InvalidCommand("it takes blocks, and no keys")),
-            Command::CreateIterator { .. } if !self.is_ordered => {
+            Command::CreateIterator { .. } if !namespace.is_ordered => {
                 Err(KvError::InvalidCommand("it keeps keys in no order"))
             }
             _ => Ok(()),
@@ -232,10 +248,16 @@ impl Engine {
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
         loop {
             let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
-            let grows = self.grown < now && self.index.growth() == Growth::Background && self.has_room_to_grow();
-            if grows && (!collects || self.grown <= self.collector.clock) {
+            let grows = self.grown < now && self.has_room_to_grow();
+            let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
+            let dying = if grows { self.namespaces.dying() } else { None };
+            let is_first = !collects || self.grown <= self.collector.clock;
+            if let Some(namespace) = growing.filter(|_| is_first) {
                 self.media.advance(self.grown);
-                self.grow()?;
+                self.grow(namespace)?;
+            } else if let Some(namespace) = dying.filter(|_| is_first) {
+                self.media.advance(self.grown);
+                self.remove_some(namespace)?;
             } else if collects {
                 // The collector asks with its own clock, which lies behind.
                 self.media.advance(self.collector.clock);
@@ -249,13 +271,16 @@ impl Engine {
         self.collector.clock = self.collector.clock.max(now);
         self.grown = self.grown.max(now);
         self.media.advance(now);
+        self.locks.advance(now);
         Ok(())
     }
 
-    /// Commands on these keys will come soon. A hint to the memory of the machine that simulates the drive: it changes nothing,
+    /// Commands on these keys of the first namespace will come soon. A hint to the memory of the machine that simulates the drive: it changes nothing,
     /// and takes no virtual time.
     pub fn expect(&mut self, keys: &[Key<'_>]) {
-        self.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
+        if let Some(first) = self.namespaces.get(NamespaceId::FIRST) {
+            first.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
+        }
     }
 
     /// How the flash is divided.
@@ -277,7 +302,7 @@ impl Engine {
         Utilization {
             live_bytes: self.media.superblocks.live_grains() * grain_bytes,
             capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
-            ..self.utilization
+            ..self.namespaces.utilization()
         }
     }
 
@@ -292,10 +317,10 @@ impl Engine {
         self.media.flash.erases().skip(self.media.geometry.dies() as usize)
     }
 
-    /// What the index counted so far.
+    /// What all indexes counted so far.
     #[must_use]
     pub fn index_counters(&self) -> IndexCounters {
-        self.index.counters()
+        self.namespaces.counters()
     }
 
     /// What garbage collection did so far.
@@ -310,28 +335,28 @@ impl Engine {
         self.growth
     }
 
-    /// Whether the index keeps keys in order.
+    /// Whether the first namespace keeps keys in order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
-        self.is_ordered
+        self.namespaces.get(NamespaceId::FIRST).is_some_and(|first| first.is_ordered)
     }
 
     /// Iterators read ahead so from their next command on, as far as the design has memory for it.
     pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
-        self.iterators.set_plan(plan);
+        self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
     }
 
-    /// The times that iterators measured last: of a read of a value, and of what lies between one pair and the next beside that
+    /// The times that iterators of the first namespace measured last: of a read of a value, and of what lies between one pair and the next beside that
     /// (IterKVSSD, section 4.5: T_d, and T_A + T_e + T_wait).
     #[must_use]
     pub fn iterator_times(&self) -> (Nanos, Nanos) {
-        self.iterators.times()
+        self.namespaces.get(NamespaceId::FIRST).map_or_else(Default::default, |first| first.iterators.times())
     }
 
     /// Iterators that live.
     #[must_use]
     pub fn iterators(&self) -> usize {
-        self.iterators.count()
+        self.namespaces.iter().map(|namespace| namespace.iterators.count()).sum()
     }
 
     /// DRAM by part.
@@ -339,10 +364,7 @@ impl Engine {
     pub fn dram(&self) -> DramUse {
         let mut dram = DramUse::default();
         self.media.dram(&mut dram);
-        self.index.dram(&mut dram);
-        if self.iterators.dram_bytes() > 0 {
-            dram.add("prefetch_buffer", self.iterators.dram_bytes());
-        }
+        self.namespaces.dram(&mut dram);
         dram
     }
 
@@ -373,81 +395,44 @@ impl Engine {
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
         self.ahead.forget();
-        let step = self.collector.step(&mut self.media, self.index.as_mut());
+        let step = self.collector.step(&mut self.media, &mut self.namespaces);
         let gained = step.map_err(KvError::in_a_change)?;
         self.pause(self.collector.clock)?;
         self.share_dram();
         Ok(gained)
     }
 
-    /// Collects until there is room; gives whether there is. When as many superblocks as the drive has were collected in vain, what
-    /// is moved takes what is freed.
-    /// It is tried again when something died, or so much was written that there is more to gain.
-    fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
-        let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
-        if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
-            return Ok(false);
-        }
-        let most = self.collector.counters.superblocks + u64::from(self.media.geometry.superblocks());
-        while !has_room(self) {
-            if self.collector.counters.superblocks >= most || !self.collect()? {
-                let programs = self.flash_counters().programs.total();
-                self.in_vain = Some((live, programs + u64::from(self.media.geometry.pages_per_superblock())));
-                return Ok(false);
-            }
-        }
-        self.in_vain = None;
-        Ok(true)
+    /// One step of an index's own work.
+    fn grow(&mut self, namespace: NamespaceId) -> Result<(), KvError> {
+        self.work_on(namespace, |io, namespace| namespace.index.grow(io).map_err(KvError::in_a_change))
     }
 
-    /// Ends the oldest iterator. Gives whether there was one.
-    fn expire(&mut self) -> Result<bool, KvError> {
-        let Engine { media, index, iterators, collector, .. } = self;
-        let mut io = Io::new(media, collector.clock, true);
-        iterators.expire(&mut io, index.as_mut())
-    }
-
-    /// What is kept for iterators has a part of the DRAM: the oldest are ended when it is more.
-    fn bound_held(&mut self) -> Result<(), KvError> {
-        while self.media.held.bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
-        Ok(())
-    }
-
-    /// As [`Engine::collect_until`]; what iterators keep is given up for it, the oldest first.
-    fn make_room(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
-        loop {
-            if self.collect_until(&has_room)? {
-                return Ok(true);
-            }
-            let keeps_tables = |ranges: &mut dyn RangeIndex| !ranges.kept_for_cursors().is_empty();
-            let keeps_flash = self.media.held.keeps_flash() || self.index.ranges().is_some_and(keeps_tables);
-            if !keeps_flash || !self.expire()? {
-                return Ok(false);
-            }
-            self.in_vain = None;
-        }
-    }
-
-    /// Whether a step of the index's own work leaves what commands and garbage collection may need.
-    fn has_room_to_grow(&self) -> bool {
-        self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
-    }
-
-    /// One step of the index's own work.
-    fn grow(&mut self) -> Result<(), KvError> {
+    /// Does work on a namespace that no command asked for.
+    fn work_on(
+        &mut self,
+        namespace: NamespaceId,
+        work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
+    ) -> Result<(), KvError> {
         self.grown = self.grown.max(self.media.now);
-        let mut io = Io::new(&mut self.media, self.grown, false);
-        self.index.grow(&mut io).map_err(KvError::in_a_change)?;
+        let Engine { media, namespaces, grown, .. } = self;
+        let mut io = Io::new(media, *grown, false).of(namespace);
+        if let Some(namespace) = namespaces.get_mut(namespace) {
+            work(&mut io, namespace)?;
+        }
         self.grown = io.settle();
         self.pause(self.grown)?;
         self.share_dram();
         Ok(())
     }
 
-    /// Has the index finish work that lets no command in, and moves `at` behind it.
-    fn finish_growth(&mut self, at: &mut Nanos) -> Result<(), KvError> {
+    fn is_closed(&self, namespace: NamespaceId) -> bool {
+        self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth() == Growth::Foreground)
+    }
+
+    /// Has the index of a namespace finish work that lets no command in, and moves `at` behind it.
+    fn finish_growth(&mut self, namespace: NamespaceId, at: &mut Nanos) -> Result<(), KvError> {
         let begun = self.grown.max(*at);
-        while self.index.growth() == Growth::Foreground {
+        while self.is_closed(namespace) {
             self.grown = self.grown.max(*at);
             if !self.has_room_to_grow() {
                 self.collector.clock = self.collector.clock.max(self.grown);
@@ -456,52 +441,61 @@ impl Engine {
                 }
                 self.grown = self.collector.clock;
             }
-            self.grow()?;
-            self.closed_until = self.grown;
+            self.grow(namespace)?;
+            self.namespaces.living(namespace)?.closed_until = self.grown;
         }
-        if self.closed_until > begun {
-            self.growth.add(self.closed_until - begun, self.index.growth() != Growth::Foreground);
+        let closed_until = self.namespaces.living(namespace)?.closed_until;
+        if closed_until > begun {
+            self.growth.add(closed_until - begun, !self.is_closed(namespace));
         }
-        *at = (*at).max(self.closed_until);
+        *at = (*at).max(closed_until);
         Ok(())
     }
 
-    /// Gives the index what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
+    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time: an
+    /// equal part to each.
     fn share_dram(&mut self) {
-        let taken = self.media.dram_bytes() + self.iterators.dram_bytes() + u64::from(self.media.packing.page_bytes());
+        let page_bytes = u64::from(self.media.packing.page_bytes());
+        let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
             self.dram_shared = taken;
-            self.index.set_dram_budget(self.limits.dram_bytes.saturating_sub(taken));
+            let share = self.limits.dram_bytes.saturating_sub(taken) / self.namespaces.iter().count().max(1) as u64;
+            self.namespaces.iter_mut().for_each(|namespace| namespace.index.set_dram_budget(share));
         }
     }
+}
 
-    /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
-    fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
-        let record_bytes = match command {
-            Command::Store { value, .. } | Command::Write { value, .. }
-                if value.len() as u64 > self.limits.value_bytes_max =>
-            {
-                let value_bytes_max = self.limits.value_bytes_max;
-                return Err(KvError::InvalidValueSize { value_bytes: value.len() as u64, value_bytes_max });
-            }
-            Command::Store { key, value, .. } => {
-                let (key_bytes, value_bytes) = (key.bytes().len() as u32, value.len() as u32);
-                self.media.packing.bytes_charged(&RecordHead { key_bytes, value_bytes })
-            }
-            Command::Write { value, .. } => value.len() as u64,
-            _ => 0,
-        };
-        let superblocks = (record_bytes / self.media.packing.superblock_bytes()) as usize;
-        let needed = self.limits.high + STEP_SUPERBLOCKS + superblocks;
-        if self.media.superblocks.free() >= needed {
-            return Ok(());
+/// Executes a command on a namespace's pairs, or on blocks.
+fn perform(
+    io: &mut Io<'_>,
+    namespace: &mut Namespace,
+    limits: &Limits,
+    (record, ahead): (&mut Rope, &mut ReadAhead),
+    command: Command<'_>,
+) -> Result<Reply, KvError> {
+    let Namespace { index, iterators, utilization, .. } = namespace;
+    let index = index.as_mut();
+    match command {
+        Command::Store { key, value, condition } => {
+            commands::store(io, index, limits, utilization, record, (key, &value, condition))
         }
-        self.collector.clock = self.collector.clock.max(self.media.now);
-        let has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
-        self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
-        *at = (*at).max(self.collector.clock);
-        let is_store = matches!(command, Command::Store { .. } | Command::Write { .. });
-        // Nothing to gain: deletes may use the reserve, stores may not.
-        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
+        Command::Retrieve { key, offset_bytes, length_bytes } => {
+            commands::retrieve(io, index, key, offset_bytes, length_bytes)
+        }
+        Command::Delete { key } => commands::delete(io, index, utilization, key),
+        Command::Exist { key } => commands::exist(io, index, key),
+        Command::List { from, keys_max } => commands::list(io, index, from, keys_max),
+        Command::CreateIterator { options } => iterators.create(io, index, &options),
+        Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, (key, pairs_max)),
+        Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
+        Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
+        Command::Read { offset_bytes, length_bytes } => {
+            blocks::read(io, index, limits, ahead, (offset_bytes, length_bytes))
+        }
+        Command::Write { offset_bytes, value } => {
+            ahead.forget();
+            blocks::write(io, index, limits, utilization, record, (offset_bytes, &value))
+        }
+        Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }
 }

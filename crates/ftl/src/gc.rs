@@ -14,16 +14,16 @@ mod copies;
 
 use self::copies::Copies;
 use crate::address::Grain;
-use crate::index::Index;
 use crate::io::{Io, Media, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
+use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{KvError, NamespaceId, Nanos};
 
 /// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for the
 /// sections that this evicts, and one is for a map superblock that is then collected in between.
@@ -111,7 +111,7 @@ impl Collector {
     }
 
     /// Does one bounded step. Gives false when there is nothing to gain.
-    pub(crate) fn step(&mut self, media: &mut Media, index: &mut dyn Index) -> Result<bool, KvError> {
+    pub(crate) fn step(&mut self, media: &mut Media, namespaces: &mut Namespaces) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
         let short = io.media.superblocks.free() < STEP_SUPERBLOCKS;
         match self.victims.last() {
@@ -125,7 +125,7 @@ impl Collector {
             }
             Some(_) => {}
         }
-        self.work(&mut io, index)?;
+        self.work(&mut io, namespaces)?;
         let done = io.settle();
         self.counters.busy_ns += (done - self.clock).0;
         self.clock = done;
@@ -157,7 +157,7 @@ impl Collector {
         Ok(true)
     }
 
-    fn work(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<(), KvError> {
+    fn work(&mut self, io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<(), KvError> {
         let pages_per_step = self.pages_per_step as usize;
         let Some(victim) = self.victims.last_mut() else { return Ok(()) };
         let superblock = victim.superblock;
@@ -182,7 +182,7 @@ impl Collector {
             self.victims.pop();
             return close_victim(io, victim, &mut self.counters);
         }
-        victim.is_whole &= move_pages(io, index, &pages, first, &mut self.counters)?;
+        victim.is_whole &= move_pages(io, namespaces, &pages, first, &mut self.counters)?;
         Ok(())
     }
 }
@@ -233,7 +233,7 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
 /// could be read; what could not stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespaces: &mut Namespaces,
     pages: &[PageAddress],
     first: PageAddress,
     counters: &mut GcCounters,
@@ -249,9 +249,13 @@ fn move_pages(
     }
     let mut is_whole = oobs.len() == pages.len();
     if is_map {
-        index.warm(&oobs.iter().flat_map(|(_, oob)| &oob.entries).map(|entry| entry.tag).collect::<Vec<_>>());
+        let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
+        for namespace in namespaces.iter() {
+            let own = entries().filter(|entry| entry.namespace == namespace.id);
+            namespace.index.warm(&own.map(|entry| entry.tag).collect::<Vec<_>>());
+        }
     }
-    let mut answers = ask(io, index, &oobs, has_strays)?.into_iter();
+    let mut answers = ask(io, namespaces, &oobs, has_strays)?.into_iter();
     let mut copies = Copies::default();
     for (page, oob) in &oobs {
         if *page == first
@@ -259,8 +263,11 @@ fn move_pages(
         {
             is_whole &= match tag_of(io, head)? {
                 // Of its pages, the one in this superblock has been read.
-                Head::Tag(tag) => {
-                    let is_bound = readable(index.is_bound(io, tag, head))?;
+                Head::Of(namespace, tag) => {
+                    let is_bound = match namespaces.index(io, namespace) {
+                        Some(index) => readable(index.is_bound(io, tag, head))?,
+                        None => Some(false),
+                    };
                     copies.add(io, (tag, head), or_held(io, head, is_bound), &[first])?
                 }
                 Head::Gone => true,
@@ -274,15 +281,19 @@ fn move_pages(
                 Kind::Pair => {
                     let lives = fate(io, entry.tag, from, has_strays);
                     let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
+                    io.namespace = entry.namespace;
                     copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?
                 }
-                Kind::Section => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
+                Kind::Section => match namespaces.index(io, entry.namespace) {
+                    Some(index) => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
+                    None => true,
+                },
                 Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
                 Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
             };
         }
     }
-    is_whole &= copies.bind(io, index, io.media.geometry.superblock_of(first), counters)?;
+    is_whole &= copies.bind(io, namespaces, io.media.geometry.superblock_of(first), counters)?;
     Ok(is_whole)
 }
 
@@ -299,22 +310,37 @@ fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
 /// What the index says of each pair in pages of which validity does not know, in order.
 fn ask(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespaces: &mut Namespaces,
     oobs: &[(PageAddress, Oob)],
     has_strays: bool,
 ) -> Result<Vec<Option<bool>>, KvError> {
     let packing = io.media.packing;
     let pairs = oobs.iter().filter(|(_, oob)| oob.kind == Kind::Pair);
-    let pairs =
-        pairs.flat_map(|(page, oob)| oob.entries.iter().map(|entry| (entry.tag, packing.grain(*page, entry.grain))));
-    let asked: Vec<(u64, Grain)> = pairs.filter(|&(tag, from)| fate(io, tag, from, has_strays).is_none()).collect();
-    if asked.is_empty() { Ok(Vec::new()) } else { index.are_bound(io, &asked) }
+    let pairs = pairs.flat_map(|(page, oob)| {
+        oob.entries.iter().map(|entry| (entry.namespace, (entry.tag, packing.grain(*page, entry.grain))))
+    });
+    let asked: Vec<(NamespaceId, (u64, Grain))> =
+        pairs.filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
+    // What is of no namespace any more is nobody's.
+    let mut answers = vec![Some(false); asked.len()];
+    let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
+    whose.sort_unstable();
+    whose.dedup();
+    for namespace in whose {
+        let Some(index) = namespaces.index(io, namespace) else { continue };
+        let own = || (0..).zip(&asked).filter(|(_, (of, _))| *of == namespace);
+        let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
+        for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
+            answers[position] = answer;
+        }
+    }
+    Ok(answers)
 }
 
 /// What is known of a record that runs into a superblock.
 enum Head {
-    /// Its tag.
-    Tag(u64),
+    /// Whose it is, and its tag.
+    Of(NamespaceId, u64),
     /// It is no more.
     Gone,
     /// Nothing.
@@ -339,7 +365,7 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
     let index = packing.index_in_page(head);
     let Some(oob) = oob_of(io, page)? else { return Ok(Head::Unreadable) };
     let entry = oob.entries.iter().find(|entry| entry.grain == index);
-    Ok(entry.map_or(Head::Gone, |entry| Head::Tag(entry.tag)))
+    Ok(entry.map_or(Head::Gone, |entry| Head::Of(entry.namespace, entry.tag)))
 }
 
 /// The out-of-band area of a page that was read, if it can be.

@@ -122,6 +122,23 @@ pub struct IndexCounters {
     pub bytes_written: [u64; 2],
 }
 
+impl IndexCounters {
+    /// The sums of both.
+    pub(crate) fn plus(&self, other: &IndexCounters) -> IndexCounters {
+        let sums = |left: [u64; 2], right: [u64; 2]| [left[0] + right[0], left[1] + right[1]];
+        IndexCounters {
+            lookups: self.lookups + other.lookups,
+            section_accesses: self.section_accesses + other.section_accesses,
+            section_misses: self.section_misses + other.section_misses,
+            collisions: self.collisions + other.collisions,
+            flash_reads: self.flash_reads + other.flash_reads,
+            flash_reads_max: self.flash_reads_max.max(other.flash_reads_max),
+            bytes_read: sums(self.bytes_read, other.bytes_read),
+            bytes_written: sums(self.bytes_written, other.bytes_written),
+        }
+    }
+}
+
 /// An index that has keys in their own order, byte by byte.
 pub trait RangeIndex {
     /// Up to `count` keys in order, from `first` on.
@@ -271,6 +288,9 @@ pub trait Index: Send {
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError>;
+
+    /// The index's own records on flash.
+    fn own_records(&self) -> Vec<OwnRecord>;
 
     /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
     fn survey(&self, io: &mut Io<'_>) -> Survey;

@@ -16,7 +16,7 @@ use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{KvError, NamespaceId, Nanos};
 use std::ops::Range;
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -135,13 +135,20 @@ pub struct Io<'a> {
     pub clock: Nanos,
     /// Whether garbage collection works, and not a command.
     pub background: bool,
+    /// Whose pairs and index it works on.
+    pub(crate) namespace: NamespaceId,
     work: Nanos,
     answered: Option<Nanos>,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(media: &'a mut Media, clock: Nanos, background: bool) -> Self {
-        Io { media, clock, background, work: Nanos::ZERO, answered: None }
+        Io { media, clock, background, namespace: NamespaceId::FIRST, work: Nanos::ZERO, answered: None }
+    }
+
+    /// The same, on pairs and index of a namespace.
+    pub(crate) fn of(self, namespace: NamespaceId) -> Self {
+        Io { namespace, ..self }
     }
 
     /// How pages are divided into grains.
@@ -317,8 +324,8 @@ impl<'a> Io<'a> {
         }
         self.open(stream, false)?;
         let packing = self.media.packing;
-        let place = self.media.log.streams[index].begin(&packing, kind, tag, cause);
-        self.stage(&Item::Appended(stream, kind, tag, place), Some(bytes))?;
+        let place = self.media.log.streams[index].begin(&packing, kind, (self.namespace, tag), cause);
+        self.stage(&Item::Appended(stream, kind, (self.namespace.0, tag), place), Some(bytes))?;
         let length = bytes.len();
         let mut done = 0;
         while done < length {

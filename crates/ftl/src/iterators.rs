@@ -107,6 +107,11 @@ impl Iterators {
         self.pool.pace.times()
     }
 
+    /// The number of the oldest among deaths and moves.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.live.first_key_value().map(|(_, live)| live.made)
+    }
+
     /// Those that live.
     pub(crate) fn count(&self) -> usize {
         self.live.len()

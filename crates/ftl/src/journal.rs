@@ -9,9 +9,10 @@
 //! numbered in one row, without gaps since the last checkpoint.
 
 use crate::address::Grain;
+use crate::namespace::NamespaceAttributes;
 use crate::oob::Stream;
 use kvssd_flash::SuperblockId;
-use kvssd_types::OwnedKey;
+use kvssd_types::{NamespaceId, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -129,6 +130,30 @@ pub enum Change {
         /// The superblock.
         superblock: SuperblockId,
     },
+    /// Of changes that are made all or none.
+    Batch(BatchNote),
+    /// Whose the changes are from here on. Behind a checkpoint they are those of the first namespace.
+    In {
+        /// The namespace.
+        namespace: u32,
+    },
+    /// A namespace was made.
+    Created {
+        /// Its number.
+        namespace: u32,
+        /// What was chosen.
+        attributes: NamespaceAttributes,
+    },
+    /// A namespace was deleted: what it had is removed from now on.
+    Deleted {
+        /// Its number.
+        namespace: u32,
+    },
+    /// A deleted namespace has no pairs any more, and its index is gone.
+    Removed {
+        /// Its number.
+        namespace: u32,
+    },
     /// The key that the next change speaks of, for an index that finds nothing by tags.
     Key {
         /// The key.
@@ -154,6 +179,17 @@ pub enum Change {
     },
 }
 
+/// Where a batch of changes begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BatchNote {
+    /// The changes that follow are one batch's.
+    Begun,
+    /// All of them were made.
+    Committed,
+    /// The power went in the middle, and a mount has passed over them.
+    Abandoned,
+}
+
 /// A table of an index that is a tree of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TablePlace {
@@ -168,16 +204,25 @@ pub struct TablePlace {
 }
 
 /// The changes that are not yet in the log.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
     /// Pages that are full and wait to be appended.
     full: VecDeque<Vec<u8>>,
     gathered: Vec<u8>,
+    /// Whose changes were noted last.
+    pub(crate) namespace: NamespaceId,
     /// The number of the next page.
     pub(crate) number: u64,
     /// Pages since the last checkpoint, and pages that it took.
     pub(crate) pages: u64,
     pub(crate) checkpoint_pages: u64,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        let namespace = NamespaceId::FIRST;
+        Journal { full: VecDeque::new(), gathered: Vec::new(), namespace, number: 0, pages: 0, checkpoint_pages: 0 }
+    }
 }
 
 impl Journal {
@@ -210,6 +255,33 @@ pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
         bytes = rest;
     }
     changes
+}
+
+/// Leaves out what batches have done that the power has cut; gives whether the last one is such, and no mount has said so. What became of
+/// superblocks stays: it is so, whoever wrote to them.
+pub(crate) fn without_torn_batches(changes: Vec<Change>) -> (Vec<Change>, bool) {
+    let mut all = Vec::with_capacity(changes.len());
+    // Where the batch that goes on began.
+    let mut begun = None;
+    for change in changes {
+        match change {
+            Change::Batch(BatchNote::Begun) => begun = Some(all.len()),
+            Change::Batch(BatchNote::Committed) => begun = None,
+            Change::Batch(BatchNote::Abandoned) => tear(&mut all, begun.take()),
+            _ => all.push(change),
+        }
+    }
+    tear(&mut all, begun);
+    (all, begun.is_some())
+}
+
+fn tear(all: &mut Vec<Change>, begun: Option<usize>) {
+    let torn = all.split_off(begun.unwrap_or(all.len()));
+    let stays = |change: &Change| {
+        let of_superblock = matches!(change, Change::Opened { .. } | Change::Closed { .. } | Change::Skipped { .. });
+        of_superblock || matches!(change, Change::In { .. })
+    };
+    all.extend(torn.into_iter().filter(stays));
 }
 
 #[cfg(test)]

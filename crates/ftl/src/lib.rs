@@ -18,6 +18,7 @@
 //! clock and no file.
 
 mod address;
+mod batch;
 mod blocks;
 mod build;
 mod check;
@@ -34,6 +35,7 @@ mod io;
 mod iterators;
 mod journal;
 mod log;
+mod namespace;
 mod oob;
 mod packing;
 mod planted;
@@ -57,6 +59,7 @@ pub use io::{Io, Media};
 pub use iterators::{IteratorPlan, PrefetchDegree};
 pub use journal::{Change, PairPlace, TablePlace};
 pub use log::NewRecord;
+pub use namespace::{NamespaceAttributes, NamespaceInfo};
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use packing::{Packing, RecordLayout, Slots};
 pub use planted::PlantedBug;

@@ -12,7 +12,7 @@ use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};
 use crate::packing::Packing;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
-use kvssd_types::Nanos;
+use kvssd_types::{NamespaceId, Nanos};
 
 /// What [`Io::append`](crate::Io::append) puts into the log.
 #[derive(Debug)]
@@ -108,13 +108,19 @@ impl OpenStream {
     }
 
     /// Marks the start of a record; gives its first grain.
-    pub(crate) fn begin(&mut self, packing: &Packing, kind: Kind, tag: u64, cause: Cause) -> Grain {
+    pub(crate) fn begin(
+        &mut self,
+        packing: &Packing,
+        kind: Kind,
+        (namespace, tag): (NamespaceId, u64),
+        cause: Cause,
+    ) -> Grain {
         if self.data.is_empty() {
             self.oob.kind = kind;
             self.cause = cause;
         }
         let grain = (self.data.len() / packing.grain_bytes as usize) as u32;
-        self.oob.entries.push(Entry { grain, tag });
+        self.oob.entries.push(Entry { grain, namespace, tag });
         packing.grain(self.page, grain)
     }
 

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   [kind u4 | stream u3 | continues u1] [sequence u48] [head of the continued record u40, if continues]
-//!   then for each record that starts in the page: [grain in the page u8 or u16] [tag, 4 to 8 bytes]
+//!   then for each record that starts in the page: [grain in the page u8 or u16] [namespace u8] [tag, 4 to 8 bytes]
 //! ```
 //!
-//! The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
+//! A drive that can have one namespace only writes none. The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
 //! section is the section's number; that of a page of invalid mappings is its superblock;
 //! that of a page of the journal or of a checkpoint is its number.
 
 use crate::address::Grain;
+use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
 
 /// What the records of a page are. A page holds one kind.
@@ -74,6 +75,8 @@ impl Stream {
 pub struct Entry {
     /// Which of the page's grains it starts at.
     pub grain: u32,
+    /// Whose it is, of pairs and sections.
+    pub namespace: NamespaceId,
     /// What its owner finds it by.
     pub tag: u64,
 }
@@ -97,6 +100,7 @@ pub struct Oob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OobFormat {
     wide_grains: bool,
+    has_namespaces: bool,
     tag_bytes: usize,
 }
 
@@ -106,11 +110,11 @@ const TAG_BYTES_MIN: usize = 4;
 const CONTINUES: u8 = 0x80;
 
 impl OobFormat {
-    /// The narrowest format for pages of `grains_per_page` and tags below `tags`.
+    /// The narrowest format for pages of `grains_per_page`, so many namespaces and tags below `tags`.
     #[must_use]
-    pub fn new(grains_per_page: u32, tags: u64) -> Self {
+    pub fn new(grains_per_page: u32, namespaces: u32, tags: u64) -> Self {
         let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as usize / 8 + 1).max(TAG_BYTES_MIN);
-        OobFormat { wide_grains: grains_per_page > 1 << 8, tag_bytes }
+        OobFormat { wide_grains: grains_per_page > 1 << 8, has_namespaces: namespaces > 1, tag_bytes }
     }
 
     /// The most bytes that a page of `entries` takes.
@@ -120,7 +124,11 @@ impl OobFormat {
     }
 
     fn entry_bytes(&self) -> usize {
-        (if self.wide_grains { 2 } else { 1 }) + self.tag_bytes
+        self.grain_bytes() + usize::from(self.has_namespaces) + self.tag_bytes
+    }
+
+    fn grain_bytes(&self) -> usize {
+        if self.wide_grains { 2 } else { 1 }
     }
 
     /// Writes `oob` to the empty `bytes`.
@@ -132,10 +140,9 @@ impl OobFormat {
             bytes.extend_from_slice(&head.0.to_le_bytes()[..GRAIN_BYTES]);
         }
         for entry in &oob.entries {
-            if self.wide_grains {
-                bytes.extend_from_slice(&(entry.grain as u16).to_le_bytes());
-            } else {
-                bytes.push(entry.grain as u8);
+            bytes.extend_from_slice(&entry.grain.to_le_bytes()[..self.grain_bytes()]);
+            if self.has_namespaces {
+                bytes.push(entry.namespace.0 as u8);
             }
             bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
         }
@@ -158,12 +165,15 @@ impl OobFormat {
         if rest.len() % self.entry_bytes() != 0 {
             return None;
         }
-        let grain_bytes = self.entry_bytes() - self.tag_bytes;
-        let entries = rest
-            .chunks_exact(self.entry_bytes())
-            .map(|entry| Entry { grain: number(&entry[..grain_bytes]) as u32, tag: number(&entry[grain_bytes..]) })
-            .collect();
+        let entries = rest.chunks_exact(self.entry_bytes()).map(|entry| self.decode_entry(entry)).collect();
         Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
+    }
+
+    fn decode_entry(&self, bytes: &[u8]) -> Entry {
+        let (grain, rest) = bytes.split_at(self.grain_bytes());
+        let (namespace, tag) = rest.split_at(usize::from(self.has_namespaces));
+        let namespace = if self.has_namespaces { NamespaceId(number(namespace) as u32) } else { NamespaceId::FIRST };
+        Entry { grain: number(grain) as u32, namespace, tag: number(tag) }
     }
 }
 
@@ -180,16 +190,19 @@ mod tests {
         #[test]
         fn an_area_reads_back(
             kind in 0usize..6, stream in 0usize..4, sequence in 0u64..1 << 48, continues in proptest::option::of(1u64..1 << 40),
-            entries in prop::collection::vec((0u32..512, 0u64..1 << 36), 0..64), wide: bool,
+            entries in prop::collection::vec((0u32..512, 1u32..256, 0u64..1 << 36), 0..64), wide: bool,
         ) {
-            let format = if wide { OobFormat::new(512, 1 << 36) } else { OobFormat::new(256, 1 << 32) };
-            let clip = |grain: u32, tag: u64| if wide { (grain, tag) } else { (grain & 0xff, tag & 0xffff_ffff) };
+            let format = if wide { OobFormat::new(512, 255, 1 << 36) } else { OobFormat::new(256, 1, 1 << 32) };
+            let clip = |(grain, namespace, tag)| match wide {
+                true => Entry { grain, namespace: NamespaceId(namespace), tag },
+                false => Entry { grain: grain & 0xff, namespace: NamespaceId::FIRST, tag: tag & 0xffff_ffff },
+            };
             let oob = Oob {
                 kind: Kind::ALL[kind],
                 stream: Stream::ALL[stream],
                 sequence,
                 continues: continues.map(Grain),
-                entries: entries.into_iter().map(|(grain, tag)| clip(grain, tag)).map(|(grain, tag)| Entry { grain, tag }).collect(),
+                entries: entries.into_iter().map(clip).collect(),
             };
             let mut bytes = Vec::new();
             format.encode(&oob, &mut bytes);
@@ -199,7 +212,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_an_area_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = OobFormat::new(64, 1 << 31).decode(&bytes);
+            let _ = OobFormat::new(64, 1, 1 << 31).decode(&bytes);
         }
     }
 }

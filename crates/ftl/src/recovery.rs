@@ -12,15 +12,14 @@ mod redo;
 
 use self::redo::Redo;
 use crate::durability::{Image, image, image_bytes};
-use crate::index::Index;
 use crate::io::{Io, Media};
-use crate::journal::{Change, changes};
+use crate::journal::{BatchNote, Change, changes, without_torn_batches};
+use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::planted::PlantedBug;
 use crate::staging::{self, Item};
 use crate::superblock::{State, Superblock};
 use crate::trust::stands_at_the_end;
-use crate::utilization::Utilization;
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 use std::collections::BTreeMap;
@@ -47,13 +46,12 @@ pub struct MountReport {
 /// A numbered page of the journal's stream.
 pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
-/// Brings `media` and the new `index` to where they were; gives how full the drive is.
-pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utilization, MountReport), KvError> {
+/// Brings `media` and the new `namespaces` to where they were.
+pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<MountReport, KvError> {
     let staged = media.flash.backing().staged()?;
     let Media { log, flash, packing, journal, .. } = &mut *media;
     let restored = staging::restore(&staged, log, flash, packing, journal)?;
     media.staged_bytes = staged.len() as u64;
-    index.set_dram_budget(u64::MAX);
     let mut io = Io::new(media, Nanos::ZERO, true);
     let (pages, sequence) = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
@@ -68,10 +66,13 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     }
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
     all.extend(restored.changes);
+    let (all, is_torn) = without_torn_batches(all);
     let was_closed = image.is_last && all.is_empty();
-    let mut redo = Redo { io: &mut io, utilization: Utilization::default(), spills: Vec::new() };
-    redo.all(index, image, &all)?;
-    let Redo { utilization, spills, .. } = redo;
+    let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
+    redo.all(image, &all)?;
+    let Redo { spills, .. } = redo;
+    // Changes are noted from here on as if there had been no cut.
+    io.media.journal.namespace = io.namespace;
     // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
     let is_volatile = io.media.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
@@ -89,11 +90,14 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
     io.media.journal.pages = journal_pages;
     io.media.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
     io.stage(&Item::Mounted, None)?;
+    if is_torn {
+        io.note(Change::Batch(BatchNote::Abandoned));
+    }
     for spill in spills {
         io.write_spill(spill)?;
     }
     if io.media.power_loss == PowerLoss::Volatile {
-        io.checkpoint(index, utilization.saved(), false)?;
+        io.checkpoint(namespaces, false)?;
     }
     let report = MountReport {
         took: io.settle(),
@@ -104,7 +108,7 @@ pub(crate) fn mount(media: &mut Media, index: &mut dyn Index) -> Result<(Utiliza
         spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
         was_closed,
     };
-    Ok((utilization, report))
+    Ok(report)
 }
 
 fn count(changes: &[Change], is_one: impl Fn(&Change) -> bool) -> u64 {

@@ -14,6 +14,7 @@ use crate::oob::{Kind, OobFormat, Stream};
 use crate::packing::Packing;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
+use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
 
 /// Where a stream stands: the superblock, and the page that comes next.
@@ -28,8 +29,8 @@ pub(crate) enum Item {
     Opened(Stream, SuperblockId),
     /// A stream's open page was finished before it was full.
     Turned(Stream),
-    /// A record was appended at the place; its bytes follow.
-    Appended(Stream, Kind, u64, Grain),
+    /// A record of a namespace with a tag was appended at the place; its bytes follow.
+    Appended(Stream, Kind, (u32, u64), Grain),
     /// A change was noted.
     Changed(Change),
     /// The drive was mounted: what was under way before will not go on.
@@ -123,7 +124,7 @@ pub(crate) fn restore(
                     refill.turn_page()?;
                 }
             }
-            Item::Appended(stream, kind, tag, place) => {
+            Item::Appended(stream, kind, (namespace, tag), place) => {
                 journal.number += u64::from(stream == Stream::Journal);
                 if kind == Kind::Journal {
                     // The page that was appended is the one that its changes were gathered in.
@@ -131,7 +132,7 @@ pub(crate) fn restore(
                 }
                 let mut refill = Refill::new(stream, log, flash, packing);
                 let next = |opened: &mut Opened| opened.next(&items, number, stream);
-                refill.append((kind, tag, place), follows, &mut opened, next)?;
+                refill.append((kind, (NamespaceId(namespace), tag), place), follows, &mut opened, next)?;
             }
             Item::Changed(ref change) => {
                 journal.gather(change, packing.page_bytes() as usize);
@@ -211,7 +212,7 @@ impl<'a> Refill<'a> {
     /// nobody will ask for it.
     fn append(
         &mut self,
-        (kind, tag, place): (Kind, u64, Grain),
+        (kind, tag, place): (Kind, (NamespaceId, u64), Grain),
         bytes: &[u8],
         opened: &mut Opened,
         mut next: impl FnMut(&mut Opened) -> Option<SuperblockId>,

@@ -5,6 +5,7 @@ use crate::address::Grain;
 use crate::durability::Image;
 use crate::io::Media;
 use crate::log::Log;
+use crate::namespace::SavedNamespace;
 use crate::oob::Stream;
 use crate::superblock::State;
 use kvssd_flash::{Flash, Geometry, PageAddress, SuperblockId};
@@ -79,10 +80,11 @@ impl Image {
     /// Whether a drive of these superblocks can have had this state.
     pub(crate) fn is_possible(&self, grains_per_superblock: u64) -> bool {
         let count = self.superblocks.len();
-        let (pairs, pair_bytes, record_bytes) = self.utilization;
-        pairs <= pair_bytes
-            && pair_bytes <= record_bytes
-            && record_bytes < 1 << 56
+        let can_be = |namespace: &SavedNamespace| {
+            let (pairs, pair_bytes, record_bytes) = namespace.utilization;
+            pairs <= pair_bytes && pair_bytes <= record_bytes && record_bytes < 1 << 56
+        };
+        self.namespaces.iter().all(can_be)
             && self.superblocks.iter().enumerate().all(|(number, superblock)| {
                 (superblock.state == State::System) == (number == 0)
                     && superblock.state != State::Victim

@@ -28,6 +28,17 @@ impl Utilization {
         Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() }
     }
 
+    /// The sums of both.
+    pub(crate) fn plus(&self, other: &Utilization) -> Utilization {
+        Utilization {
+            pairs: self.pairs + other.pairs,
+            pair_bytes: self.pair_bytes + other.pair_bytes,
+            record_bytes: self.record_bytes + other.record_bytes,
+            live_bytes: self.live_bytes + other.live_bytes,
+            capacity_bytes: self.capacity_bytes + other.capacity_bytes,
+        }
+    }
+
     pub(crate) fn add(&mut self, head: &RecordHead, packing: &Packing) {
         self.pairs += 1;
         self.pair_bytes += u64::from(head.key_bytes) + u64::from(head.value_bytes);

@@ -42,6 +42,32 @@ pub enum KvError {
         /// The bytes of the drive.
         capacity_bytes: u64,
     },
+    /// Not a status of the Key Value Command Set, which has no batches: command specific, vendor.
+    #[error(
+        "a batch of {changes} changes and {bytes} bytes, and this drive takes {changes_max} and {bytes_max} at most"
+    )]
+    BatchTooLarge {
+        /// Changes of the batch.
+        changes: usize,
+        /// The most that a batch has.
+        changes_max: usize,
+        /// Bytes of its keys and values.
+        bytes: u64,
+        /// The most that a batch has.
+        bytes_max: u64,
+    },
+    /// Generic status 0Bh, invalid namespace or format.
+    #[error("there is no namespace {0}")]
+    NoSuchNamespace(crate::NamespaceId),
+    /// Namespace Management, status 16h: no more identifiers, or no memory for what another one needs.
+    #[error("there are {namespaces} namespaces, and the drive takes no more")]
+    TooManyNamespaces {
+        /// Those that there are.
+        namespaces: u32,
+    },
+    /// Generic status 02h, invalid field.
+    #[error("there can be no such namespace: {0}")]
+    InvalidNamespace(String),
     /// Generic status 02h, invalid field.
     #[error("there is no iterator {0}")]
     NoSuchIterator(crate::IteratorId),

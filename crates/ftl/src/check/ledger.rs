@@ -5,7 +5,7 @@ use crate::check::Harm;
 use crate::check::pages::{Walk, look, page_name, place};
 use crate::record::RecordHead;
 use kvssd_flash::{PageAddress, SuperblockId};
-use kvssd_types::Key;
+use kvssd_types::{Key, NamespaceId};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A pair that was read.
@@ -20,19 +20,25 @@ pub(super) struct PairSeen {
 pub(super) struct Ledger {
     /// First grain, grains and record of each run in a superblock.
     pub(super) runs: Vec<(Grain, u32, Grain)>,
-    /// Hash and place of each key.
-    keys: Vec<(u64, Grain)>,
+    /// Whose it is, hash and place of each key.
+    keys: Vec<(NamespaceId, u64, Grain)>,
     /// The slots that searches pass by.
-    passed: Vec<u64>,
+    passed: Vec<(NamespaceId, u64)>,
     /// Grains of all pairs.
     pub(super) record_bytes: u64,
 }
 
 impl Ledger {
     /// A pair lives.
-    pub(super) fn add(&mut self, place: Grain, key: Key<'_>, bytes_charged: u64, way: &[u64]) {
-        self.keys.push((xxh3_64(key.bytes()), place));
-        self.passed.extend_from_slice(way);
+    pub(super) fn add(
+        &mut self,
+        (namespace, place): (NamespaceId, Grain),
+        key: Key<'_>,
+        bytes_charged: u64,
+        way: &[u64],
+    ) {
+        self.keys.push((namespace, xxh3_64(key.bytes()), place));
+        self.passed.extend(way.iter().map(|&slot| (namespace, slot)));
         self.record_bytes += bytes_charged;
     }
 }
@@ -126,19 +132,22 @@ impl Walk<'_> {
     pub(super) fn searches(&mut self) {
         let mut passed = std::mem::take(&mut self.ledger.passed);
         passed.sort_unstable();
-        let mut counts: Vec<(u64, u64)> = Vec::new();
+        let mut counts: Vec<((NamespaceId, u64), u64)> = Vec::new();
         for slots in passed.chunk_by(|left, right| left == right) {
             counts.push((slots[0], slots.len() as u64));
         }
-        let seen = self.survey.seen.iter().filter(|seen| seen.passes > 0).map(|seen| seen.tag);
-        let mut slots: Vec<u64> = counts.iter().map(|&(slot, _)| slot).chain(seen).collect();
+        let seen = self.surveys.iter().flat_map(|(&namespace, survey)| {
+            survey.seen.iter().filter(|seen| seen.passes > 0).map(move |seen| (namespace, seen.tag))
+        });
+        let mut slots: Vec<(NamespaceId, u64)> = counts.iter().map(|&(slot, _)| slot).chain(seen).collect();
         slots.sort_unstable();
         slots.dedup();
         for slot in slots {
             let found = counts.binary_search_by_key(&slot, |&(slot, _)| slot).map_or(0, |index| counts[index].1);
-            let known = self.survey.get(slot).passes;
+            let survey = &self.surveys[&slot.0];
+            let known = survey.get(slot.1).passes;
             // A count that is full has lost its number.
-            if u64::from(known) == found || known == self.survey.passes_max {
+            if u64::from(known) == found || known == survey.passes_max {
                 continue;
             }
             let (harm, means) = if u64::from(known) > found {
@@ -147,13 +156,13 @@ impl Walk<'_> {
                 (Harm::PairLost, "a delete will hide the others")
             };
             let what = format!("{found} pairs were put behind it, and it counts {known}: {means}");
-            self.report.find(harm, format!("slot {slot} of the index"), what);
+            self.report.find(harm, format!("slot {} of the index", slot.1), what);
         }
         let mut keys = std::mem::take(&mut self.ledger.keys);
         keys.sort_unstable();
         for pair in keys.windows(2) {
-            let [(hash, left), (other, right)] = *pair else { continue };
-            if hash == other && left != right && self.key_at(left) == self.key_at(right) {
+            let [(whose, hash, left), (others, other, right)] = *pair else { continue };
+            if (whose, hash) == (others, other) && left != right && self.key_at(left) == self.key_at(right) {
                 let (at, again) = (self.key_name(left), place(self.media, right));
                 self.report.find(Harm::PairLost, at, format!("the key is there a second time: {again}"));
             }

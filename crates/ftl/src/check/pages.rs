@@ -3,15 +3,16 @@
 use crate::address::Grain;
 use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::{CheckReport, Harm};
-use crate::index::{Index, Survey};
+use crate::index::Survey;
 use crate::io::{Io, Media, written};
+use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::State;
 use crate::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress, SuperblockId};
-use kvssd_types::{Key, Nanos};
+use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::BTreeMap;
 
 /// Something that lives, and where it must be found.
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 pub(super) struct Living {
     pub(super) place: Grain,
     pub(super) kind: Kind,
+    pub(super) namespace: NamespaceId,
     pub(super) tag: u64,
     /// Its bytes, where these are known without its head.
     bytes: u32,
@@ -33,9 +35,9 @@ type Dead = Option<Vec<(u64, Grain)>>;
 /// A check that goes on.
 pub(super) struct Walk<'a> {
     pub(super) media: &'a mut Media,
-    pub(super) index: &'a dyn Index,
+    pub(super) namespaces: &'a Namespaces,
     pub(super) report: CheckReport,
-    pub(super) survey: Survey,
+    pub(super) surveys: BTreeMap<NamespaceId, Survey>,
     /// By place.
     pub(super) living: Vec<Living>,
     /// The record that each page goes on with, and whether it can be read; by page.
@@ -46,15 +48,18 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(media: &'a mut Media, index: &'a dyn Index) -> Self {
-        let (report, survey, ledger) = (CheckReport::default(), Survey::default(), Ledger::default());
+    pub(super) fn new(media: &'a mut Media, namespaces: &'a Namespaces) -> Self {
+        let (report, surveys, ledger) = (CheckReport::default(), BTreeMap::new(), Ledger::default());
         let continues = vec![None; media.geometry.pages() as usize];
-        Walk { media, index, report, survey, living: Vec::new(), continues, ledger, numbered: BTreeMap::new() }
+        Walk { media, namespaces, report, surveys, living: Vec::new(), continues, ledger, numbered: BTreeMap::new() }
     }
 
     /// Looks at everything.
     pub(super) fn all(&mut self) {
-        self.survey = self.index.survey(&mut Io::new(self.media, Nanos::ZERO, true));
+        for namespace in self.namespaces.iter() {
+            let mut io = Io::new(self.media, Nanos::ZERO, true).of(namespace.id);
+            self.surveys.insert(namespace.id, namespace.index.survey(&mut io));
+        }
         self.collect();
         for number in 1..self.media.geometry.superblocks() {
             let superblock = SuperblockId(number);
@@ -94,20 +99,29 @@ impl<'a> Walk<'a> {
 
     /// Lists what lives.
     fn collect(&mut self) {
-        let Walk { media, survey, living, report, ledger, .. } = self;
+        let Walk { media, namespaces, surveys, living, report, ledger, .. } = self;
         let page_bytes = media.packing.page_bytes();
-        let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
-        living.extend(pairs.map(|seen| Living { place: seen.place, kind: Kind::Pair, tag: seen.tag, bytes: 0 }));
-        living.extend(survey.own.iter().map(|own| Living {
-            place: own.place,
-            kind: Kind::Section,
-            tag: own.number,
-            bytes: own.bytes,
-        }));
+        for namespace in namespaces.iter() {
+            let id = namespace.id;
+            let survey = &surveys[&id];
+            let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
+            let lives = |kind, tag, place, bytes| Living { place, kind, namespace: id, tag, bytes };
+            living.extend(pairs.map(|seen| lives(Kind::Pair, seen.tag, seen.place, 0)));
+            let own = namespace.index.own_records().into_iter();
+            living.extend(own.map(|own| lives(Kind::Section, own.number, own.place, own.bytes)));
+            for fault in &survey.faults {
+                let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::SpaceLeaked };
+                let at =
+                    if fault.place == Grain(0) { String::new() } else { format!(", {}", place(media, fault.place)) };
+                report.find(harm, format!("section {} of the index{at}", fault.number), fault.why.clone());
+            }
+        }
         for number in 0..media.geometry.superblocks() {
             let spills = media.validity.spills(SuperblockId(number));
             let kind = Kind::InvalidMappings;
-            living.extend(spills.iter().map(|&place| Living { place, kind, tag: number.into(), bytes: page_bytes }));
+            let spilled =
+                |&place| Living { place, kind, namespace: NamespaceId::FIRST, tag: number.into(), bytes: page_bytes };
+            living.extend(spills.iter().map(spilled));
         }
         living.sort_unstable_by_key(|living| (living.place, living.tag));
         // What iterators keep is nobody's pair, and is there.
@@ -115,11 +129,6 @@ impl<'a> Walk<'a> {
         for (place, grains) in kept {
             let runs = media.runs_of(place, grains).unwrap_or_default();
             ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, place)));
-        }
-        for fault in &survey.faults {
-            let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::SpaceLeaked };
-            let at = if fault.place == Grain(0) { String::new() } else { format!(", {}", place(media, fault.place)) };
-            report.find(harm, format!("section {} of the index{at}", fault.number), fault.why.clone());
         }
     }
 
@@ -262,6 +271,9 @@ impl<'a> Walk<'a> {
             _ if oob.kind != living.kind => format!("lies in a page of {}", oob.kind.name()),
             None => "is not in the out-of-band area of its page".to_owned(),
             Some(entry) if entry.tag != living.tag => format!("has tag {} in the out-of-band area", entry.tag),
+            Some(entry) if living.kind != Kind::InvalidMappings && entry.namespace != living.namespace => {
+                format!("is of namespace {} in the out-of-band area", entry.namespace)
+            }
             Some(_) => String::new(),
         };
         let at = place(self.media, living.place);
@@ -285,9 +297,10 @@ impl<'a> Walk<'a> {
         let Ok(key) = Key::new(&pair.key) else { return };
         let at = || format!("{}, key \"{}\"", place(self.media, living.place), pair.key.escape_ascii());
         let mut way = Vec::new();
-        if !self.index.way_to(key, living.tag, &mut way) {
+        let Some(namespace) = self.namespaces.get(living.namespace) else { return };
+        if !namespace.index.way_to(key, living.tag, &mut way) {
             self.report.find(Harm::PairLost, at(), format!("no search for the key comes to its slot {}", living.tag));
-        } else if let Some(end) = way.iter().find(|&&tag| self.survey.is_end(tag)) {
+        } else if let Some(end) = way.iter().find(|&&tag| self.surveys[&living.namespace].is_end(tag)) {
             let what = format!("a search for the key ends at slot {end} and does not come to {}", living.tag);
             self.report.find(Harm::PairLost, at(), what);
         }
@@ -298,7 +311,7 @@ impl<'a> Walk<'a> {
         };
         self.report.pairs += 1;
         self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
-        self.ledger.add(living.place, key, self.media.packing.bytes_charged(&pair.head), &way);
+        self.ledger.add((living.namespace, living.place), key, self.media.packing.bytes_charged(&pair.head), &way);
         self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
     }
 

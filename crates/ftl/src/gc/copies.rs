@@ -2,23 +2,24 @@
 
 use crate::address::Grain;
 use crate::gc::GcCounters;
-use crate::index::{Fate, Index, Move};
+use crate::index::{Fate, Move};
 use crate::io::{Io, readable};
 use crate::log::NewRecord;
+use crate::namespace::Namespaces;
 use crate::oob::{Kind, Stream};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
-use kvssd_types::KvError;
+use kvssd_types::{KvError, NamespaceId};
 
 /// The pairs that a step has copied, and are still bound to where they were.
 #[derive(Default)]
 pub(super) struct Copies {
-    moves: Vec<Move>,
+    moves: Vec<(NamespaceId, Move)>,
     bytes: Rope,
 }
 
 impl Copies {
-    /// Copies the pair with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
+    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
     /// whether all that this takes could be.
     pub(super) fn add(
         &mut self,
@@ -30,7 +31,7 @@ impl Copies {
         Ok(match lives {
             Some(true) => {
                 let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
-                self.moves.extend(copied);
+                self.moves.extend(copied.map(|pair| (io.namespace, pair)));
                 copied.is_some()
             }
             Some(false) => true,
@@ -40,42 +41,54 @@ impl Copies {
 
     /// Tells the index, and frees what `victim` held of them. Gives whether the index could read where it keeps each.
     pub(super) fn bind(
-        mut self,
+        self,
         io: &mut Io<'_>,
-        index: &mut dyn Index,
+        namespaces: &mut Namespaces,
         victim: SuperblockId,
         counters: &mut GcCounters,
     ) -> Result<bool, KvError> {
         let packing = io.media.packing;
         // What only iterators want, the index knows nothing of; nor will the next mount.
-        let (kept, moves): (Vec<Move>, Vec<Move>) =
-            self.moves.into_iter().partition(|pair| io.media.held.has(pair.from));
-        self.moves = moves;
-        for pair in kept {
+        let (kept, mut moves): (Vec<_>, Vec<_>) =
+            self.moves.into_iter().partition(|(_, pair)| io.media.held.has(pair.from));
+        for (_, pair) in kept {
             io.media.held.dead_moved(pair.from, pair.to);
             io.bury(pair.tag, pair.from, pair.grains)?;
             io.media.superblocks.suspect(packing.superblock_of(pair.to));
         }
-        index.relocate(io, &mut self.moves)?;
+        moves.sort_by_key(|(namespace, _)| *namespace);
         let mut is_whole = true;
-        for pair in &self.moves {
-            match pair.fate {
-                Fate::Dead => panic!("validity and index disagree about {pair:?}"),
-                Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
-                // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
-                Fate::Moved => io.bury(pair.tag, pair.from, pair.grains)?,
-                Fate::Unreadable => {
-                    is_whole = false;
-                    io.discard(pair.to, pair.grains);
-                    io.media.superblocks.suspect(packing.superblock_of(pair.to));
-                    continue;
-                }
-            }
-            io.media.held.moved(pair.from, pair.to);
-            counters.pairs_moved += 1;
+        for of_one in moves.chunk_by(|(left, _), (right, _)| left == right) {
+            let mut moves: Vec<Move> = of_one.iter().map(|(_, pair)| *pair).collect();
+            let index = namespaces.index(io, of_one[0].0).expect("what lives is of a namespace that there is");
+            index.relocate(io, &mut moves)?;
+            is_whole &= settle(io, &moves, victim, counters)?;
         }
         Ok(is_whole)
     }
+}
+
+/// Frees what was moved. Gives whether the index could read where it keeps each.
+fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut GcCounters) -> Result<bool, KvError> {
+    let packing = io.media.packing;
+    let mut is_whole = true;
+    for pair in moves {
+        match pair.fate {
+            Fate::Dead => panic!("validity and index disagree about {pair:?}"),
+            Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
+            // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
+            Fate::Moved => io.bury(pair.tag, pair.from, pair.grains)?,
+            Fate::Unreadable => {
+                is_whole = false;
+                io.discard(pair.to, pair.grains);
+                io.media.superblocks.suspect(packing.superblock_of(pair.to));
+                continue;
+            }
+        }
+        io.media.held.moved(pair.from, pair.to);
+        counters.pairs_moved += 1;
+    }
+    Ok(is_whole)
 }
 
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.

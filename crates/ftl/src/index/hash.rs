@@ -17,7 +17,7 @@ use crate::index::plan::{IndexPlan, Room};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::{CompactLayout, FixedLayout, SectionLayout};
 use crate::index::sections::Sections;
-use crate::index::{Fate, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
+use crate::index::{Fate, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -273,6 +273,10 @@ impl<L: SectionLayout> Index for HashIndex<L> {
             }
         }
         Ok(())
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        self.sections.own_records().collect()
     }
 
     fn survey(&self, io: &mut Io<'_>) -> Survey {

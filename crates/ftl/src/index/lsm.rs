@@ -254,17 +254,21 @@ impl Index for Lsm {
         Some(self)
     }
 
+    fn own_records(&self) -> Vec<OwnRecord> {
+        let bytes = self.tables.form.page_bytes;
+        let pages = |(id, table): (TableId, &table::Table)| {
+            let pages = table.place.pages.iter().enumerate();
+            pages.map(|(page, &place)| OwnRecord { number: number_of(id, page), place, bytes }).collect::<Vec<_>>()
+        };
+        self.tables.all().flat_map(pages).collect()
+    }
+
     fn survey(&self, io: &mut Io<'_>) -> Survey {
         let mut survey = Survey::default();
         for (key, entry) in self.everything(io, &mut survey.faults) {
             survey.seen.push(Seen { tag: tag_of(&key), place: entry.place, passes: 0 });
         }
         survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
-        let bytes = self.tables.form.page_bytes;
-        for (id, table) in self.tables.all() {
-            let pages = table.place.pages.iter().enumerate();
-            survey.own.extend(pages.map(|(page, &place)| OwnRecord { number: number_of(id, page), place, bytes }));
-        }
         survey
     }
 

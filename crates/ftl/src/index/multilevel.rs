@@ -26,7 +26,7 @@ use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
+use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -377,6 +377,10 @@ impl Index for Multilevel {
         }
         places.truncate(count);
         Ok(())
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        self.buckets.own_records().chain(self.iterators.own_records()).collect()
     }
 
     fn survey(&self, io: &mut Io<'_>) -> Survey {

@@ -9,7 +9,7 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
-use crate::index::{Fate, Holds, Index, IndexCounters, Move, Position, Seen, Survey};
+use crate::index::{Fate, Holds, Index, IndexCounters, Move, OwnRecord, Position, Seen, Survey};
 use crate::io::Io;
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -117,6 +117,10 @@ impl Index for PageMap {
         let written = self.places.iter().skip(first).filter(|&&place| place != 0);
         places.extend(written.take(count).map(|&place| Grain(place.into())));
         Ok(())
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        Vec::new()
     }
 
     fn survey(&self, _io: &mut Io<'_>) -> Survey {

@@ -21,7 +21,7 @@ use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::sections::{SavedSections, SectionForm, Sections};
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
+use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_flash::Blob;
@@ -376,6 +376,10 @@ impl Index for Rhik {
         let records = self.records_from(io, first, count - places.len())?;
         places.extend(records.into_iter().map(|(_, place)| place));
         Ok(())
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        self.tables.own_records().collect()
     }
 
     fn survey(&self, io: &mut Io<'_>) -> Survey {

@@ -40,8 +40,6 @@ pub struct IndexFault {
 /// Everything that an index holds ([`Index::survey`](crate::index::Index::survey)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Its records on flash.
-    pub own: Vec<OwnRecord>,
     /// Its entries, ascending by tag.
     pub seen: Vec<Seen>,
     /// What is wrong with it.

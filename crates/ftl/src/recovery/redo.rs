@@ -2,33 +2,33 @@
 
 use crate::address::Grain;
 use crate::durability::Image;
-use crate::index::Index;
 use crate::io::{Io, Media};
 use crate::journal::{Change, PairPlace, TablePlace};
+use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::record::RecordHead;
 use crate::recovery::damaged;
 use crate::superblock::{State, Superblock};
-use crate::utilization::Utilization;
 use crate::validity::Spill;
 use kvssd_flash::SuperblockId;
-use kvssd_types::KvError;
+use kvssd_types::{KvError, NamespaceId};
 use std::collections::BTreeSet;
 
 /// Makes changes again.
 pub(super) struct Redo<'a, 'b> {
     pub(super) io: &'a mut Io<'b>,
-    pub(super) utilization: Utilization,
+    pub(super) namespaces: &'a mut Namespaces,
     /// Pages of invalid mappings that are full and of which no change has said where they lie.
     pub(super) spills: Vec<Spill>,
 }
 
 impl Redo<'_, '_> {
-    pub(super) fn all(&mut self, index: &mut dyn Index, image: Image, all: &[Change]) -> Result<(), KvError> {
+    /// Afterwards `io` works for the namespace that the last changes are of.
+    pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
         let Media { superblocks, validity, packing, .. } = &mut *self.io.media;
         let is_ours = image.superblocks.len() == superblocks.all().len()
             && image.is_possible(packing.grains_per_superblock)
             && validity.restore(&image.validity).is_some()
-            && index.restore(&image.index).is_some();
+            && self.namespaces.restore(image.namespaces).is_some();
         if !is_ours {
             return Err(damaged("its checkpoint is that of another design or geometry"));
         }
@@ -37,26 +37,68 @@ impl Redo<'_, '_> {
         if !self.io.media.counts_agree() {
             return Err(damaged("its checkpoint counts the living records in two ways"));
         }
-        self.utilization = Utilization::from_saved(image.utilization);
-        let is_own = |change: &Change| matches!(change, Change::Own { .. } | Change::Split { .. });
-        let own = all.iter().enumerate().filter(|(_, change)| is_own(change));
-        if own.map(|(position, change)| index.redo_own(change, position)).any(|redone| redone.is_none()) {
-            return Err(damaged("its journal speaks of a section that the index cannot have"));
-        }
+        self.own(all)?;
+        self.io.namespace = NamespaceId::FIRST;
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
-            index.redo(self.io, change, position)?;
+            if let Some(index) = self.namespaces.index(self.io, self.io.namespace) {
+                index.redo(self.io, change, position)?;
+            }
         }
         let grains_max = self.io.packing().grains_per_superblock;
         if self.io.media.superblocks.all().iter().any(|superblock| superblock.appended_grains > grains_max) {
             return Err(damaged("its journal gives a superblock more grains than it has"));
         }
-        index.end_redo(self.io)
+        let last = self.io.namespace;
+        for namespace in self.namespaces.iter_mut() {
+            self.io.namespace = namespace.id;
+            namespace.index.end_redo(self.io)?;
+        }
+        self.io.namespace = last;
+        Ok(())
+    }
+
+    /// Makes the namespaces that were made, and tells indexes of their own records.
+    fn own(&mut self, all: &[Change]) -> Result<(), KvError> {
+        let mut namespace = NamespaceId::FIRST;
+        for (position, change) in all.iter().enumerate() {
+            match change {
+                Change::In { namespace: next } => namespace = NamespaceId(*next),
+                Change::Created { namespace, attributes } => {
+                    let created = self.namespaces.create(NamespaceId(*namespace), attributes.clone());
+                    created.map_err(|why| damaged(&format!("its journal makes a namespace: {why}")))?;
+                    self.named(*namespace)?.index.set_dram_budget(u64::MAX);
+                }
+                Change::Own { .. } | Change::Split { .. } => {
+                    let known = self.named(namespace.0)?.index.redo_own(change, position);
+                    known.ok_or_else(|| damaged("its journal speaks of a section that the index cannot have"))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespace of that number, which the journal speaks of.
+    fn named(&mut self, namespace: u32) -> Result<&mut Namespace, KvError> {
+        let found = self.namespaces.get_mut(NamespaceId(namespace));
+        found.ok_or_else(|| damaged("its journal speaks of a namespace that there is not"))
     }
 
     fn one(&mut self, change: &Change) -> Result<(), KvError> {
         match *change {
-            Change::End | Change::Key { .. } | Change::Range { .. } => Ok(()),
+            Change::End | Change::Batch(_) | Change::Created { .. } | Change::Key { .. } | Change::Range { .. } => {
+                Ok(())
+            }
+            Change::In { namespace } => {
+                self.io.namespace = NamespaceId(namespace);
+                self.named(namespace).map(|_| ())
+            }
+            Change::Deleted { namespace } => {
+                self.named(namespace)?.fate = NamespaceFate::Dies(None);
+                Ok(())
+            }
+            Change::Removed { namespace } => self.removed(namespace),
             Change::Opened { .. }
             | Change::Closed { .. }
             | Change::Skipped { .. }
@@ -69,6 +111,16 @@ impl Redo<'_, '_> {
             | Change::SpillMoved { .. }
             | Change::Merged { .. } => self.of_own_record(change),
         }
+    }
+
+    /// A namespace had nothing left but the records of its index.
+    fn removed(&mut self, namespace: u32) -> Result<(), KvError> {
+        let own = self.named(namespace)?.index.own_records();
+        for record in own {
+            self.disappear(record.place, self.io.packing().grains_of(record.bytes as usize))?;
+        }
+        self.namespaces.remove(NamespaceId(namespace));
+        Ok(())
     }
 
     fn of_superblock(&mut self, change: &Change) -> Result<(), KvError> {
@@ -205,11 +257,12 @@ impl Redo<'_, '_> {
     fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
         let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
         let packing = self.io.packing();
+        let utilization = &mut self.named(self.io.namespace.0)?.utilization;
         if comes {
-            self.utilization.add(&head, &packing);
+            utilization.add(&head, &packing);
             return Ok(());
         }
-        let removed = self.utilization.remove(&head, &packing);
+        let removed = utilization.remove(&head, &packing);
         removed.ok_or_else(|| damaged("its journal ends more pairs than there were"))
     }
 

@@ -14,7 +14,7 @@ use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
 use crate::index::record_table::Signature;
 use crate::index::rhik::{Rhik, RhikPlan};
-use crate::index::{Growth, Index, IndexCounters, Survey};
+use crate::index::{Growth, Index, IndexCounters, OwnRecord, Survey};
 use crate::io::{Io, readable};
 use crate::journal::Change;
 use kvssd_types::{Key, KvError};
@@ -202,10 +202,14 @@ impl IteratorBuckets {
         self.records.footprint_bytes()
     }
 
-    /// Adds its own records and what is wrong with any. No pair is lost with them, but lists are short.
+    /// As [`Index::own_records`].
+    pub(super) fn own_records(&self) -> Vec<OwnRecord> {
+        self.records.own_records()
+    }
+
+    /// Adds what is wrong with any of its records. No pair is lost with them, but lists are short.
     pub(super) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey) {
         let own = self.records.survey(io);
-        survey.own.extend(own.own);
         survey.faults.extend(own.faults.into_iter().map(|mut fault| {
             fault.loses_pairs = false;
             fault

@@ -7,14 +7,17 @@ use crate::io::Io;
 use kvssd_flash::Blob;
 
 impl<F: SectionForm> Sections<F> {
-    /// Lists the sections on flash and what is wrong with any; `see` lists what is in those that can be read.
+    /// As [`Index::own_records`](crate::index::Index::own_records).
+    pub(crate) fn own_records(&self) -> impl Iterator<Item = OwnRecord> {
+        let entries = (self.first_number..).zip(&self.directory).filter(|(_, entry)| entry.place != Grain(0));
+        entries.map(|(number, entry)| OwnRecord { number, place: entry.place, bytes: entry.bytes })
+    }
+
+    /// Lists what is wrong with any section; `see` lists what is in those that can be read.
     pub(crate) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey, mut see: impl FnMut(u64, &[u8], &mut Survey)) {
         let mut footprint_bytes = 0;
         for (number, directory) in (0..).zip(&self.directory) {
             let (place, known) = (directory.place, self.first_number + number);
-            if place != Grain(0) {
-                survey.own.push(OwnRecord { number: known, place, bytes: directory.bytes });
-            }
             let mut fault =
                 |why: String, loses_pairs| survey.faults.push(IndexFault { number: known, place, why, loses_pairs });
             let bytes = match self.bytes_of(io, number) {

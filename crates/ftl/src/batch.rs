@@ -1,0 +1,215 @@
+//! Batches: changes of which all are made or none (KAML, section IV-D: Put).
+//!
+//! ```text
+//!   phase 1   look every key up, and see that all can be done          an error leaves everything as it was
+//!   phase 2   Begun | record -> write buffer, note, bind | ... | Committed
+//!                                                                ^ the commit point: the last note is in the write buffer's memory
+//!   phase 3   units are programmed when they are full, as those of single stores are
+//! ```
+//!
+//! The paper binds keys when the flash has taken their records; here the log gives a record its place when the buffer takes it, and
+//! keys are bound with it. A mount that does not find `Committed` passes over what was noted since `Begun`. The entries are locked until
+//! the host has its answer ([`EntryLocks`]).
+//!
+//! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its notes and the
+//! sections that it evicts may take is kept free beforehand.
+
+use crate::commands::{Found, append_pair, bind_pair, find, unbind_pair};
+use crate::engine::Limits;
+use crate::index::Position;
+use crate::io::Io;
+use crate::journal::{BatchNote, Change};
+use crate::namespace::{Namespace, Namespaces};
+use crate::record::RecordHead;
+use kvssd_flash::Geometry;
+use kvssd_flash::rope::Rope;
+use kvssd_types::{BatchChange, Key, KvError, NamespaceId, Nanos, Reply, Value};
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The most changes of a batch, whatever the drive. An estimate.
+const CHANGES_MAX: u32 = 1024;
+
+/// A change and where its key is.
+struct Planned<'c> {
+    change: &'c BatchChange<'c>,
+    position: Position,
+    found: Option<Found>,
+}
+
+/// Makes all changes, which were checked, or none.
+pub(crate) fn execute(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    limits: &Limits,
+    record: &mut Rope,
+    changes: &[BatchChange<'_>],
+) -> Result<Reply, KvError> {
+    let planned = plan(io, namespaces, changes)?;
+    have_room(io, namespaces, limits, &planned)?;
+    io.note(Change::Batch(BatchNote::Begun));
+    let is_done = make(io, namespaces, record, &planned).map_err(KvError::in_a_change)?;
+    io.note(Change::Batch(BatchNote::Committed));
+    if is_done { Ok(Reply::Batched) } else { Err(KvError::CapacityExceeded) }
+}
+
+/// Whether the drive takes a batch of that size, and each key is there once.
+pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+    let bytes = changes.iter().map(|change| change.key.bytes().len() + change.value.as_ref().map_or(0, Value::len));
+    let (bytes, bytes_max) = (bytes.sum::<usize>() as u64, limits.value_bytes_max);
+    let changes_max = CHANGES_MAX.min(geometry.pages_per_superblock()) as usize;
+    if changes.len() > changes_max || bytes > bytes_max {
+        return Err(KvError::BatchTooLarge { changes: changes.len(), changes_max, bytes, bytes_max });
+    }
+    let mut keys: Vec<(NamespaceId, Key<'_>)> = changes.iter().map(|change| (change.namespace, change.key)).collect();
+    keys.sort_unstable();
+    if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(KvError::InvalidCommand("a batch that has a key twice"));
+    }
+    Ok(())
+}
+
+/// Looks every key up. Keys that come are first, those that change are next, and those that go are last: only what comes can find that
+/// there is no place for it.
+fn plan<'c>(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    changes: &'c [BatchChange<'c>],
+) -> Result<Vec<Planned<'c>>, KvError> {
+    let mut planned = Vec::with_capacity(changes.len());
+    for change in changes {
+        let namespace = of(io, namespaces, change.namespace)?;
+        if let Some(why) = namespace.index.refuses_changes() {
+            return Err(KvError::Unrecovered(why));
+        }
+        let (position, found) = find(io, namespace.index.as_mut(), change.key, 0)?;
+        if change.value.is_some() && position.tag == Position::FULL {
+            return Err(KvError::CapacityExceeded);
+        }
+        if change.value.is_some() || found.is_some() {
+            planned.push(Planned { change, position, found });
+        }
+    }
+    planned.sort_by_key(|planned| (planned.change.value.is_none(), planned.found.is_some()));
+    Ok(planned)
+}
+
+/// The namespace, for work that is done for it in `io`.
+fn of<'n>(io: &mut Io<'_>, namespaces: &'n mut Namespaces, id: NamespaceId) -> Result<&'n mut Namespace, KvError> {
+    io.namespace = id;
+    namespaces.living(id)
+}
+
+/// Whether what comes, less what goes, has room on the drive and in each quota.
+fn have_room(
+    io: &Io<'_>,
+    namespaces: &mut Namespaces,
+    limits: &Limits,
+    planned: &[Planned<'_>],
+) -> Result<(), KvError> {
+    let packing = io.packing();
+    let mut sums: BTreeMap<NamespaceId, (u64, u64)> = BTreeMap::new();
+    for Planned { change, found, .. } in planned {
+        let (come, go) = sums.entry(change.namespace).or_default();
+        *come += head_of(change).map_or(0, |head| packing.bytes_charged(&head));
+        *go += found.map_or(0, |found| packing.bytes_charged(&found.head));
+    }
+    let come: u64 = sums.values().map(|(come, _)| come).sum();
+    let go: u64 = sums.values().map(|(_, go)| go).sum();
+    for (&id, &(comes, goes)) in sums.iter().filter(|(_, (comes, goes))| comes > goes) {
+        let taken_bytes = namespaces.taken_beside(id);
+        let Namespace { index, utilization, attributes, .. } = namespaces.living(id)?;
+        let mut limits = Limits { taken_bytes, quota_bytes: attributes.quota_bytes, ..*limits };
+        let is_within = limits.have_room(io.media, index.as_ref(), utilization, comes - goes);
+        limits.quota_bytes = None;
+        if !is_within || come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
+            return Err(KvError::CapacityExceeded);
+        }
+    }
+    Ok(())
+}
+
+/// Makes the changes; gives whether all could be made. If not, none was: those that came first are taken back.
+fn make(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    record: &mut Rope,
+    planned: &[Planned<'_>],
+) -> Result<bool, KvError> {
+    let mut came: Vec<NamespaceId> = Vec::new();
+    for (number, &Planned { change, position, found }) in planned.iter().enumerate() {
+        let namespace = of(io, namespaces, change.namespace)?;
+        let Namespace { index, utilization, .. } = namespace;
+        let index = index.as_mut();
+        let Some((value, head)) = change.value.as_ref().zip(head_of(change)) else {
+            let found = found.expect("a key that goes is there");
+            unbind_pair(io, index, utilization, (change.key, position, found))?;
+            continue;
+        };
+        let mut position = position;
+        if found.is_none() {
+            // Those that came before it may have taken its place.
+            if came.contains(&change.namespace) {
+                (position, _) = find(io, index, change.key, 0)?;
+            }
+            if position.tag == Position::FULL {
+                take_back(io, namespaces, &planned[..number])?;
+                return Ok(false);
+            }
+            index.make_room(io, position)?;
+            came.push(change.namespace);
+        }
+        let place = append_pair(io, record, (change.key, value, position.tag))?;
+        bind_pair(io, index, utilization, (change.key, position, head.at(place), found))?;
+    }
+    Ok(true)
+}
+
+/// Removes keys that have just come.
+fn take_back(io: &mut Io<'_>, namespaces: &mut Namespaces, came: &[Planned<'_>]) -> Result<(), KvError> {
+    for Planned { change, .. } in came {
+        let Namespace { index, utilization, .. } = of(io, namespaces, change.namespace)?;
+        let (position, found) = find(io, index.as_mut(), change.key, 0)?;
+        let found = found.expect("a key that has just come is there");
+        unbind_pair(io, index.as_mut(), utilization, (change.key, position, found))?;
+    }
+    Ok(())
+}
+
+/// The head of the record that comes with a change, if one does.
+pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
+    let value_bytes = change.value.as_ref()?.len() as u32;
+    Some(RecordHead { key_bytes: change.key.bytes().len() as u32, value_bytes })
+}
+
+/// The entries of batches whose hosts have no answer yet: a command that comes meanwhile waits for it, and sees all or nothing.
+#[derive(Debug, Default)]
+pub(crate) struct EntryLocks {
+    until: BTreeMap<(NamespaceId, u64), Nanos>,
+}
+
+impl EntryLocks {
+    /// The changes of a batch are answered at `done`.
+    pub(crate) fn lock(&mut self, changes: &[BatchChange<'_>], done: Nanos) {
+        self.until.extend(changes.iter().map(|change| (entry(change.namespace, change.key), done)));
+    }
+
+    /// No command comes before `now` any more.
+    pub(crate) fn advance(&mut self, now: Nanos) {
+        if !self.until.is_empty() {
+            self.until.retain(|_, done| *done > now);
+        }
+    }
+
+    /// When an entry is free.
+    pub(crate) fn until(&self, namespace: NamespaceId, key: Key<'_>) -> Nanos {
+        if self.until.is_empty() {
+            return Nanos::ZERO;
+        }
+        self.until.get(&entry(namespace, key)).copied().unwrap_or_default()
+    }
+}
+
+fn entry(namespace: NamespaceId, key: Key<'_>) -> (NamespaceId, u64) {
+    (namespace, xxh3_64(key.bytes()))
+}

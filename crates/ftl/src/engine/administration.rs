@@ -1,0 +1,165 @@
+//! What is done to namespaces: they are made, deleted and listed.
+//!
+//! ```text
+//!   create   an empty index, a note in the journal
+//!   delete   gone for hosts at once -> pairs are removed, a few in a step, as deletes do -> the index's records -> the number is free
+//! ```
+
+use super::Engine;
+use crate::commands;
+use crate::index::{Growth, Index};
+use crate::io::{Io, readable};
+use crate::journal::Change;
+use crate::namespace::{Namespace, NamespaceAttributes, NamespaceFate, NamespaceInfo};
+use crate::packing::RecordLayout;
+use crate::utilization::Utilization;
+use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
+
+/// Pairs that a step removes.
+const REMOVED_PER_STEP: usize = 32;
+
+impl Engine {
+    /// Makes a namespace at `at`; gives when it is there, and its number.
+    ///
+    /// # Errors
+    /// [`KvError::InvalidNamespace`] with what cannot be, [`KvError::TooManyNamespaces`] when the design has no more or their
+    /// indexes would take more DRAM than there is.
+    pub fn create_namespace(
+        &mut self,
+        attributes: NamespaceAttributes,
+        at: Nanos,
+    ) -> (Nanos, Result<NamespaceId, KvError>) {
+        let created = self.create(attributes, at);
+        self.dram_shared = 0;
+        self.share_dram();
+        match created {
+            Ok((done, id)) => (done, Ok(id)),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
+        let id = self.namespaces.next_id()?;
+        self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
+        self.dram_shared = 0;
+        self.share_dram();
+        let needed = self.dram().total_bytes() + self.namespaces.iter().count() as u64 * self.least_bytes();
+        if needed > self.dram_budget_bytes() {
+            self.namespaces.remove(id);
+            return Err(KvError::TooManyNamespaces { namespaces: self.namespaces.iter().count() as u32 });
+        }
+        let done = self.note_at(at, Change::Created { namespace: id.0, attributes })?;
+        Ok((done, id))
+    }
+
+    /// DRAM that an index needs to work at all: a few pages.
+    fn least_bytes(&self) -> u64 {
+        4 * u64::from(self.geometry().page_bytes)
+    }
+
+    /// Deletes a namespace at `at`: hosts do not see it any more when this is done. What it had is removed in the background.
+    ///
+    /// # Errors
+    /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
+    pub fn delete_namespace(&mut self, id: NamespaceId, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        match self.delete(id, at) {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn delete(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
+        if self.media.packing.layout == RecordLayout::Blocks {
+            return Err(KvError::InvalidNamespace("a block drive keeps its one".to_owned()));
+        }
+        self.namespaces.living(id)?.fate = NamespaceFate::Dies(None);
+        self.work_on(id, |io, namespace| {
+            while namespace.iterators.expire(io, namespace.index.as_mut())? {}
+            Ok(())
+        })?;
+        self.note_at(at, Change::Deleted { namespace: id.0 })
+    }
+
+    /// The namespaces that hosts see, in the order of their numbers.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<NamespaceInfo> {
+        self.namespaces.iter().filter(|namespace| namespace.lives()).map(|namespace| self.info(namespace)).collect()
+    }
+
+    fn info(&self, namespace: &Namespace) -> NamespaceInfo {
+        let mut dram = crate::DramUse::default();
+        namespace.index.dram(&mut dram);
+        let all = self.utilization();
+        let capacity_bytes =
+            namespace.attributes.quota_bytes.map_or(all.capacity_bytes, |quota| quota.min(all.capacity_bytes));
+        let live_bytes = namespace.utilization.record_bytes + namespace.index.footprint_bytes();
+        NamespaceInfo {
+            id: namespace.id,
+            attributes: namespace.attributes.clone(),
+            index: namespace.kind.plan().name(),
+            is_ordered: namespace.is_ordered,
+            utilization: Utilization { live_bytes, capacity_bytes, ..namespace.utilization },
+            dram,
+        }
+    }
+
+    /// A step towards the end of a namespace that was deleted.
+    pub(super) fn remove_some(&mut self, id: NamespaceId) -> Result<(), KvError> {
+        self.work_on(id, |io, namespace| match namespace.index.growth() {
+            // It may know of pairs that it does not list yet.
+            Growth::Background | Growth::Foreground => namespace.index.grow(io).map_err(KvError::in_a_change),
+            Growth::None => remove_pairs(io, namespace),
+        })?;
+        let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);
+        if is_empty {
+            self.work_on(id, |io, namespace| {
+                for own in namespace.index.own_records() {
+                    let grains = io.packing().grains_of(own.bytes as usize);
+                    io.discard(own.place, grains);
+                }
+                io.note(Change::Removed { namespace: id.0 });
+                Ok(())
+            })?;
+            self.namespaces.remove(id);
+            self.dram_shared = 0;
+            self.share_dram();
+        }
+        Ok(())
+    }
+
+    fn note_at(&mut self, at: Nanos, change: Change) -> Result<Nanos, KvError> {
+        let mut io = Io::new(&mut self.media, at, false);
+        io.cpu(io.costs().command_ns);
+        io.note(change);
+        let done = io.make_durable()?;
+        self.pause(done)?;
+        Ok(done)
+    }
+}
+
+/// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until the next mount.
+fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
+    let Namespace { fate, index, utilization, .. } = namespace;
+    let NamespaceFate::Dies(from) = fate else { return Ok(()) };
+    let removed = remove_from(io, index.as_mut(), utilization, from.as_deref());
+    *fate = match readable(removed)? {
+        Some(None) if from.is_none() && utilization.pairs > 0 => NamespaceFate::Stays,
+        Some(last) => NamespaceFate::Dies(last),
+        None => NamespaceFate::Stays,
+    };
+    Ok(())
+}
+
+/// Removes some pairs from a key on; gives the last of them.
+fn remove_from(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    from: Option<&[u8]>,
+) -> Result<Option<OwnedKey>, KvError> {
+    let keys = commands::listed(io, index, from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
+    for key in &keys {
+        commands::delete(io, index, utilization, Key::new(key)?)?;
+    }
+    Ok(keys.last().cloned())
+}

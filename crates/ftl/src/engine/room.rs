@@ -1,0 +1,119 @@
+//! How an engine comes by room: garbage collection, the end of what was deleted, and of what iterators keep.
+
+use super::Engine;
+use crate::batch;
+use crate::gc::STEP_SUPERBLOCKS;
+use crate::io::Io;
+use crate::record::RecordHead;
+use kvssd_types::{Command, KvError, Nanos};
+
+/// Superblocks that a step of an index's own work may open.
+const GROWTH_SUPERBLOCKS: usize = 2;
+
+/// The part of the DRAM that what is kept for iterators may take. An estimate.
+const HELD_SHARE: u64 = 64;
+
+impl Engine {
+    /// Collects until there is room; gives whether there is. When as many superblocks as the drive has were collected in vain, what
+    /// is moved takes what is freed.
+    /// It is tried again when something died, or so much was written that there is more to gain.
+    pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
+        let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
+        if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
+            return Ok(false);
+        }
+        let most = self.collector.counters.superblocks + u64::from(self.media.geometry.superblocks());
+        while !has_room(self) {
+            if self.collector.counters.superblocks >= most || !self.collect()? {
+                let programs = self.flash_counters().programs.total();
+                self.in_vain = Some((live, programs + u64::from(self.media.geometry.pages_per_superblock())));
+                return Ok(false);
+            }
+        }
+        self.in_vain = None;
+        Ok(true)
+    }
+
+    /// Ends the oldest iterator. Gives whether there was one.
+    pub(super) fn expire(&mut self) -> Result<bool, KvError> {
+        let Engine { media, namespaces, collector, .. } = self;
+        let oldest = namespaces.iter_mut().min_by_key(|namespace| namespace.iterators.oldest().unwrap_or(u64::MAX));
+        let Some(namespace) = oldest else { return Ok(false) };
+        let mut io = Io::new(media, collector.clock, true).of(namespace.id);
+        namespace.iterators.expire(&mut io, namespace.index.as_mut())
+    }
+
+    /// What is kept for iterators has a part of the DRAM: the oldest are ended when it is more.
+    pub(super) fn bound_held(&mut self) -> Result<(), KvError> {
+        while self.media.held.bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
+        Ok(())
+    }
+
+    /// As [`Engine::collect_until`]; what iterators keep is given up for it, the oldest first.
+    pub(super) fn make_room(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
+        loop {
+            if self.collect_until(&has_room)? {
+                return Ok(true);
+            }
+            // What is deleted must go, and what only iterators keep.
+            if let Some(namespace) = self.namespaces.dying().filter(|_| self.has_room_to_grow()) {
+                self.remove_some(namespace)?;
+            } else if !self.keeps_for_iterators() || !self.expire()? {
+                return Ok(false);
+            }
+            self.in_vain = None;
+        }
+    }
+
+    /// Whether iterators keep flash.
+    fn keeps_for_iterators(&mut self) -> bool {
+        let mut ranges = self.namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());
+        self.media.held.keeps_flash() || ranges.any(|ranges| !ranges.kept_for_cursors().is_empty())
+    }
+
+    /// Whether a step of the index's own work leaves what commands and garbage collection may need.
+    pub(super) fn has_room_to_grow(&self) -> bool {
+        self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
+    }
+
+    /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
+    pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
+        let superblocks = (self.bytes_wanted(command)? / self.media.packing.superblock_bytes()) as usize;
+        let needed = self.limits.high + STEP_SUPERBLOCKS + superblocks;
+        if self.media.superblocks.free() >= needed {
+            return Ok(());
+        }
+        self.collector.clock = self.collector.clock.max(self.media.now);
+        let has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
+        self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
+        *at = (*at).max(self.collector.clock);
+        let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
+        // Nothing to gain: deletes may use the reserve, stores may not.
+        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
+    }
+
+    /// The most bytes of flash that a command writes, but for what every one may.
+    fn bytes_wanted(&self, command: &Command<'_>) -> Result<u64, KvError> {
+        let packing = &self.media.packing;
+        Ok(match command {
+            Command::Store { value, .. } | Command::Write { value, .. }
+                if value.len() as u64 > self.limits.value_bytes_max =>
+            {
+                let value_bytes_max = self.limits.value_bytes_max;
+                return Err(KvError::InvalidValueSize { value_bytes: value.len() as u64, value_bytes_max });
+            }
+            Command::Store { key, value, .. } => {
+                let (key_bytes, value_bytes) = (key.bytes().len() as u32, value.len() as u32);
+                packing.bytes_charged(&RecordHead { key_bytes, value_bytes })
+            }
+            Command::Write { value, .. } => value.len() as u64,
+            Command::Batch { changes } => {
+                // Each of them may evict what a single store may.
+                let index_bytes = changes.len() as u64 * 2 * u64::from(packing.page_bytes());
+                let heads = changes.iter().filter_map(batch::head_of);
+                index_bytes + heads.map(|head| packing.bytes_charged(&head)).sum::<u64>()
+            }
+            _ => 0,
+        })
+    }
+}

@@ -1,0 +1,329 @@
+//! Namespaces: key spaces of their own, which share the flash of one drive.
+//!
+//! ```text
+//!   namespace 1   hash-compact  \
+//!   namespace 2   lsm            >--- one log, one garbage collection, one journal: an entry of the out-of-band area
+//!   namespace 5   dram-hash     /     and a note of the journal say whose they are
+//! ```
+//!
+//! An index knows nothing of this: whose work is done stands in its [`Io`].
+
+use crate::design::{DESIGNS, Design, IndexKind};
+use crate::dram::DramUse;
+use crate::index::{Growth, Index, IndexCounters, Room};
+use crate::io::Io;
+use crate::iterators::Iterators;
+use crate::packing::RecordLayout;
+use crate::utilization::Utilization;
+use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
+use serde::{Deserialize, Serialize};
+
+/// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceAttributes {
+    /// The index by its name in [`IndexPlan::name`](crate::index::IndexPlan::name), with the parameters of the first design that has
+    /// one; none for the drive's own.
+    pub index: Option<String>,
+    /// Parameters of the index that are other than that, by name.
+    pub parameters: Vec<(String, String)>,
+    /// The most bytes of flash that its records may take; none for as many as the drive has.
+    pub quota_bytes: Option<u64>,
+    /// The logs that its records go to; none for all.
+    pub logs: Option<u32>,
+    /// Whether its keys must have an order.
+    pub is_ordered: bool,
+}
+
+impl NamespaceAttributes {
+    /// The drive's own index, and no bounds.
+    pub const PLAIN: NamespaceAttributes =
+        NamespaceAttributes { index: None, parameters: Vec::new(), quota_bytes: None, logs: None, is_ordered: false };
+}
+
+/// A namespace, to look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamespaceInfo {
+    /// Its number.
+    pub id: NamespaceId,
+    /// What was chosen.
+    pub attributes: NamespaceAttributes,
+    /// The name of its index.
+    pub index: &'static str,
+    /// Whether its keys have an order.
+    pub is_ordered: bool,
+    /// How full it is; `capacity_bytes` are its quota, or what the drive has for all.
+    pub utilization: Utilization,
+    /// DRAM of its index.
+    pub dram: DramUse,
+}
+
+/// One of a drive's namespaces.
+pub(crate) struct Namespace {
+    pub(crate) id: NamespaceId,
+    pub(crate) attributes: NamespaceAttributes,
+    pub(crate) kind: IndexKind,
+    pub(crate) index: Box<dyn Index>,
+    pub(crate) iterators: Iterators,
+    pub(crate) utilization: Utilization,
+    /// What becomes of it.
+    pub(crate) fate: NamespaceFate,
+    pub(crate) is_ordered: bool,
+    /// Its commands wait until then: the index works, and lets none in.
+    pub(crate) closed_until: Nanos,
+}
+
+/// What becomes of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NamespaceFate {
+    /// Hosts use it.
+    Lives,
+    /// It was deleted: hosts do not see it any more, and what it had is removed, behind this key.
+    Dies(Option<OwnedKey>),
+    /// What is left of it cannot be read; the next mount tries again.
+    Stays,
+}
+
+impl Namespace {
+    /// Whether hosts see it.
+    pub(crate) fn lives(&self) -> bool {
+        self.fate == NamespaceFate::Lives
+    }
+
+    /// Bytes of flash that it takes.
+    fn taken_bytes(&self) -> u64 {
+        self.utilization.record_bytes + self.index.footprint_bytes()
+    }
+}
+
+/// What a checkpoint holds of a namespace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedNamespace {
+    pub(crate) id: u32,
+    pub(crate) attributes: NamespaceAttributes,
+    pub(crate) fate: NamespaceFate,
+    pub(crate) utilization: (u64, u64, u64),
+    pub(crate) index: Vec<u8>,
+}
+
+/// Builds what a namespace is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Maker {
+    pub(crate) design: Design,
+    pub(crate) room: Room,
+    /// All tags must be below.
+    pub(crate) tags: u64,
+    /// DRAM for values that iterators of one namespace read ahead.
+    pub(crate) prefetch_bytes: u64,
+    pub(crate) sector_bytes: u32,
+}
+
+impl Maker {
+    /// The index that attributes name.
+    fn kind(&self, attributes: &NamespaceAttributes) -> Result<IndexKind, String> {
+        let Design { index: own, .. } = &self.design;
+        let mut kind = match &attributes.index {
+            Some(name) => IndexKind::named(name, &self.design)?,
+            None if attributes.is_ordered => IndexKind::ordered(&self.design),
+            None => *own,
+        };
+        for (key, value) in &attributes.parameters {
+            kind.set(key, value)?;
+        }
+        kind.plan().check()?;
+        Ok(kind)
+    }
+
+    /// An empty namespace.
+    fn make(&self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<Namespace, String> {
+        let kind = self.kind(&attributes)?;
+        if kind.plan().tags(&self.room) > self.tags {
+            return Err(format!("{} needs wider tags than this drive's out-of-band areas have", kind.plan().name()));
+        }
+        let mut index = kind.plan().build(&self.room)?;
+        let is_ordered = index.ranges().is_some();
+        if attributes.is_ordered && !is_ordered {
+            return Err(format!("{} keeps keys in no order", kind.plan().name()));
+        }
+        let iterators =
+            Iterators::new(self.design.iterators, if is_ordered { self.prefetch_bytes } else { 0 }, self.sector_bytes);
+        Ok(Namespace {
+            id,
+            attributes,
+            kind,
+            index,
+            iterators,
+            utilization: Utilization::default(),
+            fate: NamespaceFate::Lives,
+            is_ordered,
+            closed_until: Nanos::ZERO,
+        })
+    }
+}
+
+/// All namespaces of a drive, those that die with them, in the order of their numbers.
+pub(crate) struct Namespaces {
+    maker: Maker,
+    all: Vec<Namespace>,
+    /// Numbers that the journal since the last checkpoint speaks of: they are not given again.
+    gone: Vec<NamespaceId>,
+}
+
+impl Namespaces {
+    /// With the first one, as the design has it.
+    pub(crate) fn new(maker: Maker) -> Result<Self, String> {
+        let first = maker.make(NamespaceId::FIRST, NamespaceAttributes::PLAIN)?;
+        Ok(Namespaces { maker, all: vec![first], gone: Vec::new() })
+    }
+
+    fn position(&self, id: NamespaceId) -> Option<usize> {
+        // Most drives have one.
+        self.all.iter().position(|namespace| namespace.id == id)
+    }
+
+    pub(crate) fn get(&self, id: NamespaceId) -> Option<&Namespace> {
+        self.position(id).map(|position| &self.all[position])
+    }
+
+    pub(crate) fn get_mut(&mut self, id: NamespaceId) -> Option<&mut Namespace> {
+        self.position(id).map(|position| &mut self.all[position])
+    }
+
+    /// One that hosts see.
+    pub(crate) fn living(&mut self, id: NamespaceId) -> Result<&mut Namespace, KvError> {
+        self.get_mut(id).filter(|namespace| namespace.lives()).ok_or(KvError::NoSuchNamespace(id))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Namespace> {
+        self.all.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
+        self.all.iter_mut()
+    }
+
+    /// The index of a namespace, for work that is done for it in `io`; none when there is no such namespace any more.
+    pub(crate) fn index<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId) -> Option<&'n mut dyn Index> {
+        io.namespace = id;
+        self.get_mut(id).map(|namespace| &mut *namespace.index as &mut dyn Index)
+    }
+
+    /// The number that the next one gets.
+    pub(crate) fn next_id(&self) -> Result<NamespaceId, KvError> {
+        let most = self.maker.design.namespaces_max;
+        let mut ids = (1..=most).map(NamespaceId);
+        let is_free = |id: &NamespaceId| self.get(*id).is_none() && !self.gone.contains(id);
+        ids.find(is_free).ok_or(KvError::TooManyNamespaces { namespaces: self.all.len() as u32 })
+    }
+
+    /// Makes one.
+    pub(crate) fn create(&mut self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<(), String> {
+        if self.maker.design.layout == RecordLayout::Blocks && !self.all.is_empty() {
+            return Err("a block drive has one namespace".to_owned());
+        }
+        if id.0 == 0 || id.0 > self.maker.design.namespaces_max || self.get(id).is_some() {
+            return Err(format!("there can be no namespace {id}"));
+        }
+        let made = self.maker.make(id, attributes)?;
+        let position = self.all.partition_point(|namespace| namespace.id < id);
+        self.all.insert(position, made);
+        Ok(())
+    }
+
+    /// Forgets one that has nothing left.
+    pub(crate) fn remove(&mut self, id: NamespaceId) -> Option<Namespace> {
+        let position = self.position(id)?;
+        self.gone.push(id);
+        Some(self.all.remove(position))
+    }
+
+    /// The one whose pairs are to be removed next.
+    pub(crate) fn dying(&self) -> Option<NamespaceId> {
+        self.all.iter().find(|namespace| matches!(namespace.fate, NamespaceFate::Dies(_))).map(|namespace| namespace.id)
+    }
+
+    /// The first whose index has such work of its own to do.
+    pub(crate) fn growing(&self, growth: Growth) -> Option<NamespaceId> {
+        self.all.iter().find(|namespace| namespace.index.growth() == growth).map(|namespace| namespace.id)
+    }
+
+    /// Bytes of flash that all others take.
+    pub(crate) fn taken_beside(&self, id: NamespaceId) -> u64 {
+        self.all.iter().filter(|namespace| namespace.id != id).map(Namespace::taken_bytes).sum()
+    }
+
+    /// How full all of them are together.
+    pub(crate) fn utilization(&self) -> Utilization {
+        self.all.iter().fold(Utilization::default(), |sum, namespace| sum.plus(&namespace.utilization))
+    }
+
+    pub(crate) fn counters(&self) -> IndexCounters {
+        self.all.iter().fold(IndexCounters::default(), |sum, namespace| sum.plus(&namespace.index.counters()))
+    }
+
+    /// DRAM of values that iterators read ahead.
+    pub(crate) fn prefetch_bytes(&self) -> u64 {
+        self.all.iter().map(|namespace| namespace.iterators.dram_bytes()).sum()
+    }
+
+    pub(crate) fn dram(&self, dram: &mut DramUse) {
+        self.all.iter().for_each(|namespace| namespace.index.dram(dram));
+        if self.prefetch_bytes() > 0 {
+            dram.add("prefetch_buffer", self.prefetch_bytes());
+        }
+    }
+
+    /// What a checkpoint holds of them.
+    pub(crate) fn save(&mut self) -> Vec<SavedNamespace> {
+        self.gone.clear();
+        let saved = |namespace: &Namespace| SavedNamespace {
+            id: namespace.id.0,
+            attributes: namespace.attributes.clone(),
+            fate: namespace.fate.clone(),
+            utilization: namespace.utilization.saved(),
+            index: namespace.index.save(),
+        };
+        self.all.iter().map(saved).collect()
+    }
+
+    /// A mount begins: they become what was saved. None when there can be no such namespaces.
+    pub(crate) fn restore(&mut self, saved: Vec<SavedNamespace>) -> Option<()> {
+        self.all.clear();
+        for SavedNamespace { id, attributes, fate, utilization, index } in saved {
+            self.create(NamespaceId(id), attributes).ok()?;
+            let namespace = self.get_mut(NamespaceId(id))?;
+            namespace.fate = if fate == NamespaceFate::Stays { NamespaceFate::Dies(None) } else { fate };
+            namespace.utilization = Utilization::from_saved(utilization);
+            namespace.index.set_dram_budget(u64::MAX);
+            namespace.index.restore(&index)?;
+        }
+        Some(())
+    }
+}
+
+impl IndexKind {
+    /// The index of that name, as the first design has it whose index is one.
+    fn named(name: &str, own: &Design) -> Result<IndexKind, String> {
+        let mut kinds = std::iter::once(own).chain(&DESIGNS).map(|design| design.index);
+        kinds.find(|kind| kind.plan().name() == name).ok_or_else(|| {
+            let known: Vec<&str> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
+            format!("there is no index {name:?} (there are: {})", known.join(", "))
+        })
+    }
+
+    /// One that keeps keys in order.
+    fn ordered(own: &Design) -> IndexKind {
+        let mut kinds = std::iter::once(own).chain(&DESIGNS).map(|design| design.index);
+        kinds.find(|kind| matches!(kind, IndexKind::Lsm(_))).expect("there is a design with a tree")
+    }
+
+    /// Sets a parameter of it.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let name = self.plan().name();
+        let mut parameters = self.plan_mut().parameters();
+        let known: Vec<&str> = parameters.iter().map(|(key, _)| *key).collect();
+        let found = parameters.iter_mut().find(|(known, _)| *known == key);
+        let (_, parameter) =
+            found.ok_or_else(|| format!("{name} has no parameter {key} (it has: {})", known.join(", ")))?;
+        parameter.set(value)
+    }
+}
