@@ -1,7 +1,7 @@
 //! A drive's firmware, put together from what its design names.
 
 use crate::blocks::ReadAhead;
-use crate::design::{Design, DesignError, ValidityKind};
+use crate::design::{DESIGNS, Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
 use crate::gc::STEP_SUPERBLOCKS;
@@ -85,11 +85,20 @@ impl Design {
         OobFormat::new(self.packing(geometry).grains_per_page, self.namespaces_max, self.tags(geometry))
     }
 
-    /// What all tags are below: those of its own index, and of any other that a namespace may have.
+    /// What all tags are below: those of its own index, and of the others that a namespace may have, as far as out-of-band areas have
+    /// room for them.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
-        if self.namespaces_max == 1 { own } else { own.max(1 << u32::BITS) }
+        if self.namespaces_max == 1 {
+            return own;
+        }
+        let fits = |tags: &u64| {
+            let format = OobFormat::new(self.packing(geometry).grains_per_page, self.namespaces_max, *tags);
+            format.bytes_max(self.packing(geometry).grains_per_page) + OOB_HEAD_BYTES as usize
+                <= geometry.oob_bytes as usize
+        };
+        DESIGNS.iter().map(|design| design.index.plan().tags(&room)).filter(fits).fold(own, u64::max)
     }
 
     fn maker(&self, profile: &Profile) -> Maker {

@@ -246,6 +246,11 @@ impl Namespaces {
         self.all.iter().find(|namespace| namespace.index.growth() == growth).map(|namespace| namespace.id)
     }
 
+    /// Bytes of flash that all of them take.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.all.iter().map(Namespace::taken_bytes).sum()
+    }
+
     /// Bytes of flash that all others take.
     pub(crate) fn taken_beside(&self, id: NamespaceId) -> u64 {
         self.all.iter().filter(|namespace| namespace.id != id).map(Namespace::taken_bytes).sum()

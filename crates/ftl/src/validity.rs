@@ -70,9 +70,9 @@ pub trait Validity: Send {
         let _ = (superblock, place);
     }
 
-    /// The tags and places of the pairs of a superblock that are known to be dead, in any order, `pages` being what its spills
+    /// The places of the pairs of a superblock that are known to be dead, in any order, `pages` being what its spills
     /// hold. None where nothing of the kind is kept.
-    fn dead_pairs(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<(u64, Grain)>> {
+    fn dead_places(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<Grain>> {
         let _ = (superblock, pages);
         None
     }

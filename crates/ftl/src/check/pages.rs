@@ -30,7 +30,7 @@ pub(super) struct Living {
 type Look<'m> = Result<Option<(Option<Oob>, RopeRef<'m>)>, String>;
 
 /// The dead pairs of a superblock, sorted; none where the validity lists none.
-type Dead = Option<Vec<(u64, Grain)>>;
+type Dead = Option<Vec<Grain>>;
 
 /// A check that goes on.
 pub(super) struct Walk<'a> {
@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
                 pages.extend(data.whole_blob(0..page_bytes));
             }
         }
-        let mut dead = self.media.validity.dead_pairs(superblock, &pages)?;
+        let mut dead = self.media.validity.dead_places(superblock, &pages)?;
         dead.sort_unstable();
         Some(dead)
     }
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
         for entry in &oob.entries {
             let place = self.media.packing.grain(page, entry.grain);
             let lives = self.living.binary_search_by_key(&place, |living| living.place).is_ok();
-            if !lives && dead.binary_search(&(entry.tag, place)).is_err() {
+            if !lives && dead.binary_search(&place).is_err() {
                 self.report.orphans += 1;
                 if !has_strays {
                     let what =
@@ -280,9 +280,7 @@ impl<'a> Walk<'a> {
         if !what.is_empty() {
             self.report.find(Harm::DriveStops, at.clone(), format!("{} {what}", living.name()));
         }
-        if living.kind == Kind::Pair
-            && dead.as_ref().is_some_and(|dead| dead.binary_search(&(living.tag, living.place)).is_ok())
-        {
+        if living.kind == Kind::Pair && dead.as_ref().is_some_and(|dead| dead.binary_search(&living.place).is_ok()) {
             let what = format!("{} is listed as dead: garbage collection will drop it", living.name());
             self.report.find(Harm::PairLost, at, what);
         }

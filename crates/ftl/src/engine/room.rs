@@ -78,7 +78,11 @@ impl Engine {
 
     /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
     pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
-        let superblocks = (self.bytes_wanted(command)? / self.media.packing.superblock_bytes()) as usize;
+        let bytes = self.bytes_wanted(command)?;
+        if bytes > 0 {
+            self.finish_removal(bytes, at)?;
+        }
+        let superblocks = (bytes / self.media.packing.superblock_bytes()) as usize;
         let needed = self.limits.high + STEP_SUPERBLOCKS + superblocks;
         if self.media.superblocks.free() >= needed {
             return Ok(());
@@ -90,6 +94,22 @@ impl Engine {
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
         if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
+    }
+
+    /// Removes what was deleted while `bytes` have no room beside it, and moves `at` behind that.
+    fn finish_removal(&mut self, bytes: u64, at: &mut Nanos) -> Result<(), KvError> {
+        let capacity_bytes = self.utilization().capacity_bytes;
+        while let Some(namespace) = self.namespaces.dying()
+            && self.namespaces.taken_bytes() + bytes > capacity_bytes
+        {
+            self.collector.clock = self.collector.clock.max(self.media.now);
+            if !self.has_room_to_grow() && !self.make_room(|engine| engine.has_room_to_grow())? {
+                break;
+            }
+            self.remove_some(namespace)?;
+            *at = (*at).max(self.grown);
+        }
+        Ok(())
     }
 
     /// The most bytes of flash that a command writes, but for what every one may.

@@ -17,7 +17,8 @@ use kvssd_flash::Blob;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 use std::collections::BTreeMap;
 
-/// Bytes of a dead mapping: hash index (40 bits), grain within the superblock (24 bits).
+/// Bytes of a dead mapping: hash index (40 bits, as many as there are of a wider tag), grain within the superblock (24 bits), which
+/// tells it from all others.
 const MAPPING_BYTES: usize = 8;
 const PLACE_BITS: u32 = 24;
 /// Bytes of a page's number in the list of its superblock.
@@ -143,13 +144,13 @@ impl Validity for InvalidMappings {
         place.map(|place| *place = to).is_some()
     }
 
-    fn dead_pairs(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<(u64, Grain)>> {
+    fn dead_places(&self, superblock: SuperblockId, pages: &[Blob]) -> Option<Vec<Grain>> {
         let first = u64::from(superblock.0) * self.packing.grains_per_superblock;
         let gathered =
             self.buffers[superblock.0 as usize].iter().chain(self.victims.get(&superblock).into_iter().flatten());
         let dead = gathered.copied().chain(pages.iter().flat_map(|page| mappings(page)));
         let within = (1 << PLACE_BITS) - 1;
-        Some(dead.map(|mapping| (mapping >> PLACE_BITS, Grain(first + (mapping & within)))).collect())
+        Some(dead.map(|mapping| Grain(first + (mapping & within))).collect())
     }
 
     fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {

@@ -2,7 +2,9 @@
 
 use kvssd_flash::{Backing, ByteBacking, RopeBacking};
 use kvssd_ftl::{Design, Engine};
-use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use kvssd_types::{
+    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+};
 use std::collections::BTreeMap;
 
 /// What keeps the pages.
@@ -59,6 +61,31 @@ impl Drive {
         let reply = self.run(Command::Store { key: Key::new(key).unwrap(), value, condition })?;
         assert_eq!(reply, Reply::Stored);
         self.model.insert(key.to_vec(), (self.seed, value_bytes as u32));
+        Ok(())
+    }
+
+    /// Stores values of so many bytes, or deletes where there is none, as one batch.
+    pub fn batch(&mut self, changes: &BTreeMap<Vec<u8>, Option<usize>>) -> Result<(), KvError> {
+        let seed = self.seed;
+        self.seed += changes.len() as u64;
+        let contents: Vec<_> = (seed + 1..)
+            .zip(changes)
+            .map(|(seed, (key, length))| (key, length.map(|length| (seed, length as u32))))
+            .collect();
+        let value = |(seed, length)| Value::Pattern(Pattern { seed, offset: 0, length });
+        let change = |key, content: &Option<_>| BatchChange {
+            namespace: NamespaceId::FIRST,
+            key: Key::new(key).unwrap(),
+            value: content.map(value),
+        };
+        let changes: Vec<BatchChange<'_>> = contents.iter().map(|(key, content)| change(key, content)).collect();
+        assert_eq!(self.run(Command::Batch { changes: &changes })?, Reply::Batched);
+        for (key, content) in &contents {
+            match content {
+                Some(content) => self.model.insert((*key).clone(), *content),
+                None => self.model.remove(*key),
+            };
+        }
         Ok(())
     }
 
@@ -153,7 +180,16 @@ impl Drive {
                 50..65 => {
                     let _ = self.delete(&key);
                 }
-                65..99 => self.verify(&key),
+                65..96 => self.verify(&key),
+                96..99 => {
+                    let mut changes = BTreeMap::new();
+                    for _ in 0..1 + random.below(10) {
+                        let value_bytes = (random.below(4) > 0).then(|| random.below(2000) as usize);
+                        changes.insert(key_of(random.below(3000)), value_bytes);
+                    }
+                    let reply = self.batch(&changes);
+                    assert!(matches!(reply, Ok(()) | Err(KvError::CapacityExceeded)), "{reply:?}");
+                }
                 _ => {
                     let _ = self.list(Some(&key), 5);
                 }

@@ -6,6 +6,7 @@
 mod drive;
 mod iterators;
 mod mistakes;
+mod namespaces;
 mod rhik;
 
 use drive::{Drive, Medium};
