@@ -10,7 +10,7 @@
 
 use crate::address::Grain;
 use crate::io::{Io, Media};
-use crate::journal::Change;
+use crate::journal::{BatchNote, Change};
 use crate::log::NewRecord;
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
@@ -50,7 +50,11 @@ impl Media {
 impl Io<'_> {
     /// A change of what the firmware keeps in DRAM, for the journal. What is in flash may run ahead of its note, never behind.
     pub fn note(&mut self, change: Change) {
-        let is_lost = self.media.planted == Some(PlantedBug::LostRelocation) && matches!(change, Change::Moved { .. });
+        let is_lost = match change {
+            Change::Moved { .. } => self.media.planted == Some(PlantedBug::LostRelocation),
+            Change::Batch(BatchNote::Begun) => self.media.planted == Some(PlantedBug::TornBatch),
+            _ => false,
+        };
         if self.media.is_durable() && !is_lost {
             if self.media.journal.namespace != self.namespace {
                 self.media.journal.namespace = self.namespace;

@@ -9,9 +9,12 @@ pub enum PlantedBug {
     StaleSequence,
     /// A mount takes what it finds free for erased.
     ReusedBlock,
+    /// The journal is not told where a batch begins.
+    TornBatch,
 }
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [PlantedBug; 3] = [PlantedBug::LostRelocation, PlantedBug::StaleSequence, PlantedBug::ReusedBlock];
+    pub const ALL: [PlantedBug; 4] =
+        [PlantedBug::LostRelocation, PlantedBug::StaleSequence, PlantedBug::ReusedBlock, PlantedBug::TornBatch];
 }

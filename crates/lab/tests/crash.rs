@@ -15,10 +15,10 @@ fn run(design: &Design, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts
 fn no_design_loses_anything() {
     for design in &DESIGNS {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-            let report = run(design, power_loss, None, 200);
-            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 200));
+            let report = run(design, power_loss, None, 300);
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
-            // The second drive is one of small pairs; so many keys split the tables of rhik, and those of the iterators of multilevel.
+            // The second drive is one of small pairs, the third one of namespaces; so many keys split the tables of rhik, and those of the iterators of multilevel.
             let splits = ["rhik", "multilevel"].contains(&design.name);
             assert!(report.splits_redone == 0 || splits, "{report:?}");
             assert!(report.splits_redone > 0 || design.name != "rhik", "{report:?}");

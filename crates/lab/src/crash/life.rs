@@ -1,12 +1,15 @@
 //! One drive of a campaign, from mount to cut.
 
 use super::CrashReport;
-use super::model::{Content, Model};
+use super::model::{Model, Step};
+use super::spaces::Spaces;
 use super::visitors::Visitors;
 use crate::LabError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
-use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use kvssd_types::{
+    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +48,8 @@ const WORK_NS_MAX: u64 = 40_000_000;
 const MOUNT_NS_MAX: u64 = 8_000_000;
 /// Of so many steps one is an iterator's, where keys have an order.
 const VISITS: u64 = 12;
+/// A batch has 2 changes and up to so many more.
+const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
 
@@ -65,6 +70,7 @@ pub(crate) struct Drive<'a> {
     design: &'a Design,
     profile: &'a Profile,
     pairs: Pairs,
+    spaces: Spaces,
     medium: Arc<Mutex<FaultyMedium>>,
     random: Random,
     model: Model,
@@ -72,7 +78,7 @@ pub(crate) struct Drive<'a> {
 }
 
 /// Why a life ended.
-enum End {
+pub(super) enum End {
     /// The power went.
     Cut,
     /// The drive is not what it must be.
@@ -89,7 +95,7 @@ impl<'a> Drive<'a> {
     pub(crate) fn format(
         design: &'a Design,
         profile: &'a Profile,
-        pairs: Pairs,
+        (pairs, spaces): (Pairs, Spaces),
         media_faults: bool,
         seed: u64,
     ) -> Result<Self, LabError> {
@@ -98,7 +104,7 @@ impl<'a> Drive<'a> {
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let model = Model::new(pairs.keys());
-        let mut drive = Drive { design, profile, pairs, medium, random, model, seed: 0 };
+        let mut drive = Drive { design, profile, pairs, spaces, medium, random, model, seed: 0 };
         let backing = drive.powered(Nanos::MAX);
         let mut engine = design.build(profile, Box::new(backing))?;
         if pairs == Pairs::Small {
@@ -116,7 +122,7 @@ impl<'a> Drive<'a> {
             let value = Value::Pattern(Pattern { seed, offset: 0, length: bytes });
             let command = Command::Store { key: key(&room[..length]), value, condition: StoreCondition::Always };
             match run(engine, &mut clock, command) {
-                Ok(_) => self.model.step(number, Some((seed, bytes))),
+                Ok(_) => self.model.step(vec![(number, Some((seed, bytes)))]),
                 Err(KvError::CapacityExceeded) => break,
                 Err(error) => return Err(error),
             }
@@ -192,11 +198,13 @@ impl<'a> Drive<'a> {
     }
 
     fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
+        let counted = self.spaces.find(engine)?;
         let mut found = vec![None; self.pairs.keys()];
         for (number, found) in found.iter_mut().enumerate() {
+            let Some(space) = self.spaces.of(number) else { continue };
             let (room, length) = key_of(number);
             let key = key(&room[..length]);
-            match run(engine, clock, Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
+            match run_in(engine, clock, space, Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
                 Ok(Reply::Retrieved { value, .. }) => *found = Some(value),
                 Err(KvError::KeyNotFound) => {}
                 Ok(other) => return Err(End::Wrong(format!("a retrieve was answered by {other:?}"))),
@@ -205,7 +213,6 @@ impl<'a> Drive<'a> {
         }
         self.model.adopt(&found).map_err(End::Wrong)?;
         let pairs = found.iter().flatten().count() as u64;
-        let counted = engine.utilization().pairs;
         if pairs == counted {
             Ok(())
         } else {
@@ -226,39 +233,80 @@ impl<'a> Drive<'a> {
                 visitors.act(engine, clock, &mut self.random)?;
                 continue;
             }
-            let number = self.random.below(self.pairs.keys() as u64) as usize;
-            let (room, length) = key_of(number);
-            let key = key(&room[..length]);
-            let (command, content) = match self.random.below(40) {
-                0 => (Command::Flush, None),
-                1..10 if self.model.get(number).is_some() => (Command::Delete { key }, None),
-                _ => {
-                    let (seed, length) = self.new_value();
-                    let value = Value::Pattern(Pattern { seed, offset: 0, length });
-                    (Command::Store { key, value, condition: StoreCondition::Always }, Some((seed, length)))
-                }
+            let action = self.random.below(40);
+            let (reply, step) = match action {
+                0 => (run(engine, clock, Command::Flush).map(|_| ()), Step::new()),
+                1..4 => self.batch(engine, clock),
+                4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
+                action => self.change(engine, clock, action < 13),
             };
-            let is_flush = matches!(command, Command::Flush);
-            let reply = run(engine, clock, command);
             if matches!(reply, Err(KvError::CapacityExceeded)) {
                 continue;
             }
             let accepted = reply.is_ok() && *clock <= cut_at;
-            self.happened((!is_flush).then_some((number, content)), accepted, is_flush);
+            self.happened(step, accepted, action == 0);
             reply?;
             report.operations += u64::from(accepted);
         }
         Ok(())
     }
 
+    /// Stores a pair, or deletes one.
+    fn change(&mut self, engine: &mut Engine, clock: &mut Nanos, deletes: bool) -> (Result<(), KvError>, Step) {
+        let number = self.random.below(self.pairs.keys() as u64) as usize;
+        let Some(space) = self.spaces.of(number) else { return (Err(KvError::CapacityExceeded), Vec::new()) };
+        let (room, length) = key_of(number);
+        let key = key(&room[..length]);
+        let (command, content) = if deletes && self.model.get(number).is_some() {
+            (Command::Delete { key }, None)
+        } else {
+            let content = self.new_value();
+            let condition = StoreCondition::Always;
+            (Command::Store { key, value: value_of(content), condition }, Some(content))
+        };
+        (run_in(engine, clock, space, command).map(|_| ()), vec![(number, content)])
+    }
+
+    /// Changes several pairs at once, of all namespaces.
+    fn batch(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
+        let mut step = Step::new();
+        for _ in 0..2 + self.random.below(BATCH_CHANGES) {
+            let number = self.random.below(self.pairs.keys() as u64) as usize;
+            let is_new = step.iter().all(|&(other, _)| other != number) && self.spaces.of(number).is_some();
+            if is_new {
+                let content = (self.random.below(4) > 0).then(|| self.new_value());
+                step.push((number, content));
+            }
+        }
+        let keys: Vec<_> = step.iter().map(|&(number, _)| key_of(number)).collect();
+        let changes: Vec<BatchChange<'_>> = (step.iter().zip(&keys))
+            .filter_map(|(&(number, content), (room, length))| {
+                let namespace = self.spaces.of(number)?;
+                Some(BatchChange { namespace, key: key(&room[..*length]), value: content.map(value_of) })
+            })
+            .collect();
+        (run(engine, clock, Command::Batch { changes: &changes }).map(|_| ()), step)
+    }
+
+    /// Deletes a namespace, or makes one that is not there.
+    fn come_and_go(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
+        if self.random.below(4) > 0 {
+            return (self.spaces.create(engine, clock), Vec::new());
+        }
+        let space = 1 + self.random.below(self.spaces.count() as u64 - 1) as usize;
+        let step = self.spaces.keys(space, self.pairs.keys()).map(|key| (key, None)).collect();
+        (self.spaces.delete(engine, clock, space), step)
+    }
+
     /// A command was executed; the host knows of it if it was accepted.
-    fn happened(&mut self, step: Option<(usize, Content)>, accepted: bool, is_flush: bool) {
-        if let Some((key, content)) = step {
-            self.model.step(key, content);
+    fn happened(&mut self, step: Step, accepted: bool, is_flush: bool) {
+        let is_step = !step.is_empty();
+        if is_step {
+            self.model.step(step);
         }
         match (self.profile.memory.power_loss, accepted) {
             (PowerLoss::Protected, true) => self.model.settle(),
-            (PowerLoss::Protected, false) if step.is_some() => self.model.settle_all_but_last(),
+            (PowerLoss::Protected, false) if is_step => self.model.settle_all_but_last(),
             (_, true) if is_flush => self.model.settle(),
             _ => {}
         }
@@ -272,10 +320,23 @@ impl<'a> Drive<'a> {
 }
 
 pub(super) fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
+    run_in(engine, clock, NamespaceId::FIRST, command)
+}
+
+fn run_in(
+    engine: &mut Engine,
+    clock: &mut Nanos,
+    namespace: NamespaceId,
+    command: Command<'_>,
+) -> Result<Reply, KvError> {
     engine.advance(*clock)?;
-    let (done, reply) = engine.execute(command, *clock);
+    let (done, reply) = engine.execute_in(namespace, command, *clock);
     *clock = done;
     reply
+}
+
+fn value_of((seed, length): (u64, u32)) -> Value {
+    Value::Pattern(Pattern { seed, offset: 0, length })
 }
 
 /// Keys of 3 to 34 bytes.

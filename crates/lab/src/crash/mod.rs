@@ -5,7 +5,8 @@
 //!               ^ the cut may come here as well
 //! ```
 //!
-//! Most drives hold up to a thousand pairs of all sizes; one of eight holds thousands of small ones, and a `rhik` among
+//! One of four drives has three namespaces with indexes of three kinds, of which two come and go; some changes are batches over all of
+//! them. Most drives hold up to a thousand pairs of all sizes; one of eight holds thousands of small ones, and a `rhik` among
 //! those begins with one table and grows, in the background or while commands wait.
 //!
 //! A protected drive must hold every accepted write, and of the one in flight all or nothing. A volatile one must be in the
@@ -13,6 +14,7 @@
 
 mod life;
 mod model;
+mod spaces;
 mod visitors;
 
 use crate::{LabError, Observer};
@@ -20,9 +22,12 @@ use kvssd_flash::PowerLoss;
 use kvssd_ftl::{Design, IndexKind};
 use life::{Drive, Pairs};
 use serde::Serialize;
+use spaces::Spaces;
 
 /// One drive of so many holds many small pairs instead of a few of all sizes: its sections split, and its dead pairs fill pages.
 const DRIVES_OF_SMALL_PAIRS: u64 = 8;
+/// One drive of so many has several namespaces.
+const DRIVES_OF_NAMESPACES: u64 = 4;
 /// Lives of a drive before it is replaced by a new one.
 const CUTS_PER_DRIVE: u32 = 100;
 /// A campaign that has found so much need not go on.
@@ -98,17 +103,20 @@ pub struct CrashReport {
 }
 
 impl Campaign {
-    /// The firmware and the pairs of the drive with that seed.
-    fn subject(&self, seed: u64) -> (Design, Pairs) {
+    /// The firmware, the pairs and the namespaces of the drive with that seed.
+    fn subject(&self, seed: u64) -> (Design, Pairs, Spaces) {
         let mut design = self.design.clone();
+        if seed % DRIVES_OF_NAMESPACES == 1 {
+            return (design, Pairs::OfAllSizes, Spaces::many());
+        }
         if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
-            return (design, Pairs::OfAllSizes);
+            return (design, Pairs::OfAllSizes, Spaces::one());
         }
         if let IndexKind::Rhik(rhik) = &mut design.index {
             rhik.directory_bits = 0;
             rhik.incremental = (seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2);
         }
-        (design, Pairs::Small)
+        (design, Pairs::Small, Spaces::one())
     }
 
     /// Runs it.
@@ -127,12 +135,12 @@ impl Campaign {
         let Campaign { seed, media_faults, .. } = *self;
         let design = self.design.name.to_owned();
         let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
-        let profile = self.design.tiny_profile(&[("memory.power_loss", semantics)])?;
         for (seed, left) in
             (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
         {
-            let (design, pairs) = self.subject(seed);
-            let mut drive = Drive::format(&design, &profile, pairs, self.media_faults, seed)?;
+            let (mut design, pairs, spaces) = self.subject(seed);
+            let profile = spaces.profile(&mut design, semantics)?;
+            let mut drive = Drive::format(&design, &profile, (pairs, spaces), self.media_faults, seed)?;
             for cut in 1..=left.min(CUTS_PER_DRIVE) {
                 if let Err(what) = drive.life(&mut report) {
                     report.losses.push(Loss { seed, cut, what });

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 /// Seed and length of a key's value; none when the key is not there.
 pub(crate) type Content = Option<(u64, u32)>;
 
-/// A key's number and what it was bound to.
-type Step = (usize, Content);
+/// The numbers of keys and what they were bound to, all at once.
+pub(crate) type Step = Vec<(usize, Content)>;
 
 /// The state that is certain, and the steps that may or may not have survived, in order.
 #[derive(Clone, Debug)]
@@ -28,15 +28,17 @@ impl Model {
         self.last[key]
     }
 
-    /// A command was executed, which may or may not survive.
-    pub(crate) fn step(&mut self, key: usize, content: Content) {
-        self.steps.push_back((key, content));
-        self.last[key] = content;
+    /// A command was executed, which may or may not survive, as a whole.
+    pub(crate) fn step(&mut self, step: Step) {
+        for &(key, content) in &step {
+            self.last[key] = content;
+        }
+        self.steps.push_back(step);
     }
 
     /// Everything so far must survive.
     pub(crate) fn settle(&mut self) {
-        for (key, content) in self.steps.drain(..) {
+        for (key, content) in self.steps.drain(..).flatten() {
             self.certain[key] = content;
         }
     }
@@ -44,9 +46,11 @@ impl Model {
     /// Everything but the last step must survive.
     pub(crate) fn settle_all_but_last(&mut self) {
         while self.steps.len() > 1
-            && let Some((key, content)) = self.steps.pop_front()
+            && let Some(step) = self.steps.pop_front()
         {
-            self.certain[key] = content;
+            for (key, content) in step {
+                self.certain[key] = content;
+            }
         }
     }
 
@@ -56,12 +60,14 @@ impl Model {
         let mut wrong = (0..state.len()).filter(|&key| !is_it(state[key], found[key].as_ref())).count();
         let mut taken = 0;
         while wrong > 0
-            && let Some(&(key, content)) = self.steps.get(taken)
+            && let Some(step) = self.steps.get(taken)
         {
-            let before = is_it(state[key], found[key].as_ref());
-            let after = is_it(content, found[key].as_ref());
-            state[key] = content;
-            wrong = wrong + usize::from(before) - usize::from(after);
+            for &(key, content) in step {
+                let before = is_it(state[key], found[key].as_ref());
+                let after = is_it(content, found[key].as_ref());
+                state[key] = content;
+                wrong = wrong + usize::from(before) - usize::from(after);
+            }
             taken += 1;
         }
         if wrong > 0 {
@@ -110,10 +116,10 @@ mod tests {
     #[test]
     fn any_prefix_of_the_steps_is_a_state_and_nothing_else_is() {
         let mut model = Model::new(2);
-        model.step(0, Some((1, 9)));
+        model.step(vec![(0, Some((1, 9)))]);
         model.settle();
-        model.step(1, Some((2, 9)));
-        model.step(0, None);
+        model.step(vec![(1, Some((2, 9)))]);
+        model.step(vec![(0, None)]);
         for found in [[value(1), None], [value(1), value(2)], [None, value(2)]] {
             assert_eq!(model.clone().adopt(&found), Ok(()));
         }
@@ -123,5 +129,17 @@ mod tests {
         model.settle_all_but_last();
         assert!(model.clone().adopt(&[value(1), None]).is_err());
         assert_eq!(model.adopt(&[value(1), value(2)]), Ok(()));
+    }
+
+    #[test]
+    fn a_batch_is_there_as_a_whole_or_not_at_all() {
+        let mut model = Model::new(2);
+        model.step(vec![(0, Some((1, 9))), (1, Some((2, 9)))]);
+        for found in [[None, None], [value(1), value(2)]] {
+            assert_eq!(model.clone().adopt(&found), Ok(()));
+        }
+        for found in [[value(1), None], [None, value(2)]] {
+            assert!(model.clone().adopt(&found).is_err(), "{found:?}");
+        }
     }
 }
