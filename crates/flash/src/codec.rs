@@ -66,6 +66,7 @@ mod tests {
         pages_per_program: 1,
         page_bytes: 512,
         oob_bytes: 64,
+        superblock_dies: 0,
     };
 
     proptest! {

@@ -255,6 +255,7 @@ mod tests {
         pages_per_program: 2,
         page_bytes: 512,
         oob_bytes: 32,
+        superblock_dies: 0,
     };
 
     fn unit(fill: u8) -> UnitImage {

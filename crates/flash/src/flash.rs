@@ -3,7 +3,7 @@
 use crate::Blob;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
-    Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
+    Backing, BlockAddress, Cause, Counters, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
     SuperblockId, UnitAddress, UnitImage,
 };
 use kvssd_types::Nanos;
@@ -168,7 +168,7 @@ impl Flash {
     /// [`MediaError`] when the medium fails.
     pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Result<Nanos, MediaError> {
         let mut done = at;
-        for die in (0..self.geometry().dies()).map(DieId) {
+        for die in self.geometry().dies_of(superblock) {
             self.counters.erases += 1;
             let landed = self.in_flight[die.0 as usize]
                 .iter()

@@ -1,7 +1,7 @@
 //! How a drive's flash is divided, and the addresses of its parts.
 //!
-//! Pages are numbered in the order in which a log fills a superblock (the same block number on every die): the pages of a
-//! one-shot program, then the next channel, then the next die of the channels, then the next word line.
+//! Pages are numbered in the order in which a log fills a superblock (the same block number on every die of its target): the pages of
+//! a one-shot program, then the next channel, then the next die of the channels, then the next word line.
 //!
 //! ```text
 //!   superblock s, row r       channel 0      channel 1   ...   channel 7
@@ -9,6 +9,9 @@
 //!     die 1 of a channel      p64 .. p71     ...
 //!   row r + 1                 ...
 //! ```
+//!
+//! A **target** is a group of neighbouring dies that superblocks spread over: all dies of the drive, unless the geometry says how many.
+//! Superblock `s` lies in target `s % targets`.
 //!
 //! So that "the next page of the log" is "the next number", and every other part of an address is arithmetic.
 
@@ -25,13 +28,13 @@ pub struct UnitAddress(pub u32);
 /// A block of one die, the smallest thing that is erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddress {
-    /// The superblock that the block belongs to, which is its number in its die.
+    /// The superblock that the block belongs to.
     pub superblock: SuperblockId,
     /// The die.
     pub die: DieId,
 }
 
-/// The same block of every die.
+/// The same block of every die of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SuperblockId(pub u32);
 
@@ -39,7 +42,7 @@ pub struct SuperblockId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
-/// How the flash is divided: a profile's `[geometry]` table. Every field is at least one.
+/// How the flash is divided: a profile's `[geometry]` table. Every field but the last is at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -47,7 +50,7 @@ pub struct Geometry {
     pub channels: u32,
     /// Dies that share a channel.
     pub dies_per_channel: u32,
-    /// Blocks of a die, and so the number of superblocks.
+    /// Blocks of a die.
     pub blocks_per_die: u32,
     /// Mapping pages of a block; a multiple of `pages_per_program`.
     pub pages_per_block: u32,
@@ -57,6 +60,9 @@ pub struct Geometry {
     pub page_bytes: u32,
     /// Bytes of the out-of-band area of a mapping page.
     pub oob_bytes: u32,
+    /// Dies that a superblock spreads over, a divisor of all; 0 for all.
+    #[serde(default)]
+    pub superblock_dies: u32,
 }
 
 /// What a controller takes out of a large page at the least. An estimate: the data that one code word or a few protect.
@@ -81,22 +87,52 @@ impl Geometry {
         self.channels * self.dies_per_channel
     }
 
+    /// Dies of a target, and blocks of a superblock.
+    #[must_use]
+    pub fn target_dies(&self) -> u32 {
+        if self.superblock_dies == 0 { self.dies() } else { self.superblock_dies }
+    }
+
+    /// The number of targets.
+    #[must_use]
+    pub fn targets(&self) -> u32 {
+        quotient(self.dies(), self.target_dies())
+    }
+
+    /// The target that a superblock lies in.
+    #[must_use]
+    pub fn target_of(&self, superblock: SuperblockId) -> u32 {
+        superblock.0 % self.targets()
+    }
+
+    /// The dies that a superblock spreads over.
+    pub fn dies_of(&self, superblock: SuperblockId) -> impl Iterator<Item = DieId> + use<> {
+        let first = self.target_of(superblock) * self.target_dies();
+        (first..first + self.target_dies()).map(DieId)
+    }
+
     /// The number of superblocks.
     #[must_use]
     pub fn superblocks(&self) -> u32 {
-        self.blocks_per_die
+        self.blocks_per_die * self.targets()
+    }
+
+    /// The number of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.dies()) * u64::from(self.blocks_per_die)
     }
 
     /// Pages of a superblock.
     #[must_use]
     pub fn pages_per_superblock(&self) -> u32 {
-        self.dies() * self.pages_per_block
+        self.target_dies() * self.pages_per_block
     }
 
     /// Pages of the drive.
     #[must_use]
     pub fn pages(&self) -> u64 {
-        u64::from(self.pages_per_superblock()) * u64::from(self.blocks_per_die)
+        u64::from(self.pages_per_superblock()) * u64::from(self.superblocks())
     }
 
     /// Units of a block: how often a block is programmed until it is full.
@@ -108,13 +144,13 @@ impl Geometry {
     /// Units of a superblock.
     #[must_use]
     pub fn units_per_superblock(&self) -> u32 {
-        self.units_per_block() * self.dies()
+        self.units_per_block() * self.target_dies()
     }
 
     /// Units of the drive.
     #[must_use]
     pub fn units(&self) -> u64 {
-        u64::from(self.units_per_superblock()) * u64::from(self.blocks_per_die)
+        u64::from(self.units_per_superblock()) * u64::from(self.superblocks())
     }
 
     /// Bytes of a one-shot program.
@@ -156,17 +192,17 @@ impl Geometry {
     /// The block that `unit` lies in, and which of the block's units it is.
     #[must_use]
     pub fn block_of(&self, unit: UnitAddress) -> (BlockAddress, u32) {
-        let (units, dies) = (self.units_per_superblock(), self.dies());
-        let superblock = quotient(unit.0, units);
-        let within = unit.0 - superblock * units;
+        let (units, dies) = (self.units_per_superblock(), self.target_dies());
+        let superblock = SuperblockId(quotient(unit.0, units));
+        let within = unit.0 - superblock.0 * units;
         let row = quotient(within, dies);
-        (BlockAddress { superblock: SuperblockId(superblock), die: DieId(within - row * dies) }, row)
+        (BlockAddress { superblock, die: DieId(self.target_of(superblock) * dies + within - row * dies) }, row)
     }
 
     /// The unit of `block` with number `row`; the inverse of [`Geometry::block_of`].
     #[must_use]
     pub fn unit_at(&self, block: BlockAddress, row: u32) -> UnitAddress {
-        UnitAddress(block.superblock.0 * self.units_per_superblock() + row * self.dies() + block.die.0)
+        UnitAddress(block.superblock.0 * self.units_per_superblock() + row * self.target_dies() + self.within(block))
     }
 
     /// The pages of a block, in the order in which they are programmed.
@@ -186,7 +222,12 @@ impl Geometry {
     /// Blocks numbered densely, for tables with an entry a block.
     #[must_use]
     pub fn block_index(&self, block: BlockAddress) -> usize {
-        block.superblock.0 as usize * self.dies() as usize + block.die.0 as usize
+        block.superblock.0 as usize * self.target_dies() as usize + self.within(block) as usize
+    }
+
+    /// Which of its superblock's blocks it is.
+    fn within(&self, block: BlockAddress) -> u32 {
+        block.die.0 - self.target_of(block.superblock) * self.target_dies()
     }
 }
 
@@ -202,17 +243,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_and_numbers_are_one_to_one(channels in 1u32..9, ways in 1u32..9, rows in 1u32..5, pages in 1u32..9, page in 0u32..1_000_000) {
+        fn addresses_and_numbers_are_one_to_one(channels in 1u32..9, ways in 1u32..9, rows in 1u32..5, pages in 1u32..9, page in 0u32..1_000_000, width in 0u32..3) {
+            let superblock_dies = [0, 1, channels][width as usize];
             let geometry = Geometry {
                 channels, dies_per_channel: ways, blocks_per_die: 3, pages_per_block: rows * pages,
-                pages_per_program: pages, page_bytes: 4096, oob_bytes: 64,
+                pages_per_program: pages, page_bytes: 4096, oob_bytes: 64, superblock_dies,
             };
             let page = PageAddress(page % geometry.pages() as u32);
             let unit = geometry.unit_of(page);
             let (block, row) = geometry.block_of(unit);
             prop_assert_eq!(geometry.unit_at(block, row), unit);
             prop_assert_eq!(block.superblock, geometry.superblock_of(page));
-            prop_assert!(block.die.0 < geometry.dies() && row < geometry.units_per_block());
+            prop_assert!(geometry.dies_of(block.superblock).any(|die| die == block.die) && row < geometry.units_per_block());
+            prop_assert!((geometry.block_index(block) as u64) < geometry.blocks());
+            let blocks = (0..geometry.superblocks()).map(SuperblockId).flat_map(|superblock| {
+                geometry.dies_of(superblock).map(move |die| BlockAddress { superblock, die })
+            });
+            prop_assert!(blocks.enumerate().all(|(index, block)| geometry.block_index(block) == index));
         }
     }
 
@@ -226,6 +273,7 @@ mod tests {
             pages_per_program: 2,
             page_bytes: 4096,
             oob_bytes: 64,
+            superblock_dies: 0,
         };
         let path: Vec<_> = (0..8)
             .map(|unit| {

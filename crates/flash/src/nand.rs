@@ -5,8 +5,8 @@
 
 use crate::Blob;
 use crate::{
-    Backing, BlockAddress, BlockState, DieId, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId,
-    UnitAddress, UnitImage,
+    Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId, UnitAddress,
+    UnitImage,
 };
 
 /// The array: a [`Backing`] behind the rules of NAND.
@@ -22,7 +22,7 @@ impl Nand {
     pub fn new(geometry: Geometry, backing: Box<dyn Backing>) -> Self {
         let superblocks = (0..geometry.superblocks()).map(SuperblockId);
         let blocks = superblocks
-            .flat_map(|superblock| (0..geometry.dies()).map(move |die| BlockAddress { superblock, die: DieId(die) }))
+            .flat_map(|superblock| geometry.dies_of(superblock).map(move |die| BlockAddress { superblock, die }))
             .map(|block| backing.block(block))
             .collect();
         Nand { geometry, blocks, backing }
@@ -133,6 +133,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DieId;
     use crate::{ByteBacking, RopeBacking};
 
     const GEOMETRY: Geometry = Geometry {
@@ -143,6 +144,7 @@ mod tests {
         pages_per_program: 1,
         page_bytes: 512,
         oob_bytes: 32,
+        superblock_dies: 0,
     };
 
     fn nands() -> [Nand; 2] {

@@ -8,7 +8,7 @@
 //! The parity is gathered as the pages of a row are programmed and survives a power cut; of rows that the cut has torn it is
 //! formed anew from what is there. It takes a die of its own, whose time is not modelled.
 
-use crate::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId};
+use crate::{BlockAddress, Geometry, PageAddress, SuperblockId};
 use std::collections::BTreeSet;
 
 /// The parity of every row of a drive.
@@ -75,9 +75,8 @@ impl Parity {
         let superblock = SuperblockId((row / geometry.pages_per_block as usize) as u32);
         let page_row = (row % geometry.pages_per_block as usize) as u32;
         let (unit_row, within) = (page_row / geometry.pages_per_program, page_row % geometry.pages_per_program);
-        let block = |die| BlockAddress { superblock, die: DieId(die) };
-        let unit = |die| geometry.unit_at(block(die), unit_row);
-        (0..geometry.dies()).map(|die| PageAddress(unit(die).0 * geometry.pages_per_program + within)).collect()
+        let unit = |die| geometry.unit_at(BlockAddress { superblock, die }, unit_row);
+        geometry.dies_of(superblock).map(|die| PageAddress(unit(die).0 * geometry.pages_per_program + within)).collect()
     }
 }
 

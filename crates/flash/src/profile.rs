@@ -284,6 +284,10 @@ impl Profile {
             ));
         }
         between("geometry.pages_per_program", geometry.pages_per_program.into(), 1, 256)?;
+        let width = geometry.target_dies();
+        if !geometry.dies().is_multiple_of(width) {
+            return Err(format!("geometry.superblock_dies = {width} must divide the {} dies", geometry.dies()));
+        }
         let superblock_pages = u64::from(geometry.dies()) * u64::from(geometry.pages_per_block);
         if superblock_pages.saturating_mul(geometry.blocks_per_die.into()) >= u64::from(u32::MAX) {
             return Err("geometry has more than 2^32 - 2 pages".to_owned());
@@ -313,6 +317,7 @@ fn write_geometry<S: Serializer>(geometry: &Geometry, serializer: S) -> Result<S
         ("pages_per_program", pages_per_program),
         ("page_bytes", geometry.page_bytes),
         ("oob_bytes", geometry.oob_bytes),
+        ("superblock_dies", geometry.superblock_dies),
     ];
     serializer.collect_map(fields)
 }

@@ -53,7 +53,8 @@ impl Spares {
         if *next == self.end {
             return Err(MediaError::Failed(format!("die {} has no spare block left", block.die.0)));
         }
-        let spare = BlockAddress { superblock: SuperblockId(*next), ..block };
+        let superblock = *next * self.geometry.targets() + self.geometry.target_of(block.superblock);
+        let spare = BlockAddress { superblock: SuperblockId(superblock), ..block };
         *next += 1;
         let retired = self.block_of(block);
         self.stand_ins.insert(block, spare);

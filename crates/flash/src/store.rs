@@ -230,7 +230,7 @@ impl ByteBacking {
         ByteBacking {
             geometry,
             pages: (0..geometry.pages()).map(|_| None).collect(),
-            erases: vec![0; geometry.superblocks() as usize * geometry.dies() as usize],
+            erases: vec![0; geometry.blocks() as usize],
             staged: Vec::new(),
             opened: UnitImage::of_bytes(&[], &[]),
         }

@@ -16,7 +16,7 @@ use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
 
-/// Superblocks that the three logs are writing to.
+/// Superblocks that the three logs of a target are writing to.
 const OPEN_SUPERBLOCKS: u32 = 3;
 
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
@@ -49,9 +49,12 @@ impl Design {
         let mut media = Media::new(flash, packing, format, validity, profile);
         media.planted = self.planted;
         let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
-        let low = self.gc_low_superblocks as usize + journal_step;
+        let targets = geometry.targets() as usize;
+        let low = self.gc_low_superblocks as usize * targets + journal_step;
+        let high = self.gc_high_superblocks as usize * targets + journal_step;
+        media.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
         let limits = Limits {
-            high: self.gc_high_superblocks as usize + journal_step,
+            high,
             capacity_grains: self.capacity_bytes(profile) / u64::from(packing.grain_bytes),
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
@@ -204,7 +207,7 @@ impl Design {
         }
         let packing = self.packing(&profile.geometry);
         let image_bytes = profile.memory.dram_bytes + u64::from(packing.page_bytes()) * 32;
-        (3 * image_bytes).div_ceil(packing.superblock_bytes()) as u32 + 3
+        (3 * image_bytes).div_ceil(packing.superblock_bytes()) as u32 + 3 * profile.geometry.targets()
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage
@@ -212,7 +215,12 @@ impl Design {
     fn reserve_superblocks(&self, profile: &Profile) -> u32 {
         let superblocks = profile.geometry.superblocks();
         let spare = (f64::from(superblocks) * profile.space.over_provisioning_percent / 100.0).ceil() as u32;
-        1 + spare.max(self.gc_low_superblocks + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32)
+        1 + spare.max(self.least_superblocks(&profile.geometry))
+    }
+
+    /// What garbage collection needs to come through.
+    fn least_superblocks(&self, geometry: &Geometry) -> u32 {
+        (self.gc_low_superblocks + OPEN_SUPERBLOCKS) * geometry.targets() + STEP_SUPERBLOCKS as u32
     }
 
     fn fits(&self, geometry: &Geometry) -> Result<(), String> {
@@ -238,7 +246,7 @@ impl Design {
         if geometry.page_bytes < 512 {
             return Err("a record's head needs pages of 512 bytes".to_owned());
         }
-        let needed = 1 + low + OPEN_SUPERBLOCKS + STEP_SUPERBLOCKS as u32 + 8;
+        let needed = 1 + self.least_superblocks(geometry) + 8;
         if geometry.superblocks() < needed {
             return Err(format!(
                 "a drive of {} superblocks is too small: the reserve of garbage collection and 8 to write to make {needed}",

@@ -11,7 +11,7 @@
 use crate::address::Grain;
 use crate::io::{Io, Media};
 use crate::journal::{BatchNote, Change};
-use crate::log::NewRecord;
+use crate::log::{NewRecord, OpenLog};
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
@@ -97,13 +97,10 @@ impl Io<'_> {
         self.write_journal(true)?;
         self.flush_stream(Stream::Journal)?;
         if self.media.power_loss == PowerLoss::Protected {
-            let standing = |stream: Stream| -> Standing {
-                let open = &self.media.log.streams[stream as usize];
-                open.superblock.map(|superblock| (superblock, open.page))
-            };
+            let standing = |open: &OpenLog| -> Standing { open.superblock.map(|superblock| (superblock, open.page)) };
             let stale = self.media.planted == Some(PlantedBug::StaleSequence);
             let number = self.media.journal.number.saturating_sub(stale.into());
-            let item = Item::Stood(Stream::ALL.map(standing), self.media.log.sequence, number);
+            let item = Item::Stood(self.media.log.iter().map(standing).collect(), self.media.log.sequence, number);
             let bytes = encode(&item, None);
             self.media.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock)?;
@@ -141,7 +138,8 @@ impl Io<'_> {
 
     fn append_numbered(&mut self, kind: Kind, mut page: Vec<u8>) -> Result<(), KvError> {
         let pages_per_program = self.media.geometry.pages_per_program as usize;
-        let fills_unit = self.media.log.streams[Stream::Journal as usize].unit.pages() + 1 == pages_per_program;
+        let fills_unit =
+            self.media.log.get(self.choose_log(Stream::Journal, page.len())).unit.pages() + 1 == pages_per_program;
         if self.media.power_loss == PowerLoss::Volatile && fills_unit {
             self.flush_records()?;
         }

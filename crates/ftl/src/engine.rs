@@ -104,8 +104,7 @@ impl Engine {
         let report = recovery::mount(&mut self.media, &mut self.namespaces)?;
         self.collector.clock = report.took;
         // The indexes were without a bound while changes were made again.
-        self.dram_shared = 0;
-        self.share_dram();
+        self.share_anew();
         Ok(report)
     }
 
@@ -168,6 +167,10 @@ impl Engine {
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
             Command::Batch { changes } => {
+                for change in changes {
+                    let bytes = change.value.as_ref().map_or(0, |value| value.len() as u64);
+                    namespaces.living(change.namespace)?.stored_bytes += bytes;
+                }
                 let reply = batch::execute(&mut io, namespaces, limits, record, changes);
                 locks.lock(changes, io.settle());
                 reply
@@ -314,7 +317,7 @@ impl Engine {
 
     /// How often each block of the log was erased; the system superblock's are not.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
-        self.media.flash.erases().skip(self.media.geometry.dies() as usize)
+        self.media.flash.erases().skip(self.media.geometry.target_dies() as usize)
     }
 
     /// What all indexes counted so far.
@@ -473,10 +476,11 @@ fn perform(
     (record, ahead): (&mut Rope, &mut ReadAhead),
     command: Command<'_>,
 ) -> Result<Reply, KvError> {
-    let Namespace { index, iterators, utilization, .. } = namespace;
+    let Namespace { index, iterators, utilization, stored_bytes, .. } = namespace;
     let index = index.as_mut();
     match command {
         Command::Store { key, value, condition } => {
+            *stored_bytes += value.len() as u64;
             commands::store(io, index, limits, utilization, record, (key, &value, condition))
         }
         Command::Retrieve { key, offset_bytes, length_bytes } => {

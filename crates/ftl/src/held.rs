@@ -33,7 +33,7 @@ pub(crate) struct Held {
     moves: BTreeMap<(Grain, u64), Grain>,
     dead_grains: u64,
     /// Where hosts' records went on when the last iterator was made, and the superblocks that were opened for them since.
-    frontier: Option<(SuperblockId, Grain)>,
+    frontier: Vec<(SuperblockId, Grain)>,
     younger: BTreeSet<SuperblockId>,
 }
 
@@ -57,7 +57,7 @@ impl Held {
     }
 
     /// An iterator is made while hosts' records go on at `frontier`; gives its number.
-    pub(crate) fn make(&mut self, frontier: Option<(SuperblockId, Grain)>) -> u64 {
+    pub(crate) fn make(&mut self, frontier: Vec<(SuperblockId, Grain)>) -> u64 {
         (self.frontier, self.younger) = (frontier, BTreeSet::new());
         self.number += 1;
         self.made.insert(self.number);
@@ -91,14 +91,14 @@ impl Held {
     /// A superblock was erased.
     pub(crate) fn erased(&mut self, superblock: SuperblockId) {
         self.younger.remove(&superblock);
-        self.frontier = self.frontier.filter(|(open, _)| *open != superblock);
+        self.frontier.retain(|(open, _)| *open != superblock);
     }
 
     /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is younger than all.
     pub(crate) fn die(&mut self, tag: u64, place: Grain, grains: u32, superblock_grains: u64) -> bool {
         let superblock = SuperblockId((place.0 / superblock_grains) as u32);
-        let is_behind = |(open, frontier)| open == superblock && place >= frontier;
-        let is_younger = self.younger.contains(&superblock) || self.frontier.is_some_and(is_behind);
+        let is_behind = |&(open, frontier): &(SuperblockId, Grain)| open == superblock && place >= frontier;
+        let is_younger = self.younger.contains(&superblock) || self.frontier.iter().any(is_behind);
         if !self.is_on() || is_younger {
             return false;
         }
@@ -152,9 +152,9 @@ mod tests {
     fn an_iterator_follows_the_moves_since_it_was_made() {
         let mut held = Held::default();
         held.moved(Grain(1), Grain(2));
-        let first = held.make(None);
+        let first = held.make(Vec::new());
         held.moved(Grain(1), Grain(5));
-        let second = held.make(None);
+        let second = held.make(Vec::new());
         // Another record has come to where the first one was.
         held.moved(Grain(1), Grain(9));
         held.moved(Grain(5), Grain(7));
@@ -171,9 +171,9 @@ mod tests {
     fn a_record_is_kept_until_the_last_iterator_that_saw_it_ends() {
         let mut held = Held::default();
         assert!(!held.die(1, Grain(1), 4, 100), "nobody wants it");
-        let first = held.make(None);
+        let first = held.make(Vec::new());
         assert!(held.die(2, Grain(2), 4, 100));
-        let second = held.make(None);
+        let second = held.make(Vec::new());
         assert!(held.die(3, Grain(3), 4, 100));
         held.dead_moved(Grain(2), Grain(8));
         assert!(held.has(Grain(8)) && !held.has(Grain(2)) && held.keeps_flash());
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_younger_than_all_iterators_is_not_kept() {
         let mut held = Held::default();
-        let only = held.make(Some((SuperblockId(1), Grain(150))));
+        let only = held.make(vec![(SuperblockId(1), Grain(150))]);
         held.opened(SuperblockId(3));
         assert!(!held.die(1, Grain(160), 4, 100) && !held.die(1, Grain(310), 4, 100));
         assert!(held.die(1, Grain(149), 4, 100) && held.die(1, Grain(250), 4, 100));

@@ -217,7 +217,8 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn unbind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position) -> Result<(), KvError>;
 
-    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found. The order of the moves is free. Each is noted
+    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found. A step of garbage collection, which may have
+    /// asked about others as well, ends with this, if only with no moves. The order of the moves is free. Each is noted
     /// ([`Io::note`]) right before it is made: nothing that the index writes may come in between.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
 use crate::oob::{Kind, OobFormat, Stream};
 use crate::packing::Packing;
+use crate::placement::{LogId, LogRoom, Placement};
 use crate::planted::PlantedBug;
 use crate::staging::Item;
 use crate::superblock::Superblocks;
@@ -26,6 +27,7 @@ pub struct Media {
     pub(crate) packing: Packing,
     pub(crate) superblocks: Superblocks,
     pub(crate) log: Log,
+    pub(crate) placement: Placement,
     pub(crate) validity: Box<dyn Validity>,
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
@@ -52,7 +54,8 @@ impl Media {
         let costs = profile.core_costs;
         let geometry = *flash.geometry();
         Media {
-            superblocks: Superblocks::new(geometry.superblocks()),
+            superblocks: Superblocks::new(geometry.superblocks(), geometry.targets()),
+            placement: Placement::new(geometry.targets()),
             log: Log::new(&geometry, format),
             cores: Pool::new(costs.cores),
             flash,
@@ -107,6 +110,22 @@ impl Media {
             return next;
         }
         self.geometry.first_page(self.superblocks.get(superblock).next)
+    }
+
+    /// What a log has room for: a record of so many bytes.
+    fn room_of(&self, log: LogId, bytes: usize) -> LogRoom {
+        let open = self.log.get(log);
+        // It may begin on the next page, and its last may not be full.
+        let pages = bytes as u64 / u64::from(self.packing.page_bytes()) + 2;
+        let left = open.superblock.map_or(0, |superblock| {
+            let end = self.geometry.first_page(superblock).0 + self.geometry.pages_per_superblock();
+            u64::from(end - open.page.0)
+        });
+        match (left >= pages, self.superblocks.free_in(log.target) > 0) {
+            (true, _) => LogRoom::Open,
+            (false, true) => LogRoom::Free,
+            (false, false) => LogRoom::None,
+        }
     }
 
     /// Calls `visit` with each run of a record's grains that lies in one superblock.
@@ -317,20 +336,20 @@ impl<'a> Io<'a> {
         self.cpu(self.media.costs.append_ns);
         let page_bytes = self.media.packing.page_bytes() as usize;
         let grain_bytes = self.media.packing.grain_bytes as usize;
-        let index = stream as usize;
-        if self.media.log.streams[index].must_turn_page(kind, unbroken_bytes, page_bytes) {
-            self.stage(&Item::Turned(stream), None)?;
-            self.turn_page(stream)?;
+        let log = self.choose_log(stream, bytes.len());
+        if self.media.log.get(log).must_turn_page(kind, unbroken_bytes, page_bytes) {
+            self.stage(&Item::Turned(log), None)?;
+            self.turn_page(log)?;
         }
-        self.open(stream, false)?;
+        self.open(log, false)?;
         let packing = self.media.packing;
-        let place = self.media.log.streams[index].begin(&packing, kind, (self.namespace, tag), cause);
+        let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
         self.stage(&Item::Appended(stream, kind, (self.namespace.0, tag), place), Some(bytes))?;
         let length = bytes.len();
         let mut done = 0;
         while done < length {
-            self.open(stream, done > 0)?;
-            let open = &mut self.media.log.streams[index];
+            self.open(log, done > 0)?;
+            let open = self.media.log.get_mut(log);
             if done > 0 {
                 open.oob.kind = kind;
                 open.oob.continues = Some(place);
@@ -346,7 +365,7 @@ impl<'a> Io<'a> {
             let padding = open.data.len().next_multiple_of(grain_bytes) - open.data.len();
             open.data.push_zeros(padding);
             if open.data.len() == page_bytes {
-                self.turn_page(stream)?;
+                self.turn_page(log)?;
             }
         }
         self.occupy(place, packing.grains_of(length));
@@ -417,11 +436,21 @@ impl<'a> Io<'a> {
         if is_kept { Ok(()) } else { self.bury(tag, place, grains) }
     }
 
-    /// The superblock that is open for hosts' records, if one is, and where in it the next will lie at the earliest.
-    pub(crate) fn user_frontier(&self) -> Option<(SuperblockId, Grain)> {
-        let open = &self.media.log.streams[Stream::User as usize];
-        let index = open.data.len() / self.media.packing.grain_bytes as usize;
-        Some((open.superblock?, Grain(self.media.packing.grain(open.page, 0).0 + index as u64)))
+    /// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
+    pub(crate) fn user_frontier(&self) -> Vec<(SuperblockId, Grain)> {
+        let packing = &self.media.packing;
+        let frontier = |log| {
+            let open = self.media.log.get(log);
+            let index = open.data.len() / packing.grain_bytes as usize;
+            Some((open.superblock?, Grain(packing.grain(open.page, 0).0 + index as u64)))
+        };
+        self.media.log.of(Stream::User).filter_map(frontier).collect()
+    }
+
+    /// The log that takes a record of so many bytes.
+    pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
+        let Media { placement, superblocks, .. } = &*self.media;
+        placement.choose(stream, self.namespace, superblocks.free(), |log| self.media.room_of(log, bytes))
     }
 
     /// The record of the pair with `tag` at `place`, of `grains` grains, is nobody's any more.
@@ -458,43 +487,46 @@ impl<'a> Io<'a> {
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
     pub(crate) fn flush_stream(&mut self, stream: Stream) -> Result<(), KvError> {
-        while {
-            let open = &self.media.log.streams[stream as usize];
-            !open.data.is_empty() || open.unit.pages() > 0
-        } {
-            self.open(stream, false)?;
-            self.stage(&Item::Turned(stream), None)?;
-            self.turn_page(stream)?;
+        for log in self.media.log.of(stream) {
+            while {
+                let open = self.media.log.get(log);
+                !open.data.is_empty() || open.unit.pages() > 0
+            } {
+                self.open(log, false)?;
+                self.stage(&Item::Turned(log), None)?;
+                self.turn_page(log)?;
+            }
         }
         Ok(())
     }
 
-    /// Makes sure that a stream has a page to write to and its unit a slot of the write buffer; `within` a record, a new
+    /// Makes sure that a log has a page to write to and its unit a slot of the write buffer; `within` a record, a new
     /// superblock is the one where the record goes on.
-    fn open(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
-        if self.media.log.streams[stream as usize].superblock.is_none() {
-            self.open_superblock(stream, within)?;
+    fn open(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
+        if self.media.log.get(log).superblock.is_none() {
+            self.open_superblock(log, within)?;
         }
-        let Media { log, flash, .. } = &mut *self.media;
-        let sequence = &mut log.sequence;
-        let open = &mut log.streams[stream as usize];
+        let Media { log: logs, flash, .. } = &mut *self.media;
+        let next = logs.sequence + 1;
+        let open = logs.get_mut(log);
         if !open.buffered {
             open.slot_since = flash.buffer.take(self.clock);
             open.buffered = true;
         }
         self.clock = self.clock.max(open.slot_since);
         if open.data.is_empty() && open.oob.entries.is_empty() {
-            *sequence += 1;
-            open.oob.sequence = *sequence;
+            open.oob.sequence = next;
+            logs.sequence = next;
         }
         Ok(())
     }
 
-    fn open_superblock(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
-        let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
-        let open = &mut log.streams[stream as usize];
+    fn open_superblock(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
+        let stream = log.stream;
+        let Media { log: logs, superblocks, geometry, flash, .. } = &mut *self.media;
+        let open = logs.get_mut(log);
         let (superblock, mut erased, must_erase) =
-            superblocks.open(stream).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
+            superblocks.open(stream, log.target).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
         if must_erase {
             erased = flash.erase(superblock, self.clock)?;
         }
@@ -516,42 +548,44 @@ impl<'a> Io<'a> {
         self.stage(&Item::Opened(stream, superblock), None)
     }
 
-    /// Finishes a stream's open page; programs its unit when that was the last page of it.
-    fn turn_page(&mut self, stream: Stream) -> Result<(), KvError> {
-        if self.media.log.streams[stream as usize].data.is_empty() {
-            self.skip_page(stream);
+    /// Finishes a log's open page; programs its unit when that was the last page of it.
+    fn turn_page(&mut self, log: LogId) -> Result<(), KvError> {
+        if self.media.log.get(log).data.is_empty() {
+            self.skip_page(log);
         }
-        let Media { log, geometry, oob_bytes, .. } = &mut *self.media;
-        let open = &mut log.streams[stream as usize];
-        let unit_is_full = open.turn_page(geometry, log.format, oob_bytes);
+        let Media { log: logs, geometry, oob_bytes, .. } = &mut *self.media;
+        let format = logs.format;
+        let open = logs.get_mut(log);
+        let unit_is_full = open.turn_page(geometry, format, oob_bytes);
         let page = open.page;
         let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
         if unit_is_full {
-            self.program(stream, page)?;
+            self.program(log, page)?;
         }
-        let Media { log, superblocks, .. } = &mut *self.media;
-        let open = &mut log.streams[stream as usize];
+        let Media { log: logs, superblocks, .. } = &mut *self.media;
+        let open = logs.get_mut(log);
         if page.0 < last {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
             superblocks.close(superblock);
-            self.note_of(stream, Change::Closed { superblock });
+            self.note_of(log.stream, Change::Closed { superblock });
         }
         Ok(())
     }
 
     /// The open page will be programmed without a record: nothing will be left behind again when it is collected.
-    fn skip_page(&mut self, stream: Stream) {
-        let Media { log, geometry, packing, superblocks, .. } = &mut *self.media;
-        let superblock = geometry.superblock_of(log.streams[stream as usize].page);
+    fn skip_page(&mut self, log: LogId) {
+        let Media { log: logs, geometry, packing, superblocks, .. } = &mut *self.media;
+        let superblock = geometry.superblock_of(logs.get(log).page);
         superblocks.add_appended(superblock, packing.grains_per_page.into());
-        self.note_of(stream, Change::Skipped { superblock });
+        self.note_of(log.stream, Change::Skipped { superblock });
     }
 
-    fn program(&mut self, stream: Stream, last: PageAddress) -> Result<(), KvError> {
+    fn program(&mut self, log: LogId, last: PageAddress) -> Result<(), KvError> {
         self.settle();
-        let Media { log, geometry, flash, .. } = &mut *self.media;
-        let open = &mut log.streams[stream as usize];
+        let Media { log: logs, geometry, flash, placement, .. } = &mut *self.media;
+        placement.turn(log.stream);
+        let open = logs.get_mut(log);
         let at = self.clock.max(open.erased);
         flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();

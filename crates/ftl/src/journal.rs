@@ -144,10 +144,24 @@ pub enum Change {
         /// What was chosen.
         attributes: NamespaceAttributes,
     },
+    /// A namespace was mapped to so many logs, or to all.
+    Assigned {
+        /// Its number.
+        namespace: u32,
+        /// How many.
+        logs: Option<u32>,
+    },
     /// A namespace was deleted: what it had is removed from now on.
     Deleted {
         /// Its number.
         namespace: u32,
+    },
+    /// Grains, of one superblock, of records of an index that is no more.
+    Gone {
+        /// The first.
+        place: Grain,
+        /// How many.
+        grains: u32,
     },
     /// A deleted namespace has no pairs any more, and its index is gone.
     Removed {

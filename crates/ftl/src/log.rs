@@ -1,4 +1,4 @@
-//! The log: three streams of pages, each writing to a superblock of its own.
+//! The logs: streams of pages, each with a log for each target, which writes to a superblock of its own.
 //!
 //! ```text
 //!   append -> open page (grains) -> open unit (pages) -> program -> next unit ... -> superblock closed -> next free one
@@ -10,6 +10,7 @@
 use crate::address::Grain;
 use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};
 use crate::packing::Packing;
+use crate::placement::LogId;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
 use kvssd_types::{NamespaceId, Nanos};
@@ -31,17 +32,19 @@ pub struct NewRecord<'a> {
     pub cause: Cause,
 }
 
-/// The streams and what they are gathering.
+/// The logs and what they are gathering.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) streams: [OpenStream; Stream::ALL.len()],
+    /// By stream, then by target.
+    logs: Vec<OpenLog>,
+    targets: u32,
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
 }
 
-/// A stream's open superblock, unit and page.
+/// A log's open superblock, unit and page.
 #[derive(Debug)]
-pub(crate) struct OpenStream {
+pub(crate) struct OpenLog {
     pub(crate) superblock: Option<SuperblockId>,
     /// When the erase of the superblock ends.
     pub(crate) erased: Nanos,
@@ -62,7 +65,7 @@ pub(crate) struct OpenStream {
 
 impl Log {
     pub(crate) fn new(geometry: &Geometry, format: OobFormat) -> Self {
-        let open = |stream| OpenStream {
+        let open = |stream| OpenLog {
             superblock: None,
             erased: Nanos::ZERO,
             page: PageAddress(0),
@@ -74,34 +77,70 @@ impl Log {
             buffered: false,
             slot_since: Nanos::ZERO,
         };
-        Log { streams: Stream::ALL.map(open), format, sequence: 0 }
+        let targets = geometry.targets();
+        let logs = Stream::ALL.into_iter().flat_map(|stream| (0..targets).map(move |_| open(stream))).collect();
+        Log { logs, targets, format, sequence: 0 }
+    }
+
+    pub(crate) fn get(&self, log: LogId) -> &OpenLog {
+        &self.logs[self.index(log)]
+    }
+
+    pub(crate) fn get_mut(&mut self, log: LogId) -> &mut OpenLog {
+        let index = self.index(log);
+        &mut self.logs[index]
+    }
+
+    /// A log, and the sequence number that all of them share.
+    pub(crate) fn get_with_sequence(&mut self, log: LogId) -> (&mut OpenLog, &mut u64) {
+        let index = self.index(log);
+        (&mut self.logs[index], &mut self.sequence)
+    }
+
+    fn index(&self, log: LogId) -> usize {
+        log.stream as usize * self.targets as usize + log.target as usize
+    }
+
+    /// All logs, in the order in which they are kept.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenLog> {
+        self.logs.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OpenLog> {
+        self.logs.iter_mut()
+    }
+
+    /// The logs of a stream.
+    pub(crate) fn of(&self, stream: Stream) -> impl Iterator<Item = LogId> + use<> {
+        (0..self.targets).map(move |target| LogId { stream, target })
+    }
+
+    /// The log that gathers the unit of a page.
+    fn gathering(&self, geometry: &Geometry, page: PageAddress) -> Option<&OpenLog> {
+        let target = geometry.target_of(geometry.superblock_of(page));
+        let mut logs = Stream::ALL.into_iter().map(|stream| self.get(LogId { stream, target }));
+        logs.find(|log| log.superblock.is_some() && geometry.unit_of(log.page) == geometry.unit_of(page))
     }
 
     /// The data of a page that is still being gathered.
     pub(crate) fn open_page(&self, geometry: &Geometry, page: PageAddress) -> Option<RopeRef<'_>> {
-        let stream = self.streams.iter().find(|stream| {
-            stream.superblock.is_some()
-                && geometry.unit_of(stream.page) == geometry.unit_of(page)
-                && page <= stream.page
-        })?;
-        Some(stream.page_data(page))
+        let log = self.gathering(geometry, page).filter(|log| page <= log.page)?;
+        Some(log.page_data(page))
     }
 
     /// A page that is finished, whose unit is still being gathered.
     pub(crate) fn gathered_page(&self, geometry: &Geometry, page: PageAddress) -> Option<PageView<'_>> {
-        let stream = self.streams.iter().find(|stream| {
-            stream.superblock.is_some() && geometry.unit_of(stream.page) == geometry.unit_of(page) && page < stream.page
-        })?;
-        Some(stream.unit.page(stream.unit.pages() - (stream.page.0 - page.0) as usize))
+        let log = self.gathering(geometry, page).filter(|log| page < log.page)?;
+        Some(log.unit.page(log.unit.pages() - (log.page.0 - page.0) as usize))
     }
 
-    /// Bytes of DRAM beside the write buffer: the superblock, page and sequence of each stream.
+    /// Bytes of DRAM beside the write buffer: the superblock, page and sequence of each log.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        Stream::RECORDS.len() as u64 * 32
+        Stream::RECORDS.len() as u64 * u64::from(self.targets) * 32
     }
 }
 
-impl OpenStream {
+impl OpenLog {
     /// Whether the open page is of another kind, or has not room for `unbroken_bytes`.
     pub(crate) fn must_turn_page(&self, kind: Kind, unbroken_bytes: usize, page_bytes: usize) -> bool {
         !self.data.is_empty() && (self.oob.kind != kind || page_bytes - self.data.len() < unbroken_bytes)

@@ -28,7 +28,7 @@ pub struct NamespaceAttributes {
     pub parameters: Vec<(String, String)>,
     /// The most bytes of flash that its records may take; none for as many as the drive has.
     pub quota_bytes: Option<u64>,
-    /// The logs that its records go to; none for all.
+    /// How many of the targets' logs its records go to; none for all.
     pub logs: Option<u32>,
     /// Whether its keys must have an order.
     pub is_ordered: bool,
@@ -70,6 +70,8 @@ pub(crate) struct Namespace {
     pub(crate) is_ordered: bool,
     /// Its commands wait until then: the index works, and lets none in.
     pub(crate) closed_until: Nanos,
+    /// Bytes of values that hosts stored since the logs were divided.
+    pub(crate) stored_bytes: u64,
 }
 
 /// What becomes of a namespace.
@@ -156,6 +158,7 @@ impl Maker {
             fate: NamespaceFate::Lives,
             is_ordered,
             closed_until: Nanos::ZERO,
+            stored_bytes: 0,
         })
     }
 }

@@ -49,8 +49,8 @@ impl Kind {
     }
 }
 
-/// Which log a page belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Which logs a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stream {
     /// Pairs that commands store, and pages of invalid mappings, which live about as long.
     User,

@@ -249,6 +249,7 @@ mod tests {
         pages_per_program: 1,
         page_bytes: 32_768,
         oob_bytes: 1024,
+        superblock_dies: 0,
     };
 
     /// The Study paper's drive.

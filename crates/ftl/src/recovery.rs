@@ -217,7 +217,7 @@ fn settle_superblocks(
     was_closed: bool,
 ) -> Result<(), KvError> {
     let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
-    let open: Vec<SuperblockId> = log.streams.iter().filter_map(|stream| stream.superblock).collect();
+    let open: Vec<SuperblockId> = log.iter().filter_map(|log| log.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
     let wanted: Vec<SuperblockId> = pages.range(wanted).filter_map(|(&number, _)| of_journal(number)).collect();
     for number in 1..geometry.superblocks() {

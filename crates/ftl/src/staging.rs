@@ -9,26 +9,28 @@
 
 use crate::address::Grain;
 use crate::journal::{Change, Journal};
-use crate::log::{Log, OpenStream};
+use crate::log::{Log, OpenLog};
 use crate::oob::{Kind, OobFormat, Stream};
 use crate::packing::Packing;
+use crate::placement::LogId;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// Where a stream stands: the superblock, and the page that comes next.
+/// Where a log stands: the superblock, and the page that comes next.
 pub(crate) type Standing = Option<(SuperblockId, PageAddress)>;
 
 /// One thing that was staged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Item {
-    /// Where all streams stood, the sequence number and the number of the next journal page.
-    Stood([Standing; Stream::ALL.len()], u64, u64),
-    /// A stream began to write to a superblock.
+    /// Where all logs stood, the sequence number and the number of the next journal page.
+    Stood(Vec<Standing>, u64, u64),
+    /// A stream began to write to a superblock, with the log of its target.
     Opened(Stream, SuperblockId),
-    /// A stream's open page was finished before it was full.
-    Turned(Stream),
+    /// A log's open page was finished before it was full.
+    Turned(LogId),
     /// A record of a namespace with a tag was appended at the place; its bytes follow.
     Appended(Stream, Kind, (u32, u64), Grain),
     /// A change was noted.
@@ -100,10 +102,11 @@ pub(crate) fn restore(
                         && page.0.is_multiple_of(geometry.pages_per_program)
                 };
                 let are_numbers = sequence < 1 << 48 && journal_number < 1 << 48;
-                if !is_first || !are_numbers || !standings.iter().flatten().all(can_stand) {
+                let are_all = standings.len() == log.iter().count();
+                if !is_first || !are_numbers || !are_all || !standings.iter().flatten().all(can_stand) {
                     return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
                 }
-                for (stream, standing) in log.streams.iter_mut().zip(standings) {
+                for (stream, standing) in log.iter_mut().zip(standings) {
                     stream.superblock = standing.map(|(superblock, _)| superblock);
                     stream.page = standing.map_or(PageAddress(0), |(_, page)| page);
                 }
@@ -111,15 +114,18 @@ pub(crate) fn restore(
                 journal.number = journal_number;
                 restored.journal_number = Some(journal_number);
             }
-            Item::Mounted => opened.waiting = Default::default(),
+            Item::Mounted => opened.waiting.clear(),
             Item::Opened(stream, superblock) => {
                 if !opened.taken.contains(&number) {
-                    opened.waiting[stream as usize] = Some(superblock);
+                    opened.waiting.insert(log_of(stream, superblock, flash.geometry()), superblock);
                 }
             }
-            Item::Turned(stream) => {
-                let mut refill = Refill::new(stream, log, flash, packing);
-                if refill.stream.superblock.is_some() || refill.open(opened.waiting[stream as usize].take()) {
+            Item::Turned(id) => {
+                if id.target >= flash.geometry().targets() {
+                    return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
+                }
+                let mut refill = Refill::new(id, log, flash, packing);
+                if refill.stream.superblock.is_some() || refill.open(opened.waiting.remove(&id)) {
                     refill.open_page();
                     refill.turn_page()?;
                 }
@@ -130,8 +136,10 @@ pub(crate) fn restore(
                     // The page that was appended is the one that its changes were gathered in.
                     let _ = journal.next_page(true);
                 }
-                let mut refill = Refill::new(stream, log, flash, packing);
-                let next = |opened: &mut Opened| opened.next(&items, number, stream);
+                let geometry = *flash.geometry();
+                let id = log_of(stream, packing.superblock_of(place), &geometry);
+                let mut refill = Refill::new(id, log, flash, packing);
+                let next = |opened: &mut Opened| opened.next(&items, number, (id, &geometry, packing));
                 refill.append((kind, (NamespaceId(namespace), tag), place), follows, &mut opened, next)?;
             }
             Item::Changed(ref change) => {
@@ -141,6 +149,11 @@ pub(crate) fn restore(
         }
     }
     Ok(restored)
+}
+
+/// The log of a stream that writes to a superblock.
+fn log_of(stream: Stream, superblock: SuperblockId, geometry: &Geometry) -> LogId {
+    LogId { stream, target: geometry.target_of(superblock) }
 }
 
 /// The items of what is staged.
@@ -160,24 +173,34 @@ impl<'a> Iterator for Items<'a> {
 #[derive(Default)]
 struct Opened {
     /// Those that nothing was appended to yet.
-    waiting: [Option<SuperblockId>; Stream::ALL.len()],
+    waiting: BTreeMap<LogId, SuperblockId>,
     /// The items that records ran into.
     taken: Vec<usize>,
 }
 
 impl Opened {
-    /// What `stream` opened first, or in the middle of the record of item `number`: before anything else happened to it.
-    fn next(&mut self, items: &[(Item, &[u8])], number: usize, stream: Stream) -> Option<SuperblockId> {
-        if let Some(waiting) = self.waiting[stream as usize].take() {
+    /// What a log opened first, or in the middle of the record of item `number`: before anything else happened to it.
+    fn next(
+        &mut self,
+        items: &[(Item, &[u8])],
+        number: usize,
+        (log, geometry, packing): (LogId, &Geometry, &Packing),
+    ) -> Option<SuperblockId> {
+        if let Some(waiting) = self.waiting.remove(&log) {
             return Some(waiting);
         }
         for (later, (item, _)) in items.iter().enumerate().skip(number + 1) {
             match *item {
-                Item::Opened(other, superblock) if other == stream && !self.taken.contains(&later) => {
+                Item::Opened(other, superblock)
+                    if log_of(other, superblock, geometry) == log && !self.taken.contains(&later) =>
+                {
                     self.taken.push(later);
                     return Some(superblock);
                 }
-                Item::Appended(other, ..) | Item::Turned(other) if other == stream => return None,
+                Item::Appended(other, _, _, place) if log_of(other, packing.superblock_of(place), geometry) == log => {
+                    return None;
+                }
+                Item::Turned(other) if other == log => return None,
                 Item::Mounted | Item::Stood(..) => return None,
                 _ => {}
             }
@@ -188,7 +211,7 @@ impl Opened {
 
 /// Puts records into one stream at the places that they had.
 struct Refill<'a> {
-    stream: &'a mut OpenStream,
+    stream: &'a mut OpenLog,
     flash: &'a mut Flash,
     geometry: Geometry,
     packing: &'a Packing,
@@ -197,15 +220,10 @@ struct Refill<'a> {
 }
 
 impl<'a> Refill<'a> {
-    fn new(stream: Stream, log: &'a mut Log, flash: &'a mut Flash, packing: &'a Packing) -> Self {
-        Refill {
-            geometry: *flash.geometry(),
-            stream: &mut log.streams[stream as usize],
-            flash,
-            packing,
-            format: log.format,
-            sequence: &mut log.sequence,
-        }
+    fn new(id: LogId, log: &'a mut Log, flash: &'a mut Flash, packing: &'a Packing) -> Self {
+        let format = log.format;
+        let (stream, sequence) = log.get_with_sequence(id);
+        Refill { geometry: *flash.geometry(), stream, flash, packing, format, sequence }
     }
 
     /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends there:

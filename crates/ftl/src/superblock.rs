@@ -66,7 +66,9 @@ impl Superblock {
 #[derive(Debug)]
 pub struct Superblocks {
     all: Vec<Superblock>,
-    free: VecDeque<(SuperblockId, Nanos)>,
+    /// By target.
+    free: Vec<VecDeque<(SuperblockId, Nanos)>>,
+    free_count: usize,
     live_grains: u64,
     retired: u64,
 }
@@ -75,13 +77,15 @@ pub struct Superblocks {
 pub const SYSTEM: SuperblockId = SuperblockId(0);
 
 impl Superblocks {
-    /// `count` erased superblocks, of which the first is the system's.
+    /// `count` erased superblocks, of which the first is the system's, on so many targets.
     #[must_use]
-    pub fn new(count: u32) -> Self {
+    pub fn new(count: u32, targets: u32) -> Self {
         let mut all = vec![Superblock::new(State::Free, Stream::User); count as usize];
         all[0].state = State::System;
-        let free = (1..count).map(|number| (SuperblockId(number), Nanos::ZERO)).collect();
-        Superblocks { all, free, live_grains: 0, retired: 0 }
+        let free = vec![VecDeque::new(); targets as usize];
+        let mut superblocks = Superblocks { all, free, free_count: 0, live_grains: 0, retired: 0 };
+        superblocks.list_free();
+        superblocks
     }
 
     /// One of them.
@@ -99,12 +103,23 @@ impl Superblocks {
     /// The number of erased ones.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.free.len()
+        self.free_count
     }
 
-    /// The erased ones, in the order in which they will be opened.
+    /// The number of erased ones on a target.
+    pub(crate) fn free_in(&self, target: u32) -> usize {
+        self.free[target as usize].len()
+    }
+
+    fn push_free(&mut self, superblock: SuperblockId, erased: Nanos) {
+        let targets = self.free.len();
+        self.free[superblock.0 as usize % targets].push_back((superblock, erased));
+        self.free_count += 1;
+    }
+
+    /// The erased ones, of each target in the order in which they will be opened.
     pub fn list_of_free(&self) -> impl Iterator<Item = SuperblockId> {
-        self.free.iter().map(|&(superblock, _)| superblock)
+        self.free.iter().flatten().map(|&(superblock, _)| superblock)
     }
 
     /// The grains of all living records.
@@ -127,11 +142,12 @@ impl Superblocks {
         dram.add("superblocks", count * Self::ENTRY_BYTES);
     }
 
-    /// Opens the superblock that has been free for longest, which spreads the erases; gives the moment when its erase ends,
+    /// Opens the superblock of a target that has been free for longest, which spreads the erases; gives the moment when its erase ends,
     /// and whether it must be erased again. None when none is free: garbage collection keeps a reserve, so that only a drive
     /// whose table is damaged comes to this.
-    pub fn open(&mut self, stream: Stream) -> Option<(SuperblockId, Nanos, bool)> {
-        let (superblock, erased) = self.free.pop_front()?;
+    pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
+        let (superblock, erased) = self.free[target as usize].pop_front()?;
+        self.free_count -= 1;
         let must_erase = self.get(superblock).must_erase;
         self.all[superblock.0 as usize] = Superblock::new(State::Open, stream);
         Some((superblock, erased, must_erase))
@@ -170,7 +186,7 @@ impl Superblocks {
         assert_eq!(victim.state, State::Victim, "only a victim is erased");
         assert_eq!(victim.live_grains, 0, "{superblock:?} is erased with living records in it");
         victim.state = State::Free;
-        self.free.push_back((superblock, erased));
+        self.push_free(superblock, erased);
     }
 
     /// What still lives in a superblock that was to be collected cannot be read. Validity forgets what is dead in it.
@@ -245,7 +261,12 @@ impl Superblocks {
 
     /// Lists the free ones anew.
     pub(crate) fn list_free(&mut self) {
-        let free = self.all.iter().enumerate().filter(|(_, superblock)| superblock.state == State::Free);
-        self.free = free.map(|(number, _)| (SuperblockId(number as u32), Nanos::ZERO)).collect();
+        self.free.iter_mut().for_each(VecDeque::clear);
+        self.free_count = 0;
+        for number in 0..self.all.len() {
+            if self.all[number].state == State::Free {
+                self.push_free(SuperblockId(number as u32), Nanos::ZERO);
+            }
+        }
     }
 }

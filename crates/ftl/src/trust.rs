@@ -99,10 +99,10 @@ impl Image {
 /// Whether the streams, as the write buffer's memory has put them back, stand where the flash lets them go on: what lies
 /// behind them must be erased. None of them need be open.
 pub(crate) fn stands_at_the_end(log: &Log, flash: &Flash, geometry: &Geometry) -> bool {
-    log.streams.iter().all(|stream| {
-        let Some(superblock) = stream.superblock else { return true };
+    log.iter().all(|log| {
+        let Some(superblock) = log.superblock else { return true };
         let end = geometry.unit_of(geometry.first_page(superblock)).0 + geometry.units_per_superblock();
-        (geometry.unit_of(stream.page).0..end)
+        (geometry.unit_of(log.page).0..end)
             .all(|unit| !flash.is_programmed(PageAddress(unit * geometry.pages_per_program)))
     })
 }

@@ -4,7 +4,7 @@ use super::error::{ImageFault, damaged};
 use crate::{Geometry, PageAddress, codec};
 
 /// The version of the format that this program reads and writes.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 2;
 /// What a finished image begins with.
 pub(super) const MAGIC: [u8; 8] = *b"KVSSDimg";
 /// What an image begins with while it is created.
@@ -54,7 +54,7 @@ impl Layout {
         }
         // Every number below is far from 2^64: at most 2^32 pages of less than 2^22 bytes.
         let aligned = |bytes: u64| bytes.next_multiple_of(ALIGNMENT_BYTES);
-        let blocks = u64::from(geometry.dies()) * u64::from(geometry.superblocks());
+        let blocks = geometry.blocks();
         let header_bytes = aligned((FIXED_BYTES + description_bytes) as u64);
         let staging_offset = aligned(header_bytes + blocks * ENTRY_BYTES);
         // A quarter more for the heads of chunks, so that many small commits seldom make the area be written anew.
@@ -75,7 +75,7 @@ impl Layout {
 
     /// The number of blocks.
     pub(super) fn blocks(&self) -> usize {
-        self.geometry.dies() as usize * self.geometry.superblocks() as usize
+        self.geometry.blocks() as usize
     }
 
     /// Where a page begins in the file.
@@ -99,7 +99,7 @@ impl Layout {
             geometry.pages_per_program,
             geometry.page_bytes,
             geometry.oob_bytes,
-            0,
+            geometry.superblock_dies,
         ] {
             bytes.extend(number.to_le_bytes());
         }
@@ -136,6 +136,7 @@ impl Layout {
             pages_per_program: number(4),
             page_bytes: number(5),
             oob_bytes: number(6),
+            superblock_dies: number(7),
         };
         let description_bytes = u32_at(bytes, FIXED_BYTES - 4) as usize;
         let staging_bytes = u64_at(bytes, CRC_GOES_ON_AT + 32);
@@ -223,6 +224,11 @@ fn check(geometry: &Geometry) -> Result<(), String> {
     ];
     if let Some((key, value, most)) = most.iter().find(|(_, value, most)| value > most) {
         return Err(format!("geometry.{key} = {value} must be at most {most}"));
+    }
+    let dies = u64::from(geometry.channels) * u64::from(geometry.dies_per_channel);
+    let width = u64::from(geometry.superblock_dies);
+    if width > 0 && !dies.is_multiple_of(width) {
+        return Err(format!("geometry.superblock_dies = {width} must divide the {dies} dies"));
     }
     if !geometry.pages_per_block.is_multiple_of(geometry.pages_per_program) {
         return Err(format!(

@@ -25,6 +25,7 @@ const GEOMETRY: Geometry = Geometry {
     pages_per_program: 2,
     page_bytes: 512,
     oob_bytes: 64,
+    superblock_dies: 0,
 };
 const BLOCKS: usize = 6;
 const SECTOR_BYTES: usize = 512;

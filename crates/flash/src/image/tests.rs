@@ -12,6 +12,7 @@ const GEOMETRY: Geometry = Geometry {
     pages_per_program: 1,
     page_bytes: 512,
     oob_bytes: 64,
+    superblock_dies: 0,
 };
 const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false };
 

@@ -69,7 +69,7 @@ fn another_version_is_named_with_ours() {
     bytes[8] = 7;
     fs::write(&path, &bytes).unwrap();
     let text = refused(&path, READ).to_string();
-    assert!(text.contains("version 7") && text.contains("version 1"), "{text}");
+    assert!(text.contains("version 7") && text.contains("version 2"), "{text}");
 }
 
 #[test]

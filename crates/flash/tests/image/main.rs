@@ -23,6 +23,7 @@ const GEOMETRY: Geometry = Geometry {
     pages_per_program: 2,
     page_bytes: 512,
     oob_bytes: 64,
+    superblock_dies: 0,
 };
 const CREATE: CreateOptions = CreateOptions { preallocate: false, staging_bytes: 4096, sync: false };
 const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };

@@ -352,10 +352,9 @@ pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
 /// A page as it is in the write buffer or in flash.
 pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
     let Media { log, flash, geometry, .. } = media;
-    let gathered = |stream: &&crate::log::OpenStream| {
-        stream.superblock.is_some() && stream.page == page && !stream.data.is_empty()
-    };
-    if let Some(stream) = log.streams.iter().find(gathered) {
+    let gathered =
+        |stream: &&crate::log::OpenLog| stream.superblock.is_some() && stream.page == page && !stream.data.is_empty();
+    if let Some(stream) = log.iter().find(gathered) {
         return Ok(Some((Some(stream.oob.clone()), stream.data.as_ref())));
     }
     if let Some(view) = log.gathered_page(geometry, page) {

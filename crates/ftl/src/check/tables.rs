@@ -24,7 +24,7 @@ impl Walk<'_> {
             let id = SuperblockId(number as u32);
             let mut find = |harm, what: &str| self.report.find(harm, format!("superblock {number}"), what);
             let is_listed = listed.binary_search(&id).is_ok();
-            let is_open = self.media.log.streams.iter().any(|stream| stream.superblock == Some(id));
+            let is_open = self.media.log.iter().any(|log| log.superblock == Some(id));
             if (superblock.state == State::System) != (number == 0) {
                 find(Harm::DriveStops, "it is not the system's, or is and should not be");
             }
@@ -61,10 +61,11 @@ impl Walk<'_> {
     /// Whether each stream can go on where it stands: all before it is programmed, and nothing behind.
     pub(super) fn streams(&mut self) {
         let geometry = self.media.geometry;
-        for (stream, open) in Stream::ALL.iter().zip(&self.media.log.streams) {
+        for open in self.media.log.iter() {
+            let stream = open.oob.stream;
             let Some(superblock) = open.superblock else { continue };
             let state = self.media.superblocks.get(superblock);
-            if state.stream != *stream {
+            if state.stream != stream {
                 let what = format!("stream {stream:?} writes to it, and its table says {:?}", state.stream);
                 self.report.find(Harm::DriveStops, format!("superblock {}", superblock.0), what);
             }

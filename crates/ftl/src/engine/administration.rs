@@ -6,12 +6,14 @@
 //! ```
 
 use super::Engine;
+use crate::address::Grain;
 use crate::commands;
-use crate::index::{Growth, Index};
+use crate::index::{Growth, Index, OwnRecord};
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceAttributes, NamespaceFate, NamespaceInfo};
 use crate::packing::RecordLayout;
+use crate::placement::balance;
 use crate::utilization::Utilization;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 
@@ -30,12 +32,18 @@ impl Engine {
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
         let created = self.create(attributes, at);
-        self.dram_shared = 0;
-        self.share_dram();
+        self.share_anew();
         match created {
             Ok((done, id)) => (done, Ok(id)),
             Err(error) => (at, Err(error)),
         }
+    }
+
+    /// There are other namespaces than before.
+    pub(super) fn share_anew(&mut self) {
+        self.dram_shared = 0;
+        self.share_dram();
+        self.share_logs();
     }
 
     fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
@@ -80,6 +88,51 @@ impl Engine {
         self.note_at(at, Change::Deleted { namespace: id.0 })
     }
 
+    /// Maps a namespace to so many logs from `at` on, or to all; what was written stays where it is. Gives when that is so.
+    ///
+    /// # Errors
+    /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
+    pub fn set_logs(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        match self.assign(id, logs, at) {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn assign(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> Result<Nanos, KvError> {
+        self.namespaces.living(id)?.attributes.logs = logs;
+        self.share_logs();
+        self.note_at(at, Change::Assigned { namespace: id.0, logs })
+    }
+
+    /// Divides the logs among the namespaces by what hosts have stored in each since this was done last: a hot one gets more, cold ones
+    /// share ([`balance`](crate::balance)). Gives when that is so.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn balance_logs(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        let targets = self.media.geometry.targets();
+        let stored: Vec<(NamespaceId, u64)> = (self.namespaces.iter_mut())
+            .filter(|namespace| namespace.lives())
+            .map(|namespace| (namespace.id, std::mem::take(&mut namespace.stored_bytes)))
+            .collect();
+        let bytes: Vec<u64> = stored.iter().map(|(_, bytes)| *bytes).collect();
+        let mut done = at;
+        for ((id, _), logs) in stored.into_iter().zip(balance(&bytes, targets)) {
+            match self.assign(id, Some(logs), at) {
+                Ok(assigned) => done = done.max(assigned),
+                Err(error) => return (at, Err(error)),
+            }
+        }
+        (done, Ok(()))
+    }
+
+    /// Tells the logs whose they are.
+    pub(super) fn share_logs(&mut self) {
+        let wanted = self.namespaces.iter().map(|namespace| (namespace.id, namespace.attributes.logs));
+        self.media.placement.share(wanted);
+    }
+
     /// The namespaces that hosts see, in the order of their numbers.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceInfo> {
@@ -113,16 +166,11 @@ impl Engine {
         let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);
         if is_empty {
             self.work_on(id, |io, namespace| {
-                for own in namespace.index.own_records() {
-                    let grains = io.packing().grains_of(own.bytes as usize);
-                    io.discard(own.place, grains);
-                }
-                io.note(Change::Removed { namespace: id.0 });
+                remove_index(io, namespace);
                 Ok(())
             })?;
             self.namespaces.remove(id);
-            self.dram_shared = 0;
-            self.share_dram();
+            self.share_anew();
         }
         Ok(())
     }
@@ -135,6 +183,39 @@ impl Engine {
         self.pause(done)?;
         Ok(done)
     }
+}
+
+/// The records of an index are no more, all at once: a mount need not know where they lay to do what came before.
+fn remove_index(io: &mut Io<'_>, namespace: &Namespace) {
+    let grains = |own: &OwnRecord| io.packing().grains_of(own.bytes as usize);
+    let mut own: Vec<(Grain, u32)> = namespace.index.own_records().iter().map(|own| (own.place, grains(own))).collect();
+    own.sort_unstable();
+    io.note(Change::Batch(BatchNote::Begun));
+    for run in runs(&own, io.packing().grains_per_superblock) {
+        io.note(Change::Gone { place: run.0, grains: run.1 });
+        io.vacate(run.0, run.1);
+    }
+    io.note(Change::Removed { namespace: namespace.id.0 });
+    io.note(Change::Batch(BatchNote::Committed));
+    for (place, _) in own {
+        io.forget(place);
+    }
+}
+
+/// Records that follow one another, as runs; none leaves its superblock.
+fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
+    let mut runs: Vec<(Grain, u32)> = Vec::new();
+    for &(place, grains) in records {
+        match runs.last_mut() {
+            Some((first, count))
+                if first.0 + u64::from(*count) == place.0 && !place.0.is_multiple_of(superblock_grains) =>
+            {
+                *count += grains;
+            }
+            _ => runs.push((place, grains)),
+        }
+    }
+    runs
 }
 
 /// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until the next mount.

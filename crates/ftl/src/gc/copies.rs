@@ -56,14 +56,16 @@ impl Copies {
             io.bury(pair.tag, pair.from, pair.grains)?;
             io.media.superblocks.suspect(packing.superblock_of(pair.to));
         }
-        moves.sort_by_key(|(namespace, _)| *namespace);
         let mut is_whole = true;
-        for of_one in moves.chunk_by(|(left, _), (right, _)| left == right) {
-            let mut moves: Vec<Move> = of_one.iter().map(|(_, pair)| *pair).collect();
-            let index = namespaces.index(io, of_one[0].0).expect("what lives is of a namespace that there is");
-            index.relocate(io, &mut moves)?;
-            is_whole &= settle(io, &moves, victim, counters)?;
+        let ids: Vec<NamespaceId> = namespaces.iter().map(|namespace| namespace.id).collect();
+        for id in ids {
+            let mut own: Vec<Move> = moves.extract_if(.., |(of, _)| *of == id).map(|(_, pair)| pair).collect();
+            if let Some(index) = namespaces.index(io, id) {
+                index.relocate(io, &mut own)?;
+            }
+            is_whole &= settle(io, &own, victim, counters)?;
         }
+        assert!(moves.is_empty(), "what lives is of a namespace that there is");
         Ok(is_whole)
     }
 }

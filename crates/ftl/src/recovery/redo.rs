@@ -13,6 +13,14 @@ use kvssd_flash::SuperblockId;
 use kvssd_types::{KvError, NamespaceId};
 use std::collections::BTreeSet;
 
+/// The namespace that a change removes, if it does. Its number is not given again before the next checkpoint.
+fn removed_by(change: &Change) -> Option<NamespaceId> {
+    match change {
+        Change::Removed { namespace } => Some(NamespaceId(*namespace)),
+        _ => None,
+    }
+}
+
 /// Makes changes again.
 pub(super) struct Redo<'a, 'b> {
     pub(super) io: &'a mut Io<'b>,
@@ -38,10 +46,14 @@ impl Redo<'_, '_> {
             return Err(damaged("its checkpoint counts the living records in two ways"));
         }
         self.own(all)?;
+        let removed: BTreeSet<NamespaceId> = all.iter().filter_map(removed_by).collect();
         self.io.namespace = NamespaceId::FIRST;
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
-            if let Some(index) = self.namespaces.index(self.io, self.io.namespace) {
+            // What the index of one had that is no more may have been erased.
+            if let Some(index) = self.namespaces.index(self.io, self.io.namespace)
+                && !removed.contains(&self.io.namespace)
+            {
                 index.redo(self.io, change, position)?;
             }
         }
@@ -98,7 +110,16 @@ impl Redo<'_, '_> {
                 self.named(namespace)?.fate = NamespaceFate::Dies(None);
                 Ok(())
             }
-            Change::Removed { namespace } => self.removed(namespace),
+            Change::Assigned { namespace, logs } => {
+                self.named(namespace)?.attributes.logs = logs;
+                Ok(())
+            }
+            Change::Gone { place, grains } => self.disappear(place, grains),
+            Change::Removed { namespace } => {
+                self.named(namespace)?;
+                self.namespaces.remove(NamespaceId(namespace));
+                Ok(())
+            }
             Change::Opened { .. }
             | Change::Closed { .. }
             | Change::Skipped { .. }
@@ -111,16 +132,6 @@ impl Redo<'_, '_> {
             | Change::SpillMoved { .. }
             | Change::Merged { .. } => self.of_own_record(change),
         }
-    }
-
-    /// A namespace had nothing left but the records of its index.
-    fn removed(&mut self, namespace: u32) -> Result<(), KvError> {
-        let own = self.named(namespace)?.index.own_records();
-        for record in own {
-            self.disappear(record.place, self.io.packing().grains_of(record.bytes as usize))?;
-        }
-        self.namespaces.remove(NamespaceId(namespace));
-        Ok(())
     }
 
     fn of_superblock(&mut self, change: &Change) -> Result<(), KvError> {

@@ -132,6 +132,7 @@ mod tests {
             pages_per_program: 1,
             page_bytes: 4096,
             oob_bytes: 384,
+            superblock_dies: 0,
         };
         for grain_bytes in [16, 64, 512] {
             let packing = Packing::new(&geometry, grain_bytes, crate::RecordLayout::Grains);

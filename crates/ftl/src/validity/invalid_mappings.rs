@@ -230,6 +230,7 @@ mod tests {
             pages_per_program: 1,
             page_bytes: 512,
             oob_bytes: 384,
+            superblock_dies: 0,
         };
         InvalidMappings::new(Packing::new(&geometry, 64, crate::RecordLayout::Grains), &geometry)
     }

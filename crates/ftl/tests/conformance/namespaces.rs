@@ -38,7 +38,10 @@ fn index(name: &str) -> NamespaceAttributes {
 
 impl Drive {
     fn new(name: &str, medium: Medium) -> Self {
-        let (design, profile) = roomy(name, "ignored");
+        Drive::of(roomy(name, "ignored"), medium)
+    }
+
+    fn of((design, profile): (Design, Profile), medium: Medium) -> Self {
         let backing: Box<dyn Backing> = match medium {
             Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),
@@ -233,6 +236,58 @@ fn the_space_of_a_deleted_namespace_comes_back_and_no_other_is_touched() {
             drive.verify_all();
         }
     }
+}
+
+/// A drive whose superblocks lie on one die each, so that it has four logs a stream.
+fn many_logs(name: &str) -> (Design, Profile) {
+    let (mut design, mut profile) = roomy(name, "ignored");
+    profile.geometry.superblock_dies = 1;
+    profile.geometry.pages_per_block = 16;
+    profile.geometry.blocks_per_die = 32;
+    design.gc_low_superblocks = 6;
+    design.gc_high_superblocks = 2;
+    (design, profile)
+}
+
+/// Programs by die.
+fn programs(drive: &mut Drive) -> Vec<u64> {
+    drive.engine.flash_counters().die_programs.clone()
+}
+
+#[test]
+fn many_logs_share_a_drive_that_is_nearly_full() {
+    for name in ["original", "plus", "rhik", "iter"] {
+        for medium in [Medium::Ropes, Medium::Bytes] {
+            let mut drive = Drive::of(many_logs(name), medium);
+            drive.create(NamespaceAttributes { logs: Some(1), ..index("lsm") }).unwrap();
+            drive.create(NamespaceAttributes { logs: Some(2), ..index("hash-compact") }).unwrap();
+            drive.life(&mut Random::new(2), 15_000);
+            assert!(drive.engine.gc_counters().pairs_moved > 100, "{name}");
+            drive.verify_all();
+            let programs = programs(&mut drive);
+            assert!(programs.iter().all(|&count| count > 100), "{name}: {programs:?}");
+        }
+    }
+}
+
+#[test]
+fn a_namespace_writes_to_its_logs_and_to_others_when_that_is_changed() {
+    let mut drive = Drive::of(many_logs("plus"), Medium::Ropes);
+    let one = drive.create(NamespaceAttributes { logs: Some(1), ..NamespaceAttributes::PLAIN }).unwrap();
+    let store = |drive: &mut Drive| {
+        let before = programs(drive);
+        for number in 0..60 {
+            drive.store(one, &key_of(number), 3000).unwrap();
+        }
+        let after = programs(drive);
+        before.iter().zip(after).map(|(before, after)| after - before).filter(|&count| count > 2).count()
+    };
+    assert_eq!(store(&mut drive), 1, "one log is one die");
+    let (_, assigned) = drive.engine.set_logs(one, Some(3), drive.clock);
+    assert_eq!((assigned, store(&mut drive)), (Ok(()), 3));
+    let (_, balanced) = drive.engine.balance_logs(drive.clock);
+    assert_eq!((balanced, store(&mut drive)), (Ok(()), 4), "all that was stored was this namespace's");
+    drive.verify_all();
 }
 
 #[test]

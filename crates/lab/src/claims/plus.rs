@@ -246,6 +246,7 @@ const LARGE_DRIVE: Geometry = Geometry {
     pages_per_program: 8,
     page_bytes: 4096,
     oob_bytes: 384,
+    superblock_dies: 0,
 };
 
 fn dram() -> Claim {

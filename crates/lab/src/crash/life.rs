@@ -208,7 +208,8 @@ impl<'a> Drive<'a> {
                 Ok(Reply::Retrieved { value, .. }) => *found = Some(value),
                 Err(KvError::KeyNotFound) => {}
                 Ok(other) => return Err(End::Wrong(format!("a retrieve was answered by {other:?}"))),
-                Err(error) => return Err(error.into()),
+                Err(error) if error.is_power_loss() => return Err(End::Cut),
+                Err(error) => return Err(End::Wrong(format!("key {number} of namespace {space}: {error}"))),
             }
         }
         self.model.adopt(&found).map_err(End::Wrong)?;

@@ -80,13 +80,15 @@ impl Spaces {
     /// Makes one that is not there.
     pub(super) fn create(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), KvError> {
         let Some(space) = self.ids.iter().position(Option::is_none) else { return Ok(()) };
-        let attributes = NamespaceAttributes {
-            index: Some(INDEXES[space - 1].to_owned()),
-            quota_bytes: Some(LABEL + space as u64),
-            ..NamespaceAttributes::PLAIN
-        };
+        let quota_bytes = Some(LABEL + space as u64);
+        let plain = NamespaceAttributes { quota_bytes, ..NamespaceAttributes::PLAIN };
+        let attributes = NamespaceAttributes { index: Some(INDEXES[space - 1].to_owned()), ..plain.clone() };
         engine.advance(*clock)?;
-        let (done, created) = engine.create_namespace(attributes, *clock);
+        let (mut done, mut created) = engine.create_namespace(attributes, *clock);
+        if matches!(created, Err(KvError::InvalidNamespace(_))) {
+            // The design's pages are not those of that index.
+            (done, created) = engine.create_namespace(plain, *clock);
+        }
         *clock = (*clock).max(done);
         self.ids[space] = match created {
             Ok(id) => Some(id),

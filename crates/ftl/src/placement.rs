@@ -1,0 +1,159 @@
+//! Placement: which log takes a record (KAML, section IV-B).
+//!
+//! ```text
+//!               target 0   target 1   ...           a target is a group of dies that superblocks spread over
+//!   user           log        log                   a log writes to the superblocks of its target, one after the other
+//!   collection     log        log
+//!   map            log        log
+//!   journal        log        log
+//! ```
+//!
+//! A namespace is mapped to some of the targets, which it may share with others; by default to all. The logs of its targets take turns, a
+//! unit each. Where one is, nobody relies on: collection goes where there is room, and so does a record that its own logs have none for.
+
+use crate::oob::Stream;
+use kvssd_types::NamespaceId;
+use serde::{Deserialize, Serialize};
+
+/// A log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct LogId {
+    pub(crate) stream: Stream,
+    pub(crate) target: u32,
+}
+
+/// What a log has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogRoom {
+    /// Its open superblock takes the record.
+    Open,
+    /// The record needs another one, and its target has one.
+    Free,
+    /// It needs another one, and there is none.
+    None,
+}
+
+/// The targets of a namespace: `count` of them from `first` on, and around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    namespace: NamespaceId,
+    first: u32,
+    count: u32,
+}
+
+/// Who writes where.
+#[derive(Clone, Debug)]
+pub(crate) struct Placement {
+    targets: u32,
+    shares: Vec<Share>,
+    /// Whose turn it is, by stream.
+    turns: [u32; Stream::ALL.len()],
+    /// No superblock is opened that need not be while fewer are free.
+    pub(crate) scarce_superblocks: usize,
+}
+
+impl Placement {
+    pub(crate) fn new(targets: u32) -> Self {
+        Placement { targets, shares: Vec::new(), turns: [0; Stream::ALL.len()], scarce_superblocks: 0 }
+    }
+
+    /// Maps namespaces to so many targets each; those that name no number have all.
+    pub(crate) fn share(&mut self, wanted: impl Iterator<Item = (NamespaceId, Option<u32>)>) {
+        let targets = self.targets;
+        let mut first = 0;
+        self.shares = wanted
+            .filter_map(|(namespace, count)| count.map(|count| (namespace, count.clamp(1, targets))))
+            .map(|(namespace, count)| {
+                let share = Share { namespace, first, count };
+                first = (first + count) % targets;
+                share
+            })
+            .collect();
+    }
+
+    /// A unit of a stream was programmed: it is the next log's turn.
+    pub(crate) fn turn(&mut self, stream: Stream) {
+        let turn = &mut self.turns[stream as usize];
+        *turn = turn.wrapping_add(1);
+    }
+
+    /// The log that takes a record of a namespace: the next one of its own that has room, or of any. While superblocks are scarce, one
+    /// whose open superblock takes it goes before one that would open another.
+    pub(crate) fn choose(
+        &self,
+        stream: Stream,
+        namespace: NamespaceId,
+        free_superblocks: usize,
+        room: impl Fn(LogId) -> LogRoom,
+    ) -> LogId {
+        let turn = self.turns[stream as usize];
+        let share = self.shares.iter().find(|share| share.namespace == namespace && stream != Stream::Journal);
+        let (first, count) = share.map_or((0, self.targets), |share| (share.first, share.count));
+        let target = |offset: u32| (first + offset) % self.targets;
+        let own = (0..count).map(|step| target((turn % count + step) % count));
+        let others = (count..self.targets).map(target);
+        let all = own.chain(others).map(|target| LogId { stream, target });
+        if self.targets == 1 {
+            return LogId { stream, target: 0 };
+        }
+        let is_scarce = free_superblocks < self.scarce_superblocks;
+        let open = all.clone().find(|&log| room(log) == LogRoom::Open).filter(|_| is_scarce);
+        let any = || all.clone().find(|&log| room(log) != LogRoom::None);
+        open.or_else(any).unwrap_or(LogId { stream, target: target(0) })
+    }
+}
+
+/// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get most, and those that
+/// wrote little share one.
+#[must_use]
+pub fn balance(written_bytes: &[u64], targets: u32) -> Vec<u32> {
+    let sum: u64 = written_bytes.iter().sum::<u64>().max(1);
+    let part = |bytes: u64| (u128::from(bytes) * u128::from(targets) / u128::from(sum)) as u32;
+    written_bytes.iter().map(|&bytes| part(bytes).max(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(target: u32) -> LogId {
+        LogId { stream: Stream::User, target }
+    }
+
+    #[test]
+    fn a_namespace_takes_its_own_logs_in_turn_and_any_other_when_they_are_full() {
+        let mut placement = Placement::new(4);
+        let (a, b, all) = (NamespaceId(1), NamespaceId(2), NamespaceId(3));
+        placement.share([(a, Some(3)), (b, Some(2)), (all, None)].into_iter());
+        let mut taken = |namespace| {
+            let taken: Vec<u32> = (0..6)
+                .map(|_| {
+                    placement.turn(Stream::User);
+                    placement.choose(Stream::User, namespace, 9, |_| LogRoom::Free).target
+                })
+                .collect();
+            taken
+        };
+        assert_eq!(taken(a), [1, 2, 0, 1, 2, 0]);
+        // The last log and, around, the first one.
+        assert_eq!(taken(b), [0, 3, 0, 3, 0, 3]);
+        assert_eq!(taken(all).iter().max(), Some(&3));
+        let is_full = |log: LogId| if log.target < 3 { LogRoom::None } else { LogRoom::Free };
+        assert_eq!(placement.choose(Stream::User, a, 9, is_full), log(3));
+    }
+
+    #[test]
+    fn while_superblocks_are_scarce_none_is_opened_that_need_not_be() {
+        let mut placement = Placement::new(4);
+        placement.scarce_superblocks = 5;
+        let room = |log: LogId| if log.target == 2 { LogRoom::Open } else { LogRoom::Free };
+        assert_eq!(placement.choose(Stream::User, NamespaceId(1), 5, room), log(0));
+        assert_eq!(placement.choose(Stream::User, NamespaceId(1), 4, room), log(2));
+    }
+
+    #[test]
+    fn the_hot_get_more_logs_and_the_cold_share() {
+        assert_eq!(balance(&[0, 700, 300], 16), [1, 11, 4]);
+        assert_eq!(balance(&[0, 0], 16), [1, 1]);
+    }
+}
