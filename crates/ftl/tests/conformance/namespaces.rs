@@ -243,7 +243,7 @@ fn many_logs(name: &str) -> (Design, Profile) {
     let (mut design, mut profile) = roomy(name, "ignored");
     profile.geometry.superblock_dies = 1;
     profile.geometry.pages_per_block = 16;
-    profile.geometry.blocks_per_die = 32;
+    profile.geometry.blocks_per_die = 20;
     design.gc_low_superblocks = 6;
     design.gc_high_superblocks = 2;
     (design, profile)
@@ -261,7 +261,7 @@ fn many_logs_share_a_drive_that_is_nearly_full() {
             let mut drive = Drive::of(many_logs(name), medium);
             drive.create(NamespaceAttributes { logs: Some(1), ..index("lsm") }).unwrap();
             drive.create(NamespaceAttributes { logs: Some(2), ..index("hash-compact") }).unwrap();
-            drive.life(&mut Random::new(2), 15_000);
+            drive.life(&mut Random::new(2), 20_000);
             assert!(drive.engine.gc_counters().pairs_moved > 100, "{name}");
             drive.verify_all();
             let programs = programs(&mut drive);
