@@ -7,7 +7,8 @@
 //!
 //! Two records of one lock wait for each other without need, and that is all: a lock that is too coarse is slow, never wrong.
 
-use kvssd_types::{Key, NamespaceId, mix64};
+use crate::Record;
+use kvssd_types::NamespaceId;
 
 /// Names a lock. What its number stands for is up to the engine: a record, a range of them, a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,35 +48,25 @@ impl Granularity {
     /// # Panics
     /// When a lock is to protect no record.
     #[must_use]
-    pub fn lock_of(&self, namespace: NamespaceId, key: Key<'_>) -> LockName {
+    pub fn lock_of(&self, record: Record<'_>) -> LockName {
         assert!(self.records_per_lock > 0, "a lock protects records");
-        let number = match <[u8; 8]>::try_from(key.bytes()) {
+        let number = match <[u8; 8]>::try_from(record.key.bytes()) {
             Ok(number) => u64::from_be_bytes(number) / self.records_per_lock,
-            Err(_) if self.records_per_lock == 1 => hash(namespace, key),
-            Err(_) => hash(namespace, key) % (self.hashed_records / self.records_per_lock).max(1),
+            Err(_) if self.records_per_lock == 1 => record.hash(),
+            Err(_) => record.hash() % (self.hashed_records / self.records_per_lock).max(1),
         };
-        LockName { namespace, number }
+        LockName { namespace: record.namespace, number }
     }
-}
-
-/// Spreads keys: words of them are mixed one into the other, the length first.
-pub(crate) fn hash(namespace: NamespaceId, key: Key<'_>) -> u64 {
-    let bytes = key.bytes();
-    let seed = mix64((u64::from(namespace.0) << 32) | bytes.len() as u64);
-    bytes.chunks(8).fold(seed, |state, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix64(state.rotate_left(23) ^ u64::from_le_bytes(word))
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvssd_types::Key;
     use std::collections::BTreeSet;
 
     fn lock_of(granularity: Granularity, key: &[u8]) -> LockName {
-        granularity.lock_of(NamespaceId::FIRST, Key::new(key).unwrap())
+        granularity.lock_of(Record { namespace: NamespaceId::FIRST, key: Key::new(key).unwrap() })
     }
 
     #[test]
@@ -98,7 +89,7 @@ mod tests {
     #[test]
     fn namespaces_have_locks_of_their_own() {
         let key = Key::new(b"key").unwrap();
-        let lock = |namespace| Granularity::default().lock_of(NamespaceId(namespace), key);
+        let lock = |number| Granularity::default().lock_of(Record { namespace: NamespaceId(number), key });
         assert_ne!(lock(1), lock(2));
     }
 }
