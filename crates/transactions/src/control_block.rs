@@ -1,7 +1,8 @@
 //! Control blocks of transactions (KAML, section III-D: XCB).
 
+use crate::cache::Cached;
 use crate::{Record, RecordMap, TransactionState, Transition, WriteSet};
-use kvssd_types::{NamespaceId, OwnedKey, Value};
+use kvssd_types::{NamespaceId, OwnedKey};
 
 /// What a transaction is kept apart from others by; chosen when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,9 +42,10 @@ pub(crate) struct ControlBlock {
     pub(crate) writes: WriteSet,
     /// Of an optimistic one: what it has read, and the last commit that was in it.
     pub(crate) reads: RecordMap<u64>,
-    /// What it asked the drive for, as of which commit, until it is used.
-    pub(crate) fetched: Option<Fetched>,
+    /// The last commit that surely is in what it asks the drive for.
     pub(crate) fetches_as_of: u64,
+    /// What the drive gave, until it is used.
+    pub(crate) fetched: Option<Fetched>,
     /// Of one whose Put is under way.
     pub(crate) commit: Option<u64>,
     /// Of a snapshot: the last commit that it sees.
@@ -55,7 +57,7 @@ pub(crate) struct ControlBlock {
 pub(crate) struct Fetched {
     pub(crate) namespace: NamespaceId,
     pub(crate) key: OwnedKey,
-    pub(crate) value: Option<Value>,
+    pub(crate) cached: Cached,
 }
 
 impl ControlBlock {
@@ -71,10 +73,10 @@ impl ControlBlock {
     }
 
     /// Takes what came from the drive, if it is this record.
-    pub(crate) fn take_fetched(&mut self, record: Record<'_>) -> Option<Option<Value>> {
+    pub(crate) fn take_fetched(&mut self, record: Record<'_>) -> Option<Cached> {
         let is_it =
             |fetched: &mut Fetched| fetched.namespace == record.namespace && *fetched.key == *record.key.bytes();
-        Some(self.fetched.take_if(is_it)?.value)
+        Some(self.fetched.take_if(is_it)?.cached)
     }
 
     /// Is as new; what it has of memory it keeps where it can.

@@ -205,6 +205,7 @@ impl TransactionManager {
             return AccessStep::Aborted(reason);
         }
         block.go(Transition::Access);
+        assert!(block.commit.is_none(), "transaction {transaction} has nothing left to do but to commit");
         let isolation = block.isolation;
         let is_write = !matches!(access, Access::Read | Access::ReadForUpdate);
         if isolation == Isolation::Snapshot && is_write {
@@ -247,10 +248,11 @@ impl TransactionManager {
         let block = self.block(transaction);
         let (as_of, isolation) = (block.fetches_as_of, block.isolation);
         let Record { namespace, key } = record;
-        block.fetched = Some(Fetched { namespace, key: key.bytes().into(), value: value.clone() });
+        let cached = Cached { value, as_of };
+        block.fetched = Some(Fetched { namespace, key: key.bytes().into(), cached: cached.clone() });
         // What may be older than the last commit is for this transaction alone.
         if isolation != Isolation::Snapshot && !self.commits.changed_since(record, as_of) {
-            self.cache.put(record, Cached { value, as_of });
+            self.cache.put(record, cached);
         }
     }
 
@@ -424,11 +426,11 @@ impl TransactionManager {
             Isolation::Snapshot => block.sees.expect("a snapshot has a view before it reads"),
             Isolation::TwoPhaseLocking | Isolation::Optimistic => u64::MAX,
         };
-        let (value, as_of) = match block.take_fetched(record) {
-            Some(value) => (value, block.fetches_as_of),
+        let Cached { value, as_of } = match block.take_fetched(record) {
+            Some(fetched) => fetched,
             None => {
                 let cached = self.cache.get(record).filter(|cached| cached.as_of <= sees)?;
-                (cached.value.clone(), self.commits.as_of(record))
+                Cached { value: cached.value.clone(), as_of: self.commits.as_of(record) }
             }
         };
         if block.isolation == Isolation::Optimistic && block.reads.get(record).is_none() {
