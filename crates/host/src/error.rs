@@ -67,6 +67,12 @@ pub enum Error {
         /// Bytes of the largest.
         value_bytes_max: u64,
     },
+    /// A batch has more changes or bytes than this drive makes at once.
+    #[error("{why}")]
+    BatchTooLarge {
+        /// How many there are, and how many there may be.
+        why: String,
+    },
     /// A store under the condition that the key is there.
     #[error("the key does not exist")]
     KeyNotFound,
@@ -94,11 +100,15 @@ impl From<KvError> for Error {
             KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes },
             KvError::KeyNotFound => Error::KeyNotFound,
             KvError::KeyExists => Error::KeyExists,
+            KvError::BatchTooLarge { .. } => Error::BatchTooLarge { why: error.to_string() },
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
             // A drive in a file takes keys, and is asked for nothing else.
             KvError::InvalidCommand(_)
             | KvError::InvalidRange { .. }
+            | KvError::NoSuchNamespace(_)
+            | KvError::TooManyNamespaces { .. }
+            | KvError::InvalidNamespace(_)
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
             | KvError::IteratorExpired(_)

@@ -357,7 +357,7 @@ impl TransactionManager {
     pub fn abort(&mut self, transaction: TransactionId) {
         let block = self.block(transaction);
         assert!(block.commit.is_none(), "the drive has what transaction {transaction} wrote");
-        if block.aborted.is_none() {
+        if block.state != TransactionState::Aborted {
             self.give_up(transaction, AbortReason::Asked);
         }
     }
@@ -373,6 +373,17 @@ impl TransactionManager {
             block.clear();
             self.idle.push(block);
         }
+    }
+
+    /// Ends a transaction, if it has not ended, and forgets it.
+    ///
+    /// # Panics
+    /// As [`TransactionManager::abort`] does.
+    pub fn finish(&mut self, transaction: TransactionId) {
+        if self.state(transaction) == TransactionState::Active {
+            self.abort(transaction);
+        }
+        self.free(transaction);
     }
 
     /// The transactions that may go on with what they waited for, or were ended meanwhile, since this was asked last.
