@@ -67,10 +67,10 @@ pub enum Error {
         /// Bytes of the largest.
         value_bytes_max: u64,
     },
-    /// A batch has more changes or bytes than this drive makes at once.
+    /// The drive does not do that, and goes on: a batch that is too large, or an iterator that it has not, no more, or no memory for.
     #[error("{why}")]
-    BatchTooLarge {
-        /// How many there are, and how many there may be.
+    Refused {
+        /// What it says.
         why: String,
     },
     /// A store under the condition that the key is there.
@@ -100,19 +100,18 @@ impl From<KvError> for Error {
             KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes },
             KvError::KeyNotFound => Error::KeyNotFound,
             KvError::KeyExists => Error::KeyExists,
-            KvError::BatchTooLarge { .. } => Error::BatchTooLarge { why: error.to_string() },
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
-            // A drive in a file takes keys, and is asked for nothing else.
             KvError::InvalidCommand(_)
             | KvError::InvalidRange { .. }
+            | KvError::BatchTooLarge { .. }
             | KvError::NoSuchNamespace(_)
             | KvError::TooManyNamespaces { .. }
             | KvError::InvalidNamespace(_)
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
-            | KvError::IteratorExpired(_)
-            | KvError::PowerLost => Error::Failed { why: error.to_string() },
+            | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },
+            KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }
 }
