@@ -78,9 +78,4 @@ impl ControlBlock {
             |fetched: &mut Fetched| fetched.namespace == record.namespace && *fetched.key == *record.key.bytes();
         Some(self.fetched.take_if(is_it)?.cached)
     }
-
-    /// Is as new; what it has of memory it keeps where it can.
-    pub(crate) fn clear(&mut self) {
-        *self = ControlBlock::default();
-    }
 }

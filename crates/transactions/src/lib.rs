@@ -22,9 +22,11 @@ mod id;
 mod lock;
 mod locks;
 mod manager;
+mod options;
 mod planted;
 mod record;
 mod state;
+mod step;
 mod views;
 
 pub use cache::CacheCounters;
@@ -33,10 +35,9 @@ pub use granularity::{Granularity, LockName};
 pub use id::TransactionId;
 pub use lock::LockMode;
 pub use locks::{LockCounters, LockManager, LockReply};
-pub use manager::{
-    Access, AccessStep, CommitStep, PutOutcome, Refusal, TransactionCounters, TransactionManager, TransactionOptions,
-    ViewStep,
-};
+pub use manager::TransactionManager;
+pub use options::{TransactionCounters, TransactionOptions};
 pub use planted::PlantedBug;
 pub use record::{Record, RecordMap, WriteSet};
 pub use state::{TransactionState, Transition};
+pub use step::{Access, AccessStep, CommitStep, PutOutcome, Refusal, ViewStep};

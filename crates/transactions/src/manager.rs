@@ -19,132 +19,21 @@
 //! What it does not do: share one Get between transactions that ask for the same record, protect ranges of keys against new ones
 //! (phantoms), or log: the drive's Put is atomic and durable.
 
+mod locking;
+
+use self::locking::Locked;
 use crate::cache::{Cache, Cached};
 use crate::commits::Commits;
 use crate::control_block::{ControlBlock, Fetched};
 use crate::planted::PlantedBug;
 use crate::views::Views;
 use crate::{
-    AbortReason, CacheCounters, Granularity, Isolation, LockCounters, LockManager, LockMode, LockName, LockReply,
-    Record, TransactionId, TransactionState, Transition, WriteSet,
+    AbortReason, Access, AccessStep, CommitStep, Granularity, Isolation, LockManager, PutOutcome, Record, Refusal,
+    TransactionCounters, TransactionId, TransactionOptions, TransactionState, Transition, ViewStep,
 };
 use kvssd_types::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Control blocks of transactions that have ended, kept for the next ones.
-const IDLE_MAX: usize = 1024;
-
-/// How transactions are managed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransactionOptions {
-    /// The most that the cache may take, with all that it takes for an entry. Private copies of transactions come on top.
-    pub cache_bytes: u64,
-    /// Records a lock.
-    pub granularity: Granularity,
-    /// A bug to be found by a test.
-    pub planted: Option<PlantedBug>,
-}
-
-impl Default for TransactionOptions {
-    /// 64 MiB, a record a lock.
-    fn default() -> Self {
-        TransactionOptions { cache_bytes: 64 << 20, granularity: Granularity::default(), planted: None }
-    }
-}
-
-/// What a transaction does with a record.
-#[derive(Clone, Debug)]
-pub enum Access {
-    /// Reads it.
-    Read,
-    /// Reads it, and locks it as a write does, so that the write will not have to.
-    ReadForUpdate,
-    /// Gives it a new value; it must be there.
-    Update(Value),
-    /// Gives it a value; it must not be there.
-    Insert(Value),
-    /// Gives it a value, whether or not it is there. The drive is not asked.
-    Write(Value),
-    /// Removes it, if it is there. The drive is not asked.
-    Delete,
-}
-
-/// How far an access has come.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AccessStep {
-    /// It is done; of a read, the value, if the record is there.
-    Ready(Option<Value>),
-    /// It is not done, and the transaction may go on with something else.
-    Refused(Refusal),
-    /// The record is to be had from the drive; then the same is to be asked again.
-    Fetch,
-    /// The same is to be asked again when [`TransactionManager::woken`] names the transaction.
-    Wait,
-    /// Nothing is left of the transaction.
-    Aborted(AbortReason),
-}
-
-/// Why a transaction can not do so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// An insert of a record that is there.
-    RecordExists,
-    /// An update of a record that is not there.
-    NoSuchRecord,
-    /// A write of a snapshot.
-    ReadOnly,
-}
-
-/// How far a commit has come.
-#[derive(Clone, Debug)]
-pub enum CommitStep {
-    /// The transaction is committed.
-    Done,
-    /// The drive is to make these changes, all or none; then [`TransactionManager::put_done`].
-    Put(Arc<WriteSet>),
-    /// As [`AccessStep::Wait`].
-    Wait,
-    /// Nothing is left of the transaction.
-    Aborted(AbortReason),
-}
-
-/// How far the view of a snapshot has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewStep {
-    /// The drive is to make one, and no Put is under way; then [`TransactionManager::viewed`].
-    Make,
-    /// As [`AccessStep::Wait`].
-    Wait,
-}
-
-/// What the drive made of a Put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutOutcome {
-    /// All changes are there for good.
-    Done,
-    /// None is there.
-    Refused,
-    /// All or none are there.
-    InDoubt,
-}
-
-/// What transactions did since their manager was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransactionCounters {
-    /// Transactions that were committed.
-    pub committed: u64,
-    /// That ended because of a deadlock.
-    pub deadlocks: u64,
-    /// That ended because what they had read was changed.
-    pub conflicts: u64,
-    /// That ended for another reason.
-    pub other_aborts: u64,
-    /// Of locks.
-    pub locks: LockCounters,
-    /// Of the cache.
-    pub cache: CacheCounters,
-}
 
 /// Transactions over one drive.
 #[derive(Debug)]
@@ -153,7 +42,6 @@ pub struct TransactionManager {
     planted: Option<PlantedBug>,
     last_id: u64,
     blocks: BTreeMap<TransactionId, ControlBlock>,
-    idle: Vec<ControlBlock>,
     locks: LockManager,
     cache: Cache,
     commits: Commits,
@@ -171,7 +59,6 @@ impl TransactionManager {
             planted: options.planted,
             last_id: 0,
             blocks: BTreeMap::new(),
-            idle: Vec::new(),
             locks: LockManager::new(),
             cache: Cache::new(options.cache_bytes),
             commits: Commits::default(),
@@ -185,9 +72,8 @@ impl TransactionManager {
     pub fn begin(&mut self, isolation: Isolation) -> TransactionId {
         self.last_id += 1;
         let transaction = TransactionId(self.last_id);
-        let mut block = self.idle.pop().unwrap_or_default();
+        let mut block = ControlBlock { isolation, ..ControlBlock::default() };
         block.go(Transition::Begin);
-        block.isolation = isolation;
         if isolation == Isolation::Optimistic {
             self.commits.observe(transaction);
         }
@@ -200,12 +86,11 @@ impl TransactionManager {
     /// # Panics
     /// When the transaction is not there, is committed or is committing.
     pub fn access(&mut self, transaction: TransactionId, record: Record<'_>, access: &Access) -> AccessStep {
-        let block = self.block(transaction);
-        if let Some(reason) = block.aborted {
-            return AccessStep::Aborted(reason);
-        }
+        let block = match self.active(transaction) {
+            Ok(block) => block,
+            Err(reason) => return AccessStep::Aborted(reason),
+        };
         block.go(Transition::Access);
-        assert!(block.commit.is_none(), "transaction {transaction} has nothing left to do but to commit");
         let isolation = block.isolation;
         let is_write = !matches!(access, Access::Read | Access::ReadForUpdate);
         if isolation == Isolation::Snapshot && is_write {
@@ -261,12 +146,10 @@ impl TransactionManager {
     /// # Panics
     /// When the transaction is not there, is committed or is committing.
     pub fn commit(&mut self, transaction: TransactionId) -> CommitStep {
-        let block = self.block(transaction);
-        if let Some(reason) = block.aborted {
-            return CommitStep::Aborted(reason);
-        }
-        block.go(Transition::Access);
-        assert!(block.commit.is_none(), "transaction {transaction} commits twice");
+        let block = match self.active(transaction) {
+            Ok(block) => block,
+            Err(reason) => return CommitStep::Aborted(reason),
+        };
         if block.isolation == Isolation::Optimistic {
             match self.lock_writes(transaction) {
                 Locked::Granted => {}
@@ -369,10 +252,6 @@ impl TransactionManager {
     pub fn free(&mut self, transaction: TransactionId) {
         let mut block = self.blocks.remove(&transaction).expect("a transaction is freed once");
         block.go(Transition::Free);
-        if self.idle.len() < IDLE_MAX {
-            block.clear();
-            self.idle.push(block);
-        }
     }
 
     /// Ends a transaction, if it has not ended, and forgets it.
@@ -413,12 +292,12 @@ impl TransactionManager {
         self.blocks.get_mut(&transaction).expect("the transaction was begun and not freed")
     }
 
-    fn mode_of(&self, access: &Access) -> Option<LockMode> {
-        match access {
-            Access::Read if self.planted == Some(PlantedBug::UnlockedRead) => None,
-            Access::Read => Some(LockMode::Shared),
-            _ => Some(LockMode::Exclusive),
-        }
+    /// The block of a transaction that goes on, or why it does not.
+    fn active(&mut self, transaction: TransactionId) -> Result<&mut ControlBlock, AbortReason> {
+        let block = self.block(transaction);
+        assert!(block.commit.is_none(), "transaction {transaction} has nothing left to do but to commit");
+        assert!(block.state != TransactionState::Committed, "transaction {transaction} is committed");
+        block.aborted.map_or(Ok(block), Err)
     }
 
     fn write(&mut self, transaction: TransactionId, record: Record<'_>, value: Option<Value>) -> AccessStep {
@@ -448,45 +327,6 @@ impl TransactionManager {
             block.reads.insert(record, as_of);
         }
         Some(value)
-    }
-
-    fn lock(&mut self, transaction: TransactionId, name: LockName, mode: LockMode) -> Locked {
-        if self.locks.waits_for(transaction).is_some() {
-            return Locked::Waits;
-        }
-        match self.locks.request(transaction, name, mode) {
-            LockReply::Granted => Locked::Granted,
-            LockReply::Waits => Locked::Waits,
-            LockReply::Deadlock { victims } if victims == [transaction] => {
-                self.give_up(transaction, AbortReason::Deadlock);
-                Locked::Aborted(AbortReason::Deadlock)
-            }
-            LockReply::Deadlock { victims } => {
-                for victim in victims {
-                    self.give_up(victim, AbortReason::Deadlock);
-                    self.woken.push(victim);
-                }
-                if self.locks.waits_for(transaction).is_some() {
-                    return Locked::Waits;
-                }
-                self.woken.retain(|&woken| woken != transaction);
-                Locked::Granted
-            }
-        }
-    }
-
-    /// Locks what an optimistic transaction writes, in the order of records, so that two of them never wait for each other.
-    fn lock_writes(&mut self, transaction: TransactionId) -> Locked {
-        let granularity = self.granularity;
-        let writes = &self.block(transaction).writes;
-        let names: Vec<LockName> = writes.iter().map(|(record, _)| granularity.lock_of(record)).collect();
-        for name in names {
-            match self.lock(transaction, name, LockMode::Exclusive) {
-                Locked::Granted => {}
-                other => return other,
-            }
-        }
-        Locked::Granted
     }
 
     /// Whether all that an optimistic transaction has read is so now, and is not about to change.
@@ -520,11 +360,4 @@ impl TransactionManager {
         self.woken.append(&mut ended);
         self.woken.append(&mut self.locks.release_all(transaction));
     }
-}
-
-/// What became of a lock that was asked for.
-enum Locked {
-    Granted,
-    Waits,
-    Aborted(AbortReason),
 }

@@ -10,12 +10,13 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type State = BTreeMap<(u32, Box<[u8]>), Vec<u8>>;
+type RecordKey = (u32, Box<[u8]>);
+type State = BTreeMap<RecordKey, Vec<u8>>;
 
 /// What happened in a transaction, step by step.
 #[derive(Clone, Debug)]
 struct Event {
-    record: (u32, Box<[u8]>),
+    record: RecordKey,
     access: Access,
     answer: AccessStep,
 }
@@ -37,7 +38,7 @@ struct Terminal {
     isolation: Isolation,
     phase: Phase,
     accesses_left: u64,
-    next: Option<((u32, Box<[u8]>), Access)>,
+    next: Option<(RecordKey, Access)>,
     events: Vec<Event>,
     view: Option<State>,
 }
@@ -93,7 +94,7 @@ impl World {
         Terminal { transaction, isolation, phase, accesses_left, next: None, events: Vec::new(), view: None }
     }
 
-    fn draw(&mut self, is_snapshot: bool) -> ((u32, Box<[u8]>), Access) {
+    fn draw(&mut self, is_snapshot: bool) -> (RecordKey, Access) {
         let number = self.random.below(self.records);
         let record = (1 + (number % 2) as u32, Box::from(number.to_be_bytes()));
         self.values += 1;
@@ -155,7 +156,7 @@ impl World {
         }
     }
 
-    fn read(&self, terminal: &Terminal, record: &(u32, Box<[u8]>)) -> Option<Value> {
+    fn read(&self, terminal: &Terminal, record: &RecordKey) -> Option<Value> {
         terminal.view.as_ref().unwrap_or(&self.drive).get(record).map(|bytes| Value::from(&bytes[..]))
     }
 
@@ -267,7 +268,7 @@ impl World {
     }
 }
 
-fn name(record: &(u32, Box<[u8]>)) -> Record<'_> {
+fn name(record: &RecordKey) -> Record<'_> {
     Record { namespace: NamespaceId(record.0), key: Key::new(&record.1).expect("eight bytes are a key") }
 }
 
