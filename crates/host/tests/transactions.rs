@@ -164,9 +164,11 @@ fn transfers_keep_the_sum_however_threads_meet() {
             assert_eq!(sum(&bank, Isolation::TwoPhaseLocking), Ok(ACCOUNTS * MONEY));
             (bank.counters(), audits)
         });
-        assert!(audits > 0 && counters.cache.misses > 0 && counters.cache.hits > 0, "{counters:?}");
+        assert!(counters.cache.misses > 0 && counters.cache.hits > 0, "{counters:?}");
         let (locks, optimistic) =
             (isolations.contains(&Isolation::TwoPhaseLocking), isolations.contains(&Isolation::Optimistic));
+        // An audit that locks nothing may never find a quiet moment.
+        assert!(audits > 0 || !locks, "{counters:?}");
         assert!(!locks || counters.deadlocks > 0, "{counters:?}");
         assert!(!optimistic || counters.conflicts > 0, "{counters:?}");
     }
