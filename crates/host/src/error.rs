@@ -67,6 +67,12 @@ pub enum Error {
         /// Bytes of the largest.
         value_bytes_max: u64,
     },
+    /// The drive does not do that, and goes on: a batch that is too large, or an iterator that it has not, no more, or no memory for.
+    #[error("{why}")]
+    Refused {
+        /// What it says.
+        why: String,
+    },
     /// A store under the condition that the key is there.
     #[error("the key does not exist")]
     KeyNotFound,
@@ -96,13 +102,16 @@ impl From<KvError> for Error {
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
-            // A drive in a file takes keys, and is asked for nothing else.
             KvError::InvalidCommand(_)
             | KvError::InvalidRange { .. }
+            | KvError::BatchTooLarge { .. }
+            | KvError::NoSuchNamespace(_)
+            | KvError::TooManyNamespaces { .. }
+            | KvError::InvalidNamespace(_)
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
-            | KvError::IteratorExpired(_)
-            | KvError::PowerLost => Error::Failed { why: error.to_string() },
+            | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },
+            KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }
 }

@@ -27,14 +27,16 @@
 //! A call that has returned is safe: what it stored outlives the end of the process, `kill -9` included, and with
 //! [`Options::sync`] the end of the machine.
 //!
-//! What it does not do: transactions (a [`Batch`] is one commit, not one change), order (keys are listed in the index's own),
-//! or reach a drive over a network.
+//! [`tx`] has transactions over it, with a cache.
+//!
+//! What it does not do: order (keys are listed in the index's own), or reach a drive over a network.
 
 mod commits;
 mod error;
 mod options;
 mod pairs;
 mod store;
+pub mod tx;
 
 pub use error::Error;
 pub use kvssd_types::StoreCondition;

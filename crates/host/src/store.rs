@@ -298,6 +298,16 @@ impl Store {
         state.drive.close().map_err(|error| Error::Io { why: error.to_string() })
     }
 
+    /// What the drive answers to a question; none when the key is not there.
+    pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.lock()?.ask(command)
+    }
+
+    /// What the drive answers to a change, when that is safe.
+    pub(crate) fn make(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.change(|state| state.change(command))
+    }
+
     /// Makes a change; returns when it is safe.
     fn change<T>(&self, make: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
         if self.is_read_only {

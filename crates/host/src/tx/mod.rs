@@ -1,0 +1,288 @@
+//! Transactions over a store, with a cache: for threads (KAML, section III-D).
+//!
+//! ```text
+//!   threads        begin, read, update, insert, delete, commit, abort
+//!                    |  one at a time, for as long as it takes to look something up      | waits: each thread for its own bell
+//!   manager        kvssd_transactions: control blocks, locks, cache
+//!                    |  many at a time
+//!   Port           get, put (all or none)
+//! ```
+//!
+//! ```
+//! use kvssd_host::tx::{Isolation, TransactionOptions, Transactions};
+//! use kvssd_host::{Options, Store};
+//! use kvssd_types::NamespaceId;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("drive.kv");
+//! let transactions = Transactions::new(Store::open(&path, Options::default())?, &TransactionOptions::default());
+//! let accounts = NamespaceId::FIRST;
+//! let mut transfer = transactions.begin(Isolation::TwoPhaseLocking)?;
+//! transfer.insert(accounts, b"alice", b"70")?;
+//! transfer.insert(accounts, b"bob", b"30")?;
+//! assert_eq!(transfer.read(accounts, b"bob")?.as_deref(), Some(&b"30"[..]));      // it reads what it writes
+//! transfer.commit()?;                                                           // both are there for good, or none
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A transaction that is dropped is aborted. One thread must not wait within a transaction for another one of its own.
+//!
+//! What it does not do: try an aborted transaction again, or let anybody else change the drive meanwhile.
+
+mod error;
+mod port;
+
+pub use error::TransactionError;
+pub use kvssd_transactions::{
+    AbortReason, Granularity, Isolation, Record, Refusal, TransactionCounters, TransactionOptions,
+};
+pub use port::Port;
+
+use crate::Error;
+use kvssd_transactions::{
+    Access, AccessStep, CommitStep, PutOutcome, TransactionId, TransactionManager, ViewStep, WriteSet,
+};
+use kvssd_types::{Key, NamespaceId, Value};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// Transactions over one drive. It can be shared: every call takes `&self`, from any thread.
+pub struct Transactions<P: Port> {
+    port: P,
+    state: Mutex<State>,
+}
+
+/// What threads take turns with.
+struct State {
+    manager: TransactionManager,
+    /// Those that wait; who is woken is taken out.
+    waiting: BTreeMap<TransactionId, Arc<Condvar>>,
+}
+
+/// A transaction that is in progress.
+pub struct Transaction<'a, P: Port> {
+    transactions: &'a Transactions<P>,
+    id: TransactionId,
+    bell: Arc<Condvar>,
+    view: Option<P::View>,
+    is_putting: bool,
+}
+
+impl<P: Port> Transactions<P> {
+    /// Transactions over `port`, with an empty cache.
+    #[must_use]
+    pub fn new(port: P, options: &TransactionOptions) -> Self {
+        let manager = TransactionManager::new(options);
+        Transactions { port, state: Mutex::new(State { manager, waiting: BTreeMap::new() }) }
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// Of a snapshot, when the drive has no views or fails.
+    pub fn begin(&self, isolation: Isolation) -> Result<Transaction<'_, P>, TransactionError> {
+        let id = self.lock().manager.begin(isolation);
+        let mut transaction =
+            Transaction { transactions: self, id, bell: Arc::default(), view: None, is_putting: false };
+        if isolation == Isolation::Snapshot {
+            transaction.make_view()?;
+        }
+        Ok(transaction)
+    }
+
+    /// What transactions did so far.
+    #[must_use]
+    pub fn counters(&self) -> TransactionCounters {
+        self.lock().manager.counters()
+    }
+
+    /// The drive.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// The drive, with nobody on it.
+    pub fn into_port(self) -> P {
+        self.port
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("a thread has panicked within the transaction manager")
+    }
+}
+
+impl State {
+    /// Rings for those that may go on.
+    fn wake(&mut self) {
+        for woken in self.manager.woken() {
+            if let Some(bell) = self.waiting.remove(&woken) {
+                bell.notify_one();
+            }
+        }
+    }
+}
+
+impl<P: Port> Transaction<'_, P> {
+    /// The value of a record, if it is there.
+    ///
+    /// # Errors
+    /// [`TransactionError::Aborted`], and what the drive answers.
+    pub fn read(&mut self, namespace: NamespaceId, key: &[u8]) -> Result<Option<Vec<u8>>, TransactionError> {
+        Ok(self.access(namespace, key, &Access::Read)?.map(|value| value.to_vec()))
+    }
+
+    /// As [`Transaction::read`], of a record that is to be written: two that both read it first would be a deadlock.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub fn read_for_update(&mut self, namespace: NamespaceId, key: &[u8]) -> Result<Option<Vec<u8>>, TransactionError> {
+        Ok(self.access(namespace, key, &Access::ReadForUpdate)?.map(|value| value.to_vec()))
+    }
+
+    /// Gives a record that is there a new value.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchRecord`], and as [`Transaction::read`].
+    pub fn update(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> Result<(), TransactionError> {
+        self.access(namespace, key, &Access::Update(value.into())).map(|_| ())
+    }
+
+    /// Gives a record that is not there a value.
+    ///
+    /// # Errors
+    /// [`Refusal::RecordExists`], and as [`Transaction::read`].
+    pub fn insert(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> Result<(), TransactionError> {
+        self.access(namespace, key, &Access::Insert(value.into())).map(|_| ())
+    }
+
+    /// Gives a record a value, whether or not it is there.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub fn write(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> Result<(), TransactionError> {
+        self.access(namespace, key, &Access::Write(value.into())).map(|_| ())
+    }
+
+    /// Removes a record, if it is there.
+    ///
+    /// # Errors
+    /// As [`Transaction::read`].
+    pub fn delete(&mut self, namespace: NamespaceId, key: &[u8]) -> Result<(), TransactionError> {
+        self.access(namespace, key, &Access::Delete).map(|_| ())
+    }
+
+    /// Ends it: all that it wrote is on the drive for good.
+    ///
+    /// # Errors
+    /// [`TransactionError::Aborted`] and [`TransactionError::Drive`]: nothing is. [`TransactionError::InDoubt`]: all or nothing is.
+    pub fn commit(mut self) -> Result<(), TransactionError> {
+        let mut state = self.transactions.lock();
+        let mut failure = None;
+        let mut step = state.manager.commit(self.id);
+        loop {
+            state.wake();
+            match step {
+                CommitStep::Done => return Ok(()),
+                CommitStep::Aborted(reason) => return Err(TransactionError::of_abort(reason, failure)),
+                CommitStep::Wait => {
+                    state = self.wait(state);
+                    step = state.manager.commit(self.id);
+                }
+                CommitStep::Put(writes) => {
+                    drop(state);
+                    let outcome = self.put(&writes, &mut failure);
+                    state = self.transactions.lock();
+                    step = state.manager.put_done(self.id, outcome);
+                }
+            }
+        }
+    }
+
+    /// Ends it without a trace, as dropping it does.
+    pub fn abort(self) {}
+
+    fn access(
+        &mut self,
+        namespace: NamespaceId,
+        key: &[u8],
+        access: &Access,
+    ) -> Result<Option<Value>, TransactionError> {
+        let record = Record { namespace, key: Key::new(key).map_err(Error::from)? };
+        let mut state = self.transactions.lock();
+        loop {
+            let step = state.manager.access(self.id, record, access);
+            state.wake();
+            match step {
+                AccessStep::Ready(value) => return Ok(value),
+                AccessStep::Refused(refusal) => return Err(TransactionError::Refused(refusal)),
+                AccessStep::Aborted(reason) => return Err(TransactionError::Aborted(reason)),
+                AccessStep::Wait => state = self.wait(state),
+                AccessStep::Fetch => {
+                    drop(state);
+                    let value = self.get(record)?;
+                    state = self.transactions.lock();
+                    state.manager.fetched(self.id, record, value);
+                }
+            }
+        }
+    }
+
+    fn make_view(&mut self) -> Result<(), TransactionError> {
+        let mut state = self.transactions.lock();
+        while state.manager.view(self.id) == ViewStep::Wait {
+            state = self.wait(state);
+        }
+        drop(state);
+        let made = self.transactions.port.create_view();
+        let mut state = self.transactions.lock();
+        state.manager.viewed(self.id, made.is_ok());
+        state.wake();
+        self.view = Some(made?);
+        Ok(())
+    }
+
+    fn get(&self, record: Record<'_>) -> Result<Option<Value>, Error> {
+        let port = &self.transactions.port;
+        self.view.as_ref().map_or_else(|| port.get(record), |view| port.get_in_view(view, record))
+    }
+
+    fn put(&mut self, writes: &WriteSet, failure: &mut Option<Error>) -> PutOutcome {
+        self.is_putting = true;
+        let put = self.transactions.port.put(&writes.changes());
+        self.is_putting = false;
+        let outcome = match put {
+            Ok(()) => PutOutcome::Done,
+            Err(Error::Io { .. } | Error::Failed { .. }) => PutOutcome::InDoubt,
+            Err(_) => PutOutcome::Refused,
+        };
+        *failure = put.err();
+        outcome
+    }
+
+    /// Waits until it is woken. Nobody can have woken it since it was told to wait: the lock was held all the time.
+    fn wait<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        state.waiting.insert(self.id, self.bell.clone());
+        while state.waiting.contains_key(&self.id) {
+            state = self.bell.wait(state).expect("a thread has panicked within the transaction manager");
+        }
+        state
+    }
+}
+
+impl<P: Port> Drop for Transaction<'_, P> {
+    fn drop(&mut self) {
+        // Where the manager has panicked there is nothing to be put in order any more.
+        let Ok(mut state) = self.transactions.state.lock() else { return };
+        if self.is_putting {
+            state.manager.put_done(self.id, PutOutcome::InDoubt);
+        }
+        state.manager.finish(self.id);
+        state.wake();
+        drop(state);
+        if let Some(view) = self.view.take() {
+            self.transactions.port.destroy_view(view);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Who makes a view of the drive for a snapshot, and who waits for that.
+//!
+//! ```text
+//!   Puts under way  =====|                 views wait for Puts that are under way,
+//!   view                 |  makes  |       commits for views that wait or are made
+//!   Puts                           |=====
+//! ```
+//!
+//! A view of several namespaces is made one after the other: without the gate, half of a Put could be in it.
+
+use crate::TransactionId;
+use std::collections::BTreeSet;
+
+/// The gate between commits and views.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    waiting: BTreeSet<TransactionId>,
+    making: BTreeSet<TransactionId>,
+    held_commits: BTreeSet<TransactionId>,
+}
+
+impl Views {
+    /// Whether a commit must not begin now; it is told when it may.
+    pub(crate) fn holds_commits(&mut self, commit: TransactionId) -> bool {
+        let holds = !self.waiting.is_empty() || !self.making.is_empty();
+        if holds {
+            self.held_commits.insert(commit);
+        }
+        holds
+    }
+
+    /// A snapshot waits for commits that are under way.
+    pub(crate) fn wait(&mut self, snapshot: TransactionId) {
+        self.waiting.insert(snapshot);
+    }
+
+    /// A snapshot makes its view.
+    pub(crate) fn make(&mut self, snapshot: TransactionId) {
+        self.waiting.remove(&snapshot);
+        self.making.insert(snapshot);
+    }
+
+    /// No commit is under way any more; gives those that may make their views.
+    pub(crate) fn may_be_made(&self) -> Vec<TransactionId> {
+        self.waiting.iter().copied().collect()
+    }
+
+    /// The transaction has its view, or has ended; gives commits that may go on.
+    pub(crate) fn end(&mut self, transaction: TransactionId) -> Vec<TransactionId> {
+        self.held_commits.remove(&transaction);
+        let was_there = self.waiting.remove(&transaction) || self.making.remove(&transaction);
+        if was_there && self.waiting.is_empty() && self.making.is_empty() {
+            return std::mem::take(&mut self.held_commits).into_iter().collect();
+        }
+        Vec::new()
+    }
+}
