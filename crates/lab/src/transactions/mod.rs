@@ -1,5 +1,42 @@
 //! Transactions in virtual time: engines, and terminals that run workloads on them.
+//!
+//! ```text
+//!   Workload     TpcB | TpcC | YcsbTransactions | HotRecords      rows, programs, what must hold
+//!       |
+//!   Terminals    a closed loop in virtual time -----> Witness     History: is what was seen serializable?
+//!       |                |
+//!       |            TransactionReport
+//!   TransactionEngine    begin, step, woken, background
+//!       |
+//!   Device
+//! ```
+//!
+//! [`load`] fills an engine, [`Terminals::run`] lets a workload run, [`check`] verifies its tables through the engine; after a power
+//! cut, [`Workload::check`] takes any way to read a row.
 
+mod access;
+mod consistency;
 mod engine;
+mod program;
+mod report;
+mod row;
+mod terminals;
+mod tpc_b;
+mod tpc_c;
+mod witness;
 
+pub use access::{check, load, read};
+pub use consistency::{Acknowledged, Consistency};
 pub use engine::{RecordId, Request, Step, TransactionEngine};
+pub use program::{Action, End, Loader, Program, Script, Stop, Table, Transaction, Workload};
+pub use report::{KindReport, TransactionReport};
+pub use row::{ReadValue, Row, RowId, Rows, Stamp};
+pub use terminals::{Limit, Terminals};
+pub use tpc_b::{TpcB, TpcBScale};
+pub use tpc_c::{TpcC, TpcCScale};
+pub use witness::{Access, Attempt, Witness};
+
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
