@@ -17,6 +17,10 @@
 mod access;
 mod consistency;
 mod engine;
+mod history;
+mod hot_records;
+mod lru;
+mod micro;
 mod program;
 mod report;
 mod row;
@@ -24,10 +28,15 @@ mod terminals;
 mod tpc_b;
 mod tpc_c;
 mod witness;
+mod ycsb;
 
 pub use access::{check, load, read};
 pub use consistency::{Acknowledged, Consistency};
 pub use engine::{RecordId, Request, Step, TransactionEngine};
+pub use history::{Anomaly, Cycle, Dependency, DependencyKind, History, Verdict};
+pub use hot_records::HotRecords;
+pub use lru::{AccessedRows, StackDistances};
+pub use micro::{MicroBench, MicroKind, MicroOptions, MicroReport};
 pub use program::{Action, End, Loader, Program, Script, Stop, Table, Transaction, Workload};
 pub use report::{KindReport, TransactionReport};
 pub use row::{ReadValue, Row, RowId, Rows, Stamp};
@@ -35,6 +44,7 @@ pub use terminals::{Limit, Terminals};
 pub use tpc_b::{TpcB, TpcBScale};
 pub use tpc_c::{TpcC, TpcCScale};
 pub use witness::{Access, Attempt, Witness};
+pub use ycsb::{YcsbTransactions, cache_records};
 
 #[cfg(test)]
 mod reference;

@@ -38,14 +38,17 @@ pub(super) struct Times {
 struct Locks {
     shared: BTreeSet<TransactionId>,
     exclusive: Option<TransactionId>,
-    waiting: BTreeSet<TransactionId>,
+    /// In the order of their coming: who came first goes first, so that nobody starves.
+    waiting: Vec<TransactionId>,
 }
 
 #[derive(Default)]
 struct State {
     writes: Vec<(Name, Value)>,
     locked: BTreeSet<Name>,
-    waits_for: BTreeSet<TransactionId>,
+    /// What it waits for, and whether to write it.
+    waits_for: Option<(Name, bool)>,
+    is_woken: bool,
     /// The commit was asked for before.
     is_committing: bool,
 }
@@ -89,38 +92,52 @@ impl Reference {
         self.records.get(&name(record)).cloned()
     }
 
-    /// Takes a lock, or says whom the transaction waits for.
-    fn lock(&mut self, id: TransactionId, name: &Name, exclusive: bool) -> Result<(), BTreeSet<TransactionId>> {
-        let locks = self.locks.entry(name.clone()).or_default();
-        let mut others: BTreeSet<TransactionId> = locks.exclusive.into_iter().collect();
-        if exclusive {
-            others.extend(&locks.shared);
-        }
-        others.remove(&id);
-        let state = self.transactions.get_mut(&id).unwrap();
-        if others.is_empty() {
-            if exclusive {
-                locks.exclusive = Some(id);
-            } else {
-                locks.shared.insert(id);
-            }
-            state.waits_for.clear();
-            state.locked.insert(name.clone());
-            return Ok(());
-        }
-        locks.waiting.insert(id);
-        state.waits_for = others.clone();
-        Err(others)
+    /// Who keeps a transaction from taking a lock: who holds it, and who came before to take it alone, unless it holds it too.
+    fn keepers(&self, id: TransactionId, name: &Name, exclusive: bool) -> BTreeSet<TransactionId> {
+        let Some(locks) = self.locks.get(name) else { return BTreeSet::new() };
+        let shared = locks.shared.iter().filter(|_| exclusive);
+        let is_holder = locks.shared.contains(&id) || locks.exclusive == Some(id);
+        let before = locks.waiting.iter().take_while(|waiting| **waiting != id && !is_holder);
+        let alone = before.filter(|waiting| matches!(self.transactions[waiting].waits_for, Some((_, true))));
+        shared.chain(&locks.exclusive).chain(alone).copied().filter(|keeper| *keeper != id).collect()
     }
 
-    fn is_waited_for(&self, id: TransactionId, by: &BTreeSet<TransactionId>) -> bool {
-        let (mut seen, mut next) = (BTreeSet::new(), by.clone());
-        while let Some(other) = next.pop_first() {
-            if other == id {
-                return true;
+    /// Takes a lock; gives whether it could.
+    fn lock(&mut self, id: TransactionId, name: &Name, exclusive: bool) -> bool {
+        let is_free = self.keepers(id, name, exclusive).is_empty();
+        let locks = self.locks.entry(name.clone()).or_default();
+        let state = self.transactions.get_mut(&id).expect("it has begun");
+        state.is_woken = false;
+        if !is_free {
+            if !locks.waiting.contains(&id) {
+                locks.waiting.push(id);
             }
-            if seen.insert(other) {
-                next.extend(&self.transactions[&other].waits_for);
+            state.waits_for = Some((name.clone(), exclusive));
+            return false;
+        }
+        locks.waiting.retain(|waiting| *waiting != id);
+        if exclusive {
+            locks.exclusive = Some(id);
+        } else {
+            locks.shared.insert(id);
+        }
+        state.waits_for = None;
+        state.locked.insert(name.clone());
+        true
+    }
+
+    /// Whether a transaction waits for others that wait for it, in the end.
+    fn is_in_a_circle(&self, id: TransactionId) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), BTreeSet::from([id]));
+        while let Some(waiting) = next.pop_first() {
+            let Some((name, exclusive)) = &self.transactions[&waiting].waits_for else { continue };
+            for keeper in self.keepers(waiting, name, *exclusive) {
+                if keeper == id {
+                    return true;
+                }
+                if seen.insert(keeper) {
+                    next.insert(keeper);
+                }
             }
         }
         false
@@ -130,12 +147,15 @@ impl Reference {
         let locks = self.locks.get_mut(name).unwrap();
         locks.shared.remove(&id);
         locks.exclusive = locks.exclusive.filter(|holder| *holder != id);
-        locks.waiting.remove(&id);
-        for waiting in std::mem::take(&mut locks.waiting) {
-            self.transactions.get_mut(&waiting).expect("who waits is there").waits_for.clear();
-            self.woken.push((waiting, at));
+        locks.waiting.retain(|waiting| *waiting != id);
+        // They keep their place until they have the lock.
+        for waiting in &locks.waiting {
+            let state = self.transactions.get_mut(waiting).expect("who waits is there");
+            if !std::mem::replace(&mut state.is_woken, true) {
+                self.woken.push((*waiting, at));
+            }
         }
-        if locks.shared.is_empty() && locks.exclusive.is_none() {
+        if locks.shared.is_empty() && locks.exclusive.is_none() && locks.waiting.is_empty() {
             self.locks.remove(name);
         }
     }
@@ -150,13 +170,14 @@ impl Reference {
     }
 
     fn access(&mut self, id: TransactionId, record: RecordId<'_>, exclusive: bool, at: Nanos) -> Option<Step> {
-        let waits_for = self.lock(id, &name(record), exclusive).err()?;
-        if !self.is_waited_for(id, &waits_for) {
+        if self.lock(id, &name(record), exclusive) {
+            return None;
+        }
+        if !self.is_in_a_circle(id) {
             return Some(Step::Wait);
         }
-        if let Some(locks) = self.locks.get_mut(&name(record)) {
-            locks.waiting.remove(&id);
-        }
+        // Who came behind it waits no longer for it, even where it holds nothing.
+        self.transactions.get_mut(&id).expect("it has begun").locked.insert(name(record));
         self.end(id, at);
         Some(Step::Aborted(at + self.times.write))
     }
