@@ -10,11 +10,16 @@
 //!
 //! What it does not do: inserts, and writes without a read.
 
+use super::access::load;
 use super::consistency::{Acknowledged, Consistency};
+use super::engine::TransactionEngine;
+use super::history::{History, Verdict};
 use super::program::{End, Loader, Program, Script, Stop, Table, Transaction, Workload};
+use super::report::TransactionReport;
 use super::row::{RowId, Rows, Stamp};
-use crate::LabError;
-use kvssd_types::{NamespaceId, Random};
+use super::terminals::{Limit, Terminals};
+use crate::{LabError, Observer};
+use kvssd_types::{NamespaceId, Nanos, Random};
 
 const TABLES: u64 = 2;
 /// Of a hundred transactions, those that roll back.
@@ -35,6 +40,25 @@ impl HotRecords {
     pub fn new(records: u64, value_bytes: u32) -> Self {
         assert!(records >= TABLES && value_bytes >= 16);
         HotRecords { records, value_bytes }
+    }
+
+    /// Runs so many transactions on an empty engine, and says whether what they saw is serializable.
+    ///
+    /// # Errors
+    /// When the drive is full or fails, the engine lets all wait for ever, or the observer interrupts.
+    pub fn judge(
+        mut self,
+        engine: &mut dyn TransactionEngine,
+        terminals: u32,
+        transactions: u64,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<(TransactionReport, Verdict), LabError> {
+        let start = load(engine, &self, Nanos::ZERO)?;
+        let mut history = History::new();
+        let mut terminals = Terminals::new(&mut self, terminals, seed, start);
+        let report = terminals.run(engine, Limit::Transactions(transactions), &mut history, observer)?;
+        Ok((report, history.verdict()))
     }
 
     fn row(record: u64) -> RowId {
@@ -116,5 +140,23 @@ impl Workload for HotRecords {
             found.verify(stamp.is_some(), || format!("record {row} is gone or damaged"));
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reference::{Planted, Reference};
+    use super::*;
+    use crate::Quiet;
+
+    #[test]
+    fn a_seed_tells_everything() {
+        let judge = |seed| {
+            let mut engine = Reference::quick(Planted::Nothing);
+            HotRecords::new(50, 64).judge(&mut engine, 6, 2_000, seed, &mut Quiet).unwrap()
+        };
+        assert_eq!(judge(1), judge(1));
+        assert_ne!(judge(1), judge(2));
+        assert!(judge(1).1.is_serializable() && judge(1).0.refused > 0);
     }
 }

@@ -12,7 +12,10 @@
 //! ```
 //!
 //! [`load`] fills an engine, [`Terminals::run`] lets a workload run, [`check`] verifies its tables through the engine; after a power
-//! cut, [`Workload::check`] takes any way to read a row.
+//! cut, [`Workload::check`] takes any way to read a row. [`HotRecords::judge`] is the experiment on isolation. [`MicroBench`] measures
+//! drives without an engine.
+//!
+//! What it does not do: let transactions scan, or delete; and bring anything to an engine that is not a row with a number for a key.
 
 mod access;
 mod consistency;

@@ -12,6 +12,8 @@
 //! A closed loop: a terminal has one transaction under way, and draws the next when the last was answered, without time to think
 //! (KAML, section V-A: threads that issue requests continuously). A transaction counts when the turn of its answer comes, so that
 //! what is stopped in between, by a limit of time or a power cut, has promised nothing that it did not.
+//!
+//! What it does not do: wait before it tries again. An engine must be fair to who waits, or its victims come back for ever.
 
 use super::consistency::Acknowledged;
 use super::engine::{Request, Step, TransactionEngine};

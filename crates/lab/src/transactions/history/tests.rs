@@ -143,6 +143,25 @@ proptest! {
     }
 }
 
+#[test]
+fn a_million_transactions_are_judged_in_seconds() {
+    let mut random = Random::new(5);
+    let mut now: Vec<Version> = (0..1000).map(loaded).collect();
+    let mut history = History::new();
+    for attempt in 1..=1_000_000 {
+        let [left, right] = [random.below(1000), random.below(1000)];
+        let accesses = [read(left, now[left as usize]), read(right, now[right as usize]), write(right, by(attempt, 0))];
+        now[right as usize] = by(attempt, 0);
+        commit(&mut history, attempt, &accesses);
+    }
+    assert!(history.verdict().is_serializable());
+    // One look at what was there long ago.
+    commit(&mut history, 1_000_001, &[read(7, loaded(7)), write(7, by(1_000_001, 0))]);
+    let verdict = history.verdict();
+    assert_eq!(names(&verdict), ["lost update"]);
+    assert!(verdict.cycle.is_some());
+}
+
 fn judge(planted: Planted, transactions: u64) -> Verdict {
     let mut history = History::new();
     let mut workload = HotRecords::new(100, 100);
