@@ -67,6 +67,12 @@ pub enum LabError {
     /// Drives lost something when the power went.
     #[error("{0} drives were not what they must be after a power cut: this is a bug of the design")]
     Losses(u64),
+    /// Transactions wait for each other, and nobody ends it.
+    #[error("{0} transactions wait, and nothing is left that could wake them: this is a bug of the engine")]
+    AllWait(u64),
+    /// A row is not there that must be, or its value is not one that was written.
+    #[error("row {0} is lost or damaged: this is a bug of the engine or the drive")]
+    BrokenRow(String),
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
