@@ -109,14 +109,14 @@ impl BufferPool {
                 return if frame.dirty_from.is_some() { Victim::Dirty(frame.id) } else { Victim::Frame(place) };
             }
         }
-        let busy_until = self.frames.iter().map(|frame| frame.ready.max(frame.written)).filter(|until| *until > at).min();
+        let busy_until =
+            self.frames.iter().map(|frame| frame.ready.max(frame.written)).filter(|until| *until > at).min();
         Victim::Busy(busy_until.unwrap_or(at + Nanos(1)))
     }
 
     /// Puts a page into a frame that [`BufferPool::victim`] gave.
     pub(super) fn install(&mut self, place: usize, id: PageId, page: Arc<Page>, ready: Nanos) {
-        let frame =
-            Frame { id, page, ready, written: Nanos::ZERO, dirty_from: None, pins: 0, is_referenced: true };
+        let frame = Frame { id, page, ready, written: Nanos::ZERO, dirty_from: None, pins: 0, is_referenced: true };
         if place == self.frames.len() {
             self.frames.push(frame);
         } else {

@@ -36,6 +36,8 @@ pub struct Recovery {
     pub redone: u64,
     /// Transactions that were undone.
     pub losers: u64,
+    /// Pages of which the drive had one half of a write.
+    pub torn: u64,
 }
 
 impl PageEngine {
@@ -56,6 +58,7 @@ impl PageEngine {
         at: Nanos,
     ) -> Result<(Self, Recovery), LabError> {
         let mut media = Media::new(device, remains.archive, options.log_bytes)?;
+        media.is_recovering = true;
         let (clock, checkpoint_at) = media.read_master(at)?;
         let checkpoint = remains.log.checkpoint_at(checkpoint_at).clone();
         let horizon = checkpoint.horizon(checkpoint_at);
@@ -70,6 +73,8 @@ impl PageEngine {
         let clock = engine.adopt_pages(state.pages, clock)?;
         let clock = engine.undo_losers(&state, clock)?;
         recovery.losers = state.active.len() as u64;
+        engine.store.media.is_recovering = false;
+        recovery.torn = engine.store.media.torn;
         recovery.done = engine.checkpoint_waiting(clock)?;
         Ok((engine, recovery))
     }

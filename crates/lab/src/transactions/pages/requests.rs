@@ -122,6 +122,7 @@ impl PageEngine {
         if self.store.log.bytes_from(active) <= self.store.log.request_bytes_max() {
             return Ok(Some(Step::Again(at + Nanos(LOG_FULL_NS))));
         }
+        self.give_up_page(id);
         // A transaction that goes on holds the log, maybe one that waits for this one's locks.
         self.fail(id);
         self.undo(id, Cause::Victim, at).map(Some)
@@ -143,8 +144,12 @@ impl PageEngine {
     }
 
     fn lock(&mut self, id: TransactionId, name: LockName, mode: LockMode, at: Nanos) -> Result<Halt, LabError> {
-        match self.locks.request(id, name, mode) {
-            LockReply::Granted => return Ok(None),
+        let reply = self.locks.request(id, name, mode);
+        if reply == LockReply::Granted {
+            return Ok(None);
+        }
+        self.give_up_page(id);
+        match reply {
             LockReply::Deadlock { victims } if victims.contains(&id) => {
                 self.fail(id);
                 return self.undo(id, Cause::Victim, at).map(Some);
@@ -156,10 +161,15 @@ impl PageEngine {
                     self.wake(victim, at);
                 }
             }
-            LockReply::Waits => {}
+            LockReply::Granted | LockReply::Waits => {}
         }
         self.transaction(id).waits = true;
         Ok(Some(Step::Wait))
+    }
+
+    fn give_up_page(&mut self, id: TransactionId) {
+        let mut ticket = std::mem::take(&mut self.transaction(id).ticket);
+        self.store.give_up(&mut ticket);
     }
 
     /// The transaction is to be undone.

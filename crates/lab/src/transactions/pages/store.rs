@@ -64,9 +64,7 @@ impl Store {
             if ready > at {
                 return Ok(Some(ready));
             }
-            if let Some(pinned) = std::mem::take(ticket).pinned {
-                self.pool.unpin(pinned);
-            }
+            self.give_up(ticket);
             return Ok(None);
         }
         let is_written = self.media.is_written(id);
@@ -90,6 +88,13 @@ impl Store {
             }
             Victim::Dirty(victim) => Ok(Some(self.evict(victim, at)?)),
             Victim::Busy(until) => Ok(Some(until.min(at + Nanos(LOOK_AGAIN_NS)))),
+        }
+    }
+
+    /// Who waits for something else keeps no page.
+    pub(super) fn give_up(&mut self, ticket: &mut Ticket) {
+        if let Some(pinned) = std::mem::take(ticket).pinned {
+            self.pool.unpin(pinned);
         }
     }
 
