@@ -136,10 +136,30 @@ fn planted_bugs_are_found() {
         (PowerLoss::Volatile, PlantedBug::PageBeforeLog),
     ] {
         let options = PageOptions { pool_pages: 4, ..OPTIONS };
+        assert!((0..5).all(|seed| lives(power_loss, options, None, seed, LIVES).is_ok()), "it is there without a bug");
         // A panic finds it, too.
         let found = (0..5).any(|seed| {
             !matches!(catch_unwind(|| lives(power_loss, options, Some(bug), seed, LIVES).map(drop)), Ok(Ok(())))
         });
         assert!(found, "{bug:?} on a drive that is {} was not found", power_loss.name());
     }
+}
+
+#[test]
+#[ignore = "takes a minute: a campaign"]
+fn a_campaign_of_cuts() {
+    let mut total = Recovery::default();
+    for seed in 0..400 {
+        let power_loss = if seed % 2 == 0 { PowerLoss::Protected } else { PowerLoss::Volatile };
+        let locked_unit = if seed / 2 % 2 == 0 { LockedUnit::Record } else { LockedUnit::Page };
+        let options = PageOptions { pool_pages: [2, 4, 12, 1000][seed as usize / 4 % 4], locked_unit, ..OPTIONS };
+        let life = lives(power_loss, options, None, seed, LIVES).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        for recovery in &life.recoveries {
+            total.redone += recovery.redone;
+            total.losers += recovery.losers;
+            total.torn += recovery.torn;
+        }
+    }
+    eprintln!("{} cuts: {total:?}", 400 * LIVES);
+    assert!(total.torn > 0, "{total:?}");
 }
