@@ -81,17 +81,17 @@ impl PageEngine {
             let before = self.store.pool.page(page).record(slot).expect("a record is where the index says").clone();
             if self.heap.may_grow(page, after.bytes().saturating_sub(before.bytes()), id) {
                 let change = Change { table, page, slot, before: Some(before), after: Some(after) };
-                return Ok(Step::Done(self.change(id, change, at), None));
+                return Ok(Step::Done(self.change(id, &change, at), None));
             }
             // It moves: from here on it is a new record.
-            clock = self.change(id, Change { table, page, slot, before: Some(before), after: None }, at);
+            clock = self.change(id, &Change { table, page, slot, before: Some(before), after: None }, at);
         }
         let page = self.heap.page_for(table, after.bytes(), id).ok_or_else(full_drive)?;
         if let Some(halt) = self.lock_and_fetch(id, page, at)? {
             return Ok(halt);
         }
         let slot = self.store.pool.page(page).free_slot(self.heap.may_reuse_slots(page));
-        Ok(Step::Done(self.change(id, Change { table, page, slot, before: None, after: Some(after) }, clock), None))
+        Ok(Step::Done(self.change(id, &Change { table, page, slot, before: None, after: Some(after) }, clock), None))
     }
 
     pub(super) fn delete(&mut self, id: TransactionId, record: &RecordId<'_>, at: Nanos) -> Result<Step, LabError> {
@@ -106,7 +106,7 @@ impl PageEngine {
             return Ok(halt);
         }
         let before = self.store.pool.page(page).record(slot).cloned();
-        Ok(Step::Done(self.change(id, Change { table: record.table, page, slot, before, after: None }, at), None))
+        Ok(Step::Done(self.change(id, &Change { table: record.table, page, slot, before, after: None }, at), None))
     }
 
     /// Before a record is changed: its lock, and room in the log.
@@ -178,7 +178,7 @@ impl PageEngine {
     }
 
     /// Logs a change and makes it, in a page that is there; gives when that is done.
-    fn change(&mut self, id: TransactionId, change: Change, at: Nanos) -> Nanos {
+    fn change(&mut self, id: TransactionId, change: &Change, at: Nanos) -> Nanos {
         let locks = match self.options.locked_unit {
             LockedUnit::Record => 1,
             LockedUnit::Page => 2,
@@ -187,7 +187,7 @@ impl PageEngine {
         let spent = Nanos(costs::CALL_NS + locks * costs::LOCK_NS + costs::INDEX_NS + costs::FIX_NS) + passes(bytes, 1);
         let clock = self.store.processors.work(at, spent);
         let (lsn, done) = self.append(id, Body::Change(change.clone()), clock);
-        self.apply(id, lsn, &change);
+        self.apply(id, lsn, change);
         done
     }
 }
