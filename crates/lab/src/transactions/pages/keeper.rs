@@ -59,7 +59,10 @@ impl Keeper {
 impl PageEngine {
     /// When the keeper wants to go on.
     pub(super) fn keeper_at(&self) -> Option<Nanos> {
-        let wants = !matches!(self.keeper.task, Task::None) || self.wants_to_clean() || self.wants_checkpoint();
+        let wants = !matches!(self.keeper.task, Task::None)
+            || self.wants_to_clean()
+            || self.wants_checkpoint()
+            || self.wants_flush();
         wants.then_some(self.keeper.free_at.max(self.store.processors.now()))
     }
 
@@ -77,12 +80,12 @@ impl PageEngine {
                 self.begin_checkpoint(at);
                 Ok(())
             }
-            Task::None => Ok(()),
+            Task::None if !self.wants_flush() => Ok(()),
             task @ Task::Write(_) => {
                 self.keeper.task = task;
                 self.write_copied(at)
             }
-            Task::Sync => {
+            Task::None | Task::Sync => {
                 self.keeper.free_at = self.store.media.flush(at)?;
                 Ok(())
             }
@@ -118,15 +121,26 @@ impl PageEngine {
         firsts.min().unwrap_or(self.store.log.end())
     }
 
-    fn wants_to_clean(&self) -> bool {
-        let Some((oldest, _)) = self.store.pool.dirty().next() else { return false };
-        let is_old = self.store.log.bytes_from(oldest) > self.store.media.log_bytes() / OLD_SHARE;
-        is_old || self.store.pool.dirty().len() > self.store.pool.pages_max() / DIRTY_SHARE
+    /// Whether the log would be needed from there on for too long.
+    fn is_old(&self, from: Lsn) -> bool {
+        self.store.log.bytes_from(from) > self.store.media.log_bytes() / OLD_SHARE
     }
 
+    fn wants_to_clean(&self) -> bool {
+        let Some((oldest, _)) = self.store.pool.dirty().next() else { return false };
+        self.is_old(oldest) || self.store.pool.dirty().len() > self.store.pool.pages_max() / DIRTY_SHARE
+    }
+
+    /// Whether pages were written long ago, for their frames, and not flushed since.
+    fn wants_flush(&self) -> bool {
+        self.store.media.needs_flush() && self.store.soft_from().is_some_and(|from| self.is_old(from))
+    }
+
+    /// Whether a checkpoint gives much space of the log back; or any, when requests wait for it.
     fn wants_checkpoint(&self) -> bool {
         let horizon = self.active_from().min(self.store.dirty_from());
-        horizon.0 - self.store.log.start().0 > self.store.media.log_bytes() / CHECKPOINT_SHARE
+        let gain = horizon.0 - self.store.log.start().0;
+        gain > self.store.media.log_bytes() / CHECKPOINT_SHARE || gain > 0 && !self.store.log.has_room()
     }
 
     fn begin_checkpoint(&mut self, at: Nanos) {

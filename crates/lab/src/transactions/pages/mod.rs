@@ -18,7 +18,7 @@
 //! calls cost processor time ([`costs`]) and whose own writes are left out. A commit is there when the log is on the drive: for good
 //! as soon as the drive has it where its write cache is protected, else after a flush.
 //!
-//! What it does not do: scan ranges, latch pages, log or store the index ([`heap`]), partial rollbacks, escalation of locks, or
+//! What it does not do: scan ranges, latch pages, log or store the index (`heap.rs`), partial rollbacks, escalation of locks, or
 //! survive a drive that lost what it had said was there.
 
 pub mod costs;

@@ -144,7 +144,12 @@ impl Store {
     /// The first record that is not in all pages on the drive, as far as is known.
     pub(super) fn dirty_from(&self) -> Lsn {
         let dirty = self.pool.dirty().next().map(|(from, _)| from);
-        self.soft.iter().map(|write| write.from).chain(dirty).min().unwrap_or(self.log.end())
+        self.soft_from().into_iter().chain(dirty).min().unwrap_or(self.log.end())
+    }
+
+    /// The first record that is only in pages of which a cut of the power takes the writes back, if it is known to be.
+    pub(super) fn soft_from(&self) -> Option<Lsn> {
+        self.soft.iter().map(|write| write.from).min()
     }
 
     /// Drops the writes that no cut of the power takes back any more.

@@ -306,6 +306,14 @@ fn one_flush_of_the_log_serves_all_that_wait() {
 }
 
 #[test]
+fn transactions_that_hold_a_full_log_are_undone() {
+    for power_loss in ["protected", "volatile"] {
+        let (counters, _) = live(PageOptions { log_bytes: 128 << 10, ..OPTIONS }, power_loss, 16, 1);
+        assert!(counters.commits > 500 && counters.victims > counters.locks.victims, "{counters:?}");
+    }
+}
+
+#[test]
 #[should_panic(expected = "a page is written after its log")]
 fn no_page_is_written_before_its_log() {
     let mut engine = engine(OPTIONS, "protected");
