@@ -19,10 +19,10 @@ use kvssd_types::Nanos;
 const BATCH_PAGES: usize = 32;
 /// Pages are written when they are dirty from before the last of so many parts of the log's area.
 const OLD_SHARE: u64 = 4;
-/// A checkpoint comes when it gives back one of so many parts of it.
-const CHECKPOINT_SHARE: u64 = 8;
 /// And when more than one page of so many of the pool is dirty.
 const DIRTY_SHARE: usize = 2;
+/// A checkpoint comes when it gives back one of so many parts of the log's area.
+const CHECKPOINT_SHARE: u64 = 8;
 
 /// What is being done.
 #[derive(Debug, Default)]
