@@ -27,7 +27,7 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
-use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan};
+use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport};
 use kvssd_types::{BatchChange, Command, Key, KvError, Nanos, Reply, Value};
 
 /// What the controller's pipeline takes in one piece.
@@ -57,13 +57,30 @@ impl Device {
     /// # Errors
     /// When the design does not fit the hardware.
     pub fn new(design: &Design, profile: &Profile, backing: Box<dyn Backing>) -> Result<Self, DesignError> {
-        Ok(Device {
-            engine: design.build(profile, backing)?,
+        Ok(Device::over(design.build(profile, backing)?, profile))
+    }
+
+    /// The drive whose pages are kept by `backing`, after its power went and came back; and what the mount did.
+    ///
+    /// # Errors
+    /// As [`Design::mount`].
+    pub fn mount(
+        design: &Design,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+    ) -> Result<(Self, MountReport), DesignError> {
+        let (engine, report) = design.mount(profile, backing)?;
+        Ok((Device::over(engine, profile), report))
+    }
+
+    fn over(engine: Engine, profile: &Profile) -> Self {
+        Device {
+            engine,
             profile: profile.clone(),
             link_in: Calendar::default(),
             link_out: Calendar::default(),
             last_arrival: Nanos::ZERO,
-        })
+        }
     }
 
     /// Executes a command that arrives at `arrival`.

@@ -28,6 +28,7 @@ mod history;
 mod hot_records;
 mod lru;
 mod micro;
+pub mod pages;
 mod program;
 mod report;
 mod row;
