@@ -82,7 +82,9 @@ impl Design {
     /// What the out-of-band areas of a drive of `geometry` look like.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
-        OobFormat::new(self.packing(geometry).grains_per_page, self.index.plan().tags(&self.room(geometry)))
+        let (grains_per_page, plan) = (self.packing(geometry).grains_per_page, self.index.plan());
+        let format = OobFormat::new(grains_per_page, plan.tags(&self.room(geometry)));
+        if plan.has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
     /// How records lie in the pages of a drive of `geometry`.

@@ -1,7 +1,9 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::{HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
+use crate::index::{
+    DramHashPlan, HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan,
+};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
@@ -23,6 +25,8 @@ pub enum IndexKind {
     Multilevel(MultilevelPlan),
     /// A tree of sorted tables (IterKVSSD, section 2).
     Lsm(LsmPlan),
+    /// A hash table in DRAM (KAML, section IV-C).
+    DramHash(DramHashPlan),
     /// A place for each logical block, in DRAM.
     PageMap(PageMapPlan),
 }
@@ -48,6 +52,7 @@ impl IndexKind {
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
             IndexKind::Lsm(plan) => plan,
+            IndexKind::DramHash(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -59,6 +64,7 @@ impl IndexKind {
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
             IndexKind::Lsm(plan) => plan,
+            IndexKind::DramHash(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -102,7 +108,7 @@ pub struct Design {
 }
 
 /// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 6] = [
+pub const DESIGNS: [Design; 7] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -176,6 +182,18 @@ pub const DESIGNS: [Design; 6] = [
         grain_bytes: 64,
         layout: RecordLayout::Grains,
         iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        planted: None,
+    },
+    Design {
+        name: "kaml",
+        description: "hash table in DRAM with whole keys of 8 bytes, chunks of 128 B with a bitmap out of band (KAML paper, section IV)",
+        index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 4096, load_percent_max: 75 }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 128,
+        layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         planted: None,

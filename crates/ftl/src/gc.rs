@@ -21,6 +21,7 @@ use crate::log::NewRecord;
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
+use crate::tags;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, Nanos};
@@ -245,7 +246,7 @@ fn move_pages(
     io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
     let mut oobs = Vec::with_capacity(pages.len());
     for &page in pages {
-        oobs.extend(oob_of(io, page)?.map(|oob| (page, oob)));
+        oobs.extend(oob_of(io, index, page)?.map(|oob| (page, oob)));
     }
     let mut is_whole = oobs.len() == pages.len();
     if is_map {
@@ -257,7 +258,7 @@ fn move_pages(
         if *page == first
             && let Some(head) = oob.continues
         {
-            is_whole &= match tag_of(io, head)? {
+            is_whole &= match tag_of(io, index, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Tag(tag) => {
                     let is_bound = readable(index.is_bound(io, tag, head))?;
@@ -322,7 +323,7 @@ enum Head {
 }
 
 /// The tag of the record that starts at `head`, in another superblock.
-fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
+fn tag_of(io: &mut Io<'_>, index: &dyn Index, head: Grain) -> Result<Head, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
@@ -336,16 +337,20 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
         return Ok(Head::Gone);
     }
     io.read(page, Cause::Gc);
-    let index = packing.index_in_page(head);
-    let Some(oob) = oob_of(io, page)? else { return Ok(Head::Unreadable) };
-    let entry = oob.entries.iter().find(|entry| entry.grain == index);
+    let grain = packing.index_in_page(head);
+    let Some(oob) = oob_of(io, index, page)? else { return Ok(Head::Unreadable) };
+    let entry = oob.entries.iter().find(|entry| entry.grain == grain);
     Ok(entry.map_or(Head::Gone, |entry| Head::Tag(entry.tag)))
 }
 
-/// The out-of-band area of a page that was read, if it can be.
-fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Option<Oob>, KvError> {
-    let format = io.media.log.format;
-    Ok(readable(io.page(page))?.and_then(|view| format.decode(view.oob)))
+/// The out-of-band area of a page that was read, if it can be, with the tags of its pairs.
+fn oob_of(io: &mut Io<'_>, index: &dyn Index, page: PageAddress) -> Result<Option<Oob>, KvError> {
+    let (format, packing) = (io.media.log.format, io.packing());
+    let Some(view) = readable(io.page(page))? else { return Ok(None) };
+    let Some(mut oob) = format.decode(view.oob) else { return Ok(None) };
+    let hashed = tags::complete(&mut oob, view.data, index, format, &packing) as u64;
+    io.cpu(hashed * io.costs().hash_ns);
+    Ok(Some(oob))
 }
 
 #[cfg(test)]

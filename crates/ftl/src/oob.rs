@@ -3,7 +3,12 @@
 //! ```text
 //!   [kind u4 | stream u3 | continues u1] [sequence u48] [head of the continued record u40, if continues]
 //!   then for each record that starts in the page: [grain in the page u8 or u16] [tag, 4 to 8 bytes]
+//!   or, for pairs whose tags follow from their keys: [bitmap of the grains that pairs start at] [owner u8] of each
 //! ```
+//!
+//! The bitmap is KAML's (section IV-B): 64 pairs a page leave no room for tags in the 256 bytes of its flash. Garbage collection reads
+//! the page anyway, and has the index compute the tags from the keys in it. An owner is what of a tag the key does not say. The
+//! paper's bits are set at the last chunks of records; a record that ran in from the page before makes first ones plainer.
 //!
 //! The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
 //! section is the section's number; that of a page of invalid mappings is its superblock;
@@ -74,9 +79,12 @@ impl Stream {
 pub struct Entry {
     /// Which of the page's grains it starts at.
     pub grain: u32,
-    /// What its owner finds it by.
+    /// What its owner finds it by. Of a pair in a bitmap the owner's part alone, until the key has been read.
     pub tag: u64,
 }
+
+/// The bits of a tag below the owner's.
+pub const OWNER_SHIFT: u32 = 56;
 
 /// The out-of-band area of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +106,8 @@ pub struct Oob {
 pub struct OobFormat {
     wide_grains: bool,
     tag_bytes: usize,
+    /// Bytes of the bitmap of pairs; none where these have tags.
+    bitmap_bytes: Option<usize>,
 }
 
 const SEQUENCE_BYTES: usize = 6;
@@ -110,13 +120,30 @@ impl OobFormat {
     #[must_use]
     pub fn new(grains_per_page: u32, tags: u64) -> Self {
         let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as usize / 8 + 1).max(TAG_BYTES_MIN);
-        OobFormat { wide_grains: grains_per_page > 1 << 8, tag_bytes }
+        OobFormat { wide_grains: grains_per_page > 1 << 8, tag_bytes, bitmap_bytes: None }
     }
 
-    /// The most bytes that a page of `entries` takes.
+    /// The same, where the tags of pairs follow from their keys.
+    #[must_use]
+    pub fn with_bitmap(self, grains_per_page: u32) -> Self {
+        OobFormat { bitmap_bytes: Some(grains_per_page.div_ceil(8) as usize), ..self }
+    }
+
+    /// Whether the tags of a page's records are to be computed from their keys.
+    #[must_use]
+    pub fn lacks_tags(&self, kind: Kind) -> bool {
+        kind == Kind::Pair && self.bitmap_bytes.is_some()
+    }
+
+    /// The most bytes that a page of `entries` takes. Where pairs are in a bitmap, a page of other records has room for as many of
+    /// them as their tags leave.
     #[must_use]
     pub fn bytes_max(&self, entries: u32) -> usize {
-        1 + SEQUENCE_BYTES + GRAIN_BYTES + entries as usize * self.entry_bytes()
+        let entries_bytes = match self.bitmap_bytes {
+            Some(bitmap_bytes) => (bitmap_bytes + entries as usize).max(self.entry_bytes()),
+            None => entries as usize * self.entry_bytes(),
+        };
+        1 + SEQUENCE_BYTES + GRAIN_BYTES + entries_bytes
     }
 
     fn entry_bytes(&self) -> usize {
@@ -131,14 +158,19 @@ impl OobFormat {
         if let Some(head) = oob.continues {
             bytes.extend_from_slice(&head.0.to_le_bytes()[..GRAIN_BYTES]);
         }
-        for entry in &oob.entries {
-            if self.wide_grains {
-                bytes.extend_from_slice(&(entry.grain as u16).to_le_bytes());
-            } else {
-                bytes.push(entry.grain as u8);
-            }
-            bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
+        match self.bitmap_bytes.filter(|_| self.lacks_tags(oob.kind)) {
+            Some(bitmap_bytes) => push_bitmap(&oob.entries, bitmap_bytes, bytes),
+            None => oob.entries.iter().for_each(|entry| self.push_entry(entry, bytes)),
         }
+    }
+
+    fn push_entry(&self, entry: &Entry, bytes: &mut Vec<u8>) {
+        if self.wide_grains {
+            bytes.extend_from_slice(&(entry.grain as u16).to_le_bytes());
+        } else {
+            bytes.push(entry.grain as u8);
+        }
+        bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
     }
 
     /// What `bytes` say; none when they are not an out-of-band area.
@@ -155,16 +187,38 @@ impl OobFormat {
         } else {
             None
         };
-        if rest.len() % self.entry_bytes() != 0 {
-            return None;
-        }
-        let grain_bytes = self.entry_bytes() - self.tag_bytes;
-        let entries = rest
-            .chunks_exact(self.entry_bytes())
-            .map(|entry| Entry { grain: number(&entry[..grain_bytes]) as u32, tag: number(&entry[grain_bytes..]) })
-            .collect();
+        let entries = match self.bitmap_bytes.filter(|_| self.lacks_tags(kind)) {
+            Some(bitmap_bytes) => bitmap_entries(rest, bitmap_bytes)?,
+            None => self.tagged_entries(rest)?,
+        };
         Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
     }
+
+    fn tagged_entries(&self, bytes: &[u8]) -> Option<Vec<Entry>> {
+        let grain_bytes = self.entry_bytes() - self.tag_bytes;
+        let entry =
+            |entry: &[u8]| Entry { grain: number(&entry[..grain_bytes]) as u32, tag: number(&entry[grain_bytes..]) };
+        let is_whole = bytes.len().is_multiple_of(self.entry_bytes());
+        is_whole.then(|| bytes.chunks_exact(self.entry_bytes()).map(entry).collect())
+    }
+}
+
+fn push_bitmap(entries: &[Entry], bitmap_bytes: usize, bytes: &mut Vec<u8>) {
+    let start = bytes.len();
+    bytes.resize(start + bitmap_bytes, 0);
+    for entry in entries {
+        bytes[start + entry.grain as usize / 8] |= 1 << (entry.grain % 8);
+    }
+    bytes.extend(entries.iter().map(|entry| (entry.tag >> OWNER_SHIFT) as u8));
+}
+
+fn bitmap_entries(bytes: &[u8], bitmap_bytes: usize) -> Option<Vec<Entry>> {
+    let (bitmap, owners) = bytes.split_at_checked(bitmap_bytes)?;
+    let grains = (0..8 * bitmap_bytes as u32).filter(|grain| bitmap[*grain as usize / 8] >> (grain % 8) & 1 == 1);
+    let entries: Vec<Entry> =
+        grains.zip(owners).map(|(grain, &owner)| Entry { grain, tag: u64::from(owner) << OWNER_SHIFT }).collect();
+    let starts: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
+    (owners.len() == starts as usize).then_some(entries)
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -200,6 +254,27 @@ mod tests {
         #[test]
         fn any_bytes_are_an_area_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = OobFormat::new(64, 1 << 31).decode(&bytes);
+            let _ = OobFormat::new(64, 1 << 56).with_bitmap(64).decode(&bytes);
+        }
+
+        /// A page of 64 pairs, in the 256 bytes of KAML's flash.
+        #[test]
+        fn a_bitmap_has_the_grains_and_owners_of_pairs_and_other_pages_have_tags(
+            starts in prop::collection::btree_map(0u32..64, 0u64..u64::MAX, 0..64), continues in proptest::option::of(1u64..1 << 40),
+        ) {
+            let format = OobFormat::new(64, 1 << 63).with_bitmap(64);
+            let entries: Vec<Entry> = starts.into_iter().map(|(grain, tag)| Entry { grain, tag }).collect();
+            let whole = Oob { kind: Kind::Pair, stream: Stream::Gc, sequence: 7, continues: continues.map(Grain), entries };
+            let mut bytes = Vec::new();
+            format.encode(&whole, &mut bytes);
+            prop_assert!(bytes.len() <= format.bytes_max(64) && format.bytes_max(64) <= 250);
+            let owners = whole.entries.iter().map(|entry| Entry { tag: entry.tag & !((1 << OWNER_SHIFT) - 1), ..*entry });
+            prop_assert_eq!(format.decode(&bytes), Some(Oob { entries: owners.collect(), ..whole.clone() }));
+            let section = Oob { kind: Kind::Section, entries: whole.entries.into_iter().take(1).collect(), ..whole };
+            bytes.clear();
+            format.encode(&section, &mut bytes);
+            prop_assert!(bytes.len() <= format.bytes_max(64));
+            prop_assert_eq!(format.decode(&bytes), Some(section));
         }
     }
 }

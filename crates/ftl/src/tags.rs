@@ -1,0 +1,29 @@
+//! Tags that do not lie out of band: computed from the keys in a page.
+
+use crate::index::Index;
+use crate::oob::{Oob, OobFormat};
+use crate::packing::Packing;
+use kvssd_flash::rope::RopeRef;
+use kvssd_types::Key;
+
+/// Completes the tags of a page's pairs from the keys in its data, where `format` has none of them; gives how many these are. Where
+/// there is no record, the tag stays as it is: nothing is found by it.
+pub(crate) fn complete(
+    oob: &mut Oob,
+    data: RopeRef<'_>,
+    index: &dyn Index,
+    format: OobFormat,
+    packing: &Packing,
+) -> usize {
+    if !format.lacks_tags(oob.kind) {
+        return 0;
+    }
+    for entry in &mut oob.entries {
+        let start = entry.grain as usize * packing.grain_bytes as usize;
+        let Ok(head) = packing.head(data, start) else { continue };
+        if let Ok(key) = Key::new(head.key(data, start, &mut [0; 255])) {
+            entry.tag = index.whole_tag(entry.tag, key);
+        }
+    }
+    oob.entries.len()
+}
