@@ -189,7 +189,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "kaml",
         description: "hash table in DRAM with whole keys of 8 bytes, chunks of 128 B with a bitmap out of band (KAML paper, section IV)",
-        index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 4096, load_percent_max: 75 }),
+        index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Grains,

@@ -129,10 +129,15 @@ impl DramHash {
 
     /// Looks for the pair with `tag` at `place`.
     fn find(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<Search, KvError> {
-        io.cpu(io.costs().section_ns);
         let form = self.form();
         let ticket = self.pages.load(io, form.page_of(tag))?;
-        let search = form.find_pair(self.pages.bytes(ticket), tag, place);
+        Ok(form.find_pair(self.pages.bytes(ticket), tag, place))
+    }
+
+    /// As [`DramHash::find`], for garbage collection: a command has a pointer to what it located.
+    fn look_up(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<Search, KvError> {
+        io.cpu(io.costs().section_ns);
+        let search = self.find(io, tag, place)?;
         io.cpu(u64::from(search.looked_at) * io.costs().comparison_ns);
         Ok(search)
     }
@@ -145,17 +150,25 @@ impl DramHash {
         change: impl FnOnce(&HashPage, &mut Blob, usize),
     ) -> Result<bool, KvError> {
         let Some(slot) = self.find(io, tag, place)?.slot else { return Ok(false) };
-        self.pages.change(io, self.form().page_of(tag), |form, page| change(form, page, slot))?;
-        self.pages.keep_to_budget(io)?;
+        self.change(io, tag, |form, page| change(form, page, slot))?;
         Ok(true)
+    }
+
+    /// Changes the page of a tag.
+    fn change<T>(
+        &mut self,
+        io: &mut Io<'_>,
+        tag: u64,
+        change: impl FnOnce(&HashPage, &mut Blob) -> T,
+    ) -> Result<T, KvError> {
+        let given = self.pages.change(io, self.form().page_of(tag), change)?;
+        self.pages.keep_to_budget(io)?;
+        Ok(given)
     }
 
     fn insert(&mut self, io: &mut Io<'_>, key: KeyWord, pair: PairPlace) -> Result<bool, KvError> {
         let entry = Entry { key, place: pair.place, value_bytes: pair.value_bytes };
-        let page = self.form().page_of(key.tag());
-        let inserted = self.pages.change(io, page, |form, page| form.insert(page, entry))?;
-        self.pages.keep_to_budget(io)?;
-        Ok(inserted)
+        self.change(io, key.tag(), |form, page| form.insert(page, entry))
     }
 
     fn remove(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
@@ -251,14 +264,12 @@ impl Index for DramHash {
         let tags: Vec<u64> = moves.iter().map(|pair| pair.tag).collect();
         self.each_pair(io, &tags, |index, io, number| {
             let Move { tag, from, to, grains, .. } = moves[number];
-            moves[number].fate = match readable(index.find(io, tag, from))? {
+            moves[number].fate = match readable(index.look_up(io, tag, from))? {
                 None => Fate::Unreadable,
                 Some(Search { slot: None, .. }) => Fate::Dead,
                 Some(Search { slot: Some(slot), .. }) => {
                     io.note(Change::Moved { tag, from, to, grains });
-                    let page = index.form().page_of(tag);
-                    index.pages.change(io, page, |form, page| form.set_place(page, slot, to))?;
-                    index.pages.keep_to_budget(io)?;
+                    index.change(io, tag, |form, page| form.set_place(page, slot, to))?;
                     Fate::Moved
                 }
             };
@@ -267,7 +278,7 @@ impl Index for DramHash {
     }
 
     fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
-        Ok(self.find(io, tag, place)?.slot.is_some())
+        Ok(self.look_up(io, tag, place)?.slot.is_some())
     }
 
     fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {

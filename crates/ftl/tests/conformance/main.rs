@@ -3,6 +3,7 @@
 //! A new design is under test as soon as it is in [`DESIGNS`]. Power cuts between lives are the crash campaign's, in
 //! `kvssd_lab::crash`.
 
+mod dram_hash;
 mod drive;
 mod iterators;
 mod mistakes;

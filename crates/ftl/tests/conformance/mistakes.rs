@@ -2,7 +2,7 @@
 
 use crate::drive::{Drive, Medium};
 use kvssd_flash::Cause;
-use kvssd_ftl::DESIGNS;
+use kvssd_ftl::{DESIGNS, Design};
 use kvssd_types::Random;
 
 /// A drive of a design that has been filled and overwritten until garbage collection moved a lot.
@@ -32,6 +32,11 @@ fn mistake_1_programs_spread_over_all_dies() {
     }
 }
 
+/// Whether nothing of the index is on flash while there is DRAM for it. What it does without: `dram_hash`.
+fn is_in_dram(design: &Design) -> bool {
+    design.index.plan().name() == "dram-hash"
+}
+
 /// Mistake 3: operations of garbage collection that are not counted, or take no time.
 #[test]
 fn mistake_3_every_operation_of_garbage_collection_is_counted_and_takes_time() {
@@ -40,7 +45,8 @@ fn mistake_3_every_operation_of_garbage_collection_is_counted_and_takes_time() {
         let counters = drive.engine.flash_counters();
         let gc = drive.engine.gc_counters();
         assert!(counters.reads[Cause::Gc] > 0 && counters.programs[Cause::Gc] > 0, "{}", design.name);
-        assert!(counters.reads[Cause::GcIndex] > 0 && counters.programs[Cause::GcIndex] > 0, "{}", design.name);
+        let moves_index = counters.reads[Cause::GcIndex] > 0 && counters.programs[Cause::GcIndex] > 0;
+        assert!(moves_index || is_in_dram(&design), "{}", design.name);
         // A page holds at most 8 of these pairs; two units of the log may still be open.
         assert!(counters.programs[Cause::Gc] + 4 >= gc.pairs_moved / 8);
         drive.engine.check_invariants();
@@ -61,7 +67,8 @@ fn mistake_5_places_changed_by_garbage_collection_survive_eviction() {
     for design in DESIGNS {
         let mut drive = worn(design.name);
         assert!(drive.engine.gc_counters().pairs_moved > 1000);
-        assert!(drive.engine.index_counters().bytes_written[1] > 0, "sections were evicted by garbage collection");
+        let evicted_bytes = drive.engine.index_counters().bytes_written[1];
+        assert!(evicted_bytes > 0 || is_in_dram(&design), "sections were evicted by garbage collection");
         drive.verify_all();
     }
 }
@@ -142,7 +149,9 @@ fn mistake_9_everything_is_charged_to_one_budget() {
                 "superblocks",
                 "write_buffer",
             ],
-            "rhik" => &["index_directory", "index_sections", "log", "page_counters", "superblocks", "write_buffer"],
+            "rhik" | "kaml" => {
+                &["index_directory", "index_sections", "log", "page_counters", "superblocks", "write_buffer"]
+            }
             "pink" => &[
                 "index_compaction",
                 "index_memtable",
