@@ -124,6 +124,12 @@ impl Nand {
         self.backing.take(page, start)
     }
 
+    /// How often a superblock was erased: all its blocks are at once.
+    #[must_use]
+    pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {
+        self.blocks[self.geometry.block_index(BlockAddress { superblock, die: DieId(0) })].erases
+    }
+
     /// How often each block was erased.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.blocks.iter().map(|block| block.erases)

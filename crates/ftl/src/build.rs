@@ -4,7 +4,7 @@ use crate::blocks::ReadAhead;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
-use crate::gc::STEP_SUPERBLOCKS;
+use crate::gc::{EraseCounts, STEP_SUPERBLOCKS, VictimPolicy};
 use crate::index::Room;
 use crate::io::Media;
 use crate::iterators::Iterators;
@@ -48,6 +48,7 @@ impl Design {
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
         media.planted = self.planted;
+        media.victims = self.victims;
         let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let low = self.gc_low_superblocks as usize + journal_step;
         let limits = Limits {
@@ -203,6 +204,9 @@ impl Design {
             ));
         }
         self.index.plan().check()?;
+        if let VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 0 }) = self.victims {
+            return Err("design.erase_spread_max must be at least 1".to_owned());
+        }
         if let RecordLayout::Slots(slots) = self.layout {
             slots.check(geometry.page_bytes, grain_bytes)?;
         }

@@ -1,6 +1,7 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
+use crate::gc::{EraseCounts, VictimPolicy};
 use crate::index::{
     DramHashPlan, HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan,
 };
@@ -103,6 +104,8 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// How garbage collection chooses what it collects.
+    pub victims: VictimPolicy,
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
 }
@@ -119,6 +122,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -131,6 +135,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -148,6 +153,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -160,6 +166,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -172,6 +179,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -184,6 +192,7 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -196,6 +205,8 @@ pub const DESIGNS: [Design; 7] = [
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
+        // An estimate: the paper gives no bound.
+        victims: VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 }),
         planted: None,
     },
 ];
@@ -211,6 +222,7 @@ pub const BLOCK: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    victims: VictimPolicy::Greedy,
     planted: None,
 };
 
@@ -303,6 +315,9 @@ impl Design {
         }
         if matches!(self.index, IndexKind::Lsm(_)) {
             parameters.extend(self.iterators.parameters());
+        }
+        if let VictimPolicy::EraseCounts(policy) = &mut self.victims {
+            parameters.push(("erase_spread_max", &mut policy.erase_spread_max));
         }
         parameters.extend(self.index.plan_mut().parameters());
         parameters

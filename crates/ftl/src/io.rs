@@ -3,6 +3,7 @@
 use crate::address::Grain;
 use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
+use crate::gc::VictimPolicy;
 use crate::held::Held;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
@@ -34,6 +35,7 @@ pub struct Media {
     pub(crate) power_loss: PowerLoss,
     pub(crate) journal: Journal,
     pub(crate) planted: Option<PlantedBug>,
+    pub(crate) victims: VictimPolicy,
     /// Bytes that the write buffer's memory holds.
     pub(crate) staged_bytes: u64,
     /// What iterators keep.
@@ -65,6 +67,7 @@ impl Media {
             power_loss: profile.memory.power_loss,
             journal: Journal::default(),
             planted: None,
+            victims: VictimPolicy::Greedy,
             staged_bytes: 0,
             held: Held::default(),
             oob_bytes: Vec::new(),
@@ -484,7 +487,10 @@ impl<'a> Io<'a> {
     }
 
     fn open_superblock(&mut self, stream: Stream, within: bool) -> Result<(), KvError> {
-        let Media { log, superblocks, geometry, flash, .. } = &mut *self.media;
+        let Media { log, superblocks, geometry, flash, victims, .. } = &mut *self.media;
+        if *victims != VictimPolicy::Greedy {
+            superblocks.bring_forward(|superblock| flash.superblock_erases(superblock));
+        }
         let open = &mut log.streams[stream as usize];
         let (superblock, mut erased, must_erase) =
             superblocks.open(stream).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;

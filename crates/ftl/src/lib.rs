@@ -52,7 +52,7 @@ pub use check::{CheckReport, Finding, Harm};
 pub use design::{BLOCK, DESIGNS, Design, DesignError, IndexKind, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
-pub use gc::{GcCounters, greedy};
+pub use gc::{EraseCounts, GcCounters, VictimPolicy, greedy};
 pub use growth::GrowthCounters;
 pub use io::{Io, Media};
 pub use iterators::{IteratorPlan, PrefetchDegree};

@@ -8,6 +8,7 @@ mod drive;
 mod iterators;
 mod mistakes;
 mod rhik;
+mod wear;
 
 use drive::{Drive, Medium};
 use kvssd_ftl::DESIGNS;
