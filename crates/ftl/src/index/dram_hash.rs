@@ -468,3 +468,6 @@ impl Index for DramHash {
         self.pages.end_redo(io)
     }
 }
+
+#[cfg(test)]
+mod tests;
