@@ -19,19 +19,19 @@
 mod entry;
 mod page;
 mod plan;
+mod redo;
 
 use self::entry::{Entry, KeyKind, KeyWord, tag_of};
 use self::page::{HashPage, Search};
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
-use crate::index::sections::{SavedSections, SectionForm, Sections};
+use crate::index::sections::{SectionForm, Sections};
 use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, Position, Seen, Survey};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_flash::Blob;
-use kvssd_types::{Key, KvError, VALUE_BYTES_MAX};
-use serde::{Deserialize, Serialize};
+use kvssd_types::{Key, KvError};
 
 pub use self::plan::DramHashPlan;
 
@@ -48,13 +48,6 @@ pub struct DramHash {
     slots_scanned: u64,
     /// The key of the change that a mount will make again next.
     redo_key: Option<KeyWord>,
-}
-
-/// What a checkpoint holds of it.
-#[derive(Serialize, Deserialize)]
-struct Saved {
-    pairs: u64,
-    pages: SavedSections,
 }
 
 impl DramHash {
@@ -404,15 +397,11 @@ impl Index for DramHash {
     }
 
     fn save(&self) -> Vec<u8> {
-        let saved = Saved { pairs: self.pairs, pages: self.pages.save() };
-        postcard::to_allocvec(&saved).expect("a directory and pages are plain data")
+        self.saved()
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
-        let Saved { pairs, pages } = postcard::from_bytes(bytes).ok()?;
-        self.pairs = Some(pairs).filter(|&pairs| pairs <= self.slots())?;
-        self.is_whole = false;
-        self.pages.restore(pages)
+        self.restore_from(bytes)
     }
 
     fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
@@ -424,44 +413,7 @@ impl Index for DramHash {
     }
 
     fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
-        let tag = match *change {
-            Change::Key { ref key, .. } => {
-                self.redo_key = Key::new(key).ok().map(KeyWord::of);
-                return Ok(());
-            }
-            Change::Bound { tag, .. } | Change::Unbound { tag, .. } | Change::Moved { tag, .. } => tag,
-            _ => return Ok(()),
-        };
-        let wants = self.pages.redo_wants(io, self.form().page_of(tag), position)?;
-        let is_done = match *change {
-            Change::Bound { pair, .. } if pair.value_bytes as usize > VALUE_BYTES_MAX => false,
-            Change::Bound { old: Some(old), pair, .. } => {
-                let set = |form: &HashPage, page: &mut _, slot| {
-                    form.set_pair(page, slot, pair.place, pair.value_bytes);
-                };
-                !wants || self.change_pair(io, (tag, old.place), set)?
-            }
-            Change::Bound { pair, .. } => {
-                self.count(true);
-                match self.redo_key.filter(|key| key.tag() == tag) {
-                    Some(key) => !wants || self.insert(io, key, pair)?,
-                    None => false,
-                }
-            }
-            Change::Unbound { old, .. } => {
-                self.count(false);
-                !wants || self.remove(io, tag, old.place)?
-            }
-            Change::Moved { from, to, .. } => {
-                let set = |form: &HashPage, page: &mut _, slot| form.set_place(page, slot, to);
-                !wants || self.change_pair(io, (tag, from), set)?
-            }
-            _ => true,
-        };
-        if is_done {
-            return Ok(());
-        }
-        Err(KvError::Unrecovered("the journal speaks of a pair that the table has not, or has no room for".to_owned()))
+        self.redo_change(io, change, position)
     }
 
     fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
