@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn data_that_does_not_die_is_moved_when_the_spread_is_beyond_its_bound() {
-        assert_eq!(victim(&[(0, 4), (10, 0), (9, 0)], true), Some(0));
+        assert_eq!(victim(&[(0, 4), (10, 0), (10, 0)], true), Some(0));
+        assert_eq!(victim(&[(0, 5), (10, 0), (10, 0)], true), Some(1));
         assert_eq!(victim(&[(0, 5), (10, 0), (9, 0)], true), Some(2));
         assert_eq!(victim(&[(0, 5), (10, 0), (9, 0)], false), Some(2), "which gives a page");
         assert_eq!(
