@@ -75,6 +75,12 @@ impl Flash {
         self.pages_erased
     }
 
+    /// How often a superblock was erased.
+    #[must_use]
+    pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {
+        self.nand.superblock_erases(superblock)
+    }
+
     /// How often each block was erased.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.nand.erases()

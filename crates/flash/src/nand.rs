@@ -5,8 +5,8 @@
 
 use crate::Blob;
 use crate::{
-    Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId, UnitAddress,
-    UnitImage,
+    Backing, BlockAddress, BlockState, DieId, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId,
+    UnitAddress, UnitImage,
 };
 
 /// The array: a [`Backing`] behind the rules of NAND.
@@ -124,6 +124,13 @@ impl Nand {
         self.backing.take(page, start)
     }
 
+    /// How often a superblock was erased: all its blocks are at once.
+    #[must_use]
+    pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {
+        let first = self.geometry.target_of(superblock) * self.geometry.target_dies();
+        self.blocks[self.geometry.block_index(BlockAddress { superblock, die: DieId(first) })].erases
+    }
+
     /// How often each block was erased.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
         self.blocks.iter().map(|block| block.erases)
@@ -133,7 +140,6 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DieId;
     use crate::{ByteBacking, RopeBacking};
 
     const GEOMETRY: Geometry = Geometry {

@@ -11,14 +11,15 @@ use std::path::Path;
 use thiserror::Error;
 
 /// The profiles that come with the program.
-pub const PROFILE_NAMES: [&str; 5] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos"];
+pub const PROFILE_NAMES: [&str; 6] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos", "kaml"];
 
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
     (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
     (PROFILE_NAMES[2], include_str!("../profiles/kvemu.toml")),
     (PROFILE_NAMES[3], include_str!("../profiles/pm983.toml")),
     (PROFILE_NAMES[4], include_str!("../profiles/cosmos.toml")),
+    (PROFILE_NAMES[5], include_str!("../profiles/kaml.toml")),
 ];
 
 /// A testbed.
@@ -116,6 +117,10 @@ pub struct CoreCosts {
     pub append_ns: u64,
     /// Looking at a record in garbage collection.
     pub gc_record_ns: u64,
+    /// Locking and unlocking the range of blocks that a command of a block drive touches (KAML, section V-B). A profile that says
+    /// nothing of it takes no time for it.
+    #[serde(default)]
+    pub range_lock_ns: u64,
 }
 
 /// The `[memory]` table.
@@ -260,6 +265,7 @@ impl Profile {
             ("core_costs.key_compare_ns", costs.key_compare_ns),
             ("core_costs.append_ns", costs.append_ns),
             ("core_costs.gc_record_ns", costs.gc_record_ns),
+            ("core_costs.range_lock_ns", costs.range_lock_ns),
         ];
         for (key, value) in steps {
             between(key, value, 0, STEP_NS_MAX)?;
@@ -358,6 +364,11 @@ mod tests {
             assert_eq!(profile.name, name);
         }
         let kvvirt = Profile::load("kvvirt", &[]).unwrap().geometry;
+        let kaml = Profile::load("kaml", &[]).unwrap();
+        assert_eq!(kaml.geometry.raw_bytes() / 1_000_000_000, 375);
+        assert!(
+            kaml.core_costs.range_lock_ns > 0 && Profile::load("cosmos", &[]).unwrap().core_costs.range_lock_ns == 0
+        );
         assert_eq!((kvvirt.raw_bytes(), kvvirt.superblock_bytes(), kvvirt.superblocks()), (128 << 30, 8 << 20, 16384));
     }
 

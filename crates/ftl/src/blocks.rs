@@ -5,6 +5,9 @@
 //!   mapped    | 4 KiB, a grain      | 4 KiB      | ...      what has a place, and is written as a whole
 //! ```
 //!
+//! Each command locks the range that it touches, which takes [`CoreCosts::range_lock_ns`](kvssd_flash::CoreCosts): the commands
+//! themselves are handled one after the other, and no lock is ever waited for.
+//!
 //! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at all. A read
 //! that goes on where the last one ended has the pages behind it read ahead.
 
@@ -158,6 +161,7 @@ pub(crate) fn read(
     ahead: &mut ReadAhead,
     (offset_bytes, length_bytes): (u64, u32),
 ) -> Result<Reply, KvError> {
+    io.cpu(io.costs().range_lock_ns);
     let parts = parts(io, index, limits, (offset_bytes, length_bytes.into()))?;
     ahead.follow(io, index, offset_bytes)?;
     ahead.end_bytes = offset_bytes + u64::from(length_bytes);
@@ -184,6 +188,7 @@ pub(crate) fn write(
     record: &mut Rope,
     (offset_bytes, value): (u64, &Value),
 ) -> Result<Reply, KvError> {
+    io.cpu(io.costs().range_lock_ns);
     let parts = parts(io, index, limits, (offset_bytes, value.len() as u64))?;
     let mapped_bytes = io.packing().grain_bytes as usize;
     let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);

@@ -4,7 +4,7 @@ use crate::blocks::ReadAhead;
 use crate::design::{DESIGNS, Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, Limits};
-use crate::gc::STEP_SUPERBLOCKS;
+use crate::gc::{EraseCounts, STEP_SUPERBLOCKS, VictimPolicy};
 use crate::index::Room;
 use crate::io::Media;
 use crate::namespace::{Maker, Namespaces};
@@ -48,6 +48,7 @@ impl Design {
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
         media.planted = self.planted;
+        media.victims = self.victims;
         let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let targets = geometry.targets() as usize;
         let low = self.gc_low_superblocks as usize * targets + journal_step;
@@ -85,7 +86,15 @@ impl Design {
     /// What the out-of-band areas of a drive of `geometry` look like.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
-        OobFormat::new(self.packing(geometry).grains_per_page, self.namespaces_max, self.tags(geometry))
+        self.format_of(geometry, self.tags(geometry))
+    }
+
+    fn format_of(&self, geometry: &Geometry, tags: u64) -> OobFormat {
+        let grains_per_page = self.packing(geometry).grains_per_page;
+        let format = OobFormat::new(grains_per_page, self.namespaces_max, tags);
+        let fits = OOB_HEAD_BYTES as usize + format.bytes_max(grains_per_page) <= geometry.oob_bytes as usize;
+        // Tags that follow from keys need not lie there.
+        if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
     /// What all tags are below: those of its own index, and of the others that a namespace may have, as far as out-of-band areas have
@@ -97,9 +106,8 @@ impl Design {
             return own;
         }
         let fits = |tags: &u64| {
-            let format = OobFormat::new(self.packing(geometry).grains_per_page, self.namespaces_max, *tags);
-            format.bytes_max(self.packing(geometry).grains_per_page) + OOB_HEAD_BYTES as usize
-                <= geometry.oob_bytes as usize
+            let bytes = self.format_of(geometry, *tags).bytes_max(self.packing(geometry).grains_per_page);
+            bytes + OOB_HEAD_BYTES as usize <= geometry.oob_bytes as usize
         };
         DESIGNS.iter().map(|design| design.index.plan().tags(&room)).filter(fits).fold(own, u64::max)
     }
@@ -111,6 +119,7 @@ impl Design {
             design: self.clone(),
             room: self.room(geometry),
             tags: self.tags(geometry),
+            format: self.oob_format(geometry),
             prefetch_bytes,
             sector_bytes: geometry.sector_bytes(),
         }
@@ -240,6 +249,9 @@ impl Design {
             return Err(format!("design.namespaces_max = {} must be 1 to 255", self.namespaces_max));
         }
         self.index.plan().check()?;
+        if let VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 0 }) = self.victims {
+            return Err("design.erase_spread_max must be at least 1".to_owned());
+        }
         if let RecordLayout::Slots(slots) = self.layout {
             slots.check(geometry.page_bytes, grain_bytes)?;
         }

@@ -63,7 +63,7 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
 
 /// The next change is about `key`, for an index that needs to be told.
 fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u32) {
-    if io.media.is_durable() && index.ranges().is_some() {
+    if io.media.is_durable() && index.notes_keys() {
         io.note(Change::Key { key: key.bytes().into(), value_bytes });
     }
 }

@@ -1,7 +1,10 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
 use crate::engine::Engine;
-use crate::index::{HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
+use crate::gc::{EraseCounts, VictimPolicy};
+use crate::index::{
+    DramHashPlan, HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan,
+};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
@@ -23,6 +26,8 @@ pub enum IndexKind {
     Multilevel(MultilevelPlan),
     /// A tree of sorted tables (IterKVSSD, section 2).
     Lsm(LsmPlan),
+    /// A hash table in DRAM (KAML, section IV-C).
+    DramHash(DramHashPlan),
     /// A place for each logical block, in DRAM.
     PageMap(PageMapPlan),
 }
@@ -48,6 +53,7 @@ impl IndexKind {
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
             IndexKind::Lsm(plan) => plan,
+            IndexKind::DramHash(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -59,6 +65,7 @@ impl IndexKind {
             IndexKind::Rhik(plan) => plan,
             IndexKind::Multilevel(plan) => plan,
             IndexKind::Lsm(plan) => plan,
+            IndexKind::DramHash(plan) => plan,
             IndexKind::PageMap(plan) => plan,
         }
     }
@@ -99,12 +106,14 @@ pub struct Design {
     pub gc_high_superblocks: u32,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
+    /// How garbage collection chooses what it collects.
+    pub victims: VictimPolicy,
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
 }
 
 /// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 6] = [
+pub const DESIGNS: [Design; 7] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
@@ -116,6 +125,7 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 2,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -129,6 +139,7 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -147,6 +158,7 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -160,6 +172,7 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -173,6 +186,7 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
         planted: None,
     },
     Design {
@@ -186,6 +200,22 @@ pub const DESIGNS: [Design; 6] = [
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,
         namespaces_max: 1,
+        victims: VictimPolicy::Greedy,
+        planted: None,
+    },
+    Design {
+        name: "kaml",
+        description: "hash table in DRAM with whole keys of 8 bytes, chunks of 128 B with a bitmap out of band (KAML paper, section IV)",
+        index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
+        validity: ValidityKind::AskIndex,
+        grain_bytes: 128,
+        layout: RecordLayout::Grains,
+        iterators: IteratorPlan::NONE,
+        gc_low_superblocks: 8,
+        gc_high_superblocks: 4,
+        namespaces_max: 16,
+        // An estimate: the paper gives no bound.
+        victims: VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 }),
         planted: None,
     },
 ];
@@ -202,6 +232,7 @@ pub const BLOCK: Design = Design {
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
     namespaces_max: 1,
+    victims: VictimPolicy::Greedy,
     planted: None,
 };
 
@@ -295,6 +326,9 @@ impl Design {
         }
         if matches!(self.index, IndexKind::Lsm(_)) {
             parameters.extend(self.iterators.parameters());
+        }
+        if let VictimPolicy::EraseCounts(policy) = &mut self.victims {
+            parameters.push(("erase_spread_max", &mut policy.erase_spread_max));
         }
         parameters.extend(self.index.plan_mut().parameters());
         parameters

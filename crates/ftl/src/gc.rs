@@ -11,8 +11,10 @@
 //! collected in between: moving sections changes nothing but the directory.
 
 mod copies;
+mod wear;
 
 use self::copies::Copies;
+pub use self::wear::{EraseCounts, VictimPolicy};
 use crate::address::Grain;
 use crate::io::{Io, Media, readable};
 use crate::journal::Change;
@@ -21,6 +23,7 @@ use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
+use crate::tags;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
@@ -34,22 +37,26 @@ pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 #[must_use]
 pub fn greedy(superblocks: &[Superblock], packing: &Packing, map_only: bool) -> Option<SuperblockId> {
     let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
-    let closed = |superblock: &Superblock| {
-        superblock.state == State::Closed
-            && match superblock.stream {
-                Stream::Map => true,
-                Stream::User | Stream::Gc => !map_only,
-                Stream::Journal => false,
-            }
-    };
-    let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| closed(superblock));
-    // What lives, and what was padding.
-    let kept =
-        |superblock: &Superblock| packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains;
+    let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| can_be_collected(superblock, map_only));
     // Nothing is easier to collect than a superblock without life, however much of it was padding.
-    let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept(superblock) };
+    let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
     let (number, best) = candidates.min_by_key(|(_, superblock)| rank(superblock))?;
     (rank(best) <= grains_max).then_some(SuperblockId(number as u32))
+}
+
+/// Whether a superblock can be a victim.
+fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool {
+    superblock.state == State::Closed
+        && match superblock.stream {
+            Stream::Map => true,
+            Stream::User | Stream::Gc => !map_only,
+            Stream::Journal => false,
+        }
+}
+
+/// The grains of a superblock that collecting it does not free: what lives, and what was padding.
+fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
+    packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains
 }
 
 /// The task.
@@ -62,6 +69,8 @@ pub(crate) struct Collector {
     pages_per_step: u32,
     /// The victim, and above it the map superblock that is collected in between.
     victims: Vec<Victim>,
+    /// Whether the last victim may have been chosen for its erases alone.
+    leveled: bool,
     /// Superblocks collected and pairs moved so far.
     pub(crate) counters: GcCounters,
 }
@@ -97,7 +106,14 @@ impl Collector {
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
         let pairs_max = 2 * geometry.pages_per_superblock();
         let pages_per_step = (pairs_max / media.packing.grains_per_page).clamp(1, stripe);
-        Collector { clock: Nanos::ZERO, low, pages_per_step, victims: Vec::new(), counters: GcCounters::default() }
+        Collector {
+            clock: Nanos::ZERO,
+            low,
+            pages_per_step,
+            victims: Vec::new(),
+            leveled: false,
+            counters: GcCounters::default(),
+        }
     }
 
     /// Whether there is something to do.
@@ -132,9 +148,25 @@ impl Collector {
         Ok(true)
     }
 
+    /// The next victim. While room is short, what gives the most.
+    fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
+        let Media { superblocks, packing, flash, .. } = media;
+        let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
+        match media.victims {
+            VictimPolicy::EraseCounts(policy) if !is_short => {
+                self.leveled = !self.leveled;
+                let erases: Vec<u32> = (0..superblocks.all().len() as u32)
+                    .map(|number| flash.superblock_erases(SuperblockId(number)))
+                    .collect();
+                policy.victim(superblocks.all(), &erases, packing, self.leveled)
+            }
+            _ => greedy(superblocks.all(), packing, map_only),
+        }
+    }
+
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
-        let Media { superblocks, packing, .. } = &mut *io.media;
-        let Some(superblock) = greedy(superblocks.all(), packing, map_only) else { return Ok(false) };
+        let Some(superblock) = self.choose(io.media, map_only) else { return Ok(false) };
+        let superblocks = &mut io.media.superblocks;
         let live_grains = superblocks.get(superblock).live_grains;
         superblocks.condemn(superblock);
         // Where nothing lives, nobody will ask which mapping is invalid.
@@ -245,7 +277,7 @@ fn move_pages(
     io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
     let mut oobs = Vec::with_capacity(pages.len());
     for &page in pages {
-        oobs.extend(oob_of(io, page)?.map(|oob| (page, oob)));
+        oobs.extend(oob_of(io, namespaces, page)?.map(|oob| (page, oob)));
     }
     let mut is_whole = oobs.len() == pages.len();
     if is_map {
@@ -261,7 +293,7 @@ fn move_pages(
         if *page == first
             && let Some(head) = oob.continues
         {
-            is_whole &= match tag_of(io, head)? {
+            is_whole &= match tag_of(io, namespaces, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Of(namespace, tag) => {
                     let is_bound = match namespaces.index(io, namespace) {
@@ -348,7 +380,7 @@ enum Head {
 }
 
 /// The tag of the record that starts at `head`, in another superblock.
-fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
+fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> Result<Head, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
@@ -362,16 +394,20 @@ fn tag_of(io: &mut Io<'_>, head: Grain) -> Result<Head, KvError> {
         return Ok(Head::Gone);
     }
     io.read(page, Cause::Gc);
-    let index = packing.index_in_page(head);
-    let Some(oob) = oob_of(io, page)? else { return Ok(Head::Unreadable) };
-    let entry = oob.entries.iter().find(|entry| entry.grain == index);
+    let grain = packing.index_in_page(head);
+    let Some(oob) = oob_of(io, namespaces, page)? else { return Ok(Head::Unreadable) };
+    let entry = oob.entries.iter().find(|entry| entry.grain == grain);
     Ok(entry.map_or(Head::Gone, |entry| Head::Of(entry.namespace, entry.tag)))
 }
 
-/// The out-of-band area of a page that was read, if it can be.
-fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Result<Option<Oob>, KvError> {
-    let format = io.media.log.format;
-    Ok(readable(io.page(page))?.and_then(|view| format.decode(view.oob)))
+/// The out-of-band area of a page that was read, if it can be, with the tags of its pairs.
+fn oob_of(io: &mut Io<'_>, namespaces: &Namespaces, page: PageAddress) -> Result<Option<Oob>, KvError> {
+    let (format, packing) = (io.media.log.format, io.packing());
+    let Some(view) = readable(io.page(page))? else { return Ok(None) };
+    let Some(mut oob) = format.decode(view.oob) else { return Ok(None) };
+    let hashed = tags::complete(&mut oob, view.data, namespaces, format, &packing) as u64;
+    io.cpu(hashed * io.costs().hash_ns);
+    Ok(Some(oob))
 }
 
 #[cfg(test)]

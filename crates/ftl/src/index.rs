@@ -2,6 +2,7 @@
 //!
 //! | name | what it is |
 //! |---|---|
+//! | `dram-hash` | a hash table in DRAM, with whole keys of 8 bytes, swapped out to flash when DRAM is wanted (KAML, section IV-C) |
 //! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
 //! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
 //! | `page-map` | a place for each logical block, for a block drive |
@@ -10,6 +11,7 @@
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
 mod bloom;
+mod dram_hash;
 mod hash;
 mod lookups;
 mod lsm;
@@ -23,6 +25,7 @@ pub mod section;
 mod sections;
 mod survey;
 
+pub use dram_hash::{DramHash, DramHashPlan};
 pub use hash::{HashCompact, HashFixed, HashIndex};
 pub use lsm::{Lsm, LsmPlan};
 pub use multilevel::{Multilevel, MultilevelPlan};
@@ -120,6 +123,12 @@ pub struct IndexCounters {
     pub bytes_read: [u64; 2],
     /// Bytes of sections written to the log, for commands and for garbage collection.
     pub bytes_written: [u64; 2],
+    /// Slots that a table of a fixed size has, and those that pairs take: the load factor is their quotient.
+    pub slots: u64,
+    /// Of those, taken ones.
+    pub slots_taken: u64,
+    /// Slots of such a table that look-ups looked at.
+    pub slots_scanned: u64,
 }
 
 impl IndexCounters {
@@ -135,6 +144,9 @@ impl IndexCounters {
             flash_reads_max: self.flash_reads_max.max(other.flash_reads_max),
             bytes_read: sums(self.bytes_read, other.bytes_read),
             bytes_written: sums(self.bytes_written, other.bytes_written),
+            slots: self.slots + other.slots,
+            slots_taken: self.slots_taken + other.slots_taken,
+            slots_scanned: self.slots_scanned + other.slots_scanned,
         }
     }
 }
@@ -299,9 +311,20 @@ pub trait Index: Send {
     /// Appends to `way` the tags that a look-up of `key` looks at before it comes to `tag`; gives whether it ever comes there.
     fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool;
 
-    /// The index again, if it has keys in their own order: its changes are noted with their keys ([`Change::Key`]).
+    /// The tag of the pair of `key`, where it follows from the key ([`IndexPlan::has_tags_of_keys`]).
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// The index again, if it has keys in their own order.
     fn ranges(&mut self) -> Option<&mut dyn RangeIndex> {
         None
+    }
+
+    /// Whether its changes are noted with their keys ([`Change::Key`]): what it makes again must be told more than tags.
+    fn notes_keys(&mut self) -> bool {
+        self.ranges().is_some()
     }
 
     /// The most that may be kept in DRAM, of the device's one budget.

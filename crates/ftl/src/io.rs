@@ -3,6 +3,7 @@
 use crate::address::Grain;
 use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
+use crate::gc::VictimPolicy;
 use crate::held::Held;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
@@ -36,6 +37,7 @@ pub struct Media {
     pub(crate) power_loss: PowerLoss,
     pub(crate) journal: Journal,
     pub(crate) planted: Option<PlantedBug>,
+    pub(crate) victims: VictimPolicy,
     /// Bytes that the write buffer's memory holds.
     pub(crate) staged_bytes: u64,
     /// What iterators keep.
@@ -68,6 +70,7 @@ impl Media {
             power_loss: profile.memory.power_loss,
             journal: Journal::default(),
             planted: None,
+            victims: VictimPolicy::Greedy,
             staged_bytes: 0,
             held: Held::default(),
             oob_bytes: Vec::new(),
@@ -523,7 +526,10 @@ impl<'a> Io<'a> {
 
     fn open_superblock(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
         let stream = log.stream;
-        let Media { log: logs, superblocks, geometry, flash, .. } = &mut *self.media;
+        let Media { log: logs, superblocks, geometry, flash, victims, .. } = &mut *self.media;
+        if *victims != VictimPolicy::Greedy {
+            superblocks.bring_forward(log.target, |superblock| flash.superblock_erases(superblock));
+        }
         let open = logs.get_mut(log);
         let (superblock, mut erased, must_erase) =
             superblocks.open(stream, log.target).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;

@@ -13,6 +13,7 @@ use crate::dram::DramUse;
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;
+use crate::oob::{Kind, OobFormat};
 use crate::packing::RecordLayout;
 use crate::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
@@ -114,6 +115,7 @@ pub(crate) struct Maker {
     pub(crate) room: Room,
     /// All tags must be below.
     pub(crate) tags: u64,
+    pub(crate) format: OobFormat,
     /// DRAM for values that iterators of one namespace read ahead.
     pub(crate) prefetch_bytes: u64,
     pub(crate) sector_bytes: u32,
@@ -140,6 +142,9 @@ impl Maker {
         let kind = self.kind(&attributes)?;
         if kind.plan().tags(&self.room) > self.tags {
             return Err(format!("{} needs wider tags than this drive's out-of-band areas have", kind.plan().name()));
+        }
+        if self.format.lacks_tags(Kind::Pair) && !kind.plan().has_tags_of_keys() {
+            return Err(format!("this drive's out-of-band areas have no room for the tags of {}", kind.plan().name()));
         }
         let mut index = kind.plan().build(&self.room)?;
         let is_ordered = index.ranges().is_some();

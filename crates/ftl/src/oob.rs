@@ -3,9 +3,15 @@
 //! ```text
 //!   [kind u4 | stream u3 | continues u1] [sequence u48] [head of the continued record u40, if continues]
 //!   then for each record that starts in the page: [grain in the page u8 or u16] [namespace u8] [tag, 4 to 8 bytes]
+//!   or, for pairs whose tags follow from their keys: [bitmap of the grains that pairs start at] [namespace u8] of each
 //! ```
 //!
-//! A drive that can have one namespace only writes none. The tag of a pair is what its index finds it by without the key (its hash index: Plus, section III-A); that of an index
+//! The bitmap is KAML's (section IV-B): 64 pairs a page leave no room for tags in the 256 bytes of its flash. Garbage collection reads
+//! the page anyway, and has the index compute the tags from the keys in it. The paper's bits are set at the last chunks of records; a
+//! record that ran in from the page before makes first ones plainer.
+//!
+//! A drive that can have one namespace only writes none. The tag of a pair is what its index finds it by without the key (its hash index:
+//! Plus, section III-A); that of an index
 //! section is the section's number; that of a page of invalid mappings is its superblock;
 //! that of a page of the journal or of a checkpoint is its number.
 
@@ -77,7 +83,7 @@ pub struct Entry {
     pub grain: u32,
     /// Whose it is, of pairs and sections.
     pub namespace: NamespaceId,
-    /// What its owner finds it by.
+    /// What its owner finds it by. Of a pair in a bitmap 0, until the key has been read.
     pub tag: u64,
 }
 
@@ -102,6 +108,8 @@ pub struct OobFormat {
     wide_grains: bool,
     has_namespaces: bool,
     tag_bytes: usize,
+    /// Bytes of the bitmap of pairs; none where these have tags.
+    bitmap_bytes: Option<usize>,
 }
 
 const SEQUENCE_BYTES: usize = 6;
@@ -114,13 +122,38 @@ impl OobFormat {
     #[must_use]
     pub fn new(grains_per_page: u32, namespaces: u32, tags: u64) -> Self {
         let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as usize / 8 + 1).max(TAG_BYTES_MIN);
-        OobFormat { wide_grains: grains_per_page > 1 << 8, has_namespaces: namespaces > 1, tag_bytes }
+        OobFormat {
+            wide_grains: grains_per_page > 1 << 8,
+            has_namespaces: namespaces > 1,
+            tag_bytes,
+            bitmap_bytes: None,
+        }
     }
 
-    /// The most bytes that a page of `entries` takes.
+    /// The same, where the tags of pairs follow from their keys.
+    #[must_use]
+    pub fn with_bitmap(self, grains_per_page: u32) -> Self {
+        OobFormat { bitmap_bytes: Some(grains_per_page.div_ceil(8) as usize), ..self }
+    }
+
+    /// Whether the tags of a page's records are to be computed from their keys.
+    #[must_use]
+    pub fn lacks_tags(&self, kind: Kind) -> bool {
+        kind == Kind::Pair && self.bitmap_bytes.is_some()
+    }
+
+    /// The most bytes that a page of `entries` takes. Where pairs are in a bitmap, a page of other records has room for as many of
+    /// them as their tags leave.
     #[must_use]
     pub fn bytes_max(&self, entries: u32) -> usize {
-        1 + SEQUENCE_BYTES + GRAIN_BYTES + entries as usize * self.entry_bytes()
+        let entries_bytes = match self.bitmap_bytes {
+            Some(bitmap_bytes) => {
+                let owners_bytes = if self.has_namespaces { entries as usize } else { 0 };
+                (bitmap_bytes + owners_bytes).max(self.entry_bytes())
+            }
+            None => entries as usize * self.entry_bytes(),
+        };
+        1 + SEQUENCE_BYTES + GRAIN_BYTES + entries_bytes
     }
 
     fn entry_bytes(&self) -> usize {
@@ -139,13 +172,18 @@ impl OobFormat {
         if let Some(head) = oob.continues {
             bytes.extend_from_slice(&head.0.to_le_bytes()[..GRAIN_BYTES]);
         }
-        for entry in &oob.entries {
-            bytes.extend_from_slice(&entry.grain.to_le_bytes()[..self.grain_bytes()]);
-            if self.has_namespaces {
-                bytes.push(entry.namespace.0 as u8);
-            }
-            bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
+        match self.bitmap_bytes.filter(|_| self.lacks_tags(oob.kind)) {
+            Some(bitmap_bytes) => self.push_bitmap(&oob.entries, bitmap_bytes, bytes),
+            None => oob.entries.iter().for_each(|entry| self.push_entry(entry, bytes)),
         }
+    }
+
+    fn push_entry(&self, entry: &Entry, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&entry.grain.to_le_bytes()[..self.grain_bytes()]);
+        if self.has_namespaces {
+            bytes.push(entry.namespace.0 as u8);
+        }
+        bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
     }
 
     /// What `bytes` say; none when they are not an out-of-band area.
@@ -162,11 +200,16 @@ impl OobFormat {
         } else {
             None
         };
-        if rest.len() % self.entry_bytes() != 0 {
-            return None;
-        }
-        let entries = rest.chunks_exact(self.entry_bytes()).map(|entry| self.decode_entry(entry)).collect();
+        let entries = match self.bitmap_bytes.filter(|_| self.lacks_tags(kind)) {
+            Some(bitmap_bytes) => self.bitmap_entries(rest, bitmap_bytes)?,
+            None => self.tagged_entries(rest)?,
+        };
         Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
+    }
+
+    fn tagged_entries(&self, bytes: &[u8]) -> Option<Vec<Entry>> {
+        let is_whole = bytes.len().is_multiple_of(self.entry_bytes());
+        is_whole.then(|| bytes.chunks_exact(self.entry_bytes()).map(|entry| self.decode_entry(entry)).collect())
     }
 
     fn decode_entry(&self, bytes: &[u8]) -> Entry {
@@ -174,6 +217,30 @@ impl OobFormat {
         let (namespace, tag) = rest.split_at(usize::from(self.has_namespaces));
         let namespace = if self.has_namespaces { NamespaceId(number(namespace) as u32) } else { NamespaceId::FIRST };
         Entry { grain: number(grain) as u32, namespace, tag: number(tag) }
+    }
+
+    fn push_bitmap(&self, entries: &[Entry], bitmap_bytes: usize, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.resize(start + bitmap_bytes, 0);
+        for entry in entries {
+            bytes[start + entry.grain as usize / 8] |= 1 << (entry.grain % 8);
+        }
+        if self.has_namespaces {
+            bytes.extend(entries.iter().map(|entry| entry.namespace.0 as u8));
+        }
+    }
+
+    fn bitmap_entries(&self, bytes: &[u8], bitmap_bytes: usize) -> Option<Vec<Entry>> {
+        let (bitmap, owners) = bytes.split_at_checked(bitmap_bytes)?;
+        let grains = (0..8 * bitmap_bytes as u32).filter(|grain| bitmap[*grain as usize / 8] >> (grain % 8) & 1 == 1);
+        let owner = |number: usize| match self.has_namespaces {
+            true => owners.get(number).map(|&owner| NamespaceId(owner.into())),
+            false => Some(NamespaceId::FIRST),
+        };
+        let entry = |(number, grain)| Some(Entry { grain, namespace: owner(number)?, tag: 0 });
+        let entries: Vec<Entry> = grains.enumerate().map(entry).collect::<Option<_>>()?;
+        let owners_bytes = if self.has_namespaces { entries.len() } else { 0 };
+        (owners.len() == owners_bytes).then_some(entries)
     }
 }
 
@@ -213,6 +280,30 @@ mod tests {
         #[test]
         fn any_bytes_are_an_area_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = OobFormat::new(64, 1, 1 << 31).decode(&bytes);
+            let _ = OobFormat::new(64, 9, 1 << 56).with_bitmap(64).decode(&bytes);
+        }
+
+        /// A page of 64 pairs, in the 256 bytes of KAML's flash.
+        #[test]
+        fn a_bitmap_has_the_grains_and_owners_of_pairs_and_other_pages_have_tags(
+            starts in prop::collection::btree_map(0u32..64, (1u32..256, 0u64..u64::MAX), 0..64), namespaces in 1u32..3,
+            continues in proptest::option::of(1u64..1 << 40),
+        ) {
+            let format = OobFormat::new(64, namespaces, 1 << 63).with_bitmap(64);
+            let owner = |namespace| NamespaceId(if namespaces == 1 { 1 } else { namespace });
+            let entries = starts.into_iter().map(|(grain, (namespace, tag))| Entry { grain, namespace: owner(namespace), tag });
+            let entries: Vec<Entry> = entries.collect();
+            let whole = Oob { kind: Kind::Pair, stream: Stream::Gc, sequence: 7, continues: continues.map(Grain), entries };
+            let mut bytes = Vec::new();
+            format.encode(&whole, &mut bytes);
+            prop_assert!(bytes.len() <= format.bytes_max(64) && format.bytes_max(64) <= 250);
+            let known = whole.entries.iter().map(|entry| Entry { tag: 0, ..*entry });
+            prop_assert_eq!(format.decode(&bytes), Some(Oob { entries: known.collect(), ..whole.clone() }));
+            let section = Oob { kind: Kind::Section, entries: whole.entries.into_iter().take(1).collect(), ..whole };
+            bytes.clear();
+            format.encode(&section, &mut bytes);
+            prop_assert!(bytes.len() <= format.bytes_max(64));
+            prop_assert_eq!(format.decode(&bytes), Some(section));
         }
     }
 }

@@ -153,6 +153,16 @@ impl Superblocks {
         Some((superblock, erased, must_erase))
     }
 
+    /// Of the free superblocks of a target, that of the least `rank` is opened next; of several, the one that has been free for longest.
+    pub fn bring_forward(&mut self, target: u32, rank: impl Fn(SuperblockId) -> u32) {
+        let free = &mut self.free[target as usize];
+        let ranks = free.iter().map(|&(superblock, _)| rank(superblock)).enumerate();
+        let least = ranks.min_by_key(|&(_, rank)| rank).and_then(|(position, _)| free.remove(position));
+        if let Some(least) = least {
+            free.push_front(least);
+        }
+    }
+
     /// Says where the stream of `superblock` went on.
     pub fn link(&mut self, superblock: SuperblockId, next: SuperblockId) {
         self.all[superblock.0 as usize].next = next;

@@ -140,6 +140,8 @@ pub struct IndexReport {
     pub collisions: u64,
     pub flash_reads_per_lookup_mean: f64,
     pub flash_reads_per_lookup_max: u64,
+    pub load_factor: Option<f64>,
+    pub slots_scanned_per_lookup_mean: Option<f64>,
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub gc_bytes_read: u64,
@@ -257,6 +259,9 @@ fn index_report(now: &IndexCounters, before: &IndexCounters) -> IndexReport {
         collisions: now.collisions - before.collisions,
         flash_reads_per_lookup_mean: (now.flash_reads - before.flash_reads) as f64 / lookups.max(1) as f64,
         flash_reads_per_lookup_max: now.flash_reads_max,
+        load_factor: (now.slots > 0).then(|| now.slots_taken as f64 / now.slots as f64),
+        slots_scanned_per_lookup_mean: (now.slots > 0)
+            .then(|| (now.slots_scanned - before.slots_scanned) as f64 / lookups.max(1) as f64),
         bytes_read: now.bytes_read[0] - before.bytes_read[0],
         bytes_written: now.bytes_written[0] - before.bytes_written[0],
         gc_bytes_read: now.bytes_read[1] - before.bytes_read[1],

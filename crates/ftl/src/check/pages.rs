@@ -9,6 +9,7 @@ use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::State;
+use crate::tags;
 use crate::utilization::Utilization;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress, SuperblockId};
@@ -180,7 +181,7 @@ impl<'a> Walk<'a> {
 
     fn page(&mut self, page: PageAddress, dead: &Dead) {
         let starts = self.starts_in(page);
-        let packing = self.media.packing;
+        let (packing, format) = (self.media.packing, self.media.log.format);
         let (oob, seen) = match look(self.media, page) {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
@@ -192,7 +193,8 @@ impl<'a> Walk<'a> {
                 self.report.find(Harm::DriveStops, page_name(self.media, page), what);
                 return self.miss(page, "has no out-of-band area");
             }
-            Ok(Some((Some(oob), data))) => {
+            Ok(Some((Some(mut oob), data))) => {
+                tags::complete(&mut oob, data, self.namespaces, format, &packing);
                 let pairs = self.living[starts.clone()].iter().filter(|living| living.kind == Kind::Pair);
                 let seen: Vec<_> = pairs
                     .map(|&living| {

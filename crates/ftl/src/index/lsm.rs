@@ -272,6 +272,10 @@ impl Index for Lsm {
         survey
     }
 
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(tag_of(key.bytes()))
+    }
+
     fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
         tag_of(key.bytes()) == tag
     }

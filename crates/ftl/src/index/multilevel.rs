@@ -404,6 +404,10 @@ impl Index for Multilevel {
         survey
     }
 
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(self.signature(key))
+    }
+
     fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
         self.signature(key) == tag
     }

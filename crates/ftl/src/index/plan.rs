@@ -83,6 +83,11 @@ pub trait IndexPlan {
     /// The number that all tags of its pairs, and all numbers of its own records, are below.
     fn tags(&self, room: &Room) -> u64;
 
+    /// Whether a pair's tag follows from its key ([`Index::tag_of`]), so that it need not lie out of band.
+    fn has_tags_of_keys(&self) -> bool {
+        false
+    }
+
     /// Charges what it keeps in DRAM, cached sections aside, at most: when a pair lies in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
 }

@@ -398,6 +398,10 @@ impl Index for Rhik {
         survey
     }
 
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(self.signature(key))
+    }
+
     fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
         self.signature(key) == tag
     }

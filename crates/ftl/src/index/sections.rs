@@ -191,6 +191,11 @@ impl<F: SectionForm> Sections<F> {
         Ok(())
     }
 
+    /// Bytes of DRAM that so many sections take, each of the largest size.
+    pub(crate) fn dram_bytes_of(form: &F, sections: u64) -> u64 {
+        sections * SectionCache::cost_bytes(form.bytes_max() as usize)
+    }
+
     /// How many sections surely stay in DRAM together until they are changed, and pass through the write buffer.
     pub(crate) fn at_once(&self, io: &Io<'_>) -> usize {
         let section_bytes = SectionCache::cost_bytes(self.form.bytes_max() as usize);
@@ -399,6 +404,23 @@ impl<F: SectionForm> Sections<F> {
     pub(crate) fn set_budget(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
         self.surplus_bytes = self.surplus_bytes.min(self.cache.bytes().saturating_sub(self.budget_bytes));
+    }
+
+    /// As [`Sections::set_budget`], and what is in DRAM beyond it leaves step by step ([`Sections::wear_off_surplus`]).
+    pub(crate) fn set_budget_in_steps(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        self.surplus_bytes = self.cache.bytes().saturating_sub(bytes);
+    }
+
+    /// Whether there is more in DRAM than the budget, of which some is to leave.
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.surplus_bytes > 0
+    }
+
+    /// The sections that are on flash and not in DRAM.
+    pub(crate) fn missing(&self) -> Vec<u64> {
+        let is_missing = |entry: &DirectoryEntry| entry.cached == Ticket::NONE && entry.place != Grain(0);
+        (0..).zip(&self.directory).filter(|(_, entry)| is_missing(entry)).map(|(number, _)| number).collect()
     }
 
     /// Charges the sections in DRAM.

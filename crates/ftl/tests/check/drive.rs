@@ -31,11 +31,13 @@ pub fn has_sections(design: &Design) -> bool {
     design.name != "multilevel"
 }
 
-/// Every design; a tree with tables so small that so few pairs fill some.
+/// Every design; a tree with tables so small that so few pairs fill some, and a table in DRAM of which a part is on flash.
 pub fn designs() -> impl Iterator<Item = Design> {
     DESIGNS.into_iter().map(|mut design| {
-        if design.parameters().iter().any(|(name, _)| *name == "table_pages") {
-            design.set("table_pages", "1").unwrap();
+        for (name, value) in [("table_pages", "1"), ("flash_bytes_per_slot", "1024")] {
+            if design.parameters().iter().any(|(parameter, _)| *parameter == name) {
+                design.set(name, value).unwrap();
+            }
         }
         design
     })

@@ -3,11 +3,13 @@
 //! A new design is under test as soon as it is in [`DESIGNS`]. Power cuts between lives are the crash campaign's, in
 //! `kvssd_lab::crash`.
 
+mod dram_hash;
 mod drive;
 mod iterators;
 mod mistakes;
 mod namespaces;
 mod rhik;
+mod wear;
 
 use drive::{Drive, Medium};
 use kvssd_ftl::DESIGNS;

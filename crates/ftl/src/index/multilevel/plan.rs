@@ -39,6 +39,10 @@ impl IndexPlan for MultilevelPlan {
         RecordTable::new(room.page_bytes, SIGNATURE_BITS).signatures()
     }
 
+    fn has_tags_of_keys(&self) -> bool {
+        true
+    }
+
     /// The directory, with all levels open, and the filter.
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         let mut index = Multilevel::new(*self, room);

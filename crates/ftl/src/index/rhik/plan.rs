@@ -65,6 +65,10 @@ impl IndexPlan for RhikPlan {
         self.form(room.page_bytes).signatures()
     }
 
+    fn has_tags_of_keys(&self) -> bool {
+        true
+    }
+
     /// The directory, when all tables are about as full as they become.
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         let form = self.form(room.page_bytes);

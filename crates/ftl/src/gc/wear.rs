@@ -1,0 +1,112 @@
+//! Which superblock is collected, and which is written next, where erases are to be spread (KAML, section IV-E).
+//!
+//! ```text
+//!   closed   | worn, little lives | worn, much lives | fresh, little lives | fresh, all lives |
+//!                                                      ^ collected first     ^ collected in turn with the others
+//!   free     the least worn is opened next                                     when the spread is beyond its bound
+//! ```
+//!
+//! The paper orders blocks "by their erase count and the amount of valid data" and takes those with little of both. Here an erase more
+//! than the least worn counts as much as a part of a superblock of living data, so that a spread of the bound outweighs all of it. Data
+//! that never dies makes a superblock that is never chosen for what it gives: when the spread is beyond the bound, the least worn is
+//! collected though it gives nothing, its data comes to lie in one that is worn more, and it is written with what comes.
+
+use crate::gc::{can_be_collected, kept_grains};
+use crate::packing::Packing;
+use crate::superblock::{State, Superblock};
+use kvssd_flash::SuperblockId;
+
+/// How garbage collection chooses a victim, and streams what they write to next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// What gives the most ([`greedy`](crate::greedy)), and what has been free for longest.
+    Greedy,
+    /// By erase counts as well.
+    EraseCounts(EraseCounts),
+}
+
+/// Erase counts that stay close to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EraseCounts {
+    /// The spread between the least and the most worn superblock from which on data that does not die is moved.
+    pub erase_spread_max: u32,
+}
+
+impl EraseCounts {
+    /// The victim, `erases` being those of each superblock; with `may_level` it may be one that gives nothing. None when none gives more
+    /// than a page.
+    #[must_use]
+    pub fn victim(
+        &self,
+        superblocks: &[Superblock],
+        erases: &[u32],
+        packing: &Packing,
+        may_level: bool,
+    ) -> Option<SuperblockId> {
+        let candidates = || {
+            let all = superblocks.iter().zip(erases).enumerate();
+            all.filter(|(_, (superblock, _))| can_be_collected(superblock, false))
+        };
+        let id = |number: usize| SuperblockId(number as u32);
+        let (coldest, (_, &least)) =
+            candidates().min_by_key(|(_, (superblock, erases))| (**erases, kept_grains(superblock, packing)))?;
+        let worn = superblocks.iter().zip(erases).filter(|(superblock, _)| superblock.state != State::System);
+        let most = worn.map(|(_, &erases)| erases).max().unwrap_or(least);
+        if may_level && most - least > self.erase_spread_max {
+            return Some(id(coldest));
+        }
+        let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
+        let gives = candidates().filter(|(_, (superblock, _))| kept_grains(superblock, packing) <= grains_max);
+        let rank = |superblock: &Superblock, erases: u32| {
+            let wear = u64::from(erases - least) * packing.grains_per_superblock;
+            kept_grains(superblock, packing) * u64::from(self.erase_spread_max) + wear
+        };
+        gives.min_by_key(|(_, (superblock, erases))| rank(superblock, **erases)).map(|(number, _)| id(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oob::Stream;
+    use crate::packing::RecordLayout;
+
+    const POLICY: EraseCounts = EraseCounts { erase_spread_max: 4 };
+
+    /// The victim among closed superblocks with these living grains, of ten, and these erases.
+    fn victim(superblocks: &[(u64, u32)], may_level: bool) -> Option<u32> {
+        let packing =
+            Packing { grain_bytes: 64, grains_per_page: 1, grains_per_superblock: 10, layout: RecordLayout::Grains };
+        let closed = |&(live_grains, _): &(u64, u32)| Superblock {
+            live_grains,
+            appended_grains: 10,
+            ..Superblock::new(State::Closed, Stream::User)
+        };
+        let all: Vec<Superblock> = superblocks.iter().map(closed).collect();
+        let erases: Vec<u32> = superblocks.iter().map(|&(_, erases)| erases).collect();
+        POLICY.victim(&all, &erases, &packing, may_level).map(|victim| victim.0)
+    }
+
+    #[test]
+    fn little_life_and_few_erases_are_chosen() {
+        assert_eq!(victim(&[(5, 3), (2, 3), (6, 3)], true), Some(1));
+        assert_eq!(victim(&[(5, 4), (5, 3), (5, 6)], true), Some(1));
+        // Two erases are half of the bound, and count as half of a superblock.
+        assert_eq!(victim(&[(1, 2), (5, 0)], true), Some(1));
+        assert_eq!(victim(&[(0, 1), (5, 0)], true), Some(0));
+        assert_eq!(victim(&[(10, 3), (10, 0)], true), None);
+    }
+
+    #[test]
+    fn data_that_does_not_die_is_moved_when_the_spread_is_beyond_its_bound() {
+        assert_eq!(victim(&[(0, 4), (10, 0), (10, 0)], true), Some(0));
+        assert_eq!(victim(&[(0, 5), (10, 0), (10, 0)], true), Some(1));
+        assert_eq!(victim(&[(0, 5), (10, 0), (9, 0)], true), Some(2));
+        assert_eq!(victim(&[(0, 5), (10, 0), (9, 0)], false), Some(2), "which gives a page");
+        assert_eq!(
+            victim(&[(0, 5), (10, 0), (10, 0)], false),
+            Some(0),
+            "what gives nothing is not collected twice in a row"
+        );
+    }
+}
