@@ -27,8 +27,8 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
-use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport};
-use kvssd_types::{BatchChange, Command, Key, KvError, Nanos, Reply, Value};
+use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport, NamespaceAttributes};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply, Value};
 
 /// What the controller's pipeline takes in one piece.
 const SMALL_BYTES: u32 = 4096;
@@ -83,21 +83,25 @@ impl Device {
         }
     }
 
-    /// Executes a command that arrives at `arrival`.
+    /// Executes a command of the first namespace, as [`Device::submit_in`].
     ///
     /// # Panics
     /// When a command was submitted that arrived later.
     pub fn submit(&mut self, command: Command<'_>, arrival: Nanos) -> Completion {
-        assert!(self.last_arrival <= arrival, "commands are submitted in the order of their arrival");
-        self.last_arrival = arrival;
-        self.link_in.advance(arrival);
-        self.link_out.advance(arrival);
-        if let Err(error) = self.engine.advance(arrival) {
+        self.submit_in(NamespaceId::FIRST, command, arrival)
+    }
+
+    /// Executes a command of a namespace that arrives at `arrival`.
+    ///
+    /// # Panics
+    /// When a command was submitted that arrived later.
+    pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
+        if let Err(error) = self.arrive(arrival) {
             return Completion { done: arrival, reply: Err(error) };
         }
         let begin = self.take_key(&command, arrival);
         let start = self.take_in(&command, begin);
-        let (executed, reply) = self.engine.execute(command, start);
+        let (executed, reply) = self.engine.execute_in(namespace, command, start);
         let bytes_out = match &reply {
             Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
             // Each key of a list has a length of two bytes before it.
@@ -112,6 +116,49 @@ impl Device {
         let length = self.profile.link_time(bytes_out);
         let done = self.link_out.take(executed, length) + length;
         Completion { done, reply }
+    }
+
+    /// A command comes at `arrival`, before which none will come.
+    fn arrive(&mut self, arrival: Nanos) -> Result<(), KvError> {
+        assert!(self.last_arrival <= arrival, "commands are submitted in the order of their arrival");
+        self.last_arrival = arrival;
+        self.link_in.advance(arrival);
+        self.link_out.advance(arrival);
+        self.engine.advance(arrival)
+    }
+
+    /// Makes a namespace, with a command that arrives at `arrival`; gives when that is done, and its number.
+    ///
+    /// # Errors
+    /// As [`Engine::create_namespace`].
+    pub fn create_namespace(
+        &mut self,
+        attributes: NamespaceAttributes,
+        arrival: Nanos,
+    ) -> Result<(Nanos, NamespaceId), KvError> {
+        self.arrive(arrival)?;
+        let (done, created) = self.engine.create_namespace(attributes, arrival);
+        created.map(|id| (done, id))
+    }
+
+    /// Deletes a namespace, with a command that arrives at `arrival`; gives when that is done.
+    ///
+    /// # Errors
+    /// As [`Engine::delete_namespace`].
+    pub fn delete_namespace(&mut self, namespace: NamespaceId, arrival: Nanos) -> Result<Nanos, KvError> {
+        self.arrive(arrival)?;
+        let (done, deleted) = self.engine.delete_namespace(namespace, arrival);
+        deleted.map(|()| done)
+    }
+
+    /// Maps a namespace to so many logs, with a command that arrives at `arrival`; gives when that is done.
+    ///
+    /// # Errors
+    /// As [`Engine::set_logs`].
+    pub fn set_logs(&mut self, namespace: NamespaceId, logs: Option<u32>, arrival: Nanos) -> Result<Nanos, KvError> {
+        self.arrive(arrival)?;
+        let (done, set) = self.engine.set_logs(namespace, logs, arrival);
+        set.map(|()| done)
     }
 
     /// See [`Engine::expect`].

@@ -11,12 +11,12 @@
 //!
 //! What it does not do: work in the background, or begin snapshots: the seam has no word for them.
 
-use super::costs::{BEGIN_NS, CALL_NS, CORES, END_NS, LOCK_NS, WAKE_NS};
+use super::costs::{BEGIN_NS, CALL_NS, END_NS, LOCK_NS, WAKE_NS};
 use super::engine::{RecordId, Request, Step, TransactionEngine};
+use super::processors::Processors;
 use crate::LabError;
 use crate::stores::costs::{COMMAND_NS, INDEX_NS, KEY_CALL_NS, SYSTEM_CALL_NS, passes};
 use kvssd_device::{Completion, Device};
-use kvssd_flash::timing::Pool;
 use kvssd_transactions::{
     Access, AccessStep, CommitStep, Isolation, PutOutcome, Record, TransactionCounters, TransactionId,
     TransactionManager, TransactionOptions, WriteSet,
@@ -44,8 +44,7 @@ pub struct CachedDrive {
     device: Device,
     options: CachedDriveOptions,
     manager: TransactionManager,
-    cores: Pool,
-    cpu: Nanos,
+    processors: Processors,
     stages: BTreeMap<TransactionId, Stage>,
     woken: Vec<(TransactionId, Nanos)>,
 }
@@ -71,8 +70,7 @@ impl CachedDrive {
             device,
             manager: TransactionManager::new(&options.transactions),
             options,
-            cores: Pool::new(CORES),
-            cpu: Nanos::ZERO,
+            processors: Processors::new(),
             stages: BTreeMap::new(),
             woken: Vec::new(),
         })
@@ -87,19 +85,18 @@ impl CachedDrive {
     /// Time of the host's processors so far.
     #[must_use]
     pub fn cpu(&self) -> Nanos {
-        self.cpu
+        self.processors.busy()
     }
 
     /// A core works on it, as soon as one is free; gives when it is done.
     fn work(&mut self, at: Nanos, time: Nanos) -> Nanos {
-        self.cpu += time;
-        self.cores.take(at, time, at)
+        self.processors.advance(at);
+        self.processors.work(at, time)
     }
 
     /// Has the drive execute a command.
     fn submit(&mut self, table: NamespaceId, command: Command<'_>, at: Nanos) -> Completion {
-        assert_eq!(table, NamespaceId::FIRST, "commands go to the first namespace");
-        self.device.submit(command, at)
+        self.device.submit_in(table, command, at)
     }
 
     fn access(

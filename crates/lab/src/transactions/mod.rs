@@ -29,6 +29,7 @@ mod hot_records;
 mod lru;
 mod micro;
 pub mod pages;
+mod processors;
 mod program;
 mod report;
 mod row;

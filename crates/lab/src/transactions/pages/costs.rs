@@ -1,35 +1,22 @@
 //! What the host's processors take for the work of a page-based engine, in nanoseconds.
 //!
-//! All are estimates, made before the first run, for one core of about 2.3 GHz (KAML, section V-A: Xeon E5520). What the parts
-//! of a transaction are, and that none of them outweighs the others, is that of Harizopoulos et al., "OLTP Through the Looking
+//! All are estimates, made before the first run, as those that it shares with other engines ([`crate::transactions::costs`]). What the
+//! parts of a transaction are, and that none of them outweighs the others, is that of Harizopoulos et al., "OLTP Through the Looking
 //! Glass, and What We Found There", SIGMOD 2008, who took Shore apart; Shore-MT is taken to do each in a microsecond or so. The way
 //! through the kernel is that of the stores ([`crate::stores::costs`]).
 //!
 //! What is not modelled: latches of pages, and locks of the lock manager's own tables, for which threads would wait.
 
 use crate::stores::costs;
+pub use crate::transactions::costs::{BEGIN_NS, CALL_NS, END_NS, LOCK_NS, WAKE_NS};
 use kvssd_types::Nanos;
 
-/// Cores of the host (KAML, section V-A: two processors of four).
-pub const CORES: u32 = 8;
-
-/// A transaction is begun, with its control block.
-pub const BEGIN_NS: u64 = 1000;
-/// A request comes in through the engine's calls.
-pub const CALL_NS: u64 = 500;
-/// A lock: looked for, taken and given back.
-pub const LOCK_NS: u64 = 1000;
 /// From the root of a B-tree to a leaf, all in memory.
 pub const INDEX_NS: u64 = 2000;
 /// A page is found in the buffer pool, pinned, latched and let go.
 pub const FIX_NS: u64 = 500;
 /// A log record is made and put into the log's buffer, its bytes beside, under the one lock of that buffer.
 pub const LOG_INSERT_NS: u64 = 500;
-/// A thread that slept goes on.
-pub const WAKE_NS: u64 = 3000;
-/// A transaction ends: its control block goes.
-pub const END_NS: u64 = 1000;
-
 /// Into the log's buffer, under its lock.
 #[must_use]
 pub fn log_insert(bytes: u64) -> Nanos {

@@ -30,7 +30,6 @@ mod log;
 mod media;
 mod page;
 mod pool;
-mod processors;
 mod recovery;
 mod requests;
 mod store;

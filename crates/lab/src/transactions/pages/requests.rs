@@ -16,7 +16,7 @@ use super::page::{PageId, Record};
 use crate::LabError;
 use crate::stores::costs::passes;
 use crate::transactions::{RecordId, Step};
-use kvssd_transactions::{Granularity, LockMode, LockName, LockReply, Record, TransactionId};
+use kvssd_transactions::{Granularity, LockMode, LockName, LockReply, TransactionId};
 use kvssd_types::{NamespaceId, Nanos, Value};
 
 /// Pages are locked as records of a namespace that there is not.
@@ -193,7 +193,7 @@ impl PageEngine {
 }
 
 fn lock_of(record: &RecordId<'_>) -> LockName {
-    Granularity::records(1).lock_of(Record { namespace: record.table, key: record.key })
+    Granularity::records(1).lock_of(kvssd_transactions::Record { namespace: record.table, key: record.key })
 }
 
 fn lock_of_page(page: PageId) -> LockName {
