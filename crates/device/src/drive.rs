@@ -7,7 +7,7 @@
 //!   Design::format                      Design::mount                mount: what kill -9 left
 //!        +----------------+-----------------+
 //!                         v
-//!   execute(command) -> reply     arrives when the one before it is done: virtual time, which nobody waits for
+//!   execute_in(namespace, command) -> reply     arrives when the one before it is done: virtual time, which nobody waits for
 //!                         |
 //!                         v
 //!   close: a checkpoint, so that the next mount has nothing to do      drop: what kill -9 does
@@ -25,8 +25,8 @@ use kvssd_flash::{
     Backing, BlockAddress, BlockState, ImageBacking, ImageError, MediaError, OpenOptions, PageAddress, PageView,
     PowerLoss, Profile, ProfileError, Span, UnitAddress, UnitImage,
 };
-use kvssd_ftl::{CheckReport, Design, DesignError, Engine, MountReport};
-use kvssd_types::{Command, KvError, Nanos, Reply, VALUE_BYTES_MAX};
+use kvssd_ftl::{CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo};
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply, VALUE_BYTES_MAX};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,6 +34,9 @@ use thiserror::Error;
 
 /// Room for what is staged beside records: changes, and heads.
 const STAGING_SLACK_BYTES: u64 = 8 << 20;
+
+/// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
+const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
 
 /// Why there is no drive.
 #[derive(Debug, Error)]
@@ -163,15 +166,65 @@ impl Drive {
         Ok(design.check(&profile, Box::new(image)))
     }
 
-    /// Executes a command when the one before it is done.
+    /// Executes a command of the first namespace, as [`Drive::execute_in`].
+    ///
+    /// # Errors
+    /// As [`Drive::execute_in`].
+    pub fn execute(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
+        self.execute_in(NamespaceId::FIRST, command)
+    }
+
+    /// Executes a command of a namespace when the one before it is done.
     ///
     /// # Errors
     /// What the firmware answers. When [`Drive::failure`] says something then, the drive takes nothing any more.
-    pub fn execute(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
+    pub fn execute_in(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.in_turn(|engine, at| engine.execute_in(namespace, command, at))
+    }
+
+    /// Makes a namespace.
+    ///
+    /// # Errors
+    /// As [`Engine::create_namespace`].
+    pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
+        self.in_turn(|engine, at| engine.create_namespace(attributes, at))
+    }
+
+    /// Deletes a namespace. What it had is removed little by little while commands come, when another one needs the room, and at
+    /// the latest by [`Drive::close`].
+    ///
+    /// # Errors
+    /// As [`Engine::delete_namespace`].
+    pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
+        self.in_turn(|engine, at| engine.delete_namespace(id, at))
+    }
+
+    /// The namespaces, in the order of their numbers.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<NamespaceInfo> {
+        self.engine.namespaces()
+    }
+
+    /// Has the engine do something when all before it is done.
+    fn in_turn<T>(
+        &mut self,
+        act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
+    ) -> Result<T, KvError> {
         self.engine.advance(self.clock)?;
-        let (done, reply) = self.engine.execute(command, self.clock);
+        let (done, result) = act(&mut self.engine, self.clock);
         self.clock = self.clock.max(done);
-        reply
+        result
+    }
+
+    /// Gives the background the time to remove what was deleted. What cannot be read stays.
+    fn finish_removal(&mut self) -> Result<(), KvError> {
+        let mut pairs = u64::MAX;
+        while self.engine.is_removing() && self.engine.utilization().pairs < pairs {
+            pairs = self.engine.utilization().pairs;
+            self.clock += REMOVAL_TIME;
+            self.engine.advance(self.clock)?;
+        }
+        Ok(())
     }
 
     /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was
@@ -191,13 +244,17 @@ impl Drive {
         committed
     }
 
-    /// Ends the drive's life in order: the next mount finds everything at once.
+    /// Ends the drive's life in order: namespaces that were deleted are gone, and the next mount finds everything at once.
     ///
     /// # Errors
     /// When the image failed.
-    pub fn close(self) -> Result<(), KvError> {
+    pub fn close(mut self) -> Result<(), KvError> {
         self.standing.holds_commits.store(false, Ordering::Relaxed);
-        if self.is_read_only { Ok(()) } else { self.engine.close() }
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.finish_removal()?;
+        self.engine.close()
     }
 
     /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.

@@ -23,7 +23,7 @@ mod medium;
 mod sizing;
 
 pub use drive::{CreateDrive, Drive, DriveError};
-pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_profile};
+pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};

@@ -2,7 +2,9 @@
 //!
 //! | | | why |
 //! |---|---|---|
-//! | pages, out-of-band areas, times | those of `kvvirt` | a host that does not wait for virtual time sees none of the times |
+//! | pages, times | those of `kvvirt` | a host that does not wait for virtual time sees none of the times |
+//! | out-of-band areas | 512 B, not 384 B | pages of 64 pairs then have a namespace beside each: 3 % more bytes in the file |
+//! | namespaces | up to 16, whatever the design | nobody knows beforehand that there will be more than one; one takes a byte a pair |
 //! | dies | 4 channels x 2 | a file is no faster with more, and each stream keeps a unit of 32 KiB, not one a die |
 //! | superblock | 1/256 of the flash, 512 KiB to 8 MiB | collection keeps 16 of them; the largest value is one, or 2 MiB |
 //! | write buffer | 1 MiB, from 256 MiB on 4 MiB | it is flushed when twice as much is staged, and a flush pads what is open |
@@ -15,6 +17,7 @@
 
 use crate::DriveError;
 use kvssd_flash::{PowerLoss, Profile};
+use kvssd_ftl::{Design, DesignError};
 
 /// The smallest size that [`image_profile`] takes.
 pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
@@ -24,6 +27,8 @@ pub const IMAGE_BYTES_MAX: u64 = 8 << 40;
 const MIB: u64 = 1 << 20;
 const DIES: u64 = 8;
 const PAGE_BYTES: u64 = 4096;
+const OOB_BYTES: u64 = 512;
+const NAMESPACES_MAX: u32 = 16;
 
 /// The profile of a drive of `flash_bytes` in a file, rounded down to whole superblocks. The drive's capacity is what garbage
 /// collection and the journal leave of that.
@@ -43,6 +48,7 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
         ("geometry.dies_per_channel", DIES / 4),
         ("geometry.pages_per_block", superblock_bytes / PAGE_BYTES / DIES),
         ("geometry.blocks_per_die", superblocks),
+        ("geometry.oob_bytes", OOB_BYTES),
         ("memory.dram_bytes", dram_bytes),
         ("memory.write_buffer_bytes", write_buffer_bytes),
     ];
@@ -53,11 +59,24 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
     Ok(profile)
 }
 
+/// The design called `name` as a drive in a file has it: with room for namespaces.
+///
+/// # Errors
+/// As [`Design::named`].
+pub fn image_design(name: &str) -> Result<Design, DesignError> {
+    let mut design = Design::named(name)?;
+    if design.takes_keys() {
+        design.namespaces_max = NAMESPACES_MAX;
+    }
+    Ok(design)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use kvssd_flash::RopeBacking;
-    use kvssd_ftl::DESIGNS;
+    use kvssd_ftl::{DESIGNS, NamespaceAttributes};
+    use kvssd_types::Nanos;
 
     #[test]
     fn every_design_fits_images_of_every_size() {
@@ -65,11 +84,16 @@ mod tests {
             let profile = image_profile(megabytes << 20).unwrap();
             let raw_bytes = profile.geometry.raw_bytes();
             assert!(raw_bytes <= megabytes << 20 && raw_bytes > (megabytes - 9) << 20);
-            for design in &DESIGNS {
-                let engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+            for name in DESIGNS.map(|design| design.name) {
+                let design = image_design(name).unwrap();
+                let mut engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
                 let capacity_bytes = engine.utilization().capacity_bytes;
                 assert!(capacity_bytes > raw_bytes * 2 / 5, "{} of {megabytes} MiB: {capacity_bytes}", design.name);
                 assert!(engine.dram().total_bytes() < engine.dram_budget_bytes() / 2, "{megabytes} MiB");
+                for _ in 1..NAMESPACES_MAX {
+                    let (_, created) = engine.create_namespace(NamespaceAttributes::PLAIN, Nanos::ZERO);
+                    assert!(created.is_ok(), "{name} of {megabytes} MiB: {created:?}");
+                }
             }
         }
     }

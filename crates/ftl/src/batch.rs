@@ -53,11 +53,16 @@ pub(crate) fn execute(
     if is_done { Ok(Reply::Batched) } else { Err(KvError::CapacityExceeded) }
 }
 
+/// The most changes of a batch on a drive of `geometry`.
+pub(crate) fn changes_max(geometry: &Geometry) -> usize {
+    CHANGES_MAX.min(geometry.pages_per_superblock()) as usize
+}
+
 /// Whether the drive takes a batch of that size, and each key is there once.
 pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
     let bytes = changes.iter().map(|change| change.key.bytes().len() + change.value.as_ref().map_or(0, Value::len));
     let (bytes, bytes_max) = (bytes.sum::<usize>() as u64, limits.value_bytes_max);
-    let changes_max = CHANGES_MAX.min(geometry.pages_per_superblock()) as usize;
+    let changes_max = changes_max(geometry);
     if changes.len() > changes_max || bytes > bytes_max {
         return Err(KvError::BatchTooLarge { changes: changes.len(), changes_max, bytes, bytes_max });
     }

@@ -292,10 +292,16 @@ impl Engine {
         &self.media.geometry
     }
 
-    /// The largest value that a store takes.
+    /// The largest value that a store takes, and the most bytes of keys and values of a batch.
     #[must_use]
     pub fn value_bytes_max(&self) -> u64 {
         self.limits.value_bytes_max
+    }
+
+    /// The most changes of a batch.
+    #[must_use]
+    pub fn batch_changes_max(&self) -> usize {
+        batch::changes_max(&self.media.geometry)
     }
 
     /// How full the drive is.

@@ -61,7 +61,7 @@ pub use io::{Io, Media};
 pub use iterators::{IteratorPlan, PrefetchDegree};
 pub use journal::{Change, PairPlace, TablePlace};
 pub use log::NewRecord;
-pub use namespace::{NamespaceAttributes, NamespaceInfo};
+pub use namespace::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use packing::{Packing, RecordLayout, Slots};
 pub use placement::balance;

@@ -19,9 +19,14 @@ use crate::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 
+/// Bytes of the longest name of a namespace. An estimate.
+pub const NAME_BYTES_MAX: usize = 64;
+
 /// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceAttributes {
+    /// What it is called, beside its number: 1 to [`NAME_BYTES_MAX`] bytes, another name than all others have.
+    pub name: Option<String>,
     /// The index by its name in [`IndexPlan::name`](crate::index::IndexPlan::name), with the parameters of the first design that has
     /// one; none for the drive's own.
     pub index: Option<String>,
@@ -36,9 +41,27 @@ pub struct NamespaceAttributes {
 }
 
 impl NamespaceAttributes {
-    /// The drive's own index, and no bounds.
-    pub const PLAIN: NamespaceAttributes =
-        NamespaceAttributes { index: None, parameters: Vec::new(), quota_bytes: None, logs: None, is_ordered: false };
+    /// The drive's own index, no name and no bounds.
+    pub const PLAIN: NamespaceAttributes = NamespaceAttributes {
+        name: None,
+        index: None,
+        parameters: Vec::new(),
+        quota_bytes: None,
+        logs: None,
+        is_ordered: false,
+    };
+
+    /// Whether the name can be one: a number would be taken for that of a namespace.
+    fn check_name(&self) -> Result<(), String> {
+        let Some(name) = &self.name else { return Ok(()) };
+        if !(1..=NAME_BYTES_MAX).contains(&name.len()) || name.chars().any(char::is_control) {
+            return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and is one line, unlike {name:?}"));
+        }
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("the name {name} would be taken for a number"));
+        }
+        Ok(())
+    }
 }
 
 /// A namespace, to look at.
@@ -221,6 +244,16 @@ impl Namespaces {
         let mut ids = (1..=most).map(NamespaceId);
         let is_free = |id: &NamespaceId| self.get(*id).is_none() && !self.gone.contains(id);
         ids.find(is_free).ok_or(KvError::TooManyNamespaces { namespaces: self.all.len() as u32 })
+    }
+
+    /// Whether one that is made now can be called so.
+    pub(crate) fn check_name(&self, attributes: &NamespaceAttributes) -> Result<(), String> {
+        attributes.check_name()?;
+        let has_it = |other: &&Namespace| other.lives() && other.attributes.name == attributes.name;
+        match attributes.name.as_ref().and_then(|_| self.all.iter().find(has_it)) {
+            Some(other) => Err(format!("namespace {} has that name", other.id)),
+            None => Ok(()),
+        }
     }
 
     /// Makes one.

@@ -67,7 +67,27 @@ pub enum Error {
         /// Bytes of the largest.
         value_bytes_max: u64,
     },
-    /// The drive does not do that, and goes on: a batch that is too large, or an iterator that it has not, no more, or no memory for.
+    /// More than a batch takes: nothing was changed. It can be divided, or made by [`Store::bulk`](crate::Store::bulk).
+    #[error(
+        "a batch of {changes} changes and {bytes} bytes is too large: this drive takes {changes_max} and {bytes_max}"
+    )]
+    BatchTooLarge {
+        /// Changes of the batch.
+        changes: usize,
+        /// The most that a batch has.
+        changes_max: usize,
+        /// Bytes of its keys and values.
+        bytes: u64,
+        /// The most that a batch has.
+        bytes_max: u64,
+    },
+    /// No namespace has that name or number.
+    #[error("there is no namespace {name}")]
+    NoNamespace {
+        /// The name or number.
+        name: String,
+    },
+    /// The drive does not do that, and goes on: a namespace more than it takes, or an iterator that it has not, no more, or no memory for.
     #[error("{why}")]
     Refused {
         /// What it says.
@@ -102,12 +122,14 @@ impl From<KvError> for Error {
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },
             KvError::Failed(why) => Error::Failed { why },
+            KvError::BatchTooLarge { changes, changes_max, bytes, bytes_max } => {
+                Error::BatchTooLarge { changes, changes_max, bytes, bytes_max }
+            }
+            KvError::NoSuchNamespace(id) => Error::NoNamespace { name: id.to_string() },
+            KvError::InvalidNamespace(_) => Error::InvalidOptions { why: error.to_string() },
             KvError::InvalidCommand(_)
             | KvError::InvalidRange { .. }
-            | KvError::BatchTooLarge { .. }
-            | KvError::NoSuchNamespace(_)
             | KvError::TooManyNamespaces { .. }
-            | KvError::InvalidNamespace(_)
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
             | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   threads      store, retrieve, delete, exist, list, pairs, batch, flush        &Store, from as many as there are
+//!                namespace("accounts").store, retrieve, ...                       key spaces of their own
 //!                  |
 //!   Store        one command at a time; with `sync`, threads that wait share one commit
 //!                  |
@@ -31,15 +32,22 @@
 //!
 //! What it does not do: order (keys are listed in the index's own), or reach a drive over a network.
 
+mod batch;
 mod commits;
 mod error;
+mod namespace;
 mod options;
 mod pairs;
+mod stats;
 mod store;
 pub mod tx;
 
+pub use batch::Batch;
 pub use error::Error;
-pub use kvssd_types::StoreCondition;
+pub use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+pub use kvssd_types::{NamespaceId, StoreCondition};
+pub use namespace::Namespace;
 pub use options::{Missing, Options};
 pub use pairs::{Keys, Pair, Pairs};
-pub use store::{Batch, Stats, Store};
+pub use stats::Stats;
+pub use store::Store;

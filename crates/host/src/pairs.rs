@@ -6,7 +6,7 @@
 //!
 //! A key keeps its place in the order for as long as it is there, and one that is not there has none to go on from.
 
-use crate::{Error, Store};
+use crate::{Error, Namespace};
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
@@ -19,9 +19,9 @@ pub type Pair = (Box<[u8]>, Vec<u8>);
 /// Keys, and how many were asked for.
 type Listed = (Vec<Box<[u8]>>, usize);
 
-/// All keys of a store. Ends after an error.
+/// All keys of a namespace. Ends after an error.
 pub struct Keys<'a> {
-    store: &'a Store,
+    namespace: Namespace<'a>,
     /// Where the first page begins.
     from: Option<Box<[u8]>>,
     /// The page before.
@@ -30,14 +30,14 @@ pub struct Keys<'a> {
     is_at_end: bool,
 }
 
-/// All pairs of a store. Ends after an error.
+/// All pairs of a namespace. Ends after an error.
 pub struct Pairs<'a> {
     keys: Keys<'a>,
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(store: &'a Store, from: Option<&[u8]>) -> Self {
-        Keys { store, from: from.map(Into::into), met: Vec::new(), coming: VecDeque::new(), is_at_end: false }
+    pub(crate) fn new(namespace: Namespace<'a>, from: Option<&[u8]>) -> Self {
+        Keys { namespace, from: from.map(Into::into), met: Vec::new(), coming: VecDeque::new(), is_at_end: false }
     }
 
     fn next_page(&mut self) -> Result<(), Error> {
@@ -54,7 +54,7 @@ impl<'a> Keys<'a> {
     fn keys_behind(&self) -> Result<Listed, Error> {
         for (index, anchor) in self.met.iter().enumerate().rev() {
             let wanted = PAGE_KEYS + self.met.len() - index;
-            let keys = self.store.list(Some(anchor), wanted)?;
+            let keys = self.namespace.list(Some(anchor), wanted)?;
             if keys.first() == Some(anchor) {
                 return Ok((keys, wanted));
             }
@@ -62,7 +62,7 @@ impl<'a> Keys<'a> {
         // All have gone: where the last would be is as near as one can get.
         let from = self.met.last().or(self.from.as_ref());
         let wanted = PAGE_KEYS + self.met.len();
-        Ok((self.store.list(from.map(AsRef::as_ref), wanted)?, wanted))
+        Ok((self.namespace.list(from.map(AsRef::as_ref), wanted)?, wanted))
     }
 }
 
@@ -84,12 +84,12 @@ impl Iterator for Keys<'_> {
 impl FusedIterator for Keys<'_> {}
 
 impl<'a> Pairs<'a> {
-    pub(crate) fn new(store: &'a Store) -> Self {
-        Pairs { keys: Keys::new(store, None) }
+    pub(crate) fn new(namespace: Namespace<'a>) -> Self {
+        Pairs { keys: Keys::new(namespace, None) }
     }
 
     fn value_of(&mut self, key: Box<[u8]>) -> Option<Result<Pair, Error>> {
-        match self.keys.store.retrieve(&key) {
+        match self.keys.namespace.retrieve(&key) {
             Ok(value) => value.map(|value| Ok((key, value))),
             Err(error) => {
                 self.keys.coming.clear();

@@ -1,16 +1,17 @@
 //! The store.
 
 use crate::commits::{Coming, Commits};
-use crate::pairs::Keys;
-use crate::{Error, Missing, Options, Pairs};
-use kvssd_device::{CreateDrive, Drive, image_profile};
+use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
+use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
-use kvssd_ftl::Design;
-use kvssd_types::{Command, Key, KvError, Reply, StoreCondition, Value};
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_types::{Command, KvError, NamespaceId, Reply, StoreCondition};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 /// A store over an image file. It can be shared: every call takes `&self`, from any thread.
+///
+/// Calls on keys are those of the first namespace, which every image begins with; [`Store::namespace`] gives the others.
 ///
 /// Dropping it leaves the image as it is, which is safe: the next open does again what the journal says. [`Store::close`] spares
 /// it that.
@@ -28,81 +29,6 @@ struct State {
     /// Changes that were executed.
     executed: u64,
     failure: Option<String>,
-}
-
-/// Stores and deletes that are made safe together, with one commit: much quicker than one by one.
-///
-/// They are applied one after the other. It is **not atomic**: when the process ends before [`Store::batch`] has returned, or a
-/// change in the middle is refused, those before it may be there without those behind it.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    changes: Vec<(Box<[u8]>, Option<Value>)>,
-}
-
-/// How full a store is, and what it did since it was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// The firmware.
-    pub design: String,
-    /// Pairs that are stored.
-    pub pairs: u64,
-    /// Bytes of their keys and values.
-    pub pair_bytes: u64,
-    /// Bytes of flash that live, in whole grains and with the index.
-    pub live_bytes: u64,
-    /// The most that may live.
-    pub capacity_bytes: u64,
-    /// Bytes of all flash.
-    pub flash_bytes: u64,
-    /// The largest value.
-    pub value_bytes_max: u64,
-    /// Bytes of memory that the firmware's tables take.
-    pub dram_bytes: u64,
-    /// The most that they may take.
-    pub dram_bytes_max: u64,
-    /// Pages of flash that were read since it was opened.
-    pub pages_read: u64,
-    /// Pages of flash that were programmed since it was opened.
-    pub pages_programmed: u64,
-    /// Pairs that garbage collection moved since it was opened.
-    pub pairs_moved: u64,
-}
-
-impl Batch {
-    /// No changes yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Batch::default()
-    }
-
-    /// Adds a store.
-    pub fn store(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.changes.push((key.into(), Some(value.into())));
-        self
-    }
-
-    /// Adds a delete. That the key is not there is no error.
-    pub fn delete(&mut self, key: &[u8]) -> &mut Self {
-        self.changes.push((key.into(), None));
-        self
-    }
-
-    /// The number of changes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.changes.len()
-    }
-
-    /// Whether there are no changes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
-    }
-
-    /// Takes all changes out.
-    pub fn clear(&mut self) {
-        self.changes.clear();
-    }
 }
 
 impl Store {
@@ -144,7 +70,7 @@ impl Store {
     /// # Errors
     /// [`Error::Full`], [`Error::InvalidKey`], [`Error::InvalidValue`], [`Error::ReadOnly`], [`Error::Io`], [`Error::Failed`].
     pub fn store(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.store_if(key, value, StoreCondition::Always)
+        self.first().store(key, value)
     }
 
     /// Binds `value` to `key` if the key is there, or if it is not.
@@ -152,10 +78,7 @@ impl Store {
     /// # Errors
     /// [`Error::KeyNotFound`], [`Error::KeyExists`], and as [`Store::store`].
     pub fn store_if(&self, key: &[u8], value: &[u8], condition: StoreCondition) -> Result<(), Error> {
-        let key = Key::new(key)?;
-        // The copy is made before others have to wait.
-        let value = Value::from(value);
-        self.change(|state| state.change(Command::Store { key, value, condition }).map(|_| ()))
+        self.first().store_if(key, value, condition)
     }
 
     /// The value of `key`, if there is one.
@@ -163,7 +86,7 @@ impl Store {
     /// # Errors
     /// [`Error::InvalidKey`], [`Error::Damaged`], [`Error::Io`], [`Error::Failed`].
     pub fn retrieve(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.retrieve_part(key, 0, u32::MAX)
+        self.first().retrieve(key)
     }
 
     /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on, if there is one. Behind its end there are none.
@@ -171,11 +94,7 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn retrieve_part(&self, key: &[u8], offset_bytes: u32, length_bytes: u32) -> Result<Option<Vec<u8>>, Error> {
-        let command = Command::Retrieve { key: Key::new(key)?, offset_bytes, length_bytes };
-        Ok(self.lock()?.ask(command)?.map(|reply| match reply {
-            Reply::Retrieved { value, .. } => value.to_vec(),
-            other => unreachable!("{other:?} does not answer a retrieve"),
-        }))
+        self.first().retrieve_part(key, offset_bytes, length_bytes)
     }
 
     /// Removes `key` and its value; gives whether it was there.
@@ -183,8 +102,7 @@ impl Store {
     /// # Errors
     /// As [`Store::store`].
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
-        let key = Key::new(key)?;
-        self.change(|state| state.change(Command::Delete { key }).map(|reply| reply.is_some()))
+        self.first().delete(key)
     }
 
     /// Whether `key` is there.
@@ -192,8 +110,7 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn exist(&self, key: &[u8]) -> Result<bool, Error> {
-        let key = Key::new(key)?;
-        Ok(self.lock()?.ask(Command::Exist { key })?.is_some())
+        self.first().exist(key)
     }
 
     /// At most `count` keys in the index's own order, from `from` on, or the next one when that is not there. The order stays as
@@ -202,27 +119,27 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn list(&self, from: Option<&[u8]>, count: usize) -> Result<Vec<Box<[u8]>>, Error> {
-        let from = from.map(Key::new).transpose()?;
-        match self.lock()?.ask(Command::List { from, keys_max: count })? {
-            Some(Reply::Listed(keys)) => Ok(keys),
-            other => unreachable!("{other:?} does not answer a list"),
-        }
+        self.first().list(from, count)
     }
 
     /// All keys from `from` on, in the order of [`Store::list`]. A key that is there all the time is met once; one that comes or
     /// goes meanwhile may be met or not.
     #[must_use]
     pub fn keys(&self, from: Option<&[u8]>) -> Keys<'_> {
-        Keys::new(self, from)
+        self.first().keys(from)
     }
 
     /// All pairs, as [`Store::keys`] goes.
     #[must_use]
     pub fn pairs(&self) -> Pairs<'_> {
-        Pairs::new(self)
+        self.first().pairs()
     }
 
-    /// Applies the changes of a batch, with one commit.
+    /// Makes all changes of a batch or none, in however many namespaces: nobody sees some of them without the others, and neither a
+    /// process nor a machine that ends leaves some without the others.
+    ///
+    /// A batch has [`Stats::batch_changes_max`] changes at the most, and keys and values of [`Stats::value_bytes_max`] bytes together.
+    /// What is larger is refused, and can be made by [`Store::bulk`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -234,26 +151,96 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`Store::store`]. Nothing is applied when a key is invalid; else the changes before the one that is refused are.
+    /// [`Error::BatchTooLarge`], [`Error::NoNamespace`], and as [`Store::store`]: nothing is changed. After [`Error::Io`] and
+    /// [`Error::Failed`] all changes are there or none when the store is opened again.
     pub fn batch(&self, batch: &Batch) -> Result<(), Error> {
-        let keys = batch.changes.iter().map(|(key, _)| Key::new(key)).collect::<Result<Vec<_>, _>>()?;
+        let changes = batch.last_changes()?;
+        self.make_in(NamespaceId::FIRST, Command::Batch { changes: &changes }).map(|_| ())
+    }
+
+    /// Makes the changes of a batch of any size one after the other, with one commit: much quicker than one by one.
+    ///
+    /// It is **not atomic**: when the process ends before this has returned, or a change in the middle is refused, those before it
+    /// may be there without those behind it.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that
+    /// is refused are made.
+    pub fn bulk(&self, batch: &Batch) -> Result<(), Error> {
+        let commands = batch.commands()?;
         self.change(|state| {
             state.drive.hold_commits(true);
-            let applied = keys.iter().zip(&batch.changes).try_for_each(|(&key, (_, value))| {
-                let condition = StoreCondition::Always;
-                let command = match value {
-                    Some(value) => Command::Store { key, value: value.clone(), condition },
-                    None => Command::Delete { key },
-                };
-                state.change(command).map(|_| ())
-            });
+            let mut commands = commands.into_iter();
+            let made = commands.try_for_each(|(namespace, command)| state.change(namespace, command).map(|_| ()));
             if self.commits.is_none() {
                 state.drive.hold_commits(false);
-                // What was applied before a refusal is to be as safe as the rest.
+                // What was made before a refusal is to be as safe as the rest.
                 state.commit()?;
             }
-            applied
+            made
         })
+    }
+
+    /// The namespace of that name, or number.
+    ///
+    /// ```
+    /// use kvssd_host::NamespaceAttributes;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kvssd_host::Store::open(folder.path().join("drive.kv"), Default::default())?;
+    /// store.create_namespace(NamespaceAttributes {
+    ///     name: Some("accounts".to_owned()),
+    ///     is_ordered: true,
+    ///     ..NamespaceAttributes::PLAIN
+    /// })?;
+    /// let accounts = store.namespace("accounts")?;
+    /// accounts.store(b"alice", b"70")?;
+    /// assert_eq!(store.retrieve(b"alice")?, None);            // the first namespace is another one
+    /// # Ok::<(), kvssd_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], [`Error::Failed`].
+    pub fn namespace(&self, name: &str) -> Result<Namespace<'_>, Error> {
+        let is_it = |info: &NamespaceInfo| info.attributes.name.as_deref() == Some(name) || info.id.to_string() == name;
+        let found = self.namespaces()?.into_iter().find(is_it);
+        let found = found.ok_or_else(|| Error::NoNamespace { name: name.to_owned() })?;
+        Ok(Namespace::new(self, found.id))
+    }
+
+    /// The namespaces, in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`Error::Failed`].
+    pub fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
+        Ok(self.lock()?.drive.namespaces())
+    }
+
+    /// Makes an empty namespace.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, and as
+    /// [`Store::flush`].
+    pub fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<Namespace<'_>, Error> {
+        let created = |state: &mut State| {
+            let created = state.drive.create_namespace(attributes);
+            created.map_err(|error| state.failed(error))
+        };
+        Ok(Namespace::new(self, self.change(created)?))
+    }
+
+    /// Deletes the namespace of that name, or number. What it had is removed while other calls come, when another one needs the room,
+    /// and at the latest by [`Store::close`].
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], [`Error::InvalidOptions`] of the first, and as [`Store::flush`].
+    pub fn delete_namespace(&self, name: &str) -> Result<(), Error> {
+        let id = self.namespace(name)?.id();
+        if id == NamespaceId::FIRST {
+            return Err(Error::InvalidOptions {
+                why: "namespace 1 stays: what names no namespace is in it".to_owned(),
+            });
+        }
+        self.change(|state| state.drive.delete_namespace(id).map_err(|error| state.failed(error)))
     }
 
     /// Writes out what the write buffer holds. Nothing becomes safer by it: what has returned is safe already.
@@ -261,7 +248,7 @@ impl Store {
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`], [`Error::Failed`].
     pub fn flush(&self) -> Result<(), Error> {
-        self.change(|state| state.change(Command::Flush).map(|_| ()))
+        self.make_in(NamespaceId::FIRST, Command::Flush).map(|_| ())
     }
 
     /// How full it is, and what it did.
@@ -269,26 +256,10 @@ impl Store {
     /// # Errors
     /// [`Error::Failed`].
     pub fn stats(&self) -> Result<Stats, Error> {
-        let state = self.lock()?;
-        let engine = state.drive.engine();
-        let (utilization, flash) = (engine.utilization(), engine.flash_counters());
-        Ok(Stats {
-            design: state.drive.design().name.to_owned(),
-            pairs: utilization.pairs,
-            pair_bytes: utilization.pair_bytes,
-            live_bytes: utilization.live_bytes,
-            capacity_bytes: utilization.capacity_bytes,
-            flash_bytes: engine.geometry().raw_bytes(),
-            value_bytes_max: engine.value_bytes_max(),
-            dram_bytes: engine.dram().total_bytes(),
-            dram_bytes_max: engine.dram_budget_bytes(),
-            pages_read: flash.reads.total(),
-            pages_programmed: flash.programs.total(),
-            pairs_moved: engine.gc_counters().pairs_moved,
-        })
+        Ok(Stats::of(&self.lock()?.drive))
     }
 
-    /// Ends in order: the next open finds everything at once, and has nothing to do again.
+    /// Ends in order: namespaces that were deleted are gone, and the next open finds everything at once, and has nothing to do again.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Failed`]. What had returned is safe all the same.
@@ -298,14 +269,19 @@ impl Store {
         state.drive.close().map_err(|error| Error::Io { why: error.to_string() })
     }
 
-    /// What the drive answers to a question; none when the key is not there.
-    pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.lock()?.ask(command)
+    /// The namespace that calls without one are on.
+    fn first(&self) -> Namespace<'_> {
+        Namespace::new(self, NamespaceId::FIRST)
     }
 
-    /// What the drive answers to a change, when that is safe.
-    pub(crate) fn make(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.change(|state| state.change(command))
+    /// What the drive answers to a question; none when the key is not there.
+    pub(crate) fn ask_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.lock()?.ask(namespace, command)
+    }
+
+    /// What the drive answers to a change, when that is safe; none when a key that is to be deleted is not there.
+    pub(crate) fn make_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.change(|state| state.change(namespace, command))
     }
 
     /// Makes a change; returns when it is safe.
@@ -342,8 +318,8 @@ impl Store {
 
 impl State {
     /// What the drive answers to a question; none when the key is not there.
-    fn ask(&mut self, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        match self.drive.execute(command) {
+    fn ask(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        match self.drive.execute_in(namespace, command) {
             Ok(reply) => Ok(Some(reply)),
             Err(KvError::KeyNotFound) => Ok(None),
             Err(error) => Err(self.failed(error)),
@@ -351,9 +327,9 @@ impl State {
     }
 
     /// What the drive answers to a change; none when a key that is to be deleted is not there.
-    fn change(&mut self, command: Command<'_>) -> Result<Option<Reply>, Error> {
+    fn change(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         let is_delete = matches!(command, Command::Delete { .. });
-        match self.drive.execute(command) {
+        match self.drive.execute_in(namespace, command) {
             Ok(reply) => Ok(Some(reply)),
             Err(KvError::KeyNotFound) if is_delete => Ok(None),
             Err(error) => Err(self.failed(error)),
@@ -379,7 +355,7 @@ impl State {
 
 fn create(path: &Path, options: &Options) -> Result<Drive, Error> {
     let invalid = |why: String| Error::InvalidOptions { why };
-    let design = Design::named(&options.design).map_err(|error| invalid(error.to_string()))?;
+    let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
     let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
     let create = CreateDrive { preallocate: options.preallocate, sync: options.sync };
     Ok(Drive::create(path, &profile, &design, create)?)

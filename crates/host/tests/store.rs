@@ -1,6 +1,6 @@
 //! The store as a program meets it: calls, threads, lives, and what is refused.
 
-use kvssd_host::{Batch, Error, Missing, Options, Store, StoreCondition};
+use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::scope;
@@ -40,7 +40,7 @@ fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
 }
 
 /// All that an image can hold.
-const DESIGNS: [&str; 4] = ["original", "plus", "rhik", "multilevel"];
+const DESIGNS: [&str; 7] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"];
 
 #[test]
 fn calls_do_what_they_say() {
@@ -175,23 +175,145 @@ fn a_key_to_list_from_need_not_be_there() {
     }
 }
 
+fn called(name: &str) -> NamespaceAttributes {
+    NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }
+}
+
+/// Pairs of all namespaces, by name or number.
+fn everything(store: &Store) -> BTreeMap<String, BTreeMap<Box<[u8]>, Vec<u8>>> {
+    let infos = store.namespaces().unwrap().into_iter();
+    let pairs = |name: &str| store.namespace(name).unwrap().pairs().map(Result::unwrap).collect();
+    infos
+        .map(|info| info.attributes.name.unwrap_or(info.id.to_string()))
+        .map(|name| (name.clone(), pairs(&name)))
+        .collect()
+}
+
 #[test]
-fn a_batch_is_applied_in_order_and_stays() {
+fn namespaces_share_an_image_and_no_keys() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let ordered = NamespaceAttributes { is_ordered: true, ..called("tree") };
+    assert_eq!(store.create_namespace(ordered.clone()).unwrap().id(), NamespaceId(2));
+    let fixed = NamespaceAttributes { index: Some("hash-fixed".to_owned()), ..called("fixed") };
+    store.create_namespace(fixed).unwrap();
+    store.create_namespace(NamespaceAttributes::PLAIN).unwrap();
+    for name in ["1", "tree", "fixed", "4"] {
+        let namespace = store.namespace(name).unwrap();
+        for number in (0..500u32).rev() {
+            namespace.store(&number.to_be_bytes(), format!("{name} {number}").as_bytes()).unwrap();
+        }
+        assert!(namespace.delete(&7u32.to_be_bytes()).unwrap() && !namespace.exist(&7u32.to_be_bytes()).unwrap());
+        assert_eq!(namespace.retrieve_part(&8u32.to_be_bytes(), 0, 1).unwrap().unwrap(), name.as_bytes()[..1]);
+    }
+    let keys: Vec<_> = store.namespace("tree").unwrap().keys(None).map(Result::unwrap).collect();
+    assert!(keys.is_sorted() && keys.len() == 499);
+    assert_eq!(store.retrieve(&9u32.to_be_bytes()).unwrap().unwrap(), b"1 9");
+    let before = everything(&store);
+    drop(store);
+
+    let store = desk.store();
+    assert_eq!(everything(&store), before);
+    assert_eq!(store.namespaces().unwrap()[1].attributes, ordered);
+    store.delete_namespace("fixed").unwrap();
+    assert_eq!(store.namespace("fixed").err(), Some(Error::NoNamespace { name: "fixed".to_owned() }));
+    let gone = NamespaceId(3);
+    let mut batch = Batch::new();
+    batch.store(b"new", b"").store_in(gone, b"new", b"");
+    assert_eq!(store.batch(&batch), Err(Error::NoNamespace { name: "3".to_owned() }));
+    assert_eq!(store.exist(b"new"), Ok(false));
+    for wrong in [
+        called("tree"),
+        called("17"),
+        NamespaceAttributes { index: Some("b-tree".to_owned()), ..called("x") },
+        NamespaceAttributes { is_ordered: true, index: Some("hash-compact".to_owned()), ..called("x") },
+    ] {
+        let refused = store.create_namespace(wrong).err();
+        assert!(matches!(refused, Some(Error::InvalidOptions { .. })), "{refused:?}");
+    }
+    assert!(matches!(store.delete_namespace("1"), Err(Error::InvalidOptions { .. })));
+    let others = (0..100).take_while(|_| store.create_namespace(NamespaceAttributes::PLAIN).is_ok()).count();
+    assert!(matches!(store.create_namespace(called("x")).err(), Some(Error::Refused { .. })));
+    assert!(others >= 12, "{others}");
+    store.close().unwrap();
+
+    let store = desk.open(Options { read_only: true, ..small() }).unwrap();
+    assert_eq!(store.stats().unwrap().pairs, 3 * 499, "what was deleted is gone");
+    assert_eq!(store.create_namespace(called("x")).err(), Some(Error::ReadOnly));
+    let mut after = before;
+    after.remove("fixed");
+    let kept: BTreeMap<_, _> = everything(&store).into_iter().filter(|(_, pairs)| !pairs.is_empty()).collect();
+    assert_eq!(kept, after);
+}
+
+#[test]
+fn the_space_of_a_deleted_namespace_comes_back() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let value = vec![1; 100_000];
+    for round in 0..3 {
+        let bulk = store.create_namespace(called("bulk")).unwrap();
+        let fits = (0..1000u32).take_while(|number| bulk.store(&number.to_be_bytes(), &value).is_ok()).count();
+        assert!(fits > 300, "{fits} in round {round}");
+        assert_eq!(store.store(b"another", &value), Err(Error::Full));
+        store.delete_namespace("bulk").unwrap();
+    }
+    store.store(b"another", &value).unwrap();
+}
+
+#[test]
+fn a_batch_is_made_whole_or_not_at_all() {
+    for sync in [false, true] {
+        let desk = Desk::new();
+        let store = desk.open(Options { sync, ..small() }).unwrap();
+        let tree = store.create_namespace(NamespaceAttributes { is_ordered: true, ..called("tree") }).unwrap().id();
+        let stats = store.stats().unwrap();
+        let mut batch = Batch::new();
+        batch.store(b"a", b"1").store_in(tree, b"a", b"2").store(b"b", b"1").delete(b"a").store(b"b", b"2");
+        store.batch(&batch).unwrap();
+        store.batch(&Batch::new()).unwrap();
+
+        let mut large = Batch::new();
+        for number in 0..=stats.batch_changes_max as u32 {
+            large.store(&number.to_be_bytes(), b"");
+        }
+        assert!(
+            matches!(store.batch(&large), Err(Error::BatchTooLarge { changes_max, .. }) if changes_max < large.len())
+        );
+        let mut heavy = Batch::new();
+        heavy.store(b"c", b"").store_in(tree, b"d", &vec![0; stats.value_bytes_max as usize]);
+        assert!(matches!(store.batch(&heavy), Err(Error::BatchTooLarge { .. })));
+        let mut invalid = Batch::new();
+        invalid.store(b"c", b"").store(b"", b"");
+        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        drop(store);
+
+        let store = desk.store();
+        let pair = |key: &[u8], value: &[u8]| BTreeMap::from([(key.into(), value.to_vec())]);
+        let expected = [("1".to_owned(), pair(b"b", b"2")), ("tree".to_owned(), pair(b"a", b"2"))];
+        assert_eq!(everything(&store), BTreeMap::from(expected));
+        store.bulk(&large).unwrap();
+        assert_eq!(store.stats().unwrap().pairs, large.len() as u64 + 2);
+    }
+}
+
+#[test]
+fn a_bulk_is_made_in_order_and_stays() {
     for sync in [false, true] {
         let desk = Desk::new();
         let store = desk.open(Options { sync, ..small() }).unwrap();
         let mut batch = Batch::new();
         batch.store(b"a", b"1").store(b"b", b"1").delete(b"a").store(b"b", b"2").delete(b"nothing");
         assert_eq!((batch.len(), batch.is_empty()), (5, false));
-        store.batch(&batch).unwrap();
+        store.bulk(&batch).unwrap();
         batch.clear();
-        store.batch(&batch).unwrap();
+        store.bulk(&batch).unwrap();
         let mut invalid = Batch::new();
         invalid.store(b"c", b"").store(b"", b"");
-        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        assert_eq!(store.bulk(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
         let mut refused = Batch::new();
         refused.store(b"d", b"").store(b"e", &vec![0; 3 << 20]).store(b"f", b"");
-        assert!(matches!(store.batch(&refused), Err(Error::InvalidValue { .. })));
+        assert!(matches!(store.bulk(&refused), Err(Error::InvalidValue { .. })));
         store.store(b"g", b"").unwrap();
         drop(store);
         let keys: Vec<_> = all(&desk.store()).into_keys().map(|key| key[0]).collect();

@@ -47,6 +47,7 @@ impl Engine {
     }
 
     fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
+        self.namespaces.check_name(&attributes).map_err(KvError::InvalidNamespace)?;
         let id = self.namespaces.next_id()?;
         self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
         self.dram_shared = 0;
@@ -154,6 +155,12 @@ impl Engine {
             utilization: Utilization { live_bytes, capacity_bytes, ..namespace.utilization },
             dram,
         }
+    }
+
+    /// Whether something is left of a namespace that was deleted, which [`Engine::advance`] removes.
+    #[must_use]
+    pub fn is_removing(&self) -> bool {
+        self.namespaces.dying().is_some()
     }
 
     /// A step towards the end of a namespace that was deleted.

@@ -315,6 +315,25 @@ fn what_a_namespace_cannot_be_is_said() {
 }
 
 #[test]
+fn a_name_is_one_namespaces_until_it_is_deleted() {
+    let mut drive = Drive::new("plus", Medium::Ropes);
+    let called = |name: &str| NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN };
+    let cannot_be = |drive: &mut Drive, name: &str| {
+        let created = drive.create(called(name));
+        assert!(matches!(created, Err(KvError::InvalidNamespace(_))), "{name:?}: {created:?}");
+    };
+    for name in ["", "12", "two\nlines", &"n".repeat(65)] {
+        cannot_be(&mut drive, name);
+    }
+    let first = drive.create(called("a")).unwrap();
+    drive.create(called(&"n".repeat(64))).unwrap();
+    cannot_be(&mut drive, "a");
+    drive.delete_namespace(first);
+    drive.create(called("a")).unwrap();
+    cannot_be(&mut drive, "a");
+}
+
+#[test]
 fn a_quota_bounds_one_namespace_and_no_other() {
     let mut drive = Drive::new("plus", Medium::Ropes);
     let quota_bytes = 100_000;

@@ -1,8 +1,9 @@
 //! What transactions need of a drive.
 
-use crate::{Error, Store};
+use crate::{Error, Namespace, Store};
 use kvssd_transactions::Record;
 use kvssd_types::{BatchChange, Command, IteratorId, IteratorOptions, NamespaceId, Reply, Value};
+use std::collections::BTreeMap;
 
 /// A drive, which nobody else changes. Threads call it at the same time.
 pub trait Port: Send + Sync {
@@ -37,33 +38,38 @@ pub trait Port: Send + Sync {
     fn destroy_view(&self, view: Self::View);
 }
 
-/// The first namespace of a store. Its views are iterators, which designs with an ordered index have.
+/// A store, with all its namespaces. A view is an iterator of each namespace whose keys have an order; others have none.
 impl Port for Store {
-    type View = IteratorId;
+    type View = BTreeMap<NamespaceId, IteratorId>;
 
     fn get(&self, record: Record<'_>) -> Result<Option<Value>, Error> {
-        check(record.namespace)?;
-        let command = Command::Retrieve { key: record.key, offset_bytes: 0, length_bytes: u32::MAX };
-        Ok(self.ask(command)?.map(|reply| match reply {
-            Reply::Retrieved { value, .. } => value,
-            other => unreachable!("{other:?} does not answer a retrieve"),
-        }))
+        Namespace::new(self, record.namespace).value(record.key, 0, u32::MAX)
     }
 
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
-        self.make(Command::Batch { changes }).map(|_| ())
+        self.make_in(NamespaceId::FIRST, Command::Batch { changes }).map(|_| ())
     }
 
-    fn create_view(&self) -> Result<IteratorId, Error> {
-        match self.ask(Command::CreateIterator { options: IteratorOptions::default() })? {
-            Some(Reply::IteratorCreated(view)) => Ok(view),
-            other => unreachable!("{other:?} does not answer the creation of an iterator"),
+    fn create_view(&self) -> Result<Self::View, Error> {
+        let mut view = BTreeMap::new();
+        for info in self.namespaces()?.iter().filter(|info| info.is_ordered) {
+            match self.ask_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
+                Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
+                Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
+                Err(error) => {
+                    self.destroy_view(view);
+                    return Err(error);
+                }
+            };
         }
+        if view.is_empty() { Err(no_views("any namespace")) } else { Ok(view) }
     }
 
-    fn get_in_view(&self, view: &IteratorId, record: Record<'_>) -> Result<Option<Value>, Error> {
-        check(record.namespace)?;
-        match self.ask(Command::Seek { iterator: *view, key: Some(record.key), pairs_max: 1 })? {
+    fn get_in_view(&self, view: &Self::View, record: Record<'_>) -> Result<Option<Value>, Error> {
+        let Some(&iterator) = view.get(&record.namespace) else {
+            return Err(no_views(&format!("namespace {}", record.namespace)));
+        };
+        match self.ask_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
             Some(Reply::Pairs(pairs)) => {
                 let found = pairs.into_iter().find(|(key, _)| **key == *record.key.bytes());
                 Ok(found.and_then(|(_, value)| value))
@@ -72,17 +78,14 @@ impl Port for Store {
         }
     }
 
-    fn destroy_view(&self, view: IteratorId) {
-        // A drive that has failed has no views either.
-        let _ = self.ask(Command::DestroyIterator { iterator: view });
+    fn destroy_view(&self, view: Self::View) {
+        for (namespace, iterator) in view {
+            // A drive that has failed has no views either.
+            let _ = self.ask_in(namespace, Command::DestroyIterator { iterator });
+        }
     }
 }
 
-/// A store knows of one namespace.
-fn check(namespace: NamespaceId) -> Result<(), Error> {
-    if namespace == NamespaceId::FIRST {
-        Ok(())
-    } else {
-        Err(Error::InvalidOptions { why: format!("namespace {namespace}: a store has the first alone") })
-    }
+fn no_views(of: &str) -> Error {
+    Error::Refused { why: format!("there is no snapshot of {of}: keys have no order there") }
 }

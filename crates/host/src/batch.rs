@@ -1,0 +1,96 @@
+//! Changes that are made together.
+
+use crate::Error;
+use kvssd_types::{BatchChange, Command, Key, NamespaceId, StoreCondition, Value};
+use std::collections::BTreeMap;
+
+/// Stores and deletes of one or several namespaces, which [`Store::batch`](crate::Store::batch) makes all or none, and
+/// [`Store::bulk`](crate::Store::bulk) one after the other.
+///
+/// Of several changes of one key the last counts.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    changes: Vec<Change>,
+}
+
+/// A store, or a delete.
+#[derive(Clone, Debug)]
+struct Change {
+    namespace: NamespaceId,
+    key: Box<[u8]>,
+    value: Option<Value>,
+}
+
+impl Batch {
+    /// No changes yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Batch::default()
+    }
+
+    /// Adds a store in the first namespace.
+    pub fn store(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
+        self.store_in(NamespaceId::FIRST, key, value)
+    }
+
+    /// Adds a delete in the first namespace. That the key is not there is no error.
+    pub fn delete(&mut self, key: &[u8]) -> &mut Self {
+        self.delete_in(NamespaceId::FIRST, key)
+    }
+
+    /// Adds a store.
+    pub fn store_in(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> &mut Self {
+        self.changes.push(Change { namespace, key: key.into(), value: Some(value.into()) });
+        self
+    }
+
+    /// Adds a delete. That the key is not there is no error.
+    pub fn delete_in(&mut self, namespace: NamespaceId, key: &[u8]) -> &mut Self {
+        self.changes.push(Change { namespace, key: key.into(), value: None });
+        self
+    }
+
+    /// The number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether there are no changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Takes all changes out.
+    pub fn clear(&mut self) {
+        self.changes.clear();
+    }
+
+    /// The last change of each key.
+    pub(crate) fn last_changes(&self) -> Result<Vec<BatchChange<'_>>, Error> {
+        let mut last = BTreeMap::new();
+        for Change { namespace, key, value } in &self.changes {
+            last.insert((*namespace, Key::new(key)?), value);
+        }
+        let change =
+            |((namespace, key), value): (_, &Option<Value>)| BatchChange { namespace, key, value: value.clone() };
+        Ok(last.into_iter().map(change).collect())
+    }
+
+    /// All changes, as single commands.
+    pub(crate) fn commands(&self) -> Result<Vec<(NamespaceId, Command<'_>)>, Error> {
+        self.changes.iter().map(Change::command).collect()
+    }
+}
+
+impl Change {
+    fn command(&self) -> Result<(NamespaceId, Command<'_>), Error> {
+        let key = Key::new(&self.key)?;
+        let command = match self.value.clone() {
+            Some(value) => Command::Store { key, value, condition: StoreCondition::Always },
+            None => Command::Delete { key },
+        };
+        Ok((self.namespace, command))
+    }
+}

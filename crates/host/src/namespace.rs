@@ -1,0 +1,123 @@
+//! A namespace of a store: the calls on its keys.
+//!
+//! ```text
+//!   Store       namespace("accounts")  ->  Namespace    store, retrieve, delete, exist, list, keys, pairs
+//!     |                                       |
+//!   State       one command at a time  <------+
+//! ```
+
+use crate::{Error, Keys, Pairs, Store};
+use kvssd_types::{Command, Key, NamespaceId, Reply, StoreCondition, Value};
+
+/// A namespace of a store, with the same calls: keys of one are not those of another. Once it is deleted all calls fail, or are on the one
+/// that got its number.
+#[derive(Clone, Copy)]
+pub struct Namespace<'a> {
+    store: &'a Store,
+    id: NamespaceId,
+}
+
+impl<'a> Namespace<'a> {
+    pub(crate) fn new(store: &'a Store, id: NamespaceId) -> Self {
+        Namespace { store, id }
+    }
+
+    /// Its number, for batches and transactions.
+    #[must_use]
+    pub fn id(&self) -> NamespaceId {
+        self.id
+    }
+
+    /// Binds `value` to `key`, whether or not the key is there.
+    ///
+    /// # Errors
+    /// As [`Store::store`], and [`Error::NoNamespace`].
+    pub fn store(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.store_if(key, value, StoreCondition::Always)
+    }
+
+    /// Binds `value` to `key` if the key is there, or if it is not.
+    ///
+    /// # Errors
+    /// [`Error::KeyNotFound`], [`Error::KeyExists`], and as [`Namespace::store`].
+    pub fn store_if(&self, key: &[u8], value: &[u8], condition: StoreCondition) -> Result<(), Error> {
+        let key = Key::new(key)?;
+        // The copy is made before others have to wait.
+        let value = Value::from(value);
+        self.store.make_in(self.id, Command::Store { key, value, condition }).map(|_| ())
+    }
+
+    /// The value of `key`, if there is one.
+    ///
+    /// # Errors
+    /// As [`Store::retrieve`], and [`Error::NoNamespace`].
+    pub fn retrieve(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.retrieve_part(key, 0, u32::MAX)
+    }
+
+    /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on, if there is one. Behind its end there are none.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve_part(&self, key: &[u8], offset_bytes: u32, length_bytes: u32) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.value(Key::new(key)?, offset_bytes, length_bytes)?.map(|value| value.to_vec()))
+    }
+
+    /// As [`Namespace::retrieve_part`], as it comes from the drive.
+    pub(crate) fn value(&self, key: Key<'_>, offset_bytes: u32, length_bytes: u32) -> Result<Option<Value>, Error> {
+        let command = Command::Retrieve { key, offset_bytes, length_bytes };
+        Ok(self.ask(command)?.map(|reply| match reply {
+            Reply::Retrieved { value, .. } => value,
+            other => unreachable!("{other:?} does not answer a retrieve"),
+        }))
+    }
+
+    /// Removes `key` and its value; gives whether it was there.
+    ///
+    /// # Errors
+    /// As [`Namespace::store`].
+    pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
+        let key = Key::new(key)?;
+        self.store.make_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
+    }
+
+    /// Whether `key` is there.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn exist(&self, key: &[u8]) -> Result<bool, Error> {
+        let key = Key::new(key)?;
+        Ok(self.ask(Command::Exist { key })?.is_some())
+    }
+
+    /// At most `count` keys in the index's own order, from `from` on, or the next one when that is not there. The order stays as
+    /// it is while no key comes or goes.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn list(&self, from: Option<&[u8]>, count: usize) -> Result<Vec<Box<[u8]>>, Error> {
+        let from = from.map(Key::new).transpose()?;
+        match self.ask(Command::List { from, keys_max: count })? {
+            Some(Reply::Listed(keys)) => Ok(keys),
+            other => unreachable!("{other:?} does not answer a list"),
+        }
+    }
+
+    /// All keys from `from` on, in the order of [`Namespace::list`]. A key that is there all the time is met once; one that comes or
+    /// goes meanwhile may be met or not.
+    #[must_use]
+    pub fn keys(&self, from: Option<&[u8]>) -> Keys<'a> {
+        Keys::new(*self, from)
+    }
+
+    /// All pairs, as [`Namespace::keys`] goes.
+    #[must_use]
+    pub fn pairs(&self) -> Pairs<'a> {
+        Pairs::new(*self)
+    }
+
+    /// What the drive answers to a question; none when the key is not there.
+    pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.store.ask_in(self.id, command)
+    }
+}
