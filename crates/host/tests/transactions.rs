@@ -3,9 +3,12 @@
 use kvssd_host::tx::{
     AbortReason, Isolation, Port, Record, Refusal, Transaction, TransactionError, TransactionOptions, Transactions,
 };
-use kvssd_host::{Error, Options, Store};
+use kvssd_host::{Error, NamespaceAttributes, Options, Store};
 use kvssd_types::{BatchChange, NamespaceId, Random, Value};
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -197,6 +200,123 @@ fn a_store_has_what_was_committed_when_it_is_opened_again() {
         drop(bank.into_port());
         let bank = Transactions::new(Store::open(&path, Options::default()).unwrap(), &TransactionOptions::default());
         assert_eq!(sum(&bank, Isolation::TwoPhaseLocking), Ok(ACCOUNTS * MONEY));
+    }
+}
+
+/// A second table, whose keys have an order.
+const SAVINGS: &str = "savings";
+
+/// A bank with two tables on one drive, each with an index of its own.
+fn bank_of_two_tables(path: &Path) -> Transactions<Store> {
+    let store = Store::open(path, Options { create_bytes: 64 << 20, ..Options::default() }).unwrap();
+    if store.was_created() {
+        let named = NamespaceAttributes { name: Some(SAVINGS.to_owned()), ..NamespaceAttributes::PLAIN };
+        store.create_namespace(NamespaceAttributes { is_ordered: true, ..named }).unwrap();
+    }
+    let bank = Transactions::new(store, &TransactionOptions::default());
+    if bank.port().was_created() {
+        let mut transaction = bank.begin(Isolation::TwoPhaseLocking).unwrap();
+        for table in tables(bank.port()) {
+            for number in 0..ACCOUNTS {
+                transaction.insert(table, &account(number), &MONEY.to_be_bytes()).unwrap();
+            }
+        }
+        transaction.commit().unwrap();
+    }
+    bank
+}
+
+fn tables(store: &Store) -> [NamespaceId; 2] {
+    [BANK, store.namespace(SAVINGS).unwrap().id()]
+}
+
+/// Moves money of one account from one table to the other, and puts down in both that it did.
+fn save(bank: &Transactions<Store>, random: &mut Random) -> Result<(), TransactionError> {
+    let key = account(random.below(ACCOUNTS));
+    let mut ends = tables(bank.port());
+    if random.below(2) == 0 {
+        ends.reverse();
+    }
+    let mut transaction = bank.begin(Isolation::TwoPhaseLocking)?;
+    let mut balances = [0; 2];
+    for (table, balance) in ends.iter().zip(&mut balances) {
+        let value = transaction.read_for_update(*table, &key)?.expect("accounts are not closed");
+        *balance = u64::from_be_bytes(value.try_into().unwrap());
+    }
+    let amount = random.below(10).min(balances[0]);
+    transaction.update(ends[0], &key, &(balances[0] - amount).to_be_bytes())?;
+    transaction.update(ends[1], &key, &(balances[1] + amount).to_be_bytes())?;
+    transaction.commit()
+}
+
+/// What each customer has in both tables together, from the drive itself.
+fn check_customers(store: &Store) {
+    let [accounts, savings] = ["1", SAVINGS].map(|name| store.namespace(name).unwrap());
+    for number in 0..ACCOUNTS {
+        let both = [accounts, savings].map(|table| table.retrieve(&account(number)).unwrap().unwrap());
+        let sum: u64 = both.iter().map(|value| u64::from_be_bytes(value[..].try_into().unwrap())).sum();
+        assert_eq!(sum, 2 * MONEY, "account {number}");
+    }
+}
+
+#[test]
+fn a_transaction_over_two_namespaces_is_whole_after_a_drop() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    for life in 0..4 {
+        let bank = bank_of_two_tables(&path);
+        check_customers(bank.port());
+        let savings = tables(bank.port())[1];
+        let mut view = bank.begin(Isolation::Snapshot).unwrap();
+        let before = view.read(savings, &account(0)).unwrap();
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let bank = &bank;
+                scope.spawn(move || {
+                    let mut random = Random::stream(life, number);
+                    for _ in 0..100 {
+                        match save(bank, &mut random) {
+                            Ok(()) | Err(TransactionError::Aborted(AbortReason::Deadlock)) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(view.read(savings, &account(0)).unwrap(), before, "a snapshot stays as it was");
+        assert!(matches!(view.read(BANK, &account(0)), Err(TransactionError::Drive(Error::Refused { .. }))));
+        drop(view);
+        check_customers(bank.port());
+    }
+}
+
+/// Saves for ever, and tells of each time that it did: it is to be killed.
+#[test]
+#[ignore = "another test starts and kills it"]
+fn saver() {
+    let Ok(path) = std::env::var("KVSSD_BANK") else { return };
+    let bank = bank_of_two_tables(Path::new(&path));
+    let mut random = Random::new(std::process::id().into());
+    loop {
+        save(&bank, &mut random).unwrap();
+        println!("saved");
+    }
+}
+
+#[test]
+fn a_transaction_over_two_namespaces_is_whole_after_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    for life in 0..5 {
+        let mut saver = Command::new(std::env::current_exe().unwrap());
+        saver.args(["--ignored", "--exact", "saver", "--nocapture"]).env("KVSSD_BANK", &path);
+        let mut child = saver.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let saved = lines.by_ref().filter(|line| line.as_ref().unwrap() == "saved").take(50 + 37 * life).count();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(saved, 50 + 37 * life);
+        check_customers(bank_of_two_tables(&path).port());
     }
 }
 
