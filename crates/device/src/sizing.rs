@@ -98,6 +98,36 @@ mod tests {
         }
     }
 
+    /// The table in FORMAT.md.
+    #[test]
+    fn an_image_has_namespaces_of_many_kinds() {
+        let profile = image_profile(64 << 20).unwrap();
+        for (name, cannot_be) in [
+            ("original", &[][..]),
+            ("plus", &["rhik", "multilevel", "dram-hash"]),
+            ("rhik", &[]),
+            ("multilevel", &[]),
+            ("pink", &["hash-fixed", "hash-compact"]),
+            ("iter", &["hash-fixed", "hash-compact"]),
+            ("kaml", &[]),
+        ] {
+            for index in ["hash-fixed", "hash-compact", "rhik", "multilevel", "lsm", "dram-hash"] {
+                let design = image_design(name).unwrap();
+                let mut engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+                let attributes = NamespaceAttributes { index: Some(index.to_owned()), ..NamespaceAttributes::PLAIN };
+                let (_, created) = engine.create_namespace(attributes, Nanos::ZERO);
+                assert_eq!(created.is_ok(), !cannot_be.contains(&index), "{index} on {name}: {created:?}");
+            }
+        }
+        let mut engine = image_design("plus").unwrap().build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+        let narrow = NamespaceAttributes {
+            index: Some("rhik".to_owned()),
+            parameters: vec![("signature_bits".to_owned(), "32".to_owned())],
+            ..NamespaceAttributes::PLAIN
+        };
+        assert!(engine.create_namespace(narrow, Nanos::ZERO).1.is_ok());
+    }
+
     #[test]
     fn sizes_that_cannot_be_are_refused() {
         assert!(image_profile(IMAGE_BYTES_MIN).is_ok() && image_profile(IMAGE_BYTES_MAX).is_ok());

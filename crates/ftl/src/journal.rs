@@ -323,6 +323,22 @@ mod tests {
         assert_eq!(read, all);
     }
 
+    /// The example in FORMAT.md.
+    #[test]
+    fn a_namespace_that_is_made_is_a_few_bytes() {
+        let attributes = NamespaceAttributes {
+            name: Some("logs".to_owned()),
+            index: Some("lsm".to_owned()),
+            is_ordered: true,
+            ..NamespaceAttributes::PLAIN
+        };
+        let bytes = postcard::to_allocvec(&Change::Created { namespace: 2, attributes }).unwrap();
+        assert_eq!(bytes, b"\x0f\x02\x01\x04logs\x01\x03lsm\x00\x00\x00\x01");
+        let batch = [Change::Batch(BatchNote::Begun), Change::In { namespace: 2 }, Change::Batch(BatchNote::Committed)];
+        let bytes: Vec<u8> = batch.iter().flat_map(|change| postcard::to_allocvec(change).unwrap()).collect();
+        assert_eq!(bytes, [0x0d, 0, 0x0e, 2, 0x0d, 1]);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_changes_or_their_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {

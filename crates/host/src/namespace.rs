@@ -7,6 +7,7 @@
 //! ```
 
 use crate::{Error, Keys, Pairs, Store};
+use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, Key, NamespaceId, Reply, StoreCondition, Value};
 
 /// A namespace of a store, with the same calls: keys of one are not those of another. Once it is deleted all calls fail, or are on the one
@@ -26,6 +27,15 @@ impl<'a> Namespace<'a> {
     #[must_use]
     pub fn id(&self) -> NamespaceId {
         self.id
+    }
+
+    /// What was chosen of it, and how full it is.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], [`Error::Failed`].
+    pub fn info(&self) -> Result<NamespaceInfo, Error> {
+        let found = self.store.namespaces()?.into_iter().find(|info| info.id == self.id);
+        found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
     /// Binds `value` to `key`, whether or not the key is there.

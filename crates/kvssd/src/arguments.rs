@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod image;
+pub mod namespace;
 pub mod replay;
 
 use bench::BenchOptions;
@@ -10,6 +11,7 @@ use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions,
 };
+use namespace::NamespaceAction;
 use replay::ReplayOptions;
 use std::path::PathBuf;
 
@@ -27,6 +29,7 @@ use std::path::PathBuf;
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
   kvssd get drive.kv city/oslo
   kvssd dump drive.kv pairs.csv
+  kvssd namespace create drive.kv --name accounts --ordered
 
 Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed; 130 interrupted")]
 pub struct Arguments {
@@ -72,6 +75,9 @@ pub enum Action {
     Load(LoadOptions),
     /// Write all pairs to a file
     Dump(DumpOptions),
+    /// Make, delete or list the namespaces of an image: key spaces of their own, each with an index of its own
+    #[command(subcommand)]
+    Namespace(NamespaceAction),
 }
 
 /// A key and the value to put over it.

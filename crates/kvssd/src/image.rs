@@ -42,6 +42,7 @@ pub fn info(image: &Path) -> Outcome {
          design            {}: index {}, validity {}, grains of {} bytes\n\
          flash             {} bytes: {} superblocks of {} bytes, pages of {} + {} bytes\n\
          capacity          {} bytes, {} of them live\n\
+         namespaces        {} of {}\n\
          pairs             {}\n\
          largest value     {} bytes\n\
          index and tables  at most {} bytes of memory, write buffer {} bytes\n\
@@ -58,6 +59,8 @@ pub fn info(image: &Path) -> Outcome {
         geometry.oob_bytes,
         utilization.capacity_bytes,
         utilization.live_bytes,
+        drive.namespaces().len(),
+        design.namespaces_max,
         utilization.pairs,
         engine.value_bytes_max(),
         engine.dram_budget_bytes(),

@@ -6,6 +6,7 @@ mod catalogue;
 mod crash;
 mod fail;
 mod image;
+mod namespaces;
 mod output;
 mod pairs;
 mod progress;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Action::Stat(options) => pairs::stat(&options.image),
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
+        Action::Namespace(action) => namespaces::run(&action),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

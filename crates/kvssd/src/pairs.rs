@@ -5,10 +5,11 @@
 
 use crate::Outcome;
 use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptions, PutOptions};
+use crate::arguments::namespace::{FIRST, InNamespace};
 use crate::fail::Failure;
 use crate::output::{is_stdout, print, print_bytes, write_to};
 use crate::text::{self, Bytes};
-use kvssd_host::{Missing, Options, Store};
+use kvssd_host::{Missing, Namespace, Options, Store};
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
@@ -18,21 +19,22 @@ const VALUE_BYTES_READ_MAX: u64 = 64 << 20;
 
 /// Stores a pair.
 pub fn put(options: &PutOptions) -> Outcome {
-    let PutOptions { image, key, value, file, sync } = options;
+    let PutOptions { image, key, value, file, sync, within } = options;
     let value = match (value, file) {
         (_, Some(path)) => value_in(path)?,
         (Some(Bytes(bytes)), None) if *bytes != b"-" => bytes.clone(),
         _ => value_in(Path::new("-"))?,
     };
-    let store = open_or_create(image, *sync)?;
-    store.store(&key.0, &value).map_err(Failure::of_store(image))
+    let store = open_or_create(image, *sync, within)?;
+    namespace(&store, image, within)?.store(&key.0, &value).map_err(Failure::of_store(image))
 }
 
 /// Prints a value.
 pub fn get(options: &GetOptions) -> Outcome {
-    let GetOptions { image, key, file } = options;
+    let GetOptions { image, key, file, within } = options;
     let store = open_to_read(image)?;
-    let value = store.retrieve(&key.0).map_err(Failure::of_store(image))?.ok_or_else(|| no_key(image, key))?;
+    let value = namespace(&store, image, within)?.retrieve(&key.0).map_err(Failure::of_store(image))?;
+    let value = value.ok_or_else(|| no_key(image, key))?;
     match file {
         Some(path) => write_to(path, image, |file| {
             file.write_all(&value).map_err(|why| Failure::Output { path: path.to_owned(), why })
@@ -43,27 +45,29 @@ pub fn get(options: &GetOptions) -> Outcome {
 
 /// Removes a pair.
 pub fn delete(options: &DeleteOptions) -> Outcome {
-    let DeleteOptions { image, key, sync } = options;
+    let DeleteOptions { image, key, sync, within } = options;
     let store = Store::open(image, Options { missing: Missing::Fail, sync: *sync, ..Options::default() })
         .map_err(Failure::of_store(image))?;
-    let was_there = store.delete(&key.0).map_err(Failure::of_store(image))?;
+    let was_there = namespace(&store, image, within)?.delete(&key.0).map_err(Failure::of_store(image))?;
     if was_there { Ok(()) } else { Err(no_key(image, key)) }
 }
 
 /// Ends well if the key is there.
 pub fn exist(options: &ExistOptions) -> Outcome {
-    let ExistOptions { image, key } = options;
-    let is_there = open_to_read(image)?.exist(&key.0).map_err(Failure::of_store(image))?;
+    let ExistOptions { image, key, within } = options;
+    let store = open_to_read(image)?;
+    let is_there = namespace(&store, image, within)?.exist(&key.0).map_err(Failure::of_store(image))?;
     if is_there { Ok(()) } else { Err(no_key(image, key)) }
 }
 
 /// Prints keys.
 pub fn list(options: &ListOptions) -> Outcome {
-    let ListOptions { image, from, count } = options;
+    let ListOptions { image, from, count, within } = options;
     let store = open_to_read(image)?;
+    let namespace = namespace(&store, image, within)?;
     let from = from.as_ref().map(|key| key.0.as_slice());
     write_to(Path::new("-"), image, |out| {
-        for key in store.keys(from).take(count.unwrap_or(usize::MAX)) {
+        for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
             let key = key.map_err(Failure::of_store(image))?;
             let written = writeln!(out, "{}", text::line(&key));
             written.map_err(|why| Failure::Output { path: "standard output".into(), why })?;
@@ -100,9 +104,15 @@ pub fn open_to_read(image: &Path) -> Result<Store, Failure> {
     Store::open(image, Options { read_only: true, ..Options::default() }).map_err(Failure::of_store(image))
 }
 
-/// The store in an image, which is made when there is none.
-pub fn open_or_create(image: &Path, sync: bool) -> Result<Store, Failure> {
-    let options = Options { sync, ..Options::default() };
+/// The namespace of a store that is meant.
+pub fn namespace<'s>(store: &'s Store, image: &Path, within: &InNamespace) -> Result<Namespace<'s>, Failure> {
+    store.namespace(&within.namespace).map_err(Failure::of_store(image))
+}
+
+/// The store in an image, which is made when there is none and it would have the namespace that is meant.
+pub fn open_or_create(image: &Path, sync: bool, within: &InNamespace) -> Result<Store, Failure> {
+    let missing = if within.namespace == FIRST { Missing::Create } else { Missing::Fail };
+    let options = Options { missing, sync, ..Options::default() };
     let store = Store::open(image, options).map_err(Failure::of_store(image))?;
     if store.was_created() {
         let stats = store.stats().map_err(Failure::of_store(image))?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   key,value lines (CSV)  |  {"key": .., "value": ..} lines (JSON)      text, or hex: and bytes
-//!        | load: batches, one commit each                ^ dump
+//!        | load: many at a time, one commit each           ^ dump
 //!        v                                               |
 //!                        the store in an image
 //! ```
@@ -15,10 +15,10 @@ use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::Failure;
 use crate::output::{is_stdout, write_to};
-use crate::pairs::{open_or_create, open_to_read};
+use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use format::{PairReader, PairWriter};
-use kvssd_host::{Batch, Store};
+use kvssd_host::{Batch, NamespaceId, Store};
 use kvssd_lab::Observer;
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -33,7 +33,7 @@ const PROGRESS_PAIRS: u64 = 512;
 
 /// Stores the pairs of a file.
 pub fn load(options: &LoadOptions) -> Outcome {
-    let LoadOptions { image, file, format, sync } = options;
+    let LoadOptions { image, file, format, sync, within } = options;
     let format = Format::of(file, *format)?;
     let cannot = |error: std::io::Error| Failure::Input { path: file.clone(), why: format!("cannot be read: {error}") };
     let (input, bytes): (Box<dyn Read>, u64) = if is_stdout(file) {
@@ -43,12 +43,13 @@ pub fn load(options: &LoadOptions) -> Outcome {
         let bytes = input.metadata().map_err(cannot)?.len();
         (Box::new(input), bytes)
     };
-    let store = open_or_create(image, *sync)?;
+    let store = open_or_create(image, *sync, within)?;
+    let into = namespace(&store, image, within)?.id();
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
     let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
     let mut pairs = PairReader::new(format, input, file, value_bytes_max);
-    let loaded = load_all(&store, image, &mut pairs, &mut progress);
+    let loaded = load_all((&store, into), image, &mut pairs, &mut progress);
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
@@ -56,7 +57,12 @@ pub fn load(options: &LoadOptions) -> Outcome {
     closed
 }
 
-fn load_all(store: &Store, image: &Path, pairs: &mut PairReader<'_>, progress: &mut Progress) -> Result<u64, Failure> {
+fn load_all(
+    (store, into): (&Store, NamespaceId),
+    image: &Path,
+    pairs: &mut PairReader<'_>,
+    progress: &mut Progress,
+) -> Result<u64, Failure> {
     let mut loaded = 0;
     let mut is_at_end = false;
     let mut batch = Batch::new();
@@ -68,13 +74,13 @@ fn load_all(store: &Store, image: &Path, pairs: &mut PairReader<'_>, progress: &
             match pairs.next_pair() {
                 Ok(Some((key, value))) => {
                     bytes += key.len() + value.len();
-                    batch.store(&key, &value);
+                    batch.store_in(into, &key, &value);
                 }
                 Ok(None) => is_at_end = true,
                 Err(failure) => wrong = Some(failure),
             }
         }
-        store.batch(&batch).map_err(Failure::of_store(image))?;
+        store.bulk(&batch).map_err(Failure::of_store(image))?;
         loaded += batch.len() as u64;
         progress.progress(pairs.bytes());
         if let Some(failure) = wrong {
@@ -86,15 +92,16 @@ fn load_all(store: &Store, image: &Path, pairs: &mut PairReader<'_>, progress: &
 
 /// Writes all pairs to a file.
 pub fn dump(options: &DumpOptions) -> Outcome {
-    let DumpOptions { image, file, format } = options;
+    let DumpOptions { image, file, format, within } = options;
     let format = Format::of(file, *format)?;
     let store = open_to_read(image)?;
     let mut progress = Progress::new();
-    let pairs = store.stats().map_err(Failure::of_store(image))?.pairs;
+    let from = namespace(&store, image, within)?;
+    let pairs = from.info().map_err(Failure::of_store(image))?.utilization.pairs;
     progress.begin("pairs dumped", pairs);
     write_to(file, image, |out| {
         let mut writer = PairWriter::new(format, out);
-        for (number, pair) in (1..).zip(store.pairs()) {
+        for (number, pair) in (1..).zip(from.pairs()) {
             let (key, value) = pair.map_err(Failure::of_store(image))?;
             let written = writer.write(&key, &value);
             written.map_err(|why| Failure::Output { path: file.clone(), why })?;

@@ -1,5 +1,6 @@
 //! The options of the commands that work on an image.
 
+use super::namespace::InNamespace;
 use crate::text::Bytes;
 use crate::transfer::Format;
 use clap::Args;
@@ -38,6 +39,7 @@ pub struct ImageOptions {
   kvssd put drive.kv photo --file oslo.jpg
   date | kvssd put drive.kv today -
   kvssd put drive.kv hex:00ff hex:c0ffee        bytes that are no text
+  kvssd put drive.kv alice 70 --namespace accounts
 
 When it returns the pair outlives the end of any process; with --sync that of the machine.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["value", "file"]))]
@@ -54,6 +56,9 @@ pub struct PutOptions {
     /// Waits until the disk has it
     #[arg(long)]
     pub sync: bool,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd get`.
@@ -71,6 +76,9 @@ pub struct GetOptions {
     /// Writes the value to a file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd delete`.
@@ -84,6 +92,9 @@ pub struct DeleteOptions {
     /// Waits until the disk knows
     #[arg(long)]
     pub sync: bool,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd exist`.
@@ -94,6 +105,9 @@ pub struct ExistOptions {
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
     pub key: Bytes,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd list`.
@@ -102,7 +116,7 @@ pub struct ExistOptions {
   kvssd list drive.kv                           a key a line; hex: and bytes where it is no plain text
   kvssd list drive.kv --from city/oslo --count 10
 
-The order is the index's own. It stays while no key comes or goes.")]
+The order is the index's own, the keys' own where the namespace is ordered. It stays while no key comes or goes.")]
 pub struct ListOptions {
     /// The image
     pub image: PathBuf,
@@ -112,6 +126,9 @@ pub struct ListOptions {
     /// The most keys to print [default: all]
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd load`.
@@ -133,6 +150,9 @@ pub struct LoadOptions {
     /// Waits for the disk after each batch
     #[arg(long)]
     pub sync: bool,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }
 
 /// `kvssd dump`.
@@ -141,6 +161,7 @@ pub struct LoadOptions {
   kvssd dump drive.kv                           key,value lines on the standard output
   kvssd dump drive.kv pairs.jsonl
   kvssd dump drive.kv - --format json | gzip > pairs.jsonl.gz
+  kvssd dump drive.kv accounts.csv --namespace accounts
 
 Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.")]
 pub struct DumpOptions {
@@ -152,4 +173,7 @@ pub struct DumpOptions {
     /// csv or json [default: by the ending of the file; csv for the standard output]
     #[arg(long, value_name = "NAME")]
     pub format: Option<Format>,
+    /// Which keys are meant
+    #[command(flatten)]
+    pub within: InNamespace,
 }

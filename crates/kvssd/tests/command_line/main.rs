@@ -3,6 +3,7 @@
 
 mod desk;
 mod embedded;
+mod namespaces;
 mod refusals;
 mod replay;
 mod report;
@@ -18,6 +19,8 @@ fn designs_profiles_and_help_are_printed() {
         ("profiles", ["kvvirt", "970pro", "128 GiB"]),
         ("--help", ["bench", "designs", "profiles"]),
         ("bench --help", ["--design", "--store", "--scale"]),
+        ("namespace --help", ["create", "delete", "list"]),
+        ("namespace create --help", ["--name", "--quota", "Examples"]),
         ("--version", ["kvssd", ".", "0"]),
     ] {
         let printed = desk.prints(arguments);

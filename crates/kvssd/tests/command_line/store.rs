@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Output, Stdio};
 
 /// Makes an image of the smallest size.
-fn desk_with_image(design: &str) -> Desk {
+pub fn desk_with_image(design: &str) -> Desk {
     let desk = Desk::new();
     desk.prints(&format!("create drive.kv --size 64MiB --design {design}"));
     desk
@@ -23,14 +23,14 @@ fn run(desk: &Desk, arguments: &[&str], input: &[u8]) -> Output {
 }
 
 /// What it prints when it does as it is told.
-fn done(desk: &Desk, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+pub fn done(desk: &Desk, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let output = run(desk, arguments, input);
     assert!(output.status.success(), "kvssd {arguments:?}: {output:?}");
     output.stdout
 }
 
 /// What it says in one line when it ends with that status.
-fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
+pub fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
     let output = run(desk, arguments, b"");
     assert_eq!(output.status.code(), Some(status), "kvssd {arguments:?}: {output:?}");
     assert!(output.stdout.is_empty(), "kvssd {arguments:?}: {output:?}");
@@ -41,7 +41,7 @@ fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
 
 #[test]
 fn pairs_come_and_go() {
-    for design in ["plus", "original", "rhik", "multilevel"] {
+    for design in ["plus", "original", "rhik", "multilevel", "kaml"] {
         let desk = desk_with_image(design);
         done(&desk, &["put", "drive.kv", "city/oslo", "59.91N"], b"");
         done(&desk, &["put", "drive.kv", "hex:00ff", "hex:c0ffee"], b"");

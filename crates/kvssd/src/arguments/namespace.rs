@@ -1,0 +1,74 @@
+//! The options of `kvssd namespace`, and which namespace of an image a command is on.
+
+use super::{Assignment, assignment, size};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// The namespace that is meant where none is named: the one that every image begins with.
+pub const FIRST: &str = "1";
+
+/// Which of an image's namespaces.
+#[derive(Debug, Args)]
+pub struct InNamespace {
+    /// The namespace, by its name or number (see `kvssd namespace list`)
+    #[arg(long, default_value = FIRST, value_name = "NAME")]
+    pub namespace: String,
+}
+
+/// `kvssd namespace`.
+#[derive(Debug, Subcommand)]
+pub enum NamespaceAction {
+    /// Make an empty namespace; prints its number
+    Create(CreateNamespaceOptions),
+    /// Delete a namespace and all that is in it; its space comes back
+    Delete(DeleteNamespaceOptions),
+    /// Print the namespaces and how full they are
+    List(ListNamespacesOptions),
+}
+
+/// `kvssd namespace create`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd namespace create drive.kv --name accounts              the index of the image's design
+  kvssd namespace create drive.kv --name events --ordered      keys in order: a tree
+  kvssd namespace create drive.kv --name log --index lsm --set bloom_bits=10 --quota 100MiB
+
+An image has up to 16 namespaces, the first of which is there from the beginning. Which indexes they can have is a matter of the image's
+design: any with original, rhik, multilevel and kaml; hash-compact, hash-fixed and lsm with plus; all but these two hashes with pink
+and iter (docs/FORMAT.md).")]
+pub struct CreateNamespaceOptions {
+    /// The image
+    pub image: PathBuf,
+    /// What it is to be called beside its number, up to 64 bytes
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Its index, such as hash-compact or lsm (see `kvssd designs`) [default: that of the image's design]
+    #[arg(long, value_name = "NAME")]
+    pub index: Option<String>,
+    /// Sets a parameter of the index (see `kvssd designs`, without the design.)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub set: Vec<Assignment>,
+    /// The most bytes of flash that it may take, as 100MiB [default: as many as the image has]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub quota: Option<u64>,
+    /// Keeps its keys in order
+    #[arg(long)]
+    pub ordered: bool,
+}
+
+/// `kvssd namespace delete`.
+#[derive(Debug, Args)]
+pub struct DeleteNamespaceOptions {
+    /// The image
+    pub image: PathBuf,
+    /// The namespace, by its name or number
+    #[arg(value_name = "NAME")]
+    pub namespace: String,
+}
+
+/// `kvssd namespace list`.
+#[derive(Debug, Args)]
+pub struct ListNamespacesOptions {
+    /// The image
+    pub image: PathBuf,
+}

@@ -1,0 +1,74 @@
+//! `kvssd namespace`: the namespaces of an image are made, deleted and listed.
+
+use crate::Outcome;
+use crate::arguments::namespace::{CreateNamespaceOptions, DeleteNamespaceOptions, NamespaceAction};
+use crate::fail::Failure;
+use crate::output::print;
+use crate::pairs::open_to_read;
+use kvssd_host::{Missing, NamespaceAttributes, NamespaceInfo, Options, Store};
+use kvssd_lab::columns;
+use std::path::Path;
+
+/// Does what is asked for.
+pub fn run(action: &NamespaceAction) -> Outcome {
+    match action {
+        NamespaceAction::Create(options) => create(options),
+        NamespaceAction::Delete(options) => delete(options),
+        NamespaceAction::List(options) => list(&options.image),
+    }
+}
+
+/// Makes a namespace and prints its number.
+fn create(options: &CreateNamespaceOptions) -> Outcome {
+    let CreateNamespaceOptions { image, name, index, set, quota, ordered } = options;
+    let attributes = NamespaceAttributes {
+        name: name.clone(),
+        index: index.clone(),
+        parameters: set.clone(),
+        quota_bytes: *quota,
+        is_ordered: *ordered,
+        ..NamespaceAttributes::PLAIN
+    };
+    let store = open(image)?;
+    let created = store.create_namespace(attributes).map_err(Failure::of_store(image))?;
+    print(&format!("{}\n", created.id()))
+}
+
+/// Deletes a namespace. All that was in it is gone when this is done.
+fn delete(options: &DeleteNamespaceOptions) -> Outcome {
+    let DeleteNamespaceOptions { image, namespace } = options;
+    let store = open(image)?;
+    store.delete_namespace(namespace).map_err(Failure::of_store(image))?;
+    store.close().map_err(Failure::of_store(image))
+}
+
+/// Prints the namespaces.
+fn list(image: &Path) -> Outcome {
+    let namespaces = open_to_read(image)?.namespaces().map_err(Failure::of_store(image))?;
+    let head = ["number", "name", "index", "keys", "pairs", "pair bytes", "live bytes", "quota bytes"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(namespaces.iter().map(row));
+    print(&columns(&rows))
+}
+
+fn row(info: &NamespaceInfo) -> Vec<String> {
+    let NamespaceAttributes { name, parameters, quota_bytes, .. } = &info.attributes;
+    let parameters = parameters.iter().map(|(key, value)| format!(" {key}={value}"));
+    let nothing = || "-".to_owned();
+    vec![
+        info.id.to_string(),
+        name.clone().unwrap_or_else(nothing),
+        format!("{}{}", info.index, parameters.collect::<String>()),
+        if info.is_ordered { "ordered" } else { "hashed" }.to_owned(),
+        info.utilization.pairs.to_string(),
+        info.utilization.pair_bytes.to_string(),
+        info.utilization.live_bytes.to_string(),
+        quota_bytes.map_or_else(nothing, |bytes| bytes.to_string()),
+    ]
+}
+
+/// The store in an image that must be there. That a name is known outlives the machine.
+fn open(image: &Path) -> Result<Store, Failure> {
+    let options = Options { missing: Missing::Fail, sync: true, ..Options::default() };
+    Store::open(image, options).map_err(Failure::of_store(image))
+}
