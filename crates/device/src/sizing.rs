@@ -106,7 +106,7 @@ mod tests {
             ("original", &[][..]),
             ("plus", &["rhik", "multilevel", "dram-hash"]),
             ("rhik", &[]),
-            ("multilevel", &[]),
+            ("multilevel", &["lsm"]),
             ("pink", &["hash-fixed", "hash-compact"]),
             ("iter", &["hash-fixed", "hash-compact"]),
             ("kaml", &[]),
@@ -119,7 +119,8 @@ mod tests {
                 assert_eq!(created.is_ok(), !cannot_be.contains(&index), "{index} on {name}: {created:?}");
             }
         }
-        let mut engine = image_design("plus").unwrap().build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+        let mut engine =
+            image_design("plus").unwrap().build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
         let narrow = NamespaceAttributes {
             index: Some("rhik".to_owned()),
             parameters: vec![("signature_bits".to_owned(), "32".to_owned())],

@@ -1,9 +1,9 @@
 //! A drive in a file: whatever ends its life, the next one finds what was answered.
 
-use kvssd_device::{CreateDrive, Drive, DriveError, image_profile};
+use kvssd_device::{CreateDrive, Drive, DriveError, image_design, image_profile};
 use kvssd_flash::{ImageFault, OpenOptions};
-use kvssd_ftl::{DESIGNS, Design};
-use kvssd_types::{Command, Key, KvError, Random, Reply, StoreCondition, Value};
+use kvssd_ftl::{DESIGNS, Design, NamespaceAttributes};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -84,6 +84,46 @@ fn every_life_begins_with_what_the_one_before_was_answered() {
             }
         }
         assert!(collected > 0, "garbage collection never ran");
+    }
+}
+
+/// A batch that gives `keys` of each namespace the value `value`.
+fn batch(drive: &mut Drive, namespaces: &[NamespaceId], keys: std::ops::Range<u64>, value: &[u8]) {
+    let keys: Vec<[u8; 8]> = keys.map(u64::to_be_bytes).collect();
+    let pairs = namespaces.iter().flat_map(|&namespace| keys.iter().map(move |key| (namespace, key)));
+    let changes: Vec<BatchChange<'_>> = pairs
+        .map(|(namespace, key)| BatchChange { namespace, key: Key::new(key).unwrap(), value: Some(value.into()) })
+        .collect();
+    assert_eq!(drive.execute(Command::Batch { changes: &changes }), Ok(Reply::Batched));
+}
+
+#[test]
+fn a_deleted_namespace_goes_on_going_in_the_next_life() {
+    for name in DESIGNS.map(|design| design.name) {
+        let folder = TempDir::new().unwrap();
+        let mut drive = create(&image(&folder), &image_design(name).unwrap());
+        // The tree has no room in the part of a page that multilevel uses.
+        let ordered = NamespaceAttributes { is_ordered: name != "multilevel", ..NamespaceAttributes::PLAIN };
+        let spaces = [NamespaceId::FIRST, drive.create_namespace(ordered).unwrap(), NamespaceId(3)];
+        assert_eq!(drive.create_namespace(NamespaceAttributes::PLAIN), Ok(spaces[2]), "{name}");
+        for round in 0..50u64 {
+            batch(&mut drive, &spaces, round * 40..(round + 1) * 40, &[round as u8; 100]);
+        }
+        drive.delete_namespace(spaces[1]).unwrap();
+        drop(drive);
+        let report = Drive::check(image(&folder)).unwrap();
+        assert!(report.is_clean() && report.pairs > 4000, "{name}: {report}");
+        let mut drive = Drive::open(image(&folder), WRITE).unwrap();
+        let left: Vec<_> = drive.namespaces().iter().map(|info| (info.id, info.utilization.pairs)).collect();
+        assert_eq!(left, [(spaces[0], 2000), (spaces[2], 2000)], "{name}");
+        let gone = drive.execute_in(spaces[1], Command::List { from: None, keys_max: 1 });
+        assert_eq!(gone, Err(KvError::NoSuchNamespace(spaces[1])));
+        batch(&mut drive, &[spaces[0]], 0..1, b"");
+        drive.close().unwrap();
+        let report = Drive::check(image(&folder)).unwrap();
+        assert!(report.is_clean() && report.pairs == 4000, "{name}: {report}");
+        let drive = Drive::open(image(&folder), READ).unwrap();
+        assert_eq!(drive.engine().utilization().pairs, 4000);
     }
 }
 

@@ -351,7 +351,8 @@ impl IndexKind {
     fn named(name: &str, own: &Design) -> Result<IndexKind, String> {
         let mut kinds = std::iter::once(own).chain(&DESIGNS).map(|design| design.index);
         kinds.find(|kind| kind.plan().name() == name).ok_or_else(|| {
-            let known: Vec<&str> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
+            let mut known: Vec<&str> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
+            known.dedup();
             format!("there is no index {name:?} (there are: {})", known.join(", "))
         })
     }

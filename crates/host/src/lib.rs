@@ -30,7 +30,7 @@
 //!
 //! [`tx`] has transactions over it, with a cache.
 //!
-//! What it does not do: order (keys are listed in the index's own), or reach a drive over a network.
+//! What it does not do: ranges of keys (an ordered [`Namespace`] lists them in order), or reach a drive over a network.
 
 mod batch;
 mod commits;

@@ -27,7 +27,7 @@ pub struct Options {
     /// Bytes of flash of an image that is made: a sparse file of about that length grows into it. Records get what garbage
     /// collection and the journal leave, 60 to 90 per cent ([`Stats::capacity_bytes`](crate::Stats::capacity_bytes)).
     pub create_bytes: u64,
-    /// The firmware of an image that is made.
+    /// The firmware of an image that is made, with room for 16 namespaces.
     pub design: String,
     /// An image that is made takes all its room at once, so that no store finds the disk full.
     pub preallocate: bool,

@@ -116,7 +116,8 @@ pub struct ExistOptions {
   kvssd list drive.kv                           a key a line; hex: and bytes where it is no plain text
   kvssd list drive.kv --from city/oslo --count 10
 
-The order is the index's own, the keys' own where the namespace is ordered. It stays while no key comes or goes.")]
+The order is the keys' own where a namespace is ordered, else the index's own.
+It stays while no key comes or goes.")]
 pub struct ListOptions {
     /// The image
     pub image: PathBuf,

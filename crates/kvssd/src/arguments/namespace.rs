@@ -33,9 +33,12 @@ pub enum NamespaceAction {
   kvssd namespace create drive.kv --name events --ordered      keys in order: a tree
   kvssd namespace create drive.kv --name log --index lsm --set bloom_bits=10 --quota 100MiB
 
-An image has up to 16 namespaces, the first of which is there from the beginning. Which indexes they can have is a matter of the image's
-design: any with original, rhik, multilevel and kaml; hash-compact, hash-fixed and lsm with plus; all but these two hashes with pink
-and iter (docs/FORMAT.md).")]
+An image has up to 16 namespaces; number 1 is there from the beginning.
+The image's design says which indexes they can have (docs/FORMAT.md):
+  plus                                hash-compact, hash-fixed, lsm
+  pink, iter                          lsm, rhik, multilevel, dram-hash
+  multilevel                          all but lsm
+  original, rhik, kaml                any")]
 pub struct CreateNamespaceOptions {
     /// The image
     pub image: PathBuf,

@@ -12,7 +12,7 @@ fn listed(desk: &Desk, number: &str) -> Option<Vec<String>> {
 
 #[test]
 fn namespaces_come_fill_and_go() {
-    for design in ["plus", "original", "rhik", "multilevel", "iter", "kaml"] {
+    for design in ["plus", "original", "rhik", "iter", "kaml"] {
         let desk = desk_with_image(design);
         assert_eq!(desk.prints("namespace create drive.kv --name accounts --ordered"), "2\n");
         let set = "namespace create drive.kv --name log --index lsm --set pinned_levels=2 --quota 1MiB";
@@ -35,12 +35,12 @@ fn namespaces_come_fill_and_go() {
         assert_eq!(accounts[1..5], ["accounts", "lsm", "ordered", "2001"], "{design}");
         assert_eq!(listed(&desk, "3").unwrap()[1..6], ["log", "lsm", "pinned_levels=2", "ordered", "1"]);
         assert!(desk.prints("info drive.kv").contains("namespaces        3 of 16\n"));
-        assert!(desk.prints("check drive.kv").contains("pairs: 2003"));
+        assert!(desk.prints("check drive.kv").contains("pairs: 2003,"));
 
         desk.prints("namespace delete drive.kv accounts");
         assert!(desk.prints("stat drive.kv").starts_with("pairs             2\n"));
         assert_eq!(listed(&desk, "2"), None);
-        assert!(desk.prints("check drive.kv").contains("pairs: 2\n"));
+        assert!(desk.prints("check drive.kv").contains("pairs: 2,"));
         assert_eq!(desk.prints("get drive.kv alice"), "one");
         done(&desk, &["delete", "drive.kv", "alice", "--namespace", "log"], b"");
         assert!(said(&desk, &["exist", "drive.kv", "alice", "--namespace", "log"], 1).contains("alice"));
@@ -55,7 +55,7 @@ fn what_a_namespace_cannot_be_is_said_in_one_line() {
         ("namespace create nowhere.kv", ["nowhere.kv", "no such file"]),
         ("namespace create drive.kv --name accounts", ["drive.kv", "namespace 2 has that name"]),
         ("namespace create drive.kv --name 7", ["drive.kv", "number"]),
-        ("namespace create drive.kv --index b-tree", ["b-tree", "hash-compact"]),
+        ("namespace create drive.kv --index b-tree", ["b-tree", "multilevel, lsm, dram-hash"]),
         ("namespace create drive.kv --index rhik", ["rhik", "out-of-band"]),
         ("namespace create drive.kv --index hash-compact --ordered", ["hash-compact", "no order"]),
         ("namespace create drive.kv --index lsm --set nonsense=1", ["nonsense", "pinned_levels"]),
