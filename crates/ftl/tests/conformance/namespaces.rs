@@ -107,7 +107,7 @@ impl Drive {
             })
             .collect();
         assert_eq!(self.run(NamespaceId::FIRST, Command::Batch { changes: &changes })?, Reply::Batched);
-        for ((namespace, key), value) in wanted.iter().map(|(key, _)| key.clone()).zip(values) {
+        for ((namespace, key), value) in wanted.keys().cloned().zip(values) {
             let model = self.models.get_mut(&namespace).unwrap();
             match value {
                 Some((seed, value)) => model.insert(key, (seed, value.len() as u32)),
