@@ -290,7 +290,7 @@ fn a_transaction_over_two_namespaces_is_whole_after_a_drop() {
     }
 }
 
-/// Saves for ever, and tells of each time that it did: it is to be killed.
+/// Saves for ever, and tells now and then that it did: it is to be killed.
 #[test]
 #[ignore = "another test starts and kills it"]
 fn saver() {
@@ -298,7 +298,7 @@ fn saver() {
     let bank = bank_of_two_tables(Path::new(&path));
     let mut random = Random::new(std::process::id().into());
     loop {
-        save(&bank, &mut random).unwrap();
+        (0..16).for_each(|_| save(&bank, &mut random).unwrap());
         println!("saved");
     }
 }
@@ -307,15 +307,17 @@ fn saver() {
 fn a_transaction_over_two_namespaces_is_whole_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.kv");
-    for life in 0..5 {
+    // A put that made its changes one by one was found within some ten lives, six times of six.
+    for life in 0..40 {
         let mut saver = Command::new(std::env::current_exe().unwrap());
         saver.args(["--ignored", "--exact", "saver", "--nocapture"]).env("KVSSD_BANK", &path);
         let mut child = saver.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let saved = lines.by_ref().filter(|line| line.as_ref().unwrap() == "saved").take(50 + 37 * life).count();
+        let saved = lines.by_ref().filter(|line| line.as_ref().unwrap() == "saved").take(5).count();
+        thread::sleep(Duration::from_micros(life * 37 % 500));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(saved, 50 + 37 * life);
+        assert_eq!(saved, 5);
         check_customers(bank_of_two_tables(&path).port());
     }
 }
