@@ -44,6 +44,8 @@ impl Spaces {
             power_loss,
             ("geometry.blocks_per_die", "96"),
             ("geometry.oob_bytes", "1000"),
+            // Two logs a stream.
+            ("geometry.superblock_dies", "2"),
             ("memory.dram_bytes", &dram_bytes),
         ])
     }
