@@ -205,11 +205,13 @@ impl Engine {
     /// Waits for all that must be before a command, and moves `at` behind it.
     fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         self.knows(namespace, command)?;
+        self.touch(namespace, *at)?;
         match command {
             Command::Batch { changes } => {
                 batch::check(&self.media.geometry, &self.limits, changes)?;
                 for change in *changes {
                     self.knows(change.namespace, command)?;
+                    self.touch(change.namespace, *at)?;
                     self.finish_growth(change.namespace, at)?;
                     *at = (*at).max(self.locks.until(change.namespace, change.key));
                 }
@@ -220,6 +222,15 @@ impl Engine {
             }
         }
         self.wait_for_room(command, at)
+    }
+
+    /// A namespace is used: its index gets DRAM, if it was unused.
+    fn touch(&mut self, namespace: NamespaceId, at: Nanos) -> Result<(), KvError> {
+        if self.namespaces.living(namespace)?.usage.touch(at) {
+            self.dram_shared = 0;
+            self.share_dram();
+        }
+        Ok(())
     }
 
     /// Whether the namespace has such commands.
@@ -461,15 +472,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time: an
-    /// equal part to each.
+    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
-            self.dram_shared = taken;
-            let share = self.limits.dram_bytes.saturating_sub(taken) / self.namespaces.iter().count().max(1) as u64;
-            self.namespaces.iter_mut().for_each(|namespace| namespace.index.set_dram_budget(share));
+            let left = self.limits.dram_bytes.saturating_sub(taken);
+            // While one has yet to give something back, it is shared again.
+            let is_settled = self.namespaces.share_dram(left, self.media.now);
+            self.dram_shared = if is_settled { taken } else { 0 };
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::io::{Io, Media, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::namespace::Namespaces;
-use crate::oob::{Kind, Oob, Stream};
+use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use crate::tags;
@@ -283,7 +283,8 @@ fn move_pages(
     if is_map {
         let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
         for namespace in namespaces.iter() {
-            let own = entries().filter(|entry| entry.namespace == namespace.id);
+            let is_own = |entry: &&Entry| entry.namespace == namespace.id && entry.tag < namespace.tags;
+            let own = entries().filter(is_own);
             namespace.index.warm(&own.map(|entry| entry.tag).collect::<Vec<_>>());
         }
     }
@@ -296,7 +297,7 @@ fn move_pages(
             is_whole &= match tag_of(io, namespaces, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Of(namespace, tag) => {
-                    let is_bound = match namespaces.index(io, namespace) {
+                    let is_bound = match namespaces.index_of(io, (namespace, tag)) {
                         Some(index) => readable(index.is_bound(io, tag, head))?,
                         None => Some(false),
                     };
@@ -316,7 +317,7 @@ fn move_pages(
                     io.namespace = entry.namespace;
                     copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?
                 }
-                Kind::Section => match namespaces.index(io, entry.namespace) {
+                Kind::Section => match namespaces.index_of(io, (entry.namespace, entry.tag)) {
                     Some(index) => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
                     None => true,
                 },
@@ -353,14 +354,15 @@ fn ask(
     });
     let asked: Vec<(NamespaceId, (u64, Grain))> =
         pairs.filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
-    // What is of no namespace any more is nobody's.
+    // What is of no namespace any more, or of one that had the number before, is nobody's.
     let mut answers = vec![Some(false); asked.len()];
     let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
     whose.sort_unstable();
     whose.dedup();
     for namespace in whose {
+        let Some(tags) = namespaces.get(namespace).map(|namespace| namespace.tags) else { continue };
         let Some(index) = namespaces.index(io, namespace) else { continue };
-        let own = || (0..).zip(&asked).filter(|(_, (of, _))| *of == namespace);
+        let own = || (0..).zip(&asked).filter(|(_, (of, (tag, _)))| *of == namespace && *tag < tags);
         let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
         for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
             answers[position] = answer;

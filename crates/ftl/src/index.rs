@@ -90,6 +90,15 @@ pub enum Fate {
     Unreadable,
 }
 
+/// An index that is a table in DRAM, and is on flash where there is no room for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DramTable {
+    /// Bytes with which it works at all.
+    pub least_bytes: u64,
+    /// Bytes of all of it.
+    pub whole_bytes: u64,
+}
+
 /// Work of an index's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
@@ -325,6 +334,11 @@ pub trait Index: Send {
     /// Whether its changes are noted with their keys ([`Change::Key`]): what it makes again must be told more than tags.
     fn notes_keys(&mut self) -> bool {
         self.ranges().is_some()
+    }
+
+    /// The table that it is in DRAM, if it is one.
+    fn dram_table(&self) -> Option<DramTable> {
+        None
     }
 
     /// The most that may be kept in DRAM, of the device's one budget.

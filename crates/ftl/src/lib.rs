@@ -25,6 +25,7 @@ mod check;
 mod commands;
 mod design;
 mod dram;
+mod dram_shares;
 mod durability;
 mod engine;
 mod gc;

@@ -10,6 +10,7 @@
 
 use crate::design::{DESIGNS, Design, IndexKind};
 use crate::dram::DramUse;
+use crate::dram_shares::{Usage, Want, shares};
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;
@@ -86,6 +87,8 @@ pub(crate) struct Namespace {
     pub(crate) id: NamespaceId,
     pub(crate) attributes: NamespaceAttributes,
     pub(crate) kind: IndexKind,
+    /// What all its tags are below.
+    pub(crate) tags: u64,
     pub(crate) index: Box<dyn Index>,
     pub(crate) iterators: Iterators,
     pub(crate) utilization: Utilization,
@@ -94,6 +97,7 @@ pub(crate) struct Namespace {
     pub(crate) is_ordered: bool,
     /// Its commands wait until then: the index works, and lets none in.
     pub(crate) closed_until: Nanos,
+    pub(crate) usage: Usage,
     /// Bytes of values that hosts stored since the logs were divided.
     pub(crate) stored_bytes: u64,
 }
@@ -163,7 +167,8 @@ impl Maker {
     /// An empty namespace.
     fn make(&self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<Namespace, String> {
         let kind = self.kind(&attributes)?;
-        if kind.plan().tags(&self.room) > self.tags {
+        let tags = kind.plan().tags(&self.room);
+        if tags > self.tags {
             return Err(format!("{} needs wider tags than this drive's out-of-band areas have", kind.plan().name()));
         }
         if self.format.lacks_tags(Kind::Pair) && !kind.plan().has_tags_of_keys() {
@@ -180,12 +185,14 @@ impl Maker {
             id,
             attributes,
             kind,
+            tags,
             index,
             iterators,
             utilization: Utilization::default(),
             fate: NamespaceFate::Lives,
             is_ordered,
             closed_until: Nanos::ZERO,
+            usage: Usage::default(),
             stored_bytes: 0,
         })
     }
@@ -234,8 +241,20 @@ impl Namespaces {
 
     /// The index of a namespace, for work that is done for it in `io`; none when there is no such namespace any more.
     pub(crate) fn index<'n>(&'n mut self, io: &mut Io<'_>, id: NamespaceId) -> Option<&'n mut dyn Index> {
+        let namespace = self.get_mut(id)?;
         io.namespace = id;
-        self.get_mut(id).map(|namespace| &mut *namespace.index as &mut dyn Index)
+        Some(namespace.index.as_mut())
+    }
+
+    /// The same, of a record that a page says is that namespace's; none when it can have none with such a tag: it was that of another,
+    /// which had the number before.
+    pub(crate) fn index_of<'n>(
+        &'n mut self,
+        io: &mut Io<'_>,
+        (id, tag): (NamespaceId, u64),
+    ) -> Option<&'n mut dyn Index> {
+        let is_possible = self.get(id).is_some_and(|namespace| tag < namespace.tags);
+        if is_possible { self.index(io, id) } else { None }
     }
 
     /// The number that the next one gets.
@@ -309,6 +328,23 @@ impl Namespaces {
     /// DRAM of values that iterators read ahead.
     pub(crate) fn prefetch_bytes(&self) -> u64 {
         self.all.iter().map(|namespace| namespace.iterators.dram_bytes()).sum()
+    }
+
+    /// Gives each index its share of `bytes`; gives whether that is all that it is to have.
+    pub(crate) fn share_dram(&mut self, bytes: u64, now: Nanos) -> bool {
+        let want = |namespace: &Namespace| {
+            let mut dram = DramUse::default();
+            namespace.index.dram(&mut dram);
+            let (table, held_bytes) = (namespace.index.dram_table(), dram.total_bytes());
+            Want { table, held_bytes, usage: namespace.usage }
+        };
+        let wants: Vec<Want> = self.all.iter().map(want).collect();
+        let shares = shares(bytes, &wants, now);
+        for (namespace, &share) in self.all.iter_mut().zip(&shares) {
+            namespace.index.set_dram_budget(share);
+        }
+        // One that is alone has what there is.
+        wants.len() == 1 || wants.iter().zip(shares).all(|(want, share)| want.held_bytes <= share)
     }
 
     pub(crate) fn dram(&self, dram: &mut DramUse) {

@@ -53,14 +53,3 @@ fn every_planted_bug_is_found() {
         }
     }
 }
-
-#[test]
-fn tmp_one() {
-    let name = std::env::var("D").unwrap();
-    let seed: u64 = std::env::var("S").unwrap().parse().unwrap();
-    for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-        let design = Design::named(&name).unwrap();
-        let report = Campaign { design, power_loss, seed, cuts: 100, media_faults: false }.run(&mut Quiet).unwrap();
-        println!("{name} {} {:?} of {}", report.semantics, report.losses, report.cuts);
-    }
-}

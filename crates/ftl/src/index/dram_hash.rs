@@ -27,13 +27,18 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
 use crate::index::sections::{SectionForm, Sections};
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
+use crate::index::{
+    DramTable, Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey,
+};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_flash::Blob;
 use kvssd_types::{Key, KvError};
 
 pub use self::plan::DramHashPlan;
+
+/// Pages that it has room for at least while it is on flash. An estimate.
+const LEAST_PAGES: u64 = 4;
 
 /// The index.
 pub struct DramHash {
@@ -378,6 +383,15 @@ impl Index for DramHash {
 
     fn notes_keys(&mut self) -> bool {
         true
+    }
+
+    fn dram_table(&self) -> Option<DramTable> {
+        let form = self.form();
+        let directory_bytes = Self::directory_bytes(&form);
+        Some(DramTable {
+            least_bytes: directory_bytes + LEAST_PAGES * u64::from(form.bytes_max()),
+            whole_bytes: directory_bytes + Self::table_bytes(&form),
+        })
     }
 
     fn set_dram_budget(&mut self, bytes: u64) {

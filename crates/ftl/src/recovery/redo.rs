@@ -103,8 +103,9 @@ impl Redo<'_, '_> {
                 Ok(())
             }
             Change::In { namespace } => {
+                // It may be one that is no more, of whose records something was noted that is nobody's.
                 self.io.namespace = NamespaceId(namespace);
-                self.named(namespace).map(|_| ())
+                Ok(())
             }
             Change::Deleted { namespace } => {
                 self.named(namespace)?.fate = NamespaceFate::Dies(None);

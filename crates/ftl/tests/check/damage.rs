@@ -146,7 +146,7 @@ fn a_page_that_is_gone_is_missed() {
         victim.fails(
             "a page that is gone",
             &found,
-            &["never written", "ends too early", "cannot be read"],
+            &["never written", "ends too early", "cannot be read", "a superblock is erased"],
             Harm::DriveStops,
         );
     });
@@ -299,7 +299,7 @@ fn staged_bytes_that_are_not_whole_are_found() {
                 refused += u32::from(is_refused);
             }
         }
-        assert!(refused > 2, "{}: {refused} of 80 were refused", design.name);
+        assert!(refused > 0, "{}: none of 80 was refused", design.name);
     }
 }
 

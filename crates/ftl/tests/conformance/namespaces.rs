@@ -398,3 +398,40 @@ fn who_comes_before_a_batch_is_done_waits_for_it() {
     let (answered, _) = drive.engine.execute(Command::Exist { key }, Nanos(101));
     assert!(answered > done, "{answered} is before {done}");
 }
+
+#[test]
+fn a_table_that_nobody_uses_makes_room_for_one_in_use_and_comes_back() {
+    let mut drive = Drive::of(roomy("kaml", "ignored"), Medium::Ropes);
+    // Tables of a megabyte, on a drive with DRAM for one.
+    let large = |drive: &mut Drive| {
+        let parameters = vec![("flash_bytes_per_slot".to_owned(), "128".to_owned())];
+        drive.create(NamespaceAttributes { parameters, ..index("dram-hash") }).unwrap()
+    };
+    let (first, second) = (large(&mut drive), large(&mut drive));
+    let fill = |drive: &mut Drive, namespace| {
+        for number in 0..400 {
+            drive.store(namespace, &key_of(number), 300).unwrap();
+        }
+    };
+    let held = |drive: &Drive, id| {
+        let info = drive.engine.namespaces().into_iter().find(|info| info.id == id).unwrap();
+        info.dram.total_bytes()
+    };
+    let idle = |drive: &mut Drive| {
+        drive.clock.0 += 2_000_000_000;
+        drive.engine.advance(drive.clock).unwrap();
+    };
+    fill(&mut drive, first);
+    idle(&mut drive);
+    fill(&mut drive, second);
+    idle(&mut drive);
+    let (before, all) = (held(&drive, first), held(&drive, second));
+    assert!(before < all * 2 / 3, "{before} of {all} bytes are still there");
+    fill(&mut drive, second);
+    idle(&mut drive);
+    drive.verify(first, &key_of(7));
+    idle(&mut drive);
+    drive.verify(first, &key_of(8));
+    assert!(held(&drive, second) < all && held(&drive, first) > before, "they have changed places");
+    drive.verify_all();
+}

@@ -42,8 +42,11 @@ impl Spaces {
         let dram_bytes = (dram_bytes * (self.ids.len() as u64 + 1)).to_string();
         design.tiny_profile(&[
             power_loss,
-            ("geometry.blocks_per_die", "96"),
+            ("geometry.blocks_per_die", "48"),
+            ("geometry.pages_per_block", "16"),
             ("geometry.oob_bytes", "1000"),
+            // Two logs a stream.
+            ("geometry.superblock_dies", "2"),
             ("memory.dram_bytes", &dram_bytes),
         ])
     }
