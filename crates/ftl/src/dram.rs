@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// The parts of indexes that are in flash as well, or only wanted.
+const CACHES: [&str; 3] = ["index_sections", "index_pinned", "index_cursors"];
+
 /// Bytes of device DRAM by what they hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DramUse {
@@ -18,6 +21,11 @@ impl DramUse {
     #[must_use]
     pub fn parts(&self) -> &BTreeMap<&'static str, u64> {
         &self.parts
+    }
+
+    /// The sum of what is not given up when there is less: all but the parts of [`CACHES`].
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.parts.iter().filter(|(part, _)| !CACHES.contains(*part)).map(|(_, bytes)| bytes).sum()
     }
 
     /// The sum.

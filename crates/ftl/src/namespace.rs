@@ -20,6 +20,8 @@ use crate::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 
+/// Bytes that all attributes of a namespace may take: they are one note, which must fit into a page of the journal. An estimate.
+const ATTRIBUTES_BYTES_MAX: usize = 256;
 /// Bytes of the longest name of a namespace. An estimate.
 pub const NAME_BYTES_MAX: usize = 64;
 
@@ -52,8 +54,12 @@ impl NamespaceAttributes {
         is_ordered: false,
     };
 
-    /// Whether the name can be one: a number would be taken for that of a namespace.
-    fn check_name(&self) -> Result<(), String> {
+    /// Whether they are not too long, and the name can be one: a number would be taken for that of a namespace.
+    fn check(&self) -> Result<(), String> {
+        let bytes = postcard::to_allocvec(self).map_err(|error| error.to_string())?.len();
+        if bytes > ATTRIBUTES_BYTES_MAX {
+            return Err(format!("its attributes take {bytes} bytes, and may take {ATTRIBUTES_BYTES_MAX}"));
+        }
         let Some(name) = &self.name else { return Ok(()) };
         if !(1..=NAME_BYTES_MAX).contains(&name.len()) || name.chars().any(char::is_control) {
             return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and is one line, unlike {name:?}"));
@@ -266,8 +272,8 @@ impl Namespaces {
     }
 
     /// Whether one that is made now can be called so.
-    pub(crate) fn check_name(&self, attributes: &NamespaceAttributes) -> Result<(), String> {
-        attributes.check_name()?;
+    pub(crate) fn check(&self, attributes: &NamespaceAttributes) -> Result<(), String> {
+        attributes.check()?;
         let has_it = |other: &&Namespace| other.lives() && other.attributes.name == attributes.name;
         match attributes.name.as_ref().and_then(|_| self.all.iter().find(has_it)) {
             Some(other) => Err(format!("namespace {} has that name", other.id)),
@@ -294,6 +300,11 @@ impl Namespaces {
         let position = self.position(id)?;
         self.gone.push(id);
         Some(self.all.remove(position))
+    }
+
+    /// Takes back one that was made just now, and of which nothing was noted.
+    pub(crate) fn withdraw(&mut self, id: NamespaceId) {
+        self.all.retain(|namespace| namespace.id != id);
     }
 
     /// The one whose pairs are to be removed next.

@@ -47,14 +47,12 @@ impl Engine {
     }
 
     fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
-        self.namespaces.check_name(&attributes).map_err(KvError::InvalidNamespace)?;
+        self.namespaces.check(&attributes).map_err(KvError::InvalidNamespace)?;
         let id = self.namespaces.next_id()?;
         self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
-        self.dram_shared = 0;
-        self.share_dram();
-        let needed = self.dram().total_bytes() + self.namespaces.iter().count() as u64 * self.least_bytes();
+        let needed = self.dram().kept_bytes() + self.namespaces.iter().count() as u64 * self.least_bytes();
         if needed > self.dram_budget_bytes() {
-            self.namespaces.remove(id);
+            self.namespaces.withdraw(id);
             return Err(KvError::TooManyNamespaces { namespaces: self.namespaces.iter().count() as u32 });
         }
         let done = self.note_at(at, Change::Created { namespace: id.0, attributes })?;
