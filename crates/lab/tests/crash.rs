@@ -16,6 +16,7 @@ fn no_design_loses_anything() {
     for design in &DESIGNS {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
             let report = run(design, power_loss, None, 300);
+            eprintln!("{} {power_loss:?} torn {} checks {}", design.name, report.batches_torn, report.checks);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
             assert!(report.pairs_moved > 1000 && report.operations_broken > 10, "{report:?}");
             // The second drive is one of small pairs, the third one of namespaces; so many keys split the tables of rhik, and those of the iterators of multilevel.
@@ -51,16 +52,5 @@ fn every_planted_bug_is_found() {
                 .map(|power_loss| run(design, power_loss, Some(bug), 100).losses.len());
             assert!(found.iter().any(|&losses| losses > 0), "{bug:?} was not found in {}: {found:?}", design.name);
         }
-    }
-}
-
-#[test]
-fn tmp_one() {
-    let name = std::env::var("D").unwrap();
-    let seed: u64 = std::env::var("S").unwrap().parse().unwrap();
-    for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-        let design = Design::named(&name).unwrap();
-        let report = Campaign { design, power_loss, seed, cuts: 100, media_faults: false }.run(&mut Quiet).unwrap();
-        println!("{name} {} {:?} of {}", report.semantics, report.losses, report.cuts);
     }
 }

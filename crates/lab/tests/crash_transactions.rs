@@ -1,0 +1,23 @@
+//! Short campaigns of engines with transactions, and the proof that they find what is wrong.
+
+use kvssd_flash::PowerLoss;
+use kvssd_ftl::{Design, PlantedBug};
+use kvssd_lab::Quiet;
+use kvssd_lab::crash::{TransactionCampaign, TransactionCrashReport};
+
+fn run(name: &str, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> TransactionCrashReport {
+    let mut design = Design::named(name).unwrap();
+    design.planted = planted;
+    TransactionCampaign { design, power_loss, seed: 1, cuts }.run(&mut Quiet).unwrap()
+}
+
+#[test]
+fn committed_transactions_outlive_the_power_and_tables_stay_whole() {
+    for name in ["kaml", "plus", "iter", "block"] {
+        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+            let begun = std::time::Instant::now();
+            let report = run(name, power_loss, None, 80);
+            eprintln!("{:?} {report:?}", begun.elapsed());
+        }
+    }
+}
