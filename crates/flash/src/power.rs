@@ -55,6 +55,7 @@ pub struct PowerCut<M: RawMedium = ByteBacking> {
     geometry: Geometry,
     semantics: PowerLoss,
     cut_at: Arc<AtomicU64>,
+    stagings: Arc<AtomicU64>,
     is_cut: bool,
     random: Random,
     programs: Vec<(UnitAddress, Span)>,
@@ -70,13 +71,20 @@ impl<M: RawMedium> PowerCut<M> {
         let cut_at = Arc::new(AtomicU64::new(cut_at.0));
         let opened = UnitImage::of_bytes(&[], &[]);
         let (programs, erases, broken) = (Vec::new(), Vec::new(), Arc::default());
-        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, broken, opened }
+        let stagings = Arc::new(AtomicU64::new(u64::MAX));
+        PowerCut { medium, geometry, semantics, cut_at, stagings, is_cut: false, random, programs, erases, broken, opened }
     }
 
     /// The moment of the cut, in nanoseconds, to put it off or bring it forward.
     #[must_use]
     pub fn moment(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.cut_at)
+    }
+
+    /// How often something may yet be staged: the moment of the cut is just before the next time, if it has not come before.
+    #[must_use]
+    pub fn stagings(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.stagings)
     }
 
     /// Counts the programs and erases that were under way when the power went and did not come to their end.
@@ -195,6 +203,11 @@ impl<M: RawMedium> Backing for PowerCut<M> {
     }
 
     fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
+        let left = self.stagings.load(Ordering::Relaxed);
+        if left == 0 {
+            self.cut_at.fetch_min(at.0.saturating_sub(1), Ordering::Relaxed);
+        }
+        self.stagings.store(left.saturating_sub(1), Ordering::Relaxed);
         self.powered(at)?.stage(bytes, at)
     }
 

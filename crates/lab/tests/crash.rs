@@ -54,3 +54,9 @@ fn every_planted_bug_is_found() {
         }
     }
 }
+
+#[test]
+fn tmp() {
+    let design = Design::named("rhik").unwrap();
+    eprintln!("{:?}", run(&design, PowerLoss::Protected, None, 300));
+}

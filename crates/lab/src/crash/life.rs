@@ -52,6 +52,8 @@ const VISITS: u64 = 12;
 const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
+/// In one of so many it goes in the middle of a batch, if what is staged is kept, or soon after.
+const BATCH_CUTS: u64 = 4;
 /// In one of so many the whole drive is looked at before.
 const CHECKS: u64 = 8;
 
@@ -78,6 +80,18 @@ pub(crate) struct Drive<'a> {
     random: Random,
     model: Model,
     seed: u64,
+}
+
+/// When the power goes, to be put off or brought forward.
+struct Cut {
+    moment: Arc<AtomicU64>,
+    stagings: Arc<AtomicU64>,
+}
+
+impl Cut {
+    fn moment(&self) -> Nanos {
+        Nanos(self.moment.load(Ordering::Relaxed))
+    }
 }
 
 /// Why a life ended.
@@ -165,8 +179,8 @@ impl<'a> Drive<'a> {
         let in_mount = self.random.below(MOUNT_CUTS) == 0;
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
-        let (broken, moment) = (backing.broken(), backing.moment());
-        let ended = self.powered_until(backing, &moment, report);
+        let (broken, cut) = (backing.broken(), Cut { moment: backing.moment(), stagings: backing.stagings() });
+        let ended = self.powered_until(backing, &cut, report);
         report.operations_broken += broken.load(Ordering::Relaxed);
         ended
     }
@@ -174,7 +188,7 @@ impl<'a> Drive<'a> {
     fn powered_until(
         &mut self,
         backing: PowerCut<FaultyMedium>,
-        moment: &AtomicU64,
+        cut: &Cut,
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
@@ -193,9 +207,17 @@ impl<'a> Drive<'a> {
         let mut clock = mounted.took;
         engine.check_invariants();
         self.verify(&mut engine, &mut clock)?;
-        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
-        moment.store(cut_at.0, Ordering::Relaxed);
-        let worked = self.work(&mut engine, &mut clock, cut_at, report);
+        let cut_at = Nanos(cut.moment().0.min(clock.0 + self.random.below(WORK_NS_MAX)));
+        let in_batch = self.random.below(BATCH_CUTS) == 0;
+        if !in_batch {
+            cut.moment.store(cut_at.0, Ordering::Relaxed);
+        }
+        let mut worked = self.work(&mut engine, &mut clock, (cut_at, cut), report);
+        if in_batch && worked.is_ok() {
+            cut.stagings.store(self.random.below(3 * BATCH_CHANGES), Ordering::Relaxed);
+            let (reply, step) = self.batch(&mut engine, &mut clock);
+            worked = self.happened((reply, step, false), (clock, cut), report);
+        }
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
         report.pairs_moved += gc.pairs_moved;
@@ -230,11 +252,11 @@ impl<'a> Drive<'a> {
         &mut self,
         engine: &mut Engine,
         clock: &mut Nanos,
-        cut_at: Nanos,
+        (end, cut): (Nanos, &Cut),
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let mut visitors = Visitors::default();
-        while *clock < cut_at {
+        while *clock < end {
             if engine.is_ordered() && self.random.below(VISITS) == 0 {
                 visitors.act(engine, clock, &mut self.random)?;
                 continue;
@@ -246,13 +268,7 @@ impl<'a> Drive<'a> {
                 4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
                 action => self.change(engine, clock, action < 13),
             };
-            if matches!(reply, Err(KvError::CapacityExceeded)) {
-                continue;
-            }
-            let accepted = reply.is_ok() && *clock <= cut_at;
-            self.happened(step, accepted, action == 0);
-            reply?;
-            report.operations += u64::from(accepted);
+            self.happened((reply, step, action == 0), (*clock, cut), report)?;
         }
         Ok(())
     }
@@ -304,8 +320,17 @@ impl<'a> Drive<'a> {
         (self.spaces.delete(engine, clock, space), step)
     }
 
-    /// A command was executed; the host knows of it if it was accepted.
-    fn happened(&mut self, step: Step, accepted: bool, is_flush: bool) {
+    /// A command was executed by `clock`; the host knows of it if it was accepted.
+    fn happened(
+        &mut self,
+        (reply, step, is_flush): (Result<(), KvError>, Step, bool),
+        (clock, cut): (Nanos, &Cut),
+        report: &mut CrashReport,
+    ) -> Result<(), End> {
+        if matches!(reply, Err(KvError::CapacityExceeded)) {
+            return Ok(());
+        }
+        let accepted = reply.is_ok() && clock <= cut.moment();
         let is_step = !step.is_empty();
         if is_step {
             self.model.step(step);
@@ -316,6 +341,9 @@ impl<'a> Drive<'a> {
             (_, true) if is_flush => self.model.settle(),
             _ => {}
         }
+        reply?;
+        report.operations += u64::from(accepted);
+        Ok(())
     }
 
     /// Seed and length of a value.
