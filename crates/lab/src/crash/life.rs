@@ -52,7 +52,7 @@ const VISITS: u64 = 12;
 const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
-/// In one of so many it goes in the middle of a batch, if what is staged is kept, or soon after.
+/// In one of so many it goes in the middle of a batch, if what is staged is kept. A volatile drive journals commands whole.
 const BATCH_CUTS: u64 = 4;
 /// In one of so many the whole drive is looked at before.
 const CHECKS: u64 = 8;
@@ -91,6 +91,11 @@ struct Cut {
 impl Cut {
     fn moment(&self) -> Nanos {
         Nanos(self.moment.load(Ordering::Relaxed))
+    }
+
+    /// Whether it may have come in the middle of a command, whatever that says.
+    fn has_come(&self) -> bool {
+        self.stagings.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -208,7 +213,8 @@ impl<'a> Drive<'a> {
         engine.check_invariants();
         self.verify(&mut engine, &mut clock)?;
         let cut_at = Nanos(cut.moment().0.min(clock.0 + self.random.below(WORK_NS_MAX)));
-        let in_batch = self.random.below(BATCH_CUTS) == 0;
+        let is_protected = self.profile.memory.power_loss == PowerLoss::Protected;
+        let in_batch = is_protected && self.random.below(BATCH_CUTS) == 0;
         if !in_batch {
             cut.moment.store(cut_at.0, Ordering::Relaxed);
         }
@@ -330,7 +336,7 @@ impl<'a> Drive<'a> {
         if matches!(reply, Err(KvError::CapacityExceeded)) {
             return Ok(());
         }
-        let accepted = reply.is_ok() && clock <= cut.moment();
+        let accepted = reply.is_ok() && clock <= cut.moment() && !cut.has_come();
         let is_step = !step.is_empty();
         if is_step {
             self.model.step(step);

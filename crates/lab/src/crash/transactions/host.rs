@@ -114,7 +114,7 @@ pub(super) fn profile(design: &mut Design, power_loss: PowerLoss, tables: usize)
         ("geometry.blocks_per_die", "40"),
         ("geometry.oob_bytes", "1000"),
     ];
-    let dram_bytes = design.tiny_profile(&geometry)?.memory.dram_bytes * (tables as u64 / 2);
+    let dram_bytes = design.tiny_profile(&geometry)?.memory.dram_bytes * tables as u64;
     let dram_bytes = dram_bytes.to_string();
     design.tiny_profile(&[geometry.as_slice(), &[power_loss, ("memory.dram_bytes", &dram_bytes)]].concat())
 }
