@@ -55,9 +55,6 @@ pub struct PowerCut<M: RawMedium = ByteBacking> {
     geometry: Geometry,
     semantics: PowerLoss,
     cut_at: Arc<AtomicU64>,
-    stagings: Arc<AtomicU64>,
-    /// Of all programs and erases so far: no cut comes before.
-    issued_last: Nanos,
     is_cut: bool,
     random: Random,
     programs: Vec<(UnitAddress, Span)>,
@@ -73,33 +70,13 @@ impl<M: RawMedium> PowerCut<M> {
         let cut_at = Arc::new(AtomicU64::new(cut_at.0));
         let opened = UnitImage::of_bytes(&[], &[]);
         let (programs, erases, broken) = (Vec::new(), Vec::new(), Arc::default());
-        let stagings = Arc::new(AtomicU64::new(u64::MAX));
-        PowerCut {
-            medium,
-            geometry,
-            semantics,
-            cut_at,
-            stagings,
-            issued_last: Nanos::ZERO,
-            is_cut: false,
-            random,
-            programs,
-            erases,
-            broken,
-            opened,
-        }
+        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, broken, opened }
     }
 
     /// The moment of the cut, in nanoseconds, to put it off or bring it forward.
     #[must_use]
     pub fn moment(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.cut_at)
-    }
-
-    /// How often something may yet be staged: the power goes before the next time, if it has not gone before.
-    #[must_use]
-    pub fn stagings(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.stagings)
     }
 
     /// Counts the programs and erases that were under way when the power went and did not come to their end.
@@ -188,7 +165,6 @@ impl<M: RawMedium> Drop for PowerCut<M> {
 impl<M: RawMedium> Backing for PowerCut<M> {
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
         self.powered(span.issued)?.program(unit, content, span)?;
-        self.issued_last = self.issued_last.max(span.issued);
         self.programs.retain(|(_, other)| other.end > span.issued);
         self.programs.push((unit, span));
         Ok(())
@@ -208,7 +184,6 @@ impl<M: RawMedium> Backing for PowerCut<M> {
         let before = pages.into_iter().map(|page| medium.page_mut(page).clone()).collect();
         medium.erase(block, span)?;
         drop(medium);
-        self.issued_last = self.issued_last.max(span.issued);
         self.erases.retain(|(_, other, _)| other.end > span.issued);
         self.programs.retain(|(unit, _)| self.geometry.block_of(*unit).0 != block);
         self.erases.push((block, span, before));
@@ -220,14 +195,7 @@ impl<M: RawMedium> Backing for PowerCut<M> {
     }
 
     fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
-        let left = self.stagings.load(Ordering::Relaxed);
-        let mut moment = at;
-        if left == 0 {
-            moment = at.max(self.issued_last);
-            self.cut_at.fetch_min(moment.0, Ordering::Relaxed);
-        }
-        self.stagings.store(left.saturating_sub(1), Ordering::Relaxed);
-        self.powered(moment)?.stage(bytes, at)
+        self.powered(at)?.stage(bytes, at)
     }
 
     fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {

@@ -296,7 +296,8 @@ fn move_pages(
             is_whole &= match tag_of(io, namespaces, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Of(namespace, tag) => {
-                    let is_bound = match namespaces.index(io, namespace) {
+                    let is_possible = namespaces.can_have(namespace, tag);
+                    let is_bound = match namespaces.index(io, namespace).filter(|_| is_possible) {
                         Some(index) => readable(index.is_bound(io, tag, head))?,
                         None => Some(false),
                     };
@@ -353,6 +354,7 @@ fn ask(
     });
     let asked: Vec<(NamespaceId, (u64, Grain))> =
         pairs.filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
+    let is_possible: Vec<bool> = asked.iter().map(|&(namespace, (tag, _))| namespaces.can_have(namespace, tag)).collect();
     // What is of no namespace any more is nobody's.
     let mut answers = vec![Some(false); asked.len()];
     let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
@@ -360,7 +362,7 @@ fn ask(
     whose.dedup();
     for namespace in whose {
         let Some(index) = namespaces.index(io, namespace) else { continue };
-        let own = || (0..).zip(&asked).filter(|(_, (of, _))| *of == namespace);
+        let own = || (0usize..).zip(&asked).filter(|&(position, (of, _))| *of == namespace && is_possible[position]);
         let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
         for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
             answers[position] = answer;

@@ -215,6 +215,12 @@ impl Namespaces {
         self.get_mut(id).map(|namespace| &mut *namespace.index as &mut dyn Index)
     }
 
+    /// Whether the index of a namespace can have a pair of that tag. Of an earlier namespace of the same number there may be dead pairs
+    /// in flash, whose tags mean nothing to this one.
+    pub(crate) fn can_have(&self, id: NamespaceId, tag: u64) -> bool {
+        self.get(id).is_some_and(|namespace| tag < namespace.kind.plan().tags(&self.maker.room))
+    }
+
     /// The number that the next one gets.
     pub(crate) fn next_id(&self) -> Result<NamespaceId, KvError> {
         let most = self.maker.design.namespaces_max;

@@ -52,9 +52,7 @@ const VISITS: u64 = 12;
 const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
-/// In one of so many it goes in the middle of a batch, if what is staged is kept. A volatile drive journals commands whole.
-const BATCH_CUTS: u64 = 4;
-/// In one of so many the whole drive is looked at before.
+/// Before one of so many lives the whole drive is looked at.
 const CHECKS: u64 = 8;
 
 /// One that fails often enough for a drive of a hundred lives to use its spares.
@@ -80,23 +78,6 @@ pub(crate) struct Drive<'a> {
     random: Random,
     model: Model,
     seed: u64,
-}
-
-/// When the power goes, to be put off or brought forward.
-struct Cut {
-    moment: Arc<AtomicU64>,
-    stagings: Arc<AtomicU64>,
-}
-
-impl Cut {
-    fn moment(&self) -> Nanos {
-        Nanos(self.moment.load(Ordering::Relaxed))
-    }
-
-    /// Whether it may have come in the middle of a command, whatever that says.
-    fn has_come(&self) -> bool {
-        self.stagings.load(Ordering::Relaxed) == 0
-    }
 }
 
 /// Why a life ended.
@@ -177,15 +158,18 @@ impl<'a> Drive<'a> {
 
     fn until_cut(&mut self, report: &mut CrashReport) -> Result<(), End> {
         // What a medium loses is found when it is asked for.
-        if self.rates == FaultRates::NONE && self.random.below(CHECKS) == 0 {
-            check(self.design, self.profile, self.powered(Nanos::MAX)).map_err(End::Wrong)?;
+        if self.rates == FaultRates::NONE && report.cuts.is_multiple_of(CHECKS) {
+            let semantics = self.profile.memory.power_loss;
+            let medium = Arc::clone(&self.medium);
+            let backing = PowerCut::new(medium, self.profile.geometry, semantics, Nanos::MAX, Random::new(0));
+            check(self.design, self.profile, backing).map_err(End::Wrong)?;
             report.checks += 1;
         }
         let in_mount = self.random.below(MOUNT_CUTS) == 0;
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
-        let (broken, cut) = (backing.broken(), Cut { moment: backing.moment(), stagings: backing.stagings() });
-        let ended = self.powered_until(backing, &cut, report);
+        let (broken, moment) = (backing.broken(), backing.moment());
+        let ended = self.powered_until(backing, &moment, report);
         report.operations_broken += broken.load(Ordering::Relaxed);
         ended
     }
@@ -193,7 +177,7 @@ impl<'a> Drive<'a> {
     fn powered_until(
         &mut self,
         backing: PowerCut<FaultyMedium>,
-        cut: &Cut,
+        moment: &AtomicU64,
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
@@ -212,18 +196,9 @@ impl<'a> Drive<'a> {
         let mut clock = mounted.took;
         engine.check_invariants();
         self.verify(&mut engine, &mut clock)?;
-        let cut_at = Nanos(cut.moment().0.min(clock.0 + self.random.below(WORK_NS_MAX)));
-        let is_protected = self.profile.memory.power_loss == PowerLoss::Protected;
-        let in_batch = is_protected && self.random.below(BATCH_CUTS) == 0;
-        if !in_batch {
-            cut.moment.store(cut_at.0, Ordering::Relaxed);
-        }
-        let mut worked = self.work(&mut engine, &mut clock, (cut_at, cut), report);
-        if in_batch && worked.is_ok() {
-            cut.stagings.store(self.random.below(3 * BATCH_CHANGES), Ordering::Relaxed);
-            let (reply, step) = self.batch(&mut engine, &mut clock);
-            worked = self.happened((reply, step, false), (clock, cut), report);
-        }
+        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
+        moment.store(cut_at.0, Ordering::Relaxed);
+        let worked = self.work(&mut engine, &mut clock, cut_at, report);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
         report.pairs_moved += gc.pairs_moved;
@@ -258,11 +233,11 @@ impl<'a> Drive<'a> {
         &mut self,
         engine: &mut Engine,
         clock: &mut Nanos,
-        (end, cut): (Nanos, &Cut),
+        cut_at: Nanos,
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let mut visitors = Visitors::default();
-        while *clock < end {
+        while *clock < cut_at {
             if engine.is_ordered() && self.random.below(VISITS) == 0 {
                 visitors.act(engine, clock, &mut self.random)?;
                 continue;
@@ -274,7 +249,13 @@ impl<'a> Drive<'a> {
                 4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
                 action => self.change(engine, clock, action < 13),
             };
-            self.happened((reply, step, action == 0), (*clock, cut), report)?;
+            if matches!(reply, Err(KvError::CapacityExceeded)) {
+                continue;
+            }
+            let accepted = reply.is_ok() && *clock <= cut_at;
+            self.happened(step, accepted, action == 0);
+            reply?;
+            report.operations += u64::from(accepted);
         }
         Ok(())
     }
@@ -326,17 +307,8 @@ impl<'a> Drive<'a> {
         (self.spaces.delete(engine, clock, space), step)
     }
 
-    /// A command was executed by `clock`; the host knows of it if it was accepted.
-    fn happened(
-        &mut self,
-        (reply, step, is_flush): (Result<(), KvError>, Step, bool),
-        (clock, cut): (Nanos, &Cut),
-        report: &mut CrashReport,
-    ) -> Result<(), End> {
-        if matches!(reply, Err(KvError::CapacityExceeded)) {
-            return Ok(());
-        }
-        let accepted = reply.is_ok() && clock <= cut.moment() && !cut.has_come();
+    /// A command was executed; the host knows of it if it was accepted.
+    fn happened(&mut self, step: Step, accepted: bool, is_flush: bool) {
         let is_step = !step.is_empty();
         if is_step {
             self.model.step(step);
@@ -347,9 +319,6 @@ impl<'a> Drive<'a> {
             (_, true) if is_flush => self.model.settle(),
             _ => {}
         }
-        reply?;
-        report.operations += u64::from(accepted);
-        Ok(())
     }
 
     /// Seed and length of a value.

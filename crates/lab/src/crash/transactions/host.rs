@@ -111,10 +111,10 @@ pub(super) fn profile(design: &mut Design, power_loss: PowerLoss, tables: usize)
     let geometry = [
         // A superblock has as many pages as a batch may have changes, and the largest order has 33.
         ("geometry.pages_per_block", "16"),
-        ("geometry.blocks_per_die", "40"),
+        ("geometry.blocks_per_die", "56"),
         ("geometry.oob_bytes", "1000"),
     ];
-    let dram_bytes = design.tiny_profile(&geometry)?.memory.dram_bytes * tables as u64;
+    let dram_bytes = design.tiny_profile(&geometry)?.memory.dram_bytes * (tables as u64 / 2 + 2);
     let dram_bytes = dram_bytes.to_string();
     design.tiny_profile(&[geometry.as_slice(), &[power_loss, ("memory.dram_bytes", &dram_bytes)]].concat())
 }
