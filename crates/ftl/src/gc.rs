@@ -354,7 +354,8 @@ fn ask(
     });
     let asked: Vec<(NamespaceId, (u64, Grain))> =
         pairs.filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
-    let is_possible: Vec<bool> = asked.iter().map(|&(namespace, (tag, _))| namespaces.can_have(namespace, tag)).collect();
+    let is_possible: Vec<bool> =
+        asked.iter().map(|&(namespace, (tag, _))| namespaces.can_have(namespace, tag)).collect();
     // What is of no namespace any more is nobody's.
     let mut answers = vec![Some(false); asked.len()];
     let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();

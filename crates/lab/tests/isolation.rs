@@ -70,7 +70,10 @@ fn all_are_serializable(transactions: u64) {
         eprintln!("{what}: {verdict}; {refused:.2} attempts refused for each, {:.0}/s", report.transactions_per_s);
         assert!(verdict.is_serializable() && verdict.versions_unordered == 0, "{what}: {verdict}");
         // One of twenty rolls back.
-        assert!(verdict.transactions > transactions * 9 / 10 && verdict.dependencies > transactions, "{what}: {verdict}");
+        assert!(
+            verdict.transactions > transactions * 9 / 10 && verdict.dependencies > transactions,
+            "{what}: {verdict}"
+        );
         assert!(report.refused > 0, "{what}: nobody met another");
     }
 }
@@ -88,10 +91,9 @@ fn a_hundred_thousand_transactions_of_every_engine_are_serializable() {
 
 #[test]
 fn planted_lost_updates_are_found() {
-    for (isolation, bug) in [
-        (Isolation::TwoPhaseLocking, PlantedBug::UnlockedRead),
-        (Isolation::Optimistic, PlantedBug::UncheckedRead),
-    ] {
+    for (isolation, bug) in
+        [(Isolation::TwoPhaseLocking, PlantedBug::UnlockedRead), (Isolation::Optimistic, PlantedBug::UncheckedRead)]
+    {
         for cache_bytes in [0, 1 << 20] {
             let options = TransactionOptions { cache_bytes, planted: Some(bug), ..TransactionOptions::default() };
             let (_, verdict) = judge(&mut cached("kaml", isolation, options), 4_000);

@@ -126,11 +126,9 @@ fn lives((design, mut profile): (Design, Profile), seed: u64) -> usize {
 #[test]
 fn namespaces_come_and_go_over_many_lives() {
     for name in ["original", "plus", "rhik", "iter", "kaml"] {
-        for seed in 0..2 {
-            let most = lives(roomy(name, "protected"), seed);
-            assert!(most >= 4, "{name}: {most}");
-            lives(many_logs(name), seed);
-        }
+        let most = lives(roomy(name, "protected"), 0);
+        assert!(most >= 4, "{name}: {most}");
+        lives(many_logs(name), 0);
     }
 }
 

@@ -1,9 +1,9 @@
 //! One drive of a campaign, from mount to cut.
 
-use super::{CrashReport, check, words_of};
 use super::model::{Model, Step};
 use super::spaces::Spaces;
 use super::visitors::Visitors;
+use super::{CrashReport, check, words_of};
 use crate::LabError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};

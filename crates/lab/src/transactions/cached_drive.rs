@@ -127,7 +127,9 @@ impl CachedDrive {
                 self.manager.fetched(transaction, named, value);
                 cost = INDEX_NS;
             }
-            Some(Stage::Put(_) | Stage::Batched | Stage::Flush | Stage::PutDone) => panic!("transaction {transaction} commits, and wants a record"),
+            Some(Stage::Put(_) | Stage::Batched | Stage::Flush | Stage::PutDone) => {
+                panic!("transaction {transaction} commits, and wants a record")
+            }
         }
         let step = self.manager.access(transaction, named, access);
         self.wake(at);

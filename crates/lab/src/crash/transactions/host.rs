@@ -49,7 +49,9 @@ impl Host {
                 "{isolation:?}, {} records a lock, a cache of {} bytes",
                 transactions.granularity.records_per_lock, transactions.cache_bytes
             ),
-            Host::Pages(options, _) => format!("{:?} locks, a pool of {} pages", options.locked_unit, options.pool_pages),
+            Host::Pages(options, _) => {
+                format!("{:?} locks, a pool of {} pages", options.locked_unit, options.pool_pages)
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! How large the supplier is.
 
-use super::rows::{Customer, CustomerName, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse, district_number};
+use super::rows::{
+    Customer, CustomerName, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse, district_number,
+};
 use crate::LabError;
 use crate::transactions::Table;
 
