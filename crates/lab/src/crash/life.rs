@@ -249,7 +249,7 @@ impl<'a> Drive<'a> {
                 4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
                 action => self.change(engine, clock, action < 13),
             };
-            if matches!(reply, Err(KvError::CapacityExceeded)) {
+            if matches!(reply, Err(KvError::CapacityExceeded | KvError::BatchTooLarge { .. })) {
                 continue;
             }
             let accepted = reply.is_ok() && *clock <= cut_at;
