@@ -56,7 +56,7 @@ impl Io<'_> {
             _ => false,
         };
         if self.media.is_durable() && !is_lost {
-            if self.media.journal.namespace != self.namespace {
+            if self.media.journal.namespace != self.namespace && change.is_of_namespace() {
                 self.media.journal.namespace = self.namespace;
                 self.write_down(Change::In { namespace: self.namespace.0 });
             }

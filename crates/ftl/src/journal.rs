@@ -132,7 +132,7 @@ pub enum Change {
     },
     /// Of changes that are made all or none.
     Batch(BatchNote),
-    /// Whose the changes are from here on. Behind a checkpoint they are those of the first namespace.
+    /// Whose those of the changes from here on are that are of a namespace. Behind a checkpoint they are those of the first namespace.
     In {
         /// The namespace.
         namespace: u32,
@@ -191,6 +191,23 @@ pub enum Change {
         /// Those that came.
         made: Vec<TablePlace>,
     },
+}
+
+impl Change {
+    /// Whether it matters whose it is. Superblocks are nobody's; and who works on them may work for a namespace that is no more.
+    pub(crate) fn is_of_namespace(&self) -> bool {
+        matches!(
+            self,
+            Change::Bound { .. }
+                | Change::Unbound { .. }
+                | Change::Moved { .. }
+                | Change::Own { .. }
+                | Change::Split { .. }
+                | Change::Key { .. }
+                | Change::Range { .. }
+                | Change::Merged { .. }
+        )
+    }
 }
 
 /// Where a batch of changes begins and ends.

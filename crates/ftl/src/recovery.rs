@@ -39,6 +39,8 @@ pub struct MountReport {
     pub splits: u64,
     /// Those of them that wrote or moved a page of invalid mappings.
     pub spills: u64,
+    /// Whether the power went in the middle of a batch, whose first part was passed over.
+    pub has_torn_batch: bool,
     /// Whether the drive had been closed.
     pub was_closed: bool,
 }
@@ -106,6 +108,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
         changes: all.len() as u64,
         splits: count(&all, |change| matches!(change, Change::Split { .. })),
         spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
+        has_torn_batch: is_torn,
         was_closed,
     };
     Ok(report)

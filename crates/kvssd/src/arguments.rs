@@ -109,7 +109,8 @@ pub struct ReproduceOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd crash --cuts 1000                       every design, both semantics
-  kvssd crash --design plus --semantics volatile --cuts 100 --seed 7")]
+  kvssd crash --design plus --semantics volatile --cuts 100 --seed 7
+  kvssd crash --transactions --cuts 200         TPC-B and TPC-C on every design, the block drive too")]
 pub struct CrashOptions {
     /// A design, or all of them
     #[arg(long, default_value = "all", value_name = "NAME")]
@@ -118,8 +119,12 @@ pub struct CrashOptions {
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cuts: u32,
     /// Reads flip bits, programs and erases fail, blocks are retired
-    #[arg(long)]
+    #[arg(long, conflicts_with = "transactions")]
     pub media_faults: bool,
+    /// Runs transactions, TPC-B and TPC-C in turn, and checks their tables: through a cache over drives of keys, and a page-based
+    /// engine over the block drive
+    #[arg(long)]
+    pub transactions: bool,
     /// What the drive does for the day when the power goes [default: both]
     #[arg(long, value_name = "NAME")]
     pub semantics: Option<Semantics>,

@@ -6,16 +6,52 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::{DESIGNS, Design};
+use kvssd_ftl::{BLOCK, DESIGNS, Design};
 use kvssd_lab::LabError;
-use kvssd_lab::crash::{Campaign, CrashReport};
+use kvssd_lab::crash::{Campaign, CrashReport, TransactionCampaign, TransactionCrashReport};
 use serde_json::json;
 
 /// Runs the campaigns: each design under each semantics.
 pub fn run(options: &CrashOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
+    let (text, campaigns, losses) = if options.transactions { of_transactions(options)? } else { of_drives(options)? };
+    if !json_file.takes_stdout() {
+        print(&text)?;
+    }
+    json_file.write(&json!({ "campaigns": campaigns }))?;
+    if losses == 0 { Ok(()) } else { Err(LabError::Losses(losses as u64).into()) }
+}
+
+/// What campaigns came to: text, the reports, and losses.
+type Reports = (String, serde_json::Value, usize);
+
+fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
+    let CrashOptions { seed, cuts, media_faults, .. } = *options;
+    let reports = each(options, &DESIGNS, |design, power_loss, progress| {
+        Campaign { design, power_loss, seed, cuts, media_faults }.run(progress)
+    })?;
+    let losses = reports.iter().map(|report| report.losses.len()).sum();
+    Ok((reports.iter().map(text_of).collect(), json!(reports), losses))
+}
+
+fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
+    let CrashOptions { seed, cuts, .. } = *options;
+    let designs: Vec<Design> = DESIGNS.into_iter().chain([BLOCK]).collect();
+    let reports = each(options, &designs, |design, power_loss, progress| {
+        TransactionCampaign { design, power_loss, seed, cuts }.run(progress)
+    })?;
+    let losses = reports.iter().map(|report| report.losses.len()).sum();
+    Ok((reports.iter().map(text_of_transactions).collect(), json!(reports), losses))
+}
+
+/// Runs a campaign for each design that is meant, and each semantics.
+fn each<R>(
+    options: &CrashOptions,
+    all: &[Design],
+    campaign: impl Fn(Design, PowerLoss, &mut Progress) -> Result<R, LabError>,
+) -> Result<Vec<R>, Failure> {
     let designs = match options.design.as_str() {
-        "all" => DESIGNS.to_vec(),
+        "all" => all.to_vec(),
         name => vec![Design::named(name)?],
     };
     let semantics = match options.semantics {
@@ -27,20 +63,10 @@ pub fn run(options: &CrashOptions) -> Outcome {
     let mut reports = Vec::new();
     for design in designs {
         for &power_loss in &semantics {
-            let CrashOptions { seed, cuts, media_faults, .. } = *options;
-            let campaign = Campaign { design: design.clone(), power_loss, seed, cuts, media_faults };
-            reports.push(silently(|| campaign.run(&mut progress))?);
+            reports.push(silently(|| campaign(design.clone(), power_loss, &mut progress))?);
         }
     }
-    drop(progress);
-    if !json_file.takes_stdout() {
-        print(&reports.iter().map(text_of).collect::<String>())?;
-    }
-    json_file.write(&json!({ "campaigns": reports }))?;
-    match reports.iter().map(|report| report.losses.len() as u64).sum() {
-        0 => Ok(()),
-        losses => Err(LabError::Losses(losses).into()),
-    }
+    Ok(reports)
 }
 
 /// A panic of the firmware is a line of the report, and need not be printed as well.
@@ -62,8 +88,9 @@ fn text_of(report: &CrashReport) -> String {
         losses.len()
     );
     text += &format!(
-        "  made again by mounts: {} changes, {} of them splits of sections, {} pages of invalid mappings\n",
-        report.changes_redone, report.splits_redone, report.spills_redone
+        "  made again by mounts: {} changes, {} of them splits of sections, {} pages of invalid mappings; {} batches cut in \
+         two\n",
+        report.changes_redone, report.splits_redone, report.spills_redone, report.batches_torn
     );
     if report.media_faults {
         text += &format!(
@@ -76,6 +103,28 @@ fn text_of(report: &CrashReport) -> String {
     for loss in losses {
         text += &format!(
             "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}\n",
+            loss.what, loss.seed, loss.cut
+        );
+    }
+    text
+}
+
+fn text_of_transactions(report: &TransactionCrashReport) -> String {
+    let TransactionCrashReport { design, semantics, cuts, committed, losses, .. } = report;
+    let mut text = format!(
+        "{design}, {semantics}: {cuts} cuts of {} drives, {committed} commits answered, {} attempts refused, {} conditions \
+         verified: {} losses\n  found behind cuts: {} commits that were not answered, {} batches cut in two, {} transactions undone\n",
+        report.drives,
+        report.refused,
+        report.conditions,
+        losses.len(),
+        report.committed_unanswered,
+        report.batches_torn,
+        report.losers_undone
+    );
+    for loss in losses {
+        text += &format!(
+            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}\n",
             loss.what, loss.seed, loss.cut
         );
     }

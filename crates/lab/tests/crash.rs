@@ -23,6 +23,7 @@ fn no_design_loses_anything() {
             assert!(report.splits_redone == 0 || splits, "{report:?}");
             assert!(report.splits_redone > 0 || design.name != "rhik", "{report:?}");
             assert_eq!(report.spills_redone > 0, design.name == "plus", "{report:?}");
+            assert!(report.checks > 30, "{report:?}");
             // A protected mount writes nothing: no cut can end it.
             assert!(report.mounts_cut > 0 || power_loss == PowerLoss::Protected, "{report:?}");
             let short = || run(design, power_loss, None, 20);

@@ -253,7 +253,9 @@ impl<'a> Walk<'a> {
         let has_strays = self.media.superblocks.get(self.media.geometry.superblock_of(page)).has_strays;
         for entry in &oob.entries {
             let place = self.media.packing.grain(page, entry.grain);
-            let lives = self.living.binary_search_by_key(&place, |living| living.place).is_ok();
+            // What only iterators want is nobody's, and garbage collection knows.
+            let lives =
+                self.media.held.has(place) || self.living.binary_search_by_key(&place, |living| living.place).is_ok();
             if !lives && dead.binary_search(&place).is_err() {
                 self.report.orphans += 1;
                 if !has_strays {

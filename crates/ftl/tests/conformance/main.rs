@@ -6,6 +6,7 @@
 mod dram_hash;
 mod drive;
 mod iterators;
+mod lives;
 mod mistakes;
 mod namespaces;
 mod rhik;

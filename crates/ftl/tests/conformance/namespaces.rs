@@ -15,7 +15,7 @@ pub struct Drive {
     pub engine: Engine,
     pub clock: Nanos,
     pub models: BTreeMap<NamespaceId, Model>,
-    seed: u64,
+    pub seed: u64,
 }
 
 /// A tiny drive of a design that can have many namespaces, with DRAM for some.
@@ -41,12 +41,16 @@ impl Drive {
         Drive::of(roomy(name, "ignored"), medium)
     }
 
-    fn of((design, profile): (Design, Profile), medium: Medium) -> Self {
+    pub fn of((design, profile): (Design, Profile), medium: Medium) -> Self {
         let backing: Box<dyn Backing> = match medium {
             Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),
         };
-        let engine = design.build(&profile, backing).unwrap();
+        Drive::around(design.build(&profile, backing).unwrap())
+    }
+
+    /// Of an engine that has nothing.
+    pub fn around(engine: Engine) -> Self {
         Drive { engine, clock: Nanos::ZERO, models: BTreeMap::from([(NamespaceId::FIRST, Model::new())]), seed: 0 }
     }
 
@@ -239,7 +243,7 @@ fn the_space_of_a_deleted_namespace_comes_back_and_no_other_is_touched() {
 }
 
 /// A drive whose superblocks lie on one die each, so that it has four logs a stream.
-fn many_logs(name: &str) -> (Design, Profile) {
+pub fn many_logs(name: &str) -> (Design, Profile) {
     let (mut design, mut profile) = roomy(name, "ignored");
     profile.geometry.superblock_dies = 1;
     profile.geometry.pages_per_block = 16;

@@ -1,9 +1,9 @@
 //! One drive of a campaign, from mount to cut.
 
-use super::CrashReport;
 use super::model::{Model, Step};
 use super::spaces::Spaces;
 use super::visitors::Visitors;
+use super::{CrashReport, check, words_of};
 use crate::LabError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, DesignError, Engine};
@@ -52,6 +52,8 @@ const VISITS: u64 = 12;
 const BATCH_CHANGES: u64 = 8;
 /// In one of so many lives the power goes during the mount, or soon after.
 const MOUNT_CUTS: u64 = 8;
+/// Before one of so many lives the whole drive is looked at.
+const CHECKS: u64 = 8;
 
 /// One that fails often enough for a drive of a hundred lives to use its spares.
 const FAULTY: FaultRates = FaultRates {
@@ -72,6 +74,7 @@ pub(crate) struct Drive<'a> {
     pairs: Pairs,
     spaces: Spaces,
     medium: Arc<Mutex<FaultyMedium>>,
+    rates: FaultRates,
     random: Random,
     model: Model,
     seed: u64,
@@ -104,7 +107,7 @@ impl<'a> Drive<'a> {
         let faults = Random::new(random.below(u64::MAX));
         let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
         let model = Model::new(pairs.keys());
-        let mut drive = Drive { design, profile, pairs, spaces, medium, random, model, seed: 0 };
+        let mut drive = Drive { design, profile, pairs, spaces, medium, rates, random, model, seed: 0 };
         let backing = drive.powered(Nanos::MAX);
         let mut engine = design.build(profile, Box::new(backing))?;
         if pairs == Pairs::Small {
@@ -149,15 +152,19 @@ impl<'a> Drive<'a> {
         match ended {
             Ok(Err(End::Cut) | Ok(())) => Ok(()),
             Ok(Err(End::Wrong(what))) => Err(what),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-                Err(format!("the firmware panicked: {text}"))
-            }
+            Err(panic) => Err(format!("the firmware panicked: {}", words_of(panic.as_ref()))),
         }
     }
 
     fn until_cut(&mut self, report: &mut CrashReport) -> Result<(), End> {
+        // What a medium loses is found when it is asked for.
+        if self.rates == FaultRates::NONE && report.cuts.is_multiple_of(CHECKS) {
+            let semantics = self.profile.memory.power_loss;
+            let medium = Arc::clone(&self.medium);
+            let backing = PowerCut::new(medium, self.profile.geometry, semantics, Nanos::MAX, Random::new(0));
+            check(self.design, self.profile, backing).map_err(End::Wrong)?;
+            report.checks += 1;
+        }
         let in_mount = self.random.below(MOUNT_CUTS) == 0;
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
@@ -183,6 +190,7 @@ impl<'a> Drive<'a> {
         };
         report.mounts += 1;
         report.changes_redone += mounted.changes;
+        report.batches_torn += u64::from(mounted.has_torn_batch);
         report.splits_redone += mounted.splits;
         report.spills_redone += mounted.spills;
         let mut clock = mounted.took;

@@ -15,14 +15,18 @@
 mod life;
 mod model;
 mod spaces;
+mod transactions;
 mod visitors;
 
+pub use transactions::{TransactionCampaign, TransactionCrashReport};
+
 use crate::{LabError, Observer};
-use kvssd_flash::PowerLoss;
+use kvssd_flash::{FaultyMedium, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, IndexKind};
 use life::{Drive, Pairs};
 use serde::Serialize;
 use spaces::Spaces;
+use std::any::Any;
 
 /// One drive of so many holds many small pairs instead of a few of all sizes: its sections split, and its dead pairs fill pages.
 const DRIVES_OF_SMALL_PAIRS: u64 = 8;
@@ -76,6 +80,8 @@ pub struct CrashReport {
     pub mounts: u64,
     /// Mounts in the middle of which the power went.
     pub mounts_cut: u64,
+    /// Drives that were looked at as a whole before they were mounted ([`Design::check`]).
+    pub checks: u64,
     /// Commands that were accepted.
     pub operations: u64,
     /// Changes that mounts made again.
@@ -84,6 +90,8 @@ pub struct CrashReport {
     pub splits_redone: u64,
     /// Those of them that wrote or moved a page of invalid mappings.
     pub spills_redone: u64,
+    /// Mounts that found a batch cut in two, and passed over its first part.
+    pub batches_torn: u64,
     /// Superblocks that garbage collection erased.
     pub superblocks_collected: u64,
     /// Pairs that garbage collection moved.
@@ -162,4 +170,16 @@ impl Campaign {
         }
         Ok(report)
     }
+}
+
+/// Looks at a whole drive that nobody has mounted since its power went; says what is wrong with it.
+fn check(design: &Design, profile: &Profile, backing: PowerCut<FaultyMedium>) -> Result<(), String> {
+    let report = design.check(profile, Box::new(backing));
+    if report.is_clean() { Ok(()) } else { Err(format!("the drive is not sound: {report}")) }
+}
+
+/// What a panic said.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }

@@ -4,12 +4,16 @@
 //!   step    Read, a hit    | processor |                                         Done
 //!           Read, a miss   | processor | Retrieve ..................|            Done       Again at each bar
 //!           Commit         | processor | Batch .....................| processor  Done
+//!              of a volatile drive: | Batch ......| Flush ...........| processor  Done
 //! ```
+//!
+//! A commit is there for good when it is done. A protected drive's Batch is that by itself; behind that of a volatile one comes a
+//! Flush, before which nobody else sees what was written. What a drive whose power loss is ignored has is lost anyway.
 //!
 //! A command is submitted when its moment comes, so that those of all terminals are in order; what it brought is used when it is
 //! done, so that nobody sees it earlier.
 //!
-//! What it does not do: work in the background, or begin snapshots: the seam has no word for them.
+//! What it does not do: share a Flush among commits; work in the background, or begin snapshots: the seam has no word for them.
 
 use super::costs::{BEGIN_NS, CALL_NS, END_NS, LOCK_NS, WAKE_NS};
 use super::engine::{RecordId, Request, Step, TransactionEngine};
@@ -17,6 +21,7 @@ use super::processors::Processors;
 use crate::LabError;
 use crate::stores::costs::{COMMAND_NS, INDEX_NS, KEY_CALL_NS, SYSTEM_CALL_NS, passes};
 use kvssd_device::{Completion, Device};
+use kvssd_flash::PowerLoss;
 use kvssd_transactions::{
     Access, AccessStep, CommitStep, Isolation, PutOutcome, Record, TransactionCounters, TransactionId,
     TransactionManager, TransactionOptions, WriteSet,
@@ -54,6 +59,9 @@ enum Stage {
     Get,
     Fetched(Option<Value>),
     Put(Arc<WriteSet>),
+    /// And not yet there for good.
+    Batched,
+    Flush,
     PutDone,
 }
 
@@ -119,7 +127,9 @@ impl CachedDrive {
                 self.manager.fetched(transaction, named, value);
                 cost = INDEX_NS;
             }
-            Some(Stage::Put(_) | Stage::PutDone) => panic!("transaction {transaction} commits, and wants a record"),
+            Some(Stage::Put(_) | Stage::Batched | Stage::Flush | Stage::PutDone) => {
+                panic!("transaction {transaction} commits, and wants a record")
+            }
         }
         let step = self.manager.access(transaction, named, access);
         self.wake(at);
@@ -162,6 +172,17 @@ impl CachedDrive {
             Some(Stage::Put(writes)) => {
                 let command = Command::Batch { changes: &writes.changes() };
                 let Completion { done, reply } = self.submit(NamespaceId::FIRST, command, at);
+                reply.map_err(LabError::of_drive)?;
+                let is_volatile = self.device.profile().memory.power_loss == PowerLoss::Volatile;
+                self.stages.insert(transaction, if is_volatile { Stage::Batched } else { Stage::PutDone });
+                return Ok(Step::Again(done));
+            }
+            Some(Stage::Batched) => {
+                self.stages.insert(transaction, Stage::Flush);
+                return Ok(Step::Again(self.work(at, Nanos(KEY_COMMAND_NS))));
+            }
+            Some(Stage::Flush) => {
+                let Completion { done, reply } = self.submit(NamespaceId::FIRST, Command::Flush, at);
                 reply.map_err(LabError::of_drive)?;
                 self.stages.insert(transaction, Stage::PutDone);
                 return Ok(Step::Again(done));

@@ -37,8 +37,18 @@ impl Acknowledged {
         (0..self.terminals()).map(|terminal| self.commits(terminal, kind)).sum()
     }
 
-    pub(super) fn add(&mut self, terminal: u32, kind: usize) {
-        self.commits[terminal as usize * self.kinds + kind] += 1;
+    /// Commits of a kind at a terminal were answered.
+    pub(super) fn add(&mut self, terminal: u32, kind: usize, commits: u64) {
+        self.commits[terminal as usize * self.kinds + kind] += commits;
+    }
+
+    /// Adds those of another run of as many terminals and kinds.
+    ///
+    /// # Panics
+    /// When there are not as many.
+    pub fn include(&mut self, other: &Acknowledged) {
+        assert_eq!((self.kinds, self.commits.len()), (other.kinds, other.commits.len()));
+        self.commits.iter_mut().zip(&other.commits).for_each(|(commits, more)| *commits += more);
     }
 }
 

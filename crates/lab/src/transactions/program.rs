@@ -204,4 +204,11 @@ pub trait Workload {
     /// # Errors
     /// When the rows cannot be read. That they are wrong is no error here.
     fn check(&self, rows: &mut Rows<'_>, acknowledged: &Acknowledged) -> Result<Consistency, LabError>;
+
+    /// Goes on behind a power cut with what the tables hold, which was verified: of the transactions that were under way, those that
+    /// were committed are acknowledged from now on, and the others were never drawn.
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    fn resume(&mut self, rows: &mut Rows<'_>, acknowledged: &mut Acknowledged) -> Result<(), LabError>;
 }

@@ -266,7 +266,7 @@ impl<'w> Terminals<'w> {
         let kind = ended.transaction.kind;
         self.tally.ended_with(kind, end, at - ended.began);
         if end == End::Commit {
-            self.acknowledged.add(terminal, kind);
+            self.acknowledged.add(terminal, kind, 1);
         }
         witness.ended(&ended.attempt(terminal, Some(end)));
         true

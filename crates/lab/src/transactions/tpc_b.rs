@@ -206,6 +206,16 @@ impl Workload for TpcB {
         }
         Ok(found)
     }
+
+    fn resume(&mut self, rows: &mut Rows<'_>, acknowledged: &mut Acknowledged) -> Result<(), LabError> {
+        for terminal in 0..acknowledged.terminals() {
+            let promised = acknowledged.commits(terminal, 0);
+            let is_more = rows.find::<History>(history(terminal, promised))?.is_some();
+            acknowledged.add(terminal, 0, is_more.into());
+            self.changes[terminal as usize] = acknowledged.commits(terminal, 0);
+        }
+        Ok(())
+    }
 }
 
 fn wrong(table: &str, number: usize, balance: Option<i64>, expected: i64) -> String {

@@ -76,7 +76,7 @@ impl Check<'_, '_> {
 
     /// Adds up all payments.
     fn history(&mut self, acknowledged: &Acknowledged) -> Result<(), LabError> {
-        for district in self.districts() {
+        for district in self.scale.district_numbers() {
             for customer in 0..self.scale.customers_per_district {
                 let payment = self.must(loaded_history_number(customer_number(district, customer)))?;
                 self.pay(payment);
@@ -94,10 +94,6 @@ impl Check<'_, '_> {
             });
         }
         Ok(())
-    }
-
-    fn districts(&self) -> impl Iterator<Item = u64> + use<> {
-        (0..self.scale.districts()).map(|number| district_number(number / DISTRICTS, number % DISTRICTS))
     }
 
     fn pay(&mut self, payment: History) {

@@ -104,4 +104,21 @@ impl Workload for TpcC {
     fn check(&self, rows: &mut Rows<'_>, acknowledged: &Acknowledged) -> Result<Consistency, LabError> {
         check::check(&self.scale, rows, acknowledged)
     }
+
+    fn resume(&mut self, rows: &mut Rows<'_>, acknowledged: &mut Acknowledged) -> Result<(), LabError> {
+        for terminal in 0..acknowledged.terminals() {
+            let promised = acknowledged.commits(terminal, PAYMENT);
+            let is_more = rows.find::<rows::History>(rows::history_number(terminal, promised))?.is_some();
+            acknowledged.add(terminal, PAYMENT, is_more.into());
+            self.payments[terminal as usize] = acknowledged.commits(terminal, PAYMENT);
+        }
+        let mut placed = 0;
+        for district in self.scale.district_numbers() {
+            let next_order = rows.find::<rows::District>(district)?.map_or(0, |row| row.next_order as u64);
+            placed += next_order.saturating_sub(self.scale.orders_per_district() + 1);
+        }
+        // Whose they were nobody asks.
+        acknowledged.add(0, NEW_ORDER, placed.saturating_sub(acknowledged.commits_of_kind(NEW_ORDER)));
+        Ok(())
+    }
 }

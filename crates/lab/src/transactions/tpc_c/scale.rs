@@ -1,6 +1,8 @@
 //! How large the supplier is.
 
-use super::rows::{Customer, CustomerName, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
+use super::rows::{
+    Customer, CustomerName, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse, district_number,
+};
 use crate::LabError;
 use crate::transactions::Table;
 
@@ -55,6 +57,11 @@ impl TpcCScale {
 
     pub(super) fn districts(&self) -> u64 {
         self.warehouses * DISTRICTS
+    }
+
+    /// The numbers of all districts.
+    pub(super) fn district_numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        (0..self.districts()).map(|number| district_number(number / DISTRICTS, number % DISTRICTS))
     }
 
     pub(super) fn customers(&self) -> u64 {
