@@ -455,15 +455,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time: an
-    /// equal part to each.
+    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
             self.dram_shared = taken;
-            let share = self.limits.dram_bytes.saturating_sub(taken) / self.namespaces.iter().count().max(1) as u64;
-            self.namespaces.iter_mut().for_each(|namespace| namespace.index.set_dram_budget(share));
+            self.namespaces.share_dram(self.limits.dram_bytes.saturating_sub(taken));
         }
     }
 }

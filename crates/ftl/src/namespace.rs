@@ -69,6 +69,8 @@ pub(crate) struct Namespace {
     /// What becomes of it.
     pub(crate) fate: NamespaceFate,
     pub(crate) is_ordered: bool,
+    /// The most DRAM that its index has a use for.
+    dram_bytes_max: u64,
     /// Its commands wait until then: the index works, and lets none in.
     pub(crate) closed_until: Nanos,
     /// Bytes of values that hosts stored since the logs were divided.
@@ -162,6 +164,7 @@ impl Maker {
             utilization: Utilization::default(),
             fate: NamespaceFate::Lives,
             is_ordered,
+            dram_bytes_max: kind.plan().dram_bytes_max(&self.room).unwrap_or(u64::MAX),
             closed_until: Nanos::ZERO,
             stored_bytes: 0,
         })
@@ -271,6 +274,18 @@ impl Namespaces {
 
     pub(crate) fn counters(&self) -> IndexCounters {
         self.all.iter().fold(IndexCounters::default(), |sum, namespace| sum.plus(&namespace.index.counters()))
+    }
+
+    /// Divides so many bytes of DRAM among the indexes: an equal part to each, but to none more than it has a use for.
+    pub(crate) fn share_dram(&mut self, bytes: u64) {
+        let mut modest_first: Vec<&mut Namespace> = self.all.iter_mut().collect();
+        modest_first.sort_by_key(|namespace| namespace.dram_bytes_max);
+        let (mut left, mut others) = (bytes, modest_first.len() as u64);
+        for namespace in modest_first {
+            let share = (left / others).min(namespace.dram_bytes_max);
+            namespace.index.set_dram_budget(share);
+            (left, others) = (left - share, others - 1);
+        }
     }
 
     /// DRAM of values that iterators read ahead.

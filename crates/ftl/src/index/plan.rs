@@ -90,4 +90,9 @@ pub trait IndexPlan {
 
     /// Charges what it keeps in DRAM, cached sections aside, at most: when a pair lies in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
+
+    /// The most DRAM that it has a use for; none when it always has one for more.
+    fn dram_bytes_max(&self, _room: &Room) -> Option<u64> {
+        None
+    }
 }

@@ -70,4 +70,9 @@ impl IndexPlan for DramHashPlan {
         dram.add("index_directory", DramHash::directory_bytes(&form));
         dram.add("index_sections", DramHash::table_bytes(&form));
     }
+
+    fn dram_bytes_max(&self, room: &Room) -> Option<u64> {
+        let form = self.form(room);
+        Some(DramHash::directory_bytes(&form) + DramHash::table_bytes(&form))
+    }
 }
