@@ -37,3 +37,20 @@ pub fn reproduce_kaml(
     claims.push(ycsb::workloads(&mut bench)?);
     Ok((claims, bench.cells))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::Quiet;
+
+    #[test]
+    fn what_the_claims_choose_themselves_is_refused() {
+        let profile = Profile::load("kaml", &[]).unwrap();
+        let refused = |key: &str, value: &str| {
+            let parameters = [(key.to_owned(), value.to_owned())];
+            reproduce_kaml(&profile, &parameters, 1.0 / 64.0, 1, &mut Quiet).unwrap_err().to_string()
+        };
+        assert!(refused("flash_bytes_per_slot", "3072").contains("load factors"));
+        assert!(refused("nonsense", "1").contains("flash_bytes_per_slot"));
+    }
+}

@@ -110,3 +110,44 @@ pub fn wear_in(
     flushed.reply.map_err(LabError::Drive)?;
     Ok(flushed.done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quiet;
+    use kvssd_ftl::BLOCK;
+    use kvssd_types::{KvError, Reply};
+
+    #[test]
+    fn tables_have_the_slots_that_were_asked_for_and_pairs_of_their_own() {
+        let design = Design::named("kaml").unwrap();
+        let profile = design.tiny_profile(&[("memory.dram_bytes", "4194304")]).unwrap();
+        let (mut device, start) = key_drive(&design, &profile, &[1000, 5000]).unwrap();
+        let slots = device.engine().index_counters().slots;
+        let slots_per_page = u64::from(profile.geometry.page_bytes) / ENTRY_BYTES;
+        assert!((6000..=6000 + 3 * slots_per_page).contains(&slots), "{slots}");
+        let key = Key::new(b"12345678").unwrap();
+        let command = Command::Store { key, value: Value::from(&b"second"[..]), condition: StoreCondition::Always };
+        let stored = device.submit_in(NamespaceId(2), command, start);
+        assert_eq!(stored.reply, Ok(Reply::Stored));
+        let reply = device.submit(Command::Exist { key }, stored.done).reply;
+        assert_eq!(reply, Err(KvError::KeyNotFound));
+    }
+
+    #[test]
+    fn flash_is_written_and_hardly_anything_lives() {
+        for design in [Design::named("kaml").unwrap(), BLOCK] {
+            let profile = design.tiny_profile(&[("memory.dram_bytes", "4194304")]).unwrap();
+            let mut device = Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+            let done = wear_in(&mut device, &design, 3, Nanos::ZERO, &mut Quiet).unwrap();
+            assert!(device.engine().flash_counters().programs.total() >= 3 * profile.geometry.pages());
+            // What was deleted goes in the background.
+            let later = done + Nanos(1_000_000_000);
+            let flushed = device.submit(Command::Flush, later);
+            assert_eq!(flushed.reply, Ok(Reply::Flushed));
+            let used = device.engine().utilization();
+            let allowed = used.capacity_bytes / PART + u64::from(VALUE_BYTES) * 2;
+            assert!(used.live_bytes <= allowed, "{}: {used:?}", design.name);
+        }
+    }
+}
