@@ -2,7 +2,7 @@
 
 use super::cell::{Bench, THREADS};
 use super::side::{cached, paged};
-use crate::claims::{Claim, Verdict};
+use crate::claims::{Claim, Verdict, scale_name};
 use crate::error::LabError;
 use crate::transactions::pages::{LockedUnit, PAGE_BYTES};
 use crate::transactions::{
@@ -62,8 +62,8 @@ impl Benchmark {
 
     /// All its branches or warehouses, and a part of what each has.
     fn workload(self, bench: &Bench<'_>) -> Result<Box<dyn Workload>, LabError> {
-        let thinned = |rows: u64| ((rows as f64 * bench.scale) as u64).max(1);
-        let supplier = TpcCScale::specification(FACTOR).thinned((1.0 / bench.scale).max(1.0) as u64);
+        let thinned = |rows: u64| ((rows as f64 * bench.tables_scale()) as u64).max(1);
+        let supplier = TpcCScale::specification(FACTOR).thinned((1.0 / bench.tables_scale()).max(1.0) as u64);
         Ok(match self {
             Benchmark::AccountUpdate => {
                 let TpcBScale { branches, accounts_per_branch } = TpcBScale::specification(FACTOR);
@@ -197,7 +197,7 @@ fn against_pages(all: &[Rates], bench: &Bench<'_>) -> Claim {
         paper: "4.0x, 1.1x, 2.0x",
         ours: shown.collect::<Vec<_>>().join(", "),
         verdict: Verdict::worst(verdicts),
-        scale: format!("{}, {FACTOR} branches and warehouses, {THREADS} terminals", bench.scale_name()),
+        scale: scale_of(bench),
     }
 }
 
@@ -216,6 +216,11 @@ fn by_lock(all: &[Rates], bench: &Bench<'_>) -> Claim {
         paper: "-47 %; -80 %",
         ours: format!("{:+.0} %; {:+.0} % ({})", worst[0] * 100.0, worst[1] * 100.0, shown.join(", ")),
         verdict: Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0))),
-        scale: format!("{}, {FACTOR} branches and warehouses, {THREADS} terminals", bench.scale_name()),
+        scale: scale_of(bench),
     }
+}
+
+fn scale_of(bench: &Bench<'_>) -> String {
+    let rows = scale_name(bench.tables_scale());
+    format!("{}, rows {rows}, {FACTOR} branches and warehouses, {THREADS} terminals", bench.scale_name())
 }

@@ -55,7 +55,7 @@ pub(super) fn paged(
     (pool_pages, locked_unit): (usize, LockedUnit),
 ) -> Result<Side<PageEngine>, LabError> {
     let (device, start) = bench.block_drive(&bench.protected())?;
-    let log_bytes = ((LOG_BYTES * bench.scale) as u64).max(LOG_BYTES_MIN) >> 12 << 12;
+    let log_bytes = ((LOG_BYTES * bench.tables_scale()) as u64).max(LOG_BYTES_MIN) >> 12 << 12;
     let mut engine = PageEngine::new(device, PageOptions { pool_pages, log_bytes, locked_unit })?;
     let clock = load(&mut engine, workload, start)?;
     Ok(Side { engine, clock })

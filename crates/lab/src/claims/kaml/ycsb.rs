@@ -20,8 +20,8 @@ const TRANSACTIONS: (u64, u64) = (200_000, 100_000);
 
 /// Both engines under each workload (kaml.9).
 pub(super) fn workloads(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
-    let records = (RECORDS * bench.scale) as u64;
-    let memory_bytes = (MEMORY_BYTES * bench.scale) as u64;
+    let records = (RECORDS * bench.tables_scale()) as u64;
+    let memory_bytes = (MEMORY_BYTES * bench.tables_scale()) as u64;
     let mut ratios = Vec::new();
     for core in CORES {
         let all = TRANSACTIONS.0 + TRANSACTIONS.1;
