@@ -1,4 +1,8 @@
 //! The logs that a namespace writes to (section V-C, figure 8).
+//!
+//! These drives are new, and collect nothing while they are measured. On drives that were written before, the collector frees blocks of
+//! all targets alike, a namespace with few logs soon finds none in its own, and its records go to another log: what is measured
+//! then is that, and not its logs.
 
 use super::cell::{Bench, THREADS};
 use crate::claims::{Claim, Verdict};
@@ -14,8 +18,8 @@ const VALUE_BYTES: [u32; 2] = [512, 4096];
 const MANY_THREADS: u32 = 32;
 /// The load factor of the table: so few records that the smallest number of logs has room for them several times over.
 const LOAD_FACTOR: f64 = 0.1;
-/// Records that are updated in a measurement.
-const PAIRS: u64 = 200_000;
+/// Records that are updated in a measurement. With all that is written before, the smallest number of logs has room for them.
+const PAIRS: u64 = 100_000;
 
 /// Throughput by the number of logs (kaml.6).
 pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
@@ -25,7 +29,7 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     for value_bytes in VALUE_BYTES {
         let mut rates = [[0.0; LOGS.len()]; 2];
         for (number, logs) in LOGS.into_iter().enumerate() {
-            let mut drive = bench.micro(Some(slots), value_bytes, records)?;
+            let mut drive = bench.micro_on_new(slots, value_bytes, records)?;
             drive.set_logs(logs)?;
             drive.run(MicroKind::Insert, records, bench.observer)?;
             for (threads, rates) in [THREADS, MANY_THREADS].into_iter().zip(&mut rates) {
@@ -44,6 +48,6 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
         paper: "5.8x",
         ours: format!("{judged:.2}x ({})", shown.join("; ")),
         verdict: Verdict::of(5.8, judged, 1.0),
-        scale: format!("{}, {records} records", bench.scale_name()),
+        scale: format!("{}, {records} records, new drives", bench.scale_name()),
     })
 }
