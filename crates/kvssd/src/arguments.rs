@@ -97,10 +97,10 @@ pub struct ReproduceOptions {
     /// Overrides a key of the profile or a parameter of the designs
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
-    /// Writes the claims, and the cells of a sweep (iter), to a file, or to - for the standard output
+    /// Writes the claims, and the cells of a sweep (iter, kaml), to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Writes the cells of a sweep (iter) to a file, a line each
+    /// Writes the cells of a sweep (iter, kaml) to a file, a line each
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }
@@ -152,6 +152,8 @@ pub enum Paper {
     Iter,
     /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support
     Plus,
+    /// KAML: A Flexible, High-Performance Key-Value SSD
+    Kaml,
     /// RHIK - Re-configurable Hash-based Indexing for KVSSD
     Rhik,
     /// KV-SSD: What Is It Good For?
@@ -162,7 +164,7 @@ impl Paper {
     /// The part of its testbed that is run where none is asked for.
     pub fn default_scale(self) -> f64 {
         match self {
-            Paper::Plus | Paper::Rhik => 1.0 / 64.0,
+            Paper::Kaml | Paper::Plus | Paper::Rhik => 1.0 / 64.0,
             Paper::Iter => 1.0 / 16.0,
             Paper::Study => 1.0 / 1024.0,
         }

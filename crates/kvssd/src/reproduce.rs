@@ -7,8 +7,10 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
-use kvssd_lab::claims::{Claim, SweepCell, reproduce_iter, reproduce_plus, reproduce_rhik, reproduce_study};
-use serde_json::json;
+use kvssd_lab::claims::{
+    Claim, KamlCell, SweepCell, reproduce_iter, reproduce_kaml, reproduce_plus, reproduce_rhik, reproduce_study,
+};
+use serde_json::{Value, json};
 
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
@@ -16,12 +18,18 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let (for_designs, for_profile) = split_overrides(&options.set);
     let scale = options.scale.unwrap_or(options.paper.default_scale());
     let mut progress = Progress::new();
-    let mut sweep = Vec::new();
+    let mut sweep = None;
     let claims = match options.paper {
         Paper::Iter => {
             let profile = Profile::load("cosmos", &for_profile)?;
             let (claims, cells) = reproduce_iter(&profile, &for_designs, scale, options.seed, &mut progress)?;
-            sweep = cells;
+            sweep = Some(Sweep { json: json!(cells), csv: csv_of_iter(&cells) });
+            claims
+        }
+        Paper::Kaml => {
+            let profile = Profile::load("kaml", &for_profile)?;
+            let (claims, cells) = reproduce_kaml(&profile, &for_designs, scale, options.seed, &mut progress)?;
+            sweep = Some(Sweep { json: json!(cells), csv: csv_of_kaml(&cells) });
             claims
         }
         Paper::Plus => {
@@ -42,17 +50,37 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
         print(&claims.iter().map(text_of).collect::<String>())?;
     }
     if let Some(path) = &options.csv {
-        std::fs::write(path, csv_of(&sweep))
+        std::fs::write(path, sweep.as_ref().map_or("", |sweep| &sweep.csv))
             .map_err(|error| Failure::Input { path: path.clone(), why: format!("cannot be written: {error}") })?;
     }
-    match sweep.is_empty() {
-        true => json_file.write(&json!({ "claims": claims })),
-        false => json_file.write(&json!({ "claims": claims, "sweep": sweep })),
+    match sweep {
+        None => json_file.write(&json!({ "claims": claims })),
+        Some(sweep) => json_file.write(&json!({ "claims": claims, "sweep": sweep.json })),
     }
 }
 
-/// A line for each cell.
-fn csv_of(sweep: &[SweepCell]) -> String {
+/// The cells of a sweep, in both forms.
+struct Sweep {
+    json: Value,
+    /// A line for each.
+    csv: String,
+}
+
+fn csv_of_kaml(sweep: &[KamlCell]) -> String {
+    let mut text = "claim,side,workload,value_bytes,parameter,setting,threads,per_second,latency_ns_mean\n".to_owned();
+    for cell in sweep {
+        let KamlCell { claim, side, workload, value_bytes, parameter, setting, threads, per_second, latency_ns_mean } =
+            cell;
+        // Names of engines have commas.
+        let line = format!(
+            "{claim},\"{side}\",{workload},{value_bytes},{parameter},{setting},{threads},{per_second:.0},{latency_ns_mean:.0}\n"
+        );
+        text.push_str(&line);
+    }
+    text
+}
+
+fn csv_of_iter(sweep: &[SweepCell]) -> String {
     let mut text =
         "order,value_bytes,scan_length,threads,degree,bytes_s,seek_ns_mean,next_ns_mean,next_ns_p999\n".to_owned();
     for cell in sweep {

@@ -5,11 +5,13 @@
 //! sides of a comparison run on the same profile, seed and workload.
 
 mod iter;
+mod kaml;
 mod plus;
 mod rhik;
 mod study;
 
 pub use iter::{SweepCell, reproduce_iter};
+pub use kaml::{KamlCell, reproduce_kaml};
 pub use plus::reproduce_plus;
 pub use rhik::reproduce_rhik;
 pub use study::reproduce_study;

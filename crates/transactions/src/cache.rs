@@ -17,7 +17,7 @@ use kvssd_types::{Key, NamespaceId, OwnedKey, Value};
 
 /// What an entry takes beside its key and value: itself, its place in the table at the fullest (5 bytes at 7 of 16), and the
 /// counts before the bytes of a value.
-const ENTRY_BYTES: usize = size_of::<Option<Entry>>() + 12 + 16;
+pub(crate) const ENTRY_BYTES: usize = size_of::<Option<Entry>>() + 12 + 16;
 
 /// Pairs.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! How transactions are managed, and what came of it.
 
+use crate::cache::ENTRY_BYTES;
 use crate::planted::PlantedBug;
 use crate::{CacheCounters, Granularity, LockCounters};
 
@@ -18,6 +19,14 @@ impl Default for TransactionOptions {
     /// 64 MiB, a record a lock.
     fn default() -> Self {
         TransactionOptions { cache_bytes: 64 << 20, granularity: Granularity::default(), planted: None }
+    }
+}
+
+impl TransactionOptions {
+    /// The [`TransactionOptions::cache_bytes`] that so many pairs of one size take.
+    #[must_use]
+    pub fn cache_bytes_of(pairs: u64, key_bytes: u32, value_bytes: u32) -> u64 {
+        pairs * (ENTRY_BYTES as u64 + u64::from(key_bytes) + u64::from(value_bytes))
     }
 }
 

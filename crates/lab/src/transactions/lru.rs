@@ -16,10 +16,10 @@ pub struct StackDistances {
 }
 
 impl StackDistances {
-    /// Those of the second half of the accesses: in the first the cache fills. Of what is accessed for the first time in the second
-    /// half no cache has anything.
+    /// Those of all accesses but the first `warm_up`, in which the cache fills. Of what is accessed for the first time behind these no
+    /// cache has anything.
     #[must_use]
-    pub fn of<R: Ord>(accesses: impl Iterator<Item = R>) -> Self {
+    pub fn of<R: Ord>(warm_up: usize, accesses: impl Iterator<Item = R>) -> Self {
         // 1 where the last access to a record is, summed up as a Fenwick tree.
         let mut tree = Sums::default();
         let mut last: BTreeMap<R, usize> = BTreeMap::new();
@@ -34,7 +34,7 @@ impl StackDistances {
             }));
         }
         let mut found = StackDistances::default();
-        for distance in &distances[distances.len() / 2..] {
+        for distance in distances.iter().skip(warm_up) {
             found.accesses += 1;
             if let Some(distance) = distance {
                 *found.counts.entry(*distance).or_default() += 1;
@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_size_for_a_ratio_is_the_least_that_reaches_it(accesses in prop::collection::vec(0u8..20, 2..300), ratio in 0.0..1.0) {
-            let records = StackDistances::of(accesses.iter()).records_for(ratio) as usize;
+            let records = StackDistances::of(accesses.len() / 2, accesses.iter()).records_for(ratio) as usize;
             let wanted = ratio * (accesses.len() - accesses.len() / 2) as f64;
             let reached = hits(&accesses, records) as f64;
             prop_assert!(reached >= wanted || hits(&accesses, 20) as f64 == reached);

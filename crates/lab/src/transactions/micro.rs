@@ -93,19 +93,38 @@ impl MicroBench {
     /// # Errors
     /// When the design does not fit the profile, or the options not the design.
     pub fn new(design: &Design, profile: &Profile, options: MicroOptions) -> Result<Self, LabError> {
-        let fail = |why: &str| Err(LabError::Setup(why.to_owned()));
-        if options.value_bytes == 0 || !options.value_bytes.is_multiple_of(BLOCK_BYTES) {
-            return fail("values of the microbenchmarks are whole blocks of 512 bytes");
-        }
-        if options.threads == 0 || options.batch_pairs == 0 || options.records_max < u64::from(options.batch_pairs) {
-            return fail("a microbenchmark has a thread, a pair in a command and records for it at least");
-        }
-        if options.batch_pairs > 1 && !design.takes_keys() {
-            return fail("a block drive makes no batches");
-        }
+        check(design, &options)?;
         let device = Device::new(design, profile, Box::new(RopeBacking::new(profile.geometry)))?;
-        let clock = Nanos::ZERO;
-        Ok(MicroBench { device, design: design.clone(), options, versions: Vec::new(), clock, runs: 0 })
+        MicroBench::over(device, design, options, Nanos::ZERO)
+    }
+
+    /// On a drive of `design` that has no records of this benchmark yet, from `start` on.
+    ///
+    /// # Errors
+    /// When the options cannot be.
+    pub fn over(device: Device, design: &Design, options: MicroOptions, start: Nanos) -> Result<Self, LabError> {
+        check(design, &options)?;
+        Ok(MicroBench { device, design: design.clone(), options, versions: Vec::new(), clock: start, runs: 0 })
+    }
+
+    /// From now on commands come from so many threads, and have so many pairs each.
+    ///
+    /// # Errors
+    /// When that cannot be.
+    pub fn set(&mut self, threads: u32, batch_pairs: u32) -> Result<(), LabError> {
+        let options = MicroOptions { threads, batch_pairs, ..self.options };
+        check(&self.design, &options)?;
+        self.options = options;
+        Ok(())
+    }
+
+    /// From now on records go to so many logs.
+    ///
+    /// # Errors
+    /// When the drive fails, or has no namespaces.
+    pub fn set_logs(&mut self, logs: u32) -> Result<(), LabError> {
+        self.clock = self.device.set_logs(NamespaceId::FIRST, Some(logs), self.clock).map_err(LabError::Drive)?;
+        Ok(())
     }
 
     /// The drive.
@@ -241,6 +260,20 @@ impl MicroBench {
         let place = (u128::from(record) * u128::from(stride) % u128::from(places)) as u64;
         place * u64::from(self.options.value_bytes)
     }
+}
+
+fn check(design: &Design, options: &MicroOptions) -> Result<(), LabError> {
+    let fail = |why: &str| Err(LabError::Setup(why.to_owned()));
+    if options.value_bytes == 0 || !options.value_bytes.is_multiple_of(BLOCK_BYTES) {
+        return fail("values of the microbenchmarks are whole blocks of 512 bytes");
+    }
+    if options.threads == 0 || options.batch_pairs == 0 || options.records_max < u64::from(options.batch_pairs) {
+        return fail("a microbenchmark has a thread, a pair in a command and records for it at least");
+    }
+    if options.batch_pairs > 1 && !design.takes_keys() {
+        return fail("a block drive makes no batches");
+    }
+    Ok(())
 }
 
 /// A number of about 0.6 times `number` that has no divisor in common with it.
