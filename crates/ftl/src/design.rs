@@ -209,7 +209,7 @@ pub const DESIGNS: [Design; 7] = [
         index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
-        layout: RecordLayout::Grains,
+        layout: RecordLayout::Chunks,
         iterators: IteratorPlan::NONE,
         gc_low_superblocks: 8,
         gc_high_superblocks: 4,

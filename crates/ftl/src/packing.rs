@@ -3,6 +3,8 @@
 //! ```text
 //!   grains     | record | record, which runs on over |   any number of pages                  original, plus, rhik
 //!
+//!   chunks     | record | record | pad | record .. |   as grains, but a record that fits into a page lies in one   kaml
+//!
 //!   slots      | record  | record, which .. | rest |   as grains, but the rest is the controller's own; a record
 //!              | .. runs on |- - - - - - - -| rest |   that is larger than what a page takes begins one
 //!              | first fragment ...         | rest |
@@ -64,6 +66,8 @@ impl Slots {
 pub enum RecordLayout {
     /// One after the other, in whole grains.
     Grains,
+    /// In whole grains, in one page where one takes it (KAML, section IV-B: the first record starts at the page's beginning).
+    Chunks,
     /// In slots.
     Slots(Slots),
     /// Blocks of one grain each.
@@ -90,7 +94,7 @@ impl Packing {
         let grain_bytes = grain_bytes.clamp(1, geometry.page_bytes);
         let grains_per_page = match layout {
             RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes).max(1),
-            RecordLayout::Grains | RecordLayout::Blocks => geometry.page_bytes / grain_bytes,
+            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Blocks => geometry.page_bytes / grain_bytes,
         };
         let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
         Packing { grain_bytes, grains_per_page, grains_per_superblock, layout }
@@ -168,12 +172,16 @@ impl Packing {
     }
 
     /// The bytes that the record with this head keeps others from: its grains, and what may be left of the page before, where it
-    /// begins one.
+    /// begins one. Of chunks, its part of what is left at the ends of pages when all records are as large.
     #[must_use]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
-        let (grains, per_page) = (self.grains_of_record(head), self.grains_per_page);
-        let charged = if self.is_split(head) { grains + per_page - 1 } else { grains };
-        u64::from(charged) * u64::from(self.grain_bytes)
+        let (grains, per_page) = (u64::from(self.grains_of_record(head)), u64::from(self.grains_per_page));
+        let charged = match self.layout {
+            _ if self.begins_page(head) => grains + per_page - 1,
+            RecordLayout::Chunks => (grains * per_page).div_ceil(per_page - grains + 1).min(per_page),
+            _ => grains,
+        };
+        charged * u64::from(self.grain_bytes)
     }
 
     /// Bytes of the record with this head, as it lies in flash.
@@ -186,19 +194,29 @@ impl Packing {
                 let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
                 bytes + fragments * OFFSET_RECORD_BYTES
             }
-            RecordLayout::Grains | RecordLayout::Blocks => bytes,
+            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Blocks => bytes,
         }
     }
 
     /// How many bytes of the record with this head, from the first on, must lie in one page.
     #[must_use]
     pub fn unbroken_bytes(&self, head: &RecordHead) -> usize {
-        if self.is_split(head) { self.page_bytes() as usize } else { head.bytes() }
+        match self.layout {
+            _ if self.begins_page(head) => self.page_bytes() as usize,
+            RecordLayout::Chunks => head.record_bytes(),
+            _ => head.bytes(),
+        }
+    }
+
+    /// Whether the record with this head is larger than a page and begins one.
+    fn begins_page(&self, head: &RecordHead) -> bool {
+        let is_whole = matches!(self.layout, RecordLayout::Slots(_) | RecordLayout::Chunks);
+        is_whole && head.record_bytes() > self.page_bytes() as usize
     }
 
     /// Whether the record with this head begins a page and has an offset record in each of the next.
     fn is_split(&self, head: &RecordHead) -> bool {
-        matches!(self.layout, RecordLayout::Slots(_)) && head.record_bytes() > self.page_bytes() as usize
+        matches!(self.layout, RecordLayout::Slots(_)) && self.begins_page(head)
     }
 
     /// Brings `record`, which is a head and a value, into the form that it has in flash.

@@ -91,7 +91,8 @@ impl Placement {
         let (first, count) = share.map_or((0, self.targets), |share| (share.first, share.count));
         let target = |offset: u32| (first + offset) % self.targets;
         let own = (0..count).map(|step| target((turn % count + step) % count));
-        let others = (count..self.targets).map(target);
+        let rest = self.targets - count;
+        let others = (0..rest).map(|step| target(count + (turn % rest + step) % rest));
         let all = own.chain(others).map(|target| LogId { stream, target });
         if self.targets == 1 {
             return LogId { stream, target: 0 };

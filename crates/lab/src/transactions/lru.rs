@@ -16,28 +16,21 @@ pub struct StackDistances {
 }
 
 impl StackDistances {
-    /// Those of all accesses but the first `warm_up`, in which the cache fills. Of what is accessed for the first time behind these no
-    /// cache has anything.
+    /// Those of the accesses that count: not those by which the cache fills beforehand, nor writes, which bring a record into it too. Of
+    /// what is accessed for the first time no cache has anything.
     #[must_use]
-    pub fn of<R: Ord>(warm_up: usize, accesses: impl Iterator<Item = R>) -> Self {
+    pub fn of<R: Ord>(accesses: impl Iterator<Item = (R, bool)>) -> Self {
         // 1 where the last access to a record is, summed up as a Fenwick tree.
         let mut tree = Sums::default();
         let mut last: BTreeMap<R, usize> = BTreeMap::new();
-        let mut distances = Vec::new();
-        for (at, record) in accesses.enumerate() {
+        let mut found = StackDistances::default();
+        for (at, (record, counts)) in accesses.enumerate() {
             tree.push_one();
-            let before = last.insert(record, at);
-            distances.push(before.map(|before| {
+            found.accesses += u64::from(counts);
+            if let Some(before) = last.insert(record, at) {
                 let distance = tree.sum_before(at) - tree.sum_before(before);
                 tree.take_one(before);
-                distance
-            }));
-        }
-        let mut found = StackDistances::default();
-        for distance in distances.iter().skip(warm_up) {
-            found.accesses += 1;
-            if let Some(distance) = distance {
-                *found.counts.entry(*distance).or_default() += 1;
+                *found.counts.entry(distance).or_default() += u64::from(counts);
             }
         }
         found
@@ -128,7 +121,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_size_for_a_ratio_is_the_least_that_reaches_it(accesses in prop::collection::vec(0u8..20, 2..300), ratio in 0.0..1.0) {
-            let records = StackDistances::of(accesses.len() / 2, accesses.iter()).records_for(ratio) as usize;
+            let counted = accesses.iter().enumerate().map(|(at, record)| (record, at >= accesses.len() / 2));
+            let records = StackDistances::of(counted).records_for(ratio) as usize;
             let wanted = ratio * (accesses.len() - accesses.len() / 2) as f64;
             let reached = hits(&accesses, records) as f64;
             prop_assert!(reached >= wanted || hits(&accesses, 20) as f64 == reached);

@@ -71,7 +71,8 @@ pub fn cache_records(core: YcsbCore, records: u64, hit_ratio: f64, seed: u64) ->
     let mut operations = Ycsb::new(core, None, records, count);
     let mut random = Random::new(seed);
     let accesses = (0..count).map(|_| operations.next(&mut random).record());
-    Ok(StackDistances::of((count / 2) as usize, accesses).records_for(hit_ratio))
+    let counted = (0..).zip(accesses).map(|(at, access)| (access, at >= count / 2));
+    Ok(StackDistances::of(counted).records_for(hit_ratio))
 }
 
 /// The transaction, with its input.

@@ -88,14 +88,14 @@ impl Benchmark {
     }
 }
 
-/// The rows that committed transactions read.
+/// The rows that committed transactions accessed, and whether they read them.
 #[derive(Default)]
-struct ReadRows(Vec<RowId>);
+struct SeenRows(Vec<(RowId, bool)>);
 
-impl Witness for ReadRows {
+impl Witness for SeenRows {
     fn ended(&mut self, attempt: &Attempt<'_>) {
-        let reads = attempt.accesses.iter().filter(|access| matches!(access, Access::Read { .. }));
-        self.0.extend(reads.map(|access| access.row()));
+        let is_read = |access: &Access| matches!(access, Access::Read { .. });
+        self.0.extend(attempt.accesses.iter().map(|access| (access.row(), is_read(access))));
     }
 }
 
@@ -113,29 +113,28 @@ struct Rates {
 impl Rates {
     fn run(bench: &mut Bench<'_>, benchmark: Benchmark) -> Result<Self, LabError> {
         let mut cached = [0.0; RECORDS_PER_LOCK.len()];
-        let mut reads = ReadRows::default();
+        let mut reads = SeenRows::default();
         for (rate, records_per_lock) in cached.iter_mut().zip(RECORDS_PER_LOCK) {
-            reads = ReadRows::default();
+            reads = SeenRows::default();
             *rate = with_cache(bench, benchmark, (u64::MAX, records_per_lock), &mut reads)?.0;
         }
         let cache_bytes = cache_bytes_for(bench, benchmark, &reads)?;
-        let less_cached = with_cache(bench, benchmark, (cache_bytes, 1), &mut ReadRows::default())?;
+        let less_cached = with_cache(bench, benchmark, (cache_bytes, 1), &mut SeenRows::default())?;
         let paged =
             [with_pages(bench, benchmark, LockedUnit::Record)?, with_pages(bench, benchmark, LockedUnit::Page)?];
         Ok(Rates { benchmark, cached, less_cached, paged })
     }
 }
 
-/// The cache for the smaller hit ratio, by what was read when all rows had been read before.
-fn cache_bytes_for(bench: &Bench<'_>, benchmark: Benchmark, reads: &ReadRows) -> Result<u64, LabError> {
+/// The cache for the smaller hit ratio, by what was read and written when all rows had been read before.
+fn cache_bytes_for(bench: &Bench<'_>, benchmark: Benchmark, reads: &SeenRows) -> Result<u64, LabError> {
     let mut rows = Vec::new();
     benchmark.workload(bench)?.load(&mut |row, _| {
-        rows.push(row);
+        rows.push((row, false));
         Ok(())
     })?;
-    let known = rows.len();
     rows.extend(&reads.0);
-    let records = StackDistances::of(known, rows.into_iter()).records_for(HIT_RATIO);
+    let records = StackDistances::of(rows.into_iter()).records_for(HIT_RATIO);
     Ok(TransactionOptions::cache_bytes_of(records, KEY_BYTES, VALUE_BYTES))
 }
 
@@ -144,7 +143,7 @@ fn with_cache(
     bench: &mut Bench<'_>,
     benchmark: Benchmark,
     (cache_bytes, records_per_lock): (u64, u64),
-    reads: &mut ReadRows,
+    reads: &mut SeenRows,
 ) -> Result<(f64, f64), LabError> {
     let mut workload = benchmark.workload(bench)?;
     let inserts = |table: &Table| benchmark.inserts(table);
