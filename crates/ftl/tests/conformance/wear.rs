@@ -4,23 +4,26 @@ use crate::drive::{Drive, Medium};
 use kvssd_ftl::{Design, EraseCounts, VictimPolicy};
 use kvssd_types::Random;
 
+/// Bytes of a value: two pairs lie in a page.
+const VALUE_BYTES: usize = 1900;
+
 /// The least and the most erases of a block, and the write amplification, after a life in which two thirds of the pairs were stored once and
 /// few of the others over and over.
 fn worn(victims: VictimPolicy) -> (u32, u32, f64) {
     let design = Design { victims, ..Design::named("kaml").unwrap() };
     let mut drive = Drive::of(&design, Medium::Ropes, &[]);
-    for number in 0..1100u64 {
-        drive.store(&number.to_be_bytes(), 2900).unwrap();
+    for number in 0..900u64 {
+        drive.store(&number.to_be_bytes(), VALUE_BYTES).unwrap();
     }
     let before = drive.engine.flash_counters().programs.total();
     let mut random = Random::new(7);
     let stores = 60_000;
     for _ in 0..stores {
-        drive.store(&(700 + random.below(60)).to_be_bytes(), 2900).unwrap();
+        drive.store(&(570 + random.below(60)).to_be_bytes(), VALUE_BYTES).unwrap();
     }
     drive.verify_all();
     let programs = drive.engine.flash_counters().programs.total() - before;
-    let written_pages = f64::from(stores) * 3072.0 / f64::from(drive.engine.geometry().page_bytes);
+    let written_pages = f64::from(stores) / 2.0;
     let (least, most) =
         drive.engine.erases().fold((u32::MAX, 0), |(least, most), erases| (least.min(erases), most.max(erases)));
     (least, most, programs as f64 / written_pages)
