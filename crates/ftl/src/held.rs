@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A record that iterators keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dead {
-    pub(crate) tag: u64,
     pub(crate) place: Grain,
     pub(crate) grains: u32,
     died: u64,
@@ -95,7 +94,7 @@ impl Held {
     }
 
     /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is younger than all.
-    pub(crate) fn die(&mut self, tag: u64, place: Grain, grains: u32, superblock_grains: u64) -> bool {
+    pub(crate) fn die(&mut self, place: Grain, grains: u32, superblock_grains: u64) -> bool {
         let superblock = SuperblockId((place.0 / superblock_grains) as u32);
         let is_behind = |&(open, frontier): &(SuperblockId, Grain)| open == superblock && place >= frontier;
         let is_younger = self.younger.contains(&superblock) || self.frontier.iter().any(is_behind);
@@ -103,7 +102,7 @@ impl Held {
             return false;
         }
         self.number += 1;
-        self.dead.insert(place, Dead { tag, place, grains, died: self.number });
+        self.dead.insert(place, Dead { place, grains, died: self.number });
         self.dead_grains += u64::from(grains);
         true
     }
@@ -170,11 +169,11 @@ mod tests {
     #[test]
     fn a_record_is_kept_until_the_last_iterator_that_saw_it_ends() {
         let mut held = Held::default();
-        assert!(!held.die(1, Grain(1), 4, 100), "nobody wants it");
+        assert!(!held.die(Grain(1), 4, 100), "nobody wants it");
         let first = held.make(Vec::new());
-        assert!(held.die(2, Grain(2), 4, 100));
+        assert!(held.die(Grain(2), 4, 100));
         let second = held.make(Vec::new());
-        assert!(held.die(3, Grain(3), 4, 100));
+        assert!(held.die(Grain(3), 4, 100));
         held.dead_moved(Grain(2), Grain(8));
         assert!(held.has(Grain(8)) && !held.has(Grain(2)) && held.keeps_flash());
         let places = |dead: Vec<Dead>| dead.into_iter().map(|dead| dead.place).collect::<Vec<_>>();
@@ -188,10 +187,10 @@ mod tests {
         let mut held = Held::default();
         let only = held.make(vec![(SuperblockId(1), Grain(150))]);
         held.opened(SuperblockId(3));
-        assert!(!held.die(1, Grain(160), 4, 100) && !held.die(1, Grain(310), 4, 100));
-        assert!(held.die(1, Grain(149), 4, 100) && held.die(1, Grain(250), 4, 100));
+        assert!(!held.die(Grain(160), 4, 100) && !held.die(Grain(310), 4, 100));
+        assert!(held.die(Grain(149), 4, 100) && held.die(Grain(250), 4, 100));
         held.erased(SuperblockId(3));
-        assert!(held.die(1, Grain(311), 4, 100), "garbage collection has brought something older there");
+        assert!(held.die(Grain(311), 4, 100), "garbage collection has brought something older there");
         assert_eq!(held.end(only).len(), 3);
     }
 }

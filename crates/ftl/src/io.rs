@@ -429,14 +429,28 @@ impl<'a> Io<'a> {
         self.media.flash.take(page, start)
     }
 
-    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Its record stays while an iterator may want it.
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Its record stays while an iterator may want it;
+    /// that it is dead is known from now on, as it will be to the next mount.
     ///
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         let superblock_grains = self.media.packing.grains_per_superblock;
-        let is_kept = self.media.held.die(tag, place, grains, superblock_grains);
-        if is_kept { Ok(()) } else { self.bury(tag, place, grains) }
+        if !self.media.held.die(place, grains, superblock_grains) {
+            self.vacate(place, grains);
+        }
+        self.mapping_died(tag, place)
+    }
+
+    /// That the pair with `tag` is at `place` is no longer so.
+    ///
+    /// # Errors
+    /// As [`Io::pair_died`].
+    pub(crate) fn mapping_died(&mut self, tag: u64, place: Grain) -> Result<(), KvError> {
+        match self.media.validity.pair_died(tag, place) {
+            Some(spill) => self.write_spill(spill),
+            None => Ok(()),
+        }
     }
 
     /// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
@@ -454,18 +468,6 @@ impl<'a> Io<'a> {
     pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
         let Media { placement, superblocks, .. } = &*self.media;
         placement.choose(stream, self.namespace, superblocks.free(), |log| self.media.room_of(log, bytes))
-    }
-
-    /// The record of the pair with `tag` at `place`, of `grains` grains, is nobody's any more.
-    ///
-    /// # Errors
-    /// As [`Io::pair_died`].
-    pub(crate) fn bury(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
-        self.vacate(place, grains);
-        match self.media.validity.pair_died(tag, place) {
-            Some(spill) => self.write_spill(spill),
-            None => Ok(()),
-        }
     }
 
     /// Writes a page of invalid mappings.

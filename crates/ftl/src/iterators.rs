@@ -225,7 +225,7 @@ fn end(io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId, live: &Live
     let free = io.media.held.end(live.made);
     io.cpu(free.len() as u64 * io.costs().gc_record_ns);
     for dead in free {
-        io.bury(dead.tag, dead.place, dead.grains)?;
+        io.vacate(dead.place, dead.grains);
     }
     Ok(())
 }

@@ -48,12 +48,12 @@ impl Copies {
         counters: &mut GcCounters,
     ) -> Result<bool, KvError> {
         let packing = io.media.packing;
-        // What only iterators want, the index knows nothing of; nor will the next mount.
+        // What only iterators want, the index knows nothing of; nor will the next mount. That it is dead is known where it died alone.
         let (kept, mut moves): (Vec<_>, Vec<_>) =
             self.moves.into_iter().partition(|(_, pair)| io.media.held.has(pair.from));
         for (_, pair) in kept {
             io.media.held.dead_moved(pair.from, pair.to);
-            io.bury(pair.tag, pair.from, pair.grains)?;
+            io.vacate(pair.from, pair.grains);
             io.media.superblocks.suspect(packing.superblock_of(pair.to));
         }
         let mut is_whole = true;
@@ -77,9 +77,13 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
     for pair in moves {
         match pair.fate {
             Fate::Dead => panic!("validity and index disagree about {pair:?}"),
-            Fate::Moved if packing.superblock_of(pair.from) == victim => io.vacate(pair.from, pair.grains),
-            // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
-            Fate::Moved => io.bury(pair.tag, pair.from, pair.grains)?,
+            Fate::Moved => {
+                io.vacate(pair.from, pair.grains);
+                // The pair that ran into the victim leaves a dead head in a superblock that will be collected later.
+                if packing.superblock_of(pair.from) != victim {
+                    io.mapping_died(pair.tag, pair.from)?;
+                }
+            }
             Fate::Unreadable => {
                 is_whole = false;
                 io.discard(pair.to, pair.grains);

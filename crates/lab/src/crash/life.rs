@@ -46,7 +46,7 @@ impl Pairs {
 /// The power goes within this much virtual time of work, or of the mount.
 const WORK_NS_MAX: u64 = 40_000_000;
 const MOUNT_NS_MAX: u64 = 8_000_000;
-/// Of so many steps one is an iterator's, where keys have an order.
+/// Of so many steps one is an iterator's, where the keys of a namespace have an order.
 const VISITS: u64 = 12;
 /// A batch has 2 changes and up to so many more.
 const BATCH_CHANGES: u64 = 8;
@@ -238,7 +238,7 @@ impl<'a> Drive<'a> {
     ) -> Result<(), End> {
         let mut visitors = Visitors::default();
         while *clock < cut_at {
-            if engine.is_ordered() && self.random.below(VISITS) == 0 {
+            if self.random.below(VISITS) == 0 {
                 visitors.act(engine, clock, &mut self.random)?;
                 continue;
             }
@@ -332,7 +332,7 @@ pub(super) fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) 
     run_in(engine, clock, NamespaceId::FIRST, command)
 }
 
-fn run_in(
+pub(super) fn run_in(
     engine: &mut Engine,
     clock: &mut Nanos,
     namespace: NamespaceId,
