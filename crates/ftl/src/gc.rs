@@ -27,21 +27,32 @@ use crate::tags;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
+use std::cmp::Reverse;
 
 /// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for the
 /// sections that this evicts, and one is for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 
-/// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
-/// gives more than a page.
+/// The best victim among those that `can` be it: the closed superblock that gives the most, which is what neither lives nor is padding.
+/// None when none gives more than a page.
 #[must_use]
-pub fn greedy(superblocks: &[Superblock], packing: &Packing, map_only: bool) -> Option<SuperblockId> {
-    let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
-    let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| can_be_collected(superblock, map_only));
-    // Nothing is easier to collect than a superblock without life, however much of it was padding.
-    let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
-    let (number, best) = candidates.min_by_key(|(_, superblock)| rank(superblock))?;
-    (rank(best) <= grains_max).then_some(SuperblockId(number as u32))
+pub fn greedy(
+    superblocks: &[Superblock],
+    packing: &Packing,
+    can: impl Fn(SuperblockId, &Superblock) -> bool,
+) -> Option<SuperblockId> {
+    let given = candidates(superblocks, can).filter_map(|(id, best)| Some((id, gives_grains(best, packing)?)));
+    // Of several that give the same, the first.
+    given.min_by_key(|&(_, gives)| Reverse(gives)).map(|(id, _)| id)
+}
+
+/// The superblocks that `can` be a victim.
+fn candidates(
+    superblocks: &[Superblock],
+    can: impl Fn(SuperblockId, &Superblock) -> bool,
+) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
+    let numbered = superblocks.iter().enumerate().map(|(number, superblock)| (SuperblockId(number as u32), superblock));
+    numbered.filter(move |&(id, superblock)| can(id, superblock))
 }
 
 /// Whether a superblock can be a victim.
@@ -57,6 +68,14 @@ fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool {
 /// The grains of a superblock that collecting it does not free: what lives, and what was padding.
 fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
     packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains
+}
+
+/// The grains that collecting a superblock frees; none when it is not worth it.
+fn gives_grains(superblock: &Superblock, packing: &Packing) -> Option<u64> {
+    // Nothing is easier to collect than a superblock without life, however much of it was padding.
+    let kept = if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
+    let gives = packing.grains_per_superblock - kept;
+    (gives >= u64::from(packing.grains_per_page)).then_some(gives)
 }
 
 /// The task.
@@ -118,7 +137,9 @@ impl Collector {
 
     /// Whether there is something to do.
     pub(crate) fn is_wanted(&self, media: &Media) -> bool {
-        !self.victims.is_empty() || media.superblocks.free() < self.low + STEP_SUPERBLOCKS
+        // One more for each target: what is free on one is no good to the logs of others.
+        let low = self.low + media.geometry.targets() as usize - 1;
+        !self.victims.is_empty() || media.superblocks.free() < low + STEP_SUPERBLOCKS
     }
 
     /// Whether it is in the middle of a victim.
@@ -148,20 +169,28 @@ impl Collector {
         Ok(true)
     }
 
-    /// The next victim. While room is short, what gives the most.
+    /// The next victim. While room is short, what gives the most of all; else one of a target on which the fewest superblocks are free,
+    /// if it gives at least half as much as the best. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
         let Media { superblocks, packing, flash, .. } = media;
+        let all = superblocks.all();
         let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
-        match media.victims {
-            VictimPolicy::EraseCounts(policy) if !is_short => {
-                self.leveled = !self.leveled;
-                let erases: Vec<u32> = (0..superblocks.all().len() as u32)
-                    .map(|number| flash.superblock_erases(SuperblockId(number)))
-                    .collect();
-                policy.victim(superblocks.all(), &erases, packing, self.leveled)
-            }
-            _ => greedy(superblocks.all(), packing, map_only),
+        let can = |superblock: &Superblock| can_be_collected(superblock, map_only);
+        let policy = match media.victims {
+            VictimPolicy::EraseCounts(policy) if !is_short => policy,
+            _ => return greedy(all, packing, |_, superblock| can(superblock)),
+        };
+        let erases: Vec<u32> = (0..all.len() as u32).map(|id| flash.superblock_erases(SuperblockId(id))).collect();
+        self.leveled = !self.leveled;
+        if let Some(coldest) = policy.to_level(all, &erases, packing).filter(|_| self.leveled) {
+            return Some(coldest);
         }
+        let best = policy.victim(all, &erases, packing, |_, superblock| can(superblock))?;
+        let fewest = superblocks.fewest_free();
+        let needs = |id: SuperblockId| superblocks.free_beside(id) == fewest;
+        let needed = policy.victim(all, &erases, packing, |id, superblock| can(superblock) && needs(id));
+        let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
+        needed.filter(|&needed| gives(needed).map(|gives| 2 * gives) >= gives(best)).or(Some(best))
     }
 
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
@@ -438,8 +467,9 @@ mod tests {
             appended_grains: 10,
             ..Superblock::new(state, stream)
         });
-        assert_eq!(greedy(&all, &packing, false), Some(SuperblockId(5)));
-        assert_eq!(greedy(&all, &packing, true), Some(SuperblockId(6)));
-        assert_eq!(greedy(&all[..5], &packing, false), None);
+        let best = |all: &[Superblock], map_only| greedy(all, &packing, |_, one| can_be_collected(one, map_only));
+        assert_eq!(best(&all, false), Some(SuperblockId(5)));
+        assert_eq!(best(&all, true), Some(SuperblockId(6)));
+        assert_eq!(best(&all[..5], false), None);
     }
 }

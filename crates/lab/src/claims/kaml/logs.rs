@@ -1,8 +1,7 @@
 //! The logs that a namespace writes to (section V-C, figure 8).
 //!
-//! These drives are new, and collect nothing while they are measured. On drives that were written before, the collector frees blocks of
-//! all targets alike, a namespace with few logs soon finds none in its own, and its records go to another log: what is measured
-//! then is that, and not its logs.
+//! The collector frees superblocks where logs run out of them. Where it cannot keep up, records go to logs of other targets, and more is
+//! written than a namespace's own logs can take: with 4 KB and many threads on few logs, that is what is measured.
 
 use super::cell::{Bench, THREADS};
 use crate::claims::{Claim, Verdict};
@@ -29,7 +28,7 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     for value_bytes in VALUE_BYTES {
         let mut rates = [[0.0; LOGS.len()]; 2];
         for (number, logs) in LOGS.into_iter().enumerate() {
-            let mut drive = bench.micro_on_new(slots, value_bytes, records)?;
+            let mut drive = bench.micro(Some(slots), value_bytes, records)?;
             drive.set_logs(logs)?;
             drive.run(MicroKind::Insert, records, bench.observer)?;
             for (threads, rates) in [THREADS, MANY_THREADS].into_iter().zip(&mut rates) {
@@ -48,6 +47,6 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
         paper: "5.8x",
         ours: format!("{judged:.2}x ({})", shown.join("; ")),
         verdict: Verdict::of(5.8, judged, 1.0),
-        scale: format!("{}, {records} records, new drives", bench.scale_name()),
+        scale: format!("{}, {records} records", bench.scale_name()),
     })
 }

@@ -6,10 +6,9 @@ use crate::claims::{Claim, Verdict, scale_name};
 use crate::error::LabError;
 use crate::transactions::pages::{LockedUnit, PAGE_BYTES};
 use crate::transactions::{
-    Access, Attempt, RowId, StackDistances, Table, TpcB, TpcBScale, TpcC, TpcCScale, Witness, Workload,
+    Access, Attempt, CachedDrive, RowId, StackDistances, Table, TpcB, TpcBScale, TpcC, TpcCScale, Witness, Workload,
 };
-use kvssd_transactions::{CacheCounters, TransactionOptions};
-use std::cell::Cell;
+use kvssd_transactions::TransactionOptions;
 
 /// Branches and warehouses (section V-D: a scaling factor of 100).
 const FACTOR: u64 = 100;
@@ -148,10 +147,8 @@ fn with_cache(
     let mut workload = benchmark.workload(bench)?;
     let inserts = |table: &Table| benchmark.inserts(table);
     let mut side = cached(bench, &*workload, inserts, (cache_bytes, records_per_lock))?;
-    let before = Cell::new(CacheCounters::default());
-    let begin = |engine: &crate::transactions::CachedDrive| before.set(engine.counters().cache);
-    let report = side.run(bench, &mut *workload, benchmark.transactions(), reads, begin)?;
-    let (before, after) = (before.get(), side.engine.counters().cache);
+    let look = |engine: &CachedDrive| engine.counters().cache;
+    let (report, [before, after]) = side.run(bench, &mut *workload, benchmark.transactions(), reads, look)?;
     let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
     let hit_ratio = hits as f64 / (hits + misses).max(1) as f64;
     let setting = match cache_bytes {
@@ -169,7 +166,7 @@ fn with_pages(bench: &mut Bench<'_>, benchmark: Benchmark, locked_unit: LockedUn
     // Twice what they take, for what pages have beside values, and for pages that are not full.
     let pool_pages = (2 * bytes / u64::from(PAGE_BYTES)) as usize;
     let mut side = paged(bench, &*workload, (pool_pages, locked_unit))?;
-    let report = side.run(bench, &mut *workload, benchmark.transactions(), &mut (), |_| ())?;
+    let (report, _) = side.run(bench, &mut *workload, benchmark.transactions(), &mut (), |_| ())?;
     let setting = ("locked_unit", format!("{locked_unit:?}").to_lowercase());
     Ok(bench.keep_transactions("kaml.7", setting, VALUE_BYTES, &report))
 }
