@@ -294,6 +294,23 @@ fn a_namespace_writes_to_its_logs_and_to_others_when_that_is_changed() {
     drive.verify_all();
 }
 
+/// What is free on other targets is no good to it.
+#[test]
+fn a_namespace_keeps_to_its_logs_however_often_they_are_written_over() {
+    let mut drive = Drive::of(many_logs("kaml"), Medium::Ropes);
+    let two = drive.create(NamespaceAttributes { logs: Some(2), ..NamespaceAttributes::PLAIN }).unwrap();
+    let before = programs(&mut drive);
+    for number in 0..8000 {
+        drive.store(two, &key_of(number % 60), 3000).unwrap();
+    }
+    let after = programs(&mut drive);
+    let mut written: Vec<u64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
+    written.sort_unstable();
+    assert!(drive.engine.gc_counters().superblocks > 100, "they were written over");
+    assert!(written[..2].iter().sum::<u64>() * 10 < written[2..].iter().sum(), "{written:?}");
+    drive.verify_all();
+}
+
 #[test]
 fn what_a_namespace_cannot_be_is_said() {
     let mut drive = Drive::new("plus", Medium::Ropes);
