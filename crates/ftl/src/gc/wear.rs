@@ -11,7 +11,7 @@
 //! that never dies makes a superblock that is never chosen for what it gives: when the spread is beyond the bound, the least worn is
 //! collected though it gives nothing, its data comes to lie in one that is worn more, and it is written with what comes.
 
-use crate::gc::{can_be_collected, candidates, gives_grains, kept_grains};
+use crate::gc::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::SuperblockId;
