@@ -311,6 +311,26 @@ fn a_namespace_keeps_to_its_logs_however_often_they_are_written_over() {
     drive.verify_all();
 }
 
+/// No more is to be kept free than the capacity leaves, or the collector moves what lives around for nothing.
+#[test]
+fn the_collector_of_many_logs_comes_to_rest_on_a_full_drive() {
+    const STORES: u64 = 3000;
+    for name in ["plus", "kaml"] {
+        let mut drive = Drive::of(many_logs(name), Medium::Ropes);
+        let pairs = (0..).take_while(|&number| drive.store(NamespaceId::FIRST, &key_of(number), 3000).is_ok()).count();
+        let mut random = Random::new(1);
+        let before = drive.engine.gc_counters().pairs_moved;
+        for _ in 0..STORES {
+            // Time enough for whatever it wants to do.
+            drive.clock.0 += 20_000_000;
+            drive.store(NamespaceId::FIRST, &key_of(random.below(pairs as u64)), 3000).unwrap();
+        }
+        let moved = drive.engine.gc_counters().pairs_moved - before;
+        assert!(moved * 2 < STORES * 3, "{name}: {moved} pairs were moved for {STORES} stores");
+        drive.verify_all();
+    }
+}
+
 #[test]
 fn what_a_namespace_cannot_be_is_said() {
     let mut drive = Drive::new("plus", Medium::Ropes);
