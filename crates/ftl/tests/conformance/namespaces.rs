@@ -443,27 +443,33 @@ fn who_comes_before_a_batch_is_done_waits_for_it() {
     assert!(answered > done, "{answered} is before {done}");
 }
 
+/// A table of a megabyte.
+fn large_table() -> NamespaceAttributes {
+    let parameters = vec![("flash_bytes_per_slot".to_owned(), "128".to_owned())];
+    NamespaceAttributes { parameters, ..index("dram-hash") }
+}
+
+/// DRAM of a namespace's index.
+fn held(drive: &Drive, id: NamespaceId) -> u64 {
+    let info = drive.engine.namespaces().into_iter().find(|info| info.id == id).unwrap();
+    info.dram.total_bytes()
+}
+
+/// Nobody uses the drive for two seconds.
+fn idle(drive: &mut Drive) {
+    drive.clock.0 += 2_000_000_000;
+    drive.engine.advance(drive.clock).unwrap();
+}
+
 #[test]
 fn a_table_that_nobody_uses_makes_room_for_one_in_use_and_comes_back() {
+    // With DRAM for one.
     let mut drive = Drive::of(roomy("kaml", "ignored"), Medium::Ropes);
-    // Tables of a megabyte, on a drive with DRAM for one.
-    let large = |drive: &mut Drive| {
-        let parameters = vec![("flash_bytes_per_slot".to_owned(), "128".to_owned())];
-        drive.create(NamespaceAttributes { parameters, ..index("dram-hash") }).unwrap()
-    };
-    let (first, second) = (large(&mut drive), large(&mut drive));
+    let (first, second) = (drive.create(large_table()).unwrap(), drive.create(large_table()).unwrap());
     let fill = |drive: &mut Drive, namespace| {
         for number in 0..400 {
             drive.store(namespace, &key_of(number), 300).unwrap();
         }
-    };
-    let held = |drive: &Drive, id| {
-        let info = drive.engine.namespaces().into_iter().find(|info| info.id == id).unwrap();
-        info.dram.total_bytes()
-    };
-    let idle = |drive: &mut Drive| {
-        drive.clock.0 += 2_000_000_000;
-        drive.engine.advance(drive.clock).unwrap();
     };
     fill(&mut drive, first);
     idle(&mut drive);
@@ -477,5 +483,28 @@ fn a_table_that_nobody_uses_makes_room_for_one_in_use_and_comes_back() {
     idle(&mut drive);
     drive.verify(first, &key_of(8));
     assert!(held(&drive, second) < all && held(&drive, first) > before, "they have changed places");
+    drive.verify_all();
+}
+
+/// Hosts send a batch to the first namespace, whatever its changes are of.
+#[test]
+fn a_batch_uses_the_namespaces_of_its_changes_alone() {
+    let (mut design, profile) = roomy("kaml", "ignored");
+    design.set("flash_bytes_per_slot", "128").unwrap();
+    let mut drive = Drive::of((design, profile), Medium::Ropes);
+    let second = drive.create(large_table()).unwrap();
+    for number in 0..400 {
+        drive.store(NamespaceId::FIRST, &key_of(number), 300).unwrap();
+    }
+    idle(&mut drive);
+    for number in 0..400 {
+        let (key, (seed, value)) = (key_of(number), drive.value(300));
+        let changes = [BatchChange { namespace: second, key: Key::new(&key).unwrap(), value: Some(value) }];
+        drive.run(NamespaceId::FIRST, Command::Batch { changes: &changes }).unwrap();
+        drive.models.get_mut(&second).unwrap().insert(key, (seed, 300));
+        drive.clock.0 += 10_000_000;
+    }
+    let (first, second) = (held(&drive, NamespaceId::FIRST), held(&drive, second));
+    assert!(first < second * 2 / 3, "{first} bytes of a table that nobody uses stay beside {second}");
     drive.verify_all();
 }
