@@ -204,9 +204,8 @@ impl Engine {
 
     /// Waits for all that must be before a command, and moves `at` behind it.
     fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
-        self.knows(namespace, command)?;
-        self.touch(namespace, *at)?;
         match command {
+            // It has to do with the namespaces of its changes, whichever it was sent to.
             Command::Batch { changes } => {
                 batch::check(&self.media.geometry, &self.limits, changes)?;
                 for change in *changes {
@@ -217,6 +216,8 @@ impl Engine {
                 }
             }
             _ => {
+                self.knows(namespace, command)?;
+                self.touch(namespace, *at)?;
                 self.finish_growth(namespace, at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
             }

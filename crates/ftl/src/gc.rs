@@ -93,9 +93,7 @@ impl Collector {
 
     /// Whether there is something to do.
     pub(crate) fn is_wanted(&self, media: &Media) -> bool {
-        // One more for each target: what is free on one is no good to the logs of others.
-        let low = self.low + media.geometry.targets() as usize - 1;
-        !self.victims.is_empty() || media.superblocks.free() < low + STEP_SUPERBLOCKS
+        !self.victims.is_empty() || media.superblocks.free() < self.low + STEP_SUPERBLOCKS
     }
 
     /// Whether it is in the middle of a victim.

@@ -17,7 +17,8 @@ const RECORD_BYTES: [u32; 2] = [512, 4096];
 const MANY_THREADS: u32 = 32;
 /// The load factor of the table: so few records that the smallest number of logs has room for them several times over.
 const LOAD_FACTOR: f64 = 0.1;
-/// Records that are updated in a measurement. With all that is written before, the smallest number of logs has room for them.
+/// Records that are updated in a measurement. With 512 B the smallest number of logs has room for all that is written; with 4 KB, of which
+/// a page holds one, it has not, and the collector works.
 const PAIRS: u64 = 100_000;
 
 /// Throughput by the number of logs (kaml.6).
