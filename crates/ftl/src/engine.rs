@@ -40,8 +40,12 @@ impl Limits {
     pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
         let records = utilization.record_bytes + bytes;
         let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
-        self.quota_bytes.is_none_or(|quota| records <= quota)
-            && self.taken_bytes + records + index.footprint_bytes() <= capacity
+        self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
+    }
+
+    /// Whether the records of a namespace would be within its quota with `bytes` more.
+    pub(crate) fn is_within_quota(&self, utilization: &Utilization, bytes: u64) -> bool {
+        self.quota_bytes.is_none_or(|quota| utilization.record_bytes + bytes <= quota)
     }
 
     /// Grains that may live.

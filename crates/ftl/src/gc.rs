@@ -129,20 +129,33 @@ impl Collector {
         let Media { superblocks, packing, flash, .. } = media;
         let all = superblocks.all();
         let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
-        let can = |superblock: &Superblock| can_be_collected(superblock, map_only);
         let policy = match media.victims {
-            VictimPolicy::EraseCounts(policy) if !is_short => policy,
-            _ => return greedy(all, packing, |_, superblock| can(superblock)),
+            VictimPolicy::EraseCounts(policy) if !is_short => Some(policy),
+            _ => None,
         };
-        let erases: Vec<u32> = (0..all.len() as u32).map(|id| flash.superblock_erases(SuperblockId(id))).collect();
-        self.leveled = !self.leveled;
-        if let Some(coldest) = policy.to_level(all, &erases, packing).filter(|_| self.leveled) {
-            return Some(coldest);
+        let erases: Vec<u32> = match policy {
+            Some(_) => (0..all.len() as u32).map(|id| flash.superblock_erases(SuperblockId(id))).collect(),
+            None => Vec::new(),
+        };
+        if let Some(policy) = policy {
+            self.leveled = !self.leveled;
+            if let Some(coldest) = policy.to_level(all, &erases, packing).filter(|_| self.leveled) {
+                return Some(coldest);
+            }
         }
-        let best = policy.victim(all, &erases, packing, |_, superblock| can(superblock))?;
+        let best_where = |is_there: &dyn Fn(SuperblockId) -> bool| {
+            let can = |id, superblock: &Superblock| can_be_collected(superblock, map_only) && is_there(id);
+            match policy {
+                Some(policy) => policy.victim(all, &erases, packing, can),
+                None => greedy(all, packing, can),
+            }
+        };
+        let best = best_where(&|_| true)?;
+        if is_short || media.geometry.targets() == 1 {
+            return Some(best);
+        }
         let fewest = superblocks.fewest_free();
-        let needs = |id: SuperblockId| superblocks.free_beside(id) == fewest;
-        let needed = policy.victim(all, &erases, packing, |id, superblock| can(superblock) && needs(id));
+        let needed = best_where(&|id| superblocks.free_beside(id) == fewest);
         let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
         needed.filter(|&needed| gives(needed).map(|gives| 2 * gives) >= gives(best)).or(Some(best))
     }
