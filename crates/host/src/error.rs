@@ -93,6 +93,18 @@ pub enum Error {
         /// What it says.
         why: String,
     },
+    /// A drive on the wire is not reached, or no longer, within the time that a call may take. What was asked for was not done.
+    #[error("{why}")]
+    Unreachable {
+        /// Where it should be, and what was tried.
+        why: String,
+    },
+    /// The answer to a change was lost on the wire, and to make it again might do something else. It was made or not.
+    #[error("{why}")]
+    InDoubt {
+        /// Which change, and how the answer was lost.
+        why: String,
+    },
     /// A store under the condition that the key is there.
     #[error("the key does not exist")]
     KeyNotFound,

@@ -32,15 +32,18 @@
 //!
 //! What it does not do: ranges of keys (an ordered [`Namespace`] lists them in order), or reach a drive over a network.
 
+mod backend;
 mod batch;
 mod commits;
 mod error;
+mod image;
 mod namespace;
 mod options;
 mod pairs;
 mod stats;
 mod store;
 pub mod tx;
+mod wire;
 
 pub use batch::Batch;
 pub use error::Error;
@@ -50,4 +53,5 @@ pub use namespace::Namespace;
 pub use options::{Missing, Options};
 pub use pairs::{Keys, Pair, Pairs};
 pub use stats::Stats;
-pub use store::Store;
+pub use store::{Store, connect, connect_to, open};
+pub use wire::{Digests, DriveUrl};

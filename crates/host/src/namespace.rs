@@ -3,7 +3,7 @@
 //! ```text
 //!   Store       namespace("accounts")  ->  Namespace    store, retrieve, delete, exist, list, keys, pairs
 //!     |                                       |
-//!   State       one command at a time  <------+
+//!   Backend     executes commands  <----------+
 //! ```
 
 use crate::{Error, Keys, Pairs, Store};
@@ -54,7 +54,7 @@ impl<'a> Namespace<'a> {
         let key = Key::new(key)?;
         // The copy is made before others have to wait.
         let value = Value::from(value);
-        self.store.make_in(self.id, Command::Store { key, value, condition }).map(|_| ())
+        self.store.execute_in(self.id, Command::Store { key, value, condition }).map(|_| ())
     }
 
     /// The value of `key`, if there is one.
@@ -76,10 +76,41 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::retrieve_part`], as it comes from the drive.
     pub(crate) fn value(&self, key: Key<'_>, offset_bytes: u32, length_bytes: u32) -> Result<Option<Value>, Error> {
         let command = Command::Retrieve { key, offset_bytes, length_bytes };
-        Ok(self.ask(command)?.map(|reply| match reply {
-            Reply::Retrieved { value, .. } => value,
-            other => unreachable!("{other:?} does not answer a retrieve"),
-        }))
+        Ok(self.ask(command)?.map(value_of))
+    }
+
+    /// Shows the value of each key, or that there is none, with the number that the key has among `keys`. On the wire as many are
+    /// under way as the queue takes, and they come in any order. Keys are taken one by one, when there is room for another.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`]; some of the others may not have been shown then.
+    pub fn retrieve_each<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        mut see: impl FnMut(usize, Option<Vec<u8>>),
+    ) -> Result<(), Error> {
+        let mut commands = keys.into_iter().map(|key| {
+            Ok((self.id, Command::Retrieve { key: Key::new(key)?, offset_bytes: 0, length_bytes: u32::MAX }))
+        });
+        let mut answered = |number, reply: Option<Reply>| see(number, reply.map(|reply| value_of(reply).to_vec()));
+        self.store.drive().execute_each(&mut commands, &mut answered)
+    }
+
+    /// Stores pairs, each with another key, and says of each that it is safe, with the number that it has among `pairs`. On the wire
+    /// as many are under way as the queue takes. Pairs are taken one by one, when there is room for another.
+    ///
+    /// # Errors
+    /// As [`Namespace::store`]; any of the others may be stored or not then.
+    pub fn store_each<'k>(
+        &self,
+        pairs: impl IntoIterator<Item = (&'k [u8], &'k [u8])>,
+        mut stored: impl FnMut(usize),
+    ) -> Result<(), Error> {
+        let mut commands = pairs.into_iter().map(|(key, value)| {
+            let (key, value, condition) = (Key::new(key)?, Value::from(value), StoreCondition::Always);
+            Ok((self.id, Command::Store { key, value, condition }))
+        });
+        self.store.drive().execute_each(&mut commands, &mut |number, _| stored(number))
     }
 
     /// Removes `key` and its value; gives whether it was there.
@@ -88,7 +119,7 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::store`].
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
         let key = Key::new(key)?;
-        self.store.make_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
+        self.store.execute_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
     }
 
     /// Whether `key` is there.
@@ -128,6 +159,13 @@ impl<'a> Namespace<'a> {
 
     /// What the drive answers to a question; none when the key is not there.
     pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.store.ask_in(self.id, command)
+        self.store.execute_in(self.id, command)
+    }
+}
+
+fn value_of(reply: Reply) -> Value {
+    match reply {
+        Reply::Retrieved { value, .. } => value,
+        other => unreachable!("{other:?} does not answer a retrieve"),
     }
 }

@@ -19,7 +19,7 @@ pub trait Port: Send + Sync {
     /// Makes all changes or none; they are safe when it returns.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Failed`] leave it open whether they are there; after all others they are not.
+    /// [`Error::Io`], [`Error::Failed`] and [`Error::InDoubt`] leave it open whether they are there; after all others they are not.
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error>;
 
     /// Makes a view of the drive as it is. No `put` is under way meanwhile.
@@ -47,13 +47,13 @@ impl Port for Store {
     }
 
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
-        self.make_in(NamespaceId::FIRST, Command::Batch { changes }).map(|_| ())
+        self.execute_in(NamespaceId::FIRST, Command::Batch { changes }).map(|_| ())
     }
 
     fn create_view(&self) -> Result<Self::View, Error> {
         let mut view = BTreeMap::new();
         for info in self.namespaces()?.iter().filter(|info| info.is_ordered) {
-            match self.ask_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
+            match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
                 Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
                 Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
                 Err(error) => {
@@ -69,7 +69,7 @@ impl Port for Store {
         let Some(&iterator) = view.get(&record.namespace) else {
             return Err(no_views(&format!("namespace {}", record.namespace)));
         };
-        match self.ask_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
+        match self.execute_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
             Some(Reply::Pairs(pairs)) => {
                 let found = pairs.into_iter().find(|(key, _)| **key == *record.key.bytes());
                 Ok(found.and_then(|(_, value)| value))
@@ -81,7 +81,7 @@ impl Port for Store {
     fn destroy_view(&self, view: Self::View) {
         for (namespace, iterator) in view {
             // A drive that has failed has no views either.
-            let _ = self.ask_in(namespace, Command::DestroyIterator { iterator });
+            let _ = self.execute_in(namespace, Command::DestroyIterator { iterator });
         }
     }
 }
