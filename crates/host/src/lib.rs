@@ -47,11 +47,11 @@ mod wire;
 
 pub use batch::Batch;
 pub use error::Error;
-pub use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_types::{NamespaceId, StoreCondition};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};
-pub use pairs::{Keys, Pair, Pairs};
+pub use pairs::{KeyCursor, Keys, Pair, Pairs};
 pub use stats::Stats;
 pub use store::{Store, connect, connect_to, open};
 pub use wire::{Digests, DriveUrl};

@@ -8,7 +8,7 @@
 
 use crate::{Error, Keys, Pairs, Store};
 use kvssd_ftl::NamespaceInfo;
-use kvssd_types::{Command, Key, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
 /// A namespace of a store, with the same calls: keys of one are not those of another. Once it is deleted all calls fail, or are on the one
 /// that got its number.
@@ -71,6 +71,26 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::retrieve`].
     pub fn retrieve_part(&self, key: &[u8], offset_bytes: u32, length_bytes: u32) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.value(Key::new(key)?, offset_bytes, length_bytes)?.map(|value| value.to_vec()))
+    }
+
+    /// Copies what `buffer` takes of the value of `key`, from `offset_bytes` on, to its beginning; gives the bytes of the whole value, if
+    /// there is one. An empty buffer asks for nothing else.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve_into(&self, key: &[u8], offset_bytes: u32, buffer: &mut [u8]) -> Result<Option<u32>, Error> {
+        let length_bytes = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        let command = Command::Retrieve { key: Key::new(key)?, offset_bytes, length_bytes };
+        Ok(self.ask(command)?.map(|reply| match reply {
+            Reply::Retrieved { value, value_bytes } => {
+                match &value {
+                    Value::Bytes(bytes) => buffer[..bytes.len()].copy_from_slice(bytes),
+                    described @ Value::Pattern(_) => buffer[..described.len()].copy_from_slice(&described.to_vec()),
+                }
+                value_bytes
+            }
+            other => unreachable!("{other:?} does not answer a retrieve"),
+        }))
     }
 
     /// As [`Namespace::retrieve_part`], as it comes from the drive.
@@ -141,6 +161,26 @@ impl<'a> Namespace<'a> {
         match self.ask(Command::List { from, keys_max: count })? {
             Some(Reply::Listed(keys)) => Ok(keys),
             other => unreachable!("{other:?} does not answer a list"),
+        }
+    }
+
+    /// At most `count` keys from the greatest to the least, from `from` on, or the next lesser one when that is not there.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where keys have no order, and by a drive that is reached over a network: its commands have no such list. And as
+    /// [`Namespace::retrieve`].
+    pub fn list_descending(&self, from: Option<&[u8]>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
+        let key = from.map(Key::new).transpose()?;
+        let options = IteratorOptions { descending: true, keys_only: true, ..IteratorOptions::default() };
+        let iterator = match self.ask(Command::CreateIterator { options })? {
+            Some(Reply::IteratorCreated(iterator)) => iterator,
+            other => unreachable!("{other:?} does not answer the creation of an iterator"),
+        };
+        let pairs = self.ask(Command::Seek { iterator, key, pairs_max: count });
+        self.ask(Command::DestroyIterator { iterator })?;
+        match pairs? {
+            Some(Reply::Pairs(pairs)) => Ok(pairs.into_iter().map(|(key, _)| key).collect()),
+            other => unreachable!("{other:?} does not answer a seek"),
         }
     }
 

@@ -239,6 +239,12 @@ impl Store {
         Ok(Namespace::new(self, found.id))
     }
 
+    /// The namespace of that number. Whether it is there shows when it is called.
+    #[must_use]
+    pub fn namespace_at(&self, id: NamespaceId) -> Namespace<'_> {
+        Namespace::new(self, id)
+    }
+
     /// The namespaces, in the order of their numbers.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The store as a program meets it: calls, threads, lives, and what is refused.
 
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
+use kvssd_host::{Batch, Error, KeyCursor, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::scope;
@@ -393,4 +393,39 @@ fn what_cannot_be_opened_is_named_by_its_family() {
 fn a_store_can_be_sent_and_shared() {
     fn is<T: Send + Sync>() {}
     is::<Store>();
+}
+
+#[test]
+fn a_part_of_a_value_is_copied_and_the_size_of_the_whole_is_told() {
+    let desk = Desk::new();
+    let store = desk.store();
+    store.store(b"key", &[7; 5000]).unwrap();
+    let keys = store.namespace_at(NamespaceId::FIRST);
+    let mut buffer = [0; 10];
+    assert_eq!(keys.retrieve_into(b"key", 4996, &mut buffer).unwrap(), Some(5000));
+    assert_eq!(buffer, [7, 7, 7, 7, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(keys.retrieve_into(b"key", 0, &mut []).unwrap(), Some(5000));
+    assert_eq!(keys.retrieve_into(b"other", 0, &mut buffer).unwrap(), None);
+}
+
+#[test]
+fn a_cursor_meets_all_keys_and_an_ordered_namespace_lists_them_backwards() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let attributes = NamespaceAttributes { is_ordered: true, ..NamespaceAttributes::PLAIN };
+    let ordered = store.create_namespace(attributes).unwrap();
+    let keys: Vec<Box<[u8]>> = (0..700).map(|number| format!("{number:04}").into_bytes().into()).collect();
+    for key in &keys {
+        ordered.store(key, b"").unwrap();
+    }
+    let (mut cursor, mut met) = (KeyCursor::new(Some(b"0100")), Vec::new());
+    while let Some(page) = Some(cursor.next_page(ordered).unwrap()).filter(|page| !page.is_empty()) {
+        met.extend(page);
+    }
+    assert_eq!(met, keys[100..]);
+    let descending = ordered.list_descending(Some(b"0002x"), 10).unwrap();
+    assert_eq!(descending, [keys[2].clone(), keys[1].clone(), keys[0].clone()]);
+    assert_eq!(ordered.list_descending(None, 1).unwrap(), [keys[699].clone()]);
+    let unordered = store.namespace_at(NamespaceId::FIRST);
+    assert!(matches!(unordered.list_descending(None, 1), Err(Error::Refused { .. })));
 }
