@@ -161,12 +161,15 @@ pub enum Paper {
 }
 
 impl Paper {
-    /// The part of its testbed that is run where none is asked for.
-    pub fn default_scale(self) -> f64 {
+    /// The paper as the laboratory knows it.
+    pub fn in_the_lab(self) -> kvssd_lab::claims::Paper {
+        use kvssd_lab::claims::Paper as Known;
         match self {
-            Paper::Kaml | Paper::Plus | Paper::Rhik => 1.0 / 64.0,
-            Paper::Iter => 1.0 / 16.0,
-            Paper::Study => 1.0 / 1024.0,
+            Paper::Iter => Known::Iter,
+            Paper::Plus => Known::Plus,
+            Paper::Kaml => Known::Kaml,
+            Paper::Rhik => Known::Rhik,
+            Paper::Study => Known::Study,
         }
     }
 }

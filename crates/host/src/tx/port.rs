@@ -4,6 +4,7 @@ use crate::{Error, Namespace, Store};
 use kvssd_transactions::Record;
 use kvssd_types::{BatchChange, Command, IteratorId, IteratorOptions, NamespaceId, Reply, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A drive, which nobody else changes. Threads call it at the same time.
 pub trait Port: Send + Sync {
@@ -83,6 +84,31 @@ impl Port for Store {
             // A drive that has failed has no views either.
             let _ = self.execute_in(namespace, Command::DestroyIterator { iterator });
         }
+    }
+}
+
+/// A drive that others know as well; they change nothing while transactions do, but what these neither read nor write.
+impl<P: Port> Port for Arc<P> {
+    type View = P::View;
+
+    fn get(&self, record: Record<'_>) -> Result<Option<Value>, Error> {
+        P::get(self, record)
+    }
+
+    fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
+        P::put(self, changes)
+    }
+
+    fn create_view(&self) -> Result<Self::View, Error> {
+        P::create_view(self)
+    }
+
+    fn get_in_view(&self, view: &Self::View, record: Record<'_>) -> Result<Option<Value>, Error> {
+        P::get_in_view(self, view, record)
+    }
+
+    fn destroy_view(&self, view: Self::View) {
+        P::destroy_view(self, view);
     }
 }
 
