@@ -57,7 +57,7 @@ pub mod event {
     /// Dword 0 of an event.
     #[must_use]
     pub fn dword(kind: u32, information: u8, log_page: u8) -> u32 {
-        kind | (information as u32) << 8 | (log_page as u32) << 16
+        kind | u32::from(information) << 8 | u32::from(log_page) << 16
     }
 
     /// Information of a notice: the namespaces have changed.
