@@ -173,7 +173,7 @@ proptest! {
         let mut writer = ListWriter::new(bytes_max);
         let taken = keys.iter().take_while(|key| writer.push(key)).count();
         let data = writer.finish();
-        prop_assert!(data.len() <= bytes_max && data.len() % 4 == 0);
+        prop_assert!(data.len() <= bytes_max && data.len().is_multiple_of(4));
         if bytes_max >= 4 {
             let read: Vec<_> = ListReader::new(&data).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(read, keys.iter().take(taken).map(Vec::as_slice).collect::<Vec<_>>());
