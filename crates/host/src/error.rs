@@ -2,7 +2,7 @@
 
 use kvssd_device::DriveError;
 use kvssd_flash::{ImageError, ImageFault};
-use kvssd_types::KvError;
+use kvssd_types::{KEY_BYTES_MAX, KvError};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -53,11 +53,13 @@ pub enum Error {
     /// The drive is full. Deletes make room.
     #[error("the drive is full: the pair does not fit in the space that is left")]
     Full,
-    /// A key has 1 to 255 bytes.
-    #[error("a key has 1 to 255 bytes, not {key_bytes}")]
+    /// A key has 1 to 255 bytes, and on the wire 16 at the most.
+    #[error("a key of this drive has 1 to {key_bytes_max} bytes, not {key_bytes}")]
     InvalidKey {
         /// Bytes of the key.
         key_bytes: usize,
+        /// Bytes of the longest.
+        key_bytes_max: usize,
     },
     /// The value is larger than this drive takes.
     #[error("a value of {value_bytes} bytes is too large: this drive takes {value_bytes_max}")]
@@ -129,7 +131,7 @@ impl From<KvError> for Error {
             KvError::InvalidValueSize { value_bytes, value_bytes_max } => {
                 Error::InvalidValue { value_bytes, value_bytes_max }
             }
-            KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes },
+            KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes, key_bytes_max: KEY_BYTES_MAX },
             KvError::KeyNotFound => Error::KeyNotFound,
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },

@@ -64,8 +64,8 @@ fn calls_do_what_they_say() {
     store.flush().unwrap();
     let stats = store.stats().unwrap();
     assert_eq!((stats.pairs, stats.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
-    assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0 }));
-    assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256 }));
+    assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
+    assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256, key_bytes_max: 255 }));
     let large = vec![0; 3 << 20];
     assert!(matches!(store.store(b"large", &large), Err(Error::InvalidValue { value_bytes: 3_145_728, .. })));
     let largest = vec![7; stats.value_bytes_max as usize];
@@ -285,7 +285,7 @@ fn a_batch_is_made_whole_or_not_at_all() {
         assert!(matches!(store.batch(&heavy), Err(Error::BatchTooLarge { .. })));
         let mut invalid = Batch::new();
         invalid.store(b"c", b"").store(b"", b"");
-        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
         drop(store);
 
         let store = desk.store();
@@ -310,7 +310,7 @@ fn a_bulk_is_made_in_order_and_stays() {
         store.bulk(&batch).unwrap();
         let mut invalid = Batch::new();
         invalid.store(b"c", b"").store(b"", b"");
-        assert_eq!(store.bulk(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        assert_eq!(store.bulk(&invalid), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
         let mut refused = Batch::new();
         refused.store(b"d", b"").store(b"e", &vec![0; 3 << 20]).store(b"f", b"");
         assert!(matches!(store.bulk(&refused), Err(Error::InvalidValue { .. })));

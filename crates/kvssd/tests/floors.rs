@@ -7,15 +7,16 @@
 //!   3  device
 //!   2  ftl                   knows no NVMe
 //!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
-//!   0  types
+//!   0  types  spec
 //! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 11] = [
+const FLOORS: [(&str, u32); 12] = [
     ("types", 0),
+    ("spec", 0),
     ("flash", 1),
     ("transactions", 1),
     ("ftl", 2),

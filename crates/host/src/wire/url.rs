@@ -1,8 +1,9 @@
 //! Where a drive on the wire is, and how it is talked to.
 //!
 //! ```text
-//!   nvme+tcp://127.0.0.1:4420/nqn.2024-01.org.example:kv?ns=2&depth=32&timeout=5&digest=header,data
-//!              |         |    |                          |    |        |         |
+//!   nvme+tcp://127.0.0.1:4420/nqn.2024-01.org.example:kv?ns=2&depth=32&timeout=5&digest=header,data&host=nqn.2024-01.org.example:me
+//!              |         |    |                          |    |        |         |                  |
+//!              |         |    |                          |    |        |         |                  who asks; default a new one
 //!              |         |    |                          |    |        |         checked both ways; default none
 //!              |         |    |                          |    |        seconds that a command may take; default 30
 //!              |         |    |                          |    commands under way at a time, 1 to 1024; default 128
@@ -62,6 +63,8 @@ pub struct DriveUrl {
     pub timeout: Duration,
     /// What is asked for; the target decides.
     pub digests: Digests,
+    /// The NQN of the host that asks, where the target lets in only some; none for one of its own each time.
+    pub host_nqn: Option<String>,
 }
 
 impl DriveUrl {
@@ -88,9 +91,7 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, nqn) = place.split_once('/').unwrap_or((place, ""));
     let (host, port) = host_and_port(authority)?;
-    if nqn.len() > NQN_BYTES_MAX {
-        return Err(format!("the name of a subsystem has {NQN_BYTES_MAX} bytes at the most, not {}", nqn.len()));
-    }
+    check_nqn("subsystem", nqn)?;
     let mut url = DriveUrl {
         host: host.to_owned(),
         port,
@@ -99,6 +100,7 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
         queue_depth: QUEUE_DEPTH,
         timeout: TIMEOUT,
         digests: Digests::default(),
+        host_nqn: None,
     };
     for part in query.split('&').filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -124,10 +126,21 @@ impl DriveUrl {
                     }
                 }
             }
-            other => return Err(format!("there is no parameter {other:?}, but ns, depth, timeout and digest")),
+            "host" => {
+                check_nqn("host", value)?;
+                self.host_nqn = Some(value.to_owned());
+            }
+            other => return Err(format!("there is no parameter {other:?}, but ns, depth, timeout, digest and host")),
         }
         Ok(())
     }
+}
+
+fn check_nqn(of: &str, nqn: &str) -> Result<(), String> {
+    if nqn.len() > NQN_BYTES_MAX {
+        return Err(format!("the name of a {of} has {NQN_BYTES_MAX} bytes at the most, not {}", nqn.len()));
+    }
+    Ok(())
 }
 
 fn host_and_port(authority: &str) -> Result<(&str, u16), String> {
@@ -165,11 +178,12 @@ impl fmt::Display for DriveUrl {
             write!(f, "&timeout={}", self.timeout.as_secs())?;
         }
         match self.digests {
-            Digests { header: false, data: false } => Ok(()),
-            Digests { header: true, data: false } => f.write_str("&digest=header"),
-            Digests { header: false, data: true } => f.write_str("&digest=data"),
-            Digests { header: true, data: true } => f.write_str("&digest=header,data"),
+            Digests { header: false, data: false } => {}
+            Digests { header: true, data: false } => f.write_str("&digest=header")?,
+            Digests { header: false, data: true } => f.write_str("&digest=data")?,
+            Digests { header: true, data: true } => f.write_str("&digest=header,data")?,
         }
+        self.host_nqn.as_ref().map_or(Ok(()), |nqn| write!(f, "&host={nqn}"))
     }
 }
 
@@ -199,7 +213,7 @@ mod tests {
         for text in [
             "nvme+tcp://drive:4420/?ns=1",
             "nvme+tcp://[::1]:1/nqn.a:b?ns=7&depth=1&timeout=9&digest=header",
-            "nvme+tcp://10.0.0.1:4420/nqn.a:b?ns=7&digest=header,data",
+            "nvme+tcp://10.0.0.1:4420/nqn.a:b?ns=7&digest=header,data&host=nqn.c:d",
         ] {
             assert_eq!(text.parse::<DriveUrl>().unwrap().to_string(), text);
         }

@@ -1,0 +1,73 @@
+"""The laboratory from Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import kvssd
+import pytest
+
+SMALL = {"scale": "1/1024", "records": 20_000, "operations": 4_000}
+
+
+def test_a_bench_gives_a_dictionary_for_each_design() -> None:
+    report = kvssd.bench(["original", "plus"], **SMALL, workload="ycsb-b", seed=3)
+    assert [run["design"] for run in report["runs"]] == ["original", "plus"]
+    for run in report["runs"]:
+        assert run["operations"] == 4_000 and run["throughput_ops_s"] > 0 and run["failed_retrieves"] == 0
+        assert run["workload"].startswith("ycsb-b") and run["latency_ns"]["retrieve"]["p99"] > 0
+    again = kvssd.bench("original", **SMALL, workload="ycsb-b", seed=3)["runs"][0]
+    assert {**again, "host": None} == {**report["runs"][0], "host": None}
+
+
+def test_overrides_change_what_is_measured() -> None:
+    runs = [kvssd.bench("plus", **SMALL, set={"nand.read_ns": ns})["runs"][0] for ns in (1_000, 1_000_000)]
+    assert runs[0]["throughput_ops_s"] > 2 * runs[1]["throughput_ops_s"]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"designs": "nonsense"}, "nonsense"),
+        ({"profile": "nonsense"}, "nonsense"),
+        ({"workload": "nonsense"}, "nonsense"),
+        ({"distribution": "nonsense"}, "nonsense"),
+        ({"set": {"design.nonsense": 1}}, "nonsense"),
+        ({"threads": 0}, "threads"),
+        ({"scale": 1e-9}, "scale"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(options: dict[str, object], line: str) -> None:
+    with pytest.raises(kvssd.ExperimentError, match=line) as raised:
+        kvssd.bench(**options)  # type: ignore[arg-type]
+    assert "\n" not in str(raised.value)
+
+
+def test_claims_come_as_dictionaries() -> None:
+    report = kvssd.reproduce("rhik", scale="1/4096")
+    assert {"id", "claim", "paper", "ours", "verdict", "scale"} <= set(report["claims"][0])
+    assert "sweep" not in report and report["claims"][0]["scale"] == "1/4096"
+    with pytest.raises(kvssd.ExperimentError, match="there is no paper nobody"):
+        kvssd.reproduce("nobody")
+
+
+def test_ctrl_c_ends_a_bench_and_threads_go_on_meanwhile() -> None:
+    ticks = 0
+
+    def interrupt() -> None:
+        nonlocal ticks
+        for _ in range(20):
+            time.sleep(0.02)
+            ticks += 1
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    began = time.monotonic()
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        kvssd.bench("plus", scale="1/4")
+    thread.join()
+    assert ticks == 20 and time.monotonic() - began < 30
