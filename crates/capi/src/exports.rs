@@ -258,7 +258,8 @@ pub extern "C" fn kvs_get_key_space_info(ks_hd: Handle, ks: Place<KvsKeySpace>) 
     call(|| {
         ks.check()?;
         let key_space = handles::key_space(ks_hd)?;
-        let utilization = key_space.info()?.utilization;
+        let (info, count) = key_space.info()?;
+        let utilization = info.utilization;
         let name = ks.get()?.name;
         if !name.is_null() {
             key_space::write_name(&key_space.name, name)?;
@@ -267,7 +268,7 @@ pub extern "C" fn kvs_get_key_space_info(ks_hd: Handle, ks: Place<KvsKeySpace>) 
             opened: 1,
             capacity: utilization.capacity_bytes,
             free_size: utilization.capacity_bytes.saturating_sub(utilization.live_bytes),
-            count: utilization.pairs,
+            count,
             name,
         })
     })

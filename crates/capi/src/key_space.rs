@@ -65,9 +65,9 @@ impl KeySpace {
         })
     }
 
-    /// How full it is.
-    pub(crate) fn info(&self) -> Result<NamespaceInfo, Refusal> {
-        self.on_pairs(|pairs| Ok(pairs.info()?))
+    /// How full it is, and how many pairs it has.
+    pub(crate) fn info(&self) -> Result<(NamespaceInfo, u64), Refusal> {
+        self.on_pairs(|pairs| Ok((pairs.info()?, pairs.count()?)))
     }
 }
 

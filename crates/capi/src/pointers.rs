@@ -134,7 +134,7 @@ impl Place<u8> {
             return Ok(change(&mut []));
         }
         let address = self.check()?;
-        // SAFETY: it is not null, and C says that so many bytes are there, which nobody else uses meanwhile.
+        // SAFETY: it is not null, and C says that so many bytes are there, whatever they hold, which nobody else uses meanwhile.
         Ok(change(unsafe { from_raw_parts_mut(address, length) }))
     }
 }

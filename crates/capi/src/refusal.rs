@@ -76,11 +76,12 @@ pub(crate) fn given(outcome: Result<(), Refusal>) -> KvsResult {
     let Err(Refusal { result, why }) = outcome else { return KvsResult::Success };
     // A path of the caller's may hold anything but a null.
     let line = CString::new(why.replace('\0', "")).unwrap_or_default();
-    LAST.with(|last| *last.borrow_mut() = line);
+    // A thread that is ending has no use for it any more.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = line);
     result
 }
 
 /// The line about the last refusal of this thread.
 pub(crate) fn last_line() -> *const c_char {
-    LAST.with(|last| last.borrow().as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }

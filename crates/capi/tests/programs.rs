@@ -21,10 +21,24 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn every_call_does_what_the_header_says_from_several_threads() {
+fn every_call_does_what_the_header_says() {
     let Some(desk) = desk_or_skip() else { return };
     let (program, nothing) = (compile(&desk, "calls.c", &["-std=gnu11"]), text(&desk.path().join("nothing.kv")));
     assert_eq!(output_of(&program, &[&image(&desk), &nothing]), "all calls do what they say\n");
+}
+
+#[test]
+fn iterators_meet_the_keys_of_a_group_in_the_order_of_the_key_space() {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, "iterators.c", &["-std=gnu11"]);
+    assert_eq!(output_of(&program, &[&image(&desk)]), "iterators meet what they must\n");
+}
+
+#[test]
+fn an_asynchronous_call_calls_back_once_whatever_other_threads_do() {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, "asynchronous.c", &["-std=gnu11"]);
+    assert_eq!(output_of(&program, &[&image(&desk)]), "every call calls back once\n");
 }
 
 #[test]

@@ -38,6 +38,19 @@ impl<'a> Namespace<'a> {
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
+    /// How many pairs it has. A drive on the wire does not say: its keys are counted, which takes as long as listing them.
+    ///
+    /// # Errors
+    /// As [`Namespace::info`] and [`Namespace::retrieve`].
+    pub fn count(&self) -> Result<u64, Error> {
+        let info = self.info()?;
+        // Identify tells of no index, and of no pairs.
+        if !info.index.is_empty() {
+            return Ok(info.utilization.pairs);
+        }
+        self.keys(None).try_fold(0, |count, key| key.map(|_| count + 1))
+    }
+
     /// Binds `value` to `key`, whether or not the key is there.
     ///
     /// # Errors

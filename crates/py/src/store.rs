@@ -98,6 +98,10 @@ impl RawStore {
         dict_of_namespace(py, &info)
     }
 
+    fn count(&self, py: Python<'_>, namespace: u32) -> PyResult<u64> {
+        self.on_pairs(py, namespace, |pairs| pairs.count())
+    }
+
     fn find_namespace(&self, py: Python<'_>, name: &str) -> PyResult<u32> {
         self.on_store(py, |store| Ok(store.namespace(name)?.id().0))
     }

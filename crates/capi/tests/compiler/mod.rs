@@ -1,7 +1,7 @@
 //! A C compiler, for programs that use the library as others would.
 //!
 //! ```text
-//!   tests/c/*.c  +  include/  +  libkvssd.so (built with the tests)  ->  a program in a folder of its own
+//!   tests/c/*.c  +  include/  +  libkvssd (built with the tests)  ->  a program in a folder of its own
 //! ```
 
 #![allow(dead_code, reason = "each test file uses some of it")]
@@ -51,6 +51,7 @@ pub fn output_of(program: &Path, arguments: &[&str]) -> String {
 fn libraries() -> PathBuf {
     let test = env::current_exe().expect("a test knows where it is");
     let folder = test.parent().expect("a test lies in a folder").to_owned();
-    assert!(folder.join("libkvssd.so").exists(), "{}: there is no libkvssd.so", folder.display());
+    let library = folder.join(format!("libkvssd{}", env::consts::DLL_SUFFIX));
+    assert!(library.exists(), "{}: there is no such library", library.display());
     folder
 }

@@ -124,7 +124,7 @@ class Namespace(MutableMapping[bytes, bytes]):
         return self._raw.exist(self._id, key)
 
     def __len__(self) -> int:
-        return self.info()["pairs"]
+        return self._raw.count(self._id)
 
     def __iter__(self) -> Iterator[bytes]:
         cursor = self._raw.keys(self._id, None)
