@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import kvssd
@@ -50,15 +51,17 @@ def test_what_cannot_be_is_said_in_a_line(options: dict[str, object], line: str)
     assert "\n" not in str(raised.value)
 
 
-def test_claims_come_as_dictionaries() -> None:
-    report = kvssd.reproduce("rhik", scale="1/1024")
-    assert {"id", "claim", "paper", "ours", "verdict", "scale"} <= set(report["claims"][0])
-    assert "sweep" not in report and report["claims"][0]["scale"] == "1/1024"
+def test_a_paper_that_nobody_knows_and_a_testbed_that_is_too_small_are_said() -> None:
     with pytest.raises(kvssd.ExperimentError, match="there is no paper nobody"):
         kvssd.reproduce("nobody")
+    with pytest.raises(kvssd.ExperimentError, match="too small"):
+        kvssd.reproduce("study", scale="1/4096")
 
 
-def test_ctrl_c_ends_a_bench_and_threads_go_on_meanwhile() -> None:
+@pytest.mark.parametrize(
+    "experiment", [lambda: kvssd.bench("plus", scale="1/4"), lambda: kvssd.reproduce("plus", scale="1/4")]
+)
+def test_ctrl_c_ends_an_experiment_and_threads_go_on_meanwhile(experiment: Callable[[], object]) -> None:
     ticks = 0
 
     def interrupt() -> None:
@@ -72,6 +75,6 @@ def test_ctrl_c_ends_a_bench_and_threads_go_on_meanwhile() -> None:
     began = time.monotonic()
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        kvssd.bench("plus", scale="1/4")
+        experiment()
     thread.join()
     assert ticks == 20 and time.monotonic() - began < 30

@@ -122,3 +122,33 @@ impl FromStr for Paper {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::Verdict;
+
+    #[test]
+    fn a_reproduction_is_a_list_of_claims_and_a_sweep_where_there_is_one() {
+        let claim = Claim {
+            id: "plus.1",
+            claim: "faster",
+            paper: "2.1 x",
+            ours: "1.9 x".to_owned(),
+            verdict: Verdict::NotReproduced,
+            scale: "1/64".to_owned(),
+        };
+        let json = |sweep| serde_json::to_string(&Reproduction { claims: vec![claim.clone()], sweep }).unwrap();
+        let claims = r#"{"claims":[{"id":"plus.1","claim":"faster","paper":"2.1 x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
+        assert_eq!(json(None), format!("{claims}}}"));
+        assert_eq!(json(Some(Sweep::Kaml(Vec::new()))), format!("{claims},\"sweep\":[]}}"));
+    }
+
+    #[test]
+    fn papers_are_known_by_their_names() {
+        for paper in Paper::ALL {
+            assert_eq!(paper.name().parse::<Paper>().unwrap(), paper);
+        }
+        assert!("nobody".parse::<Paper>().is_err());
+    }
+}
