@@ -9,7 +9,7 @@ use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
-    PutOptions,
+    PutOptions, StatOptions,
 };
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
@@ -28,6 +28,7 @@ use std::path::PathBuf;
   kvssd profiles                                the testbeds that come along
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
   kvssd get drive.kv city/oslo
+  kvssd get nvme+tcp://127.0.0.1:4420 city/oslo a drive on the wire: a URL may stand wherever an image does
   kvssd dump drive.kv pairs.csv
   kvssd namespace create drive.kv --name accounts --ordered
 
@@ -69,8 +70,8 @@ pub enum Action {
     Exist(ExistOptions),
     /// Print keys
     List(ListOptions),
-    /// Say how full an image is
-    Stat(ImageOptions),
+    /// Say how full a drive is and what it does, once or again and again
+    Stat(StatOptions),
     /// Store pairs from a file
     Load(LoadOptions),
     /// Write all pairs to a file

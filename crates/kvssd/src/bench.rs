@@ -3,11 +3,12 @@
 mod db_bench;
 mod embedded;
 mod kvbench;
+mod wire;
 
 use crate::Outcome;
 use crate::arguments::Assignment;
 use crate::arguments::bench::BenchOptions;
-use crate::fail::Failure;
+use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
@@ -28,7 +29,7 @@ const DESIGN_PREFIX: &str = "design.";
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
-        return embedded::run(options, path);
+        return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
     let json_file = JsonFile::open(options.json.as_deref())?;
     if let Some(path) = &options.drive.kvbench {
