@@ -12,6 +12,7 @@ mod pairs;
 mod progress;
 mod replay;
 mod reproduce;
+mod serve;
 mod text;
 mod transfer;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Action::Stat(options) => pairs::stat(&options.image),
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
+        Action::Serve(options) => serve::run(&options),
         Action::Namespace(action) => namespaces::run(&action),
     };
     match result {
