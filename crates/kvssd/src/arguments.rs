@@ -4,6 +4,7 @@ pub mod bench;
 pub mod image;
 pub mod namespace;
 pub mod replay;
+pub mod serve;
 
 use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -13,6 +14,7 @@ use image::{
 };
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
+use serve::ServeOptions;
 use std::path::PathBuf;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -31,6 +33,7 @@ use std::path::PathBuf;
   kvssd get nvme+tcp://127.0.0.1:4420 city/oslo a drive on the wire: a URL may stand wherever an image does
   kvssd dump drive.kv pairs.csv
   kvssd namespace create drive.kv --name accounts --ordered
+  kvssd serve drive.kv                          an NVMe/TCP target on this machine, port 4420
 
 Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed; 130 interrupted")]
 pub struct Arguments {
@@ -76,6 +79,8 @@ pub enum Action {
     Load(LoadOptions),
     /// Write all pairs to a file
     Dump(DumpOptions),
+    /// Serve an image to hosts over NVMe/TCP
+    Serve(ServeOptions),
     /// Make, delete or list the namespaces of an image: key spaces of their own, each with an index of its own
     #[command(subcommand)]
     Namespace(NamespaceAction),

@@ -6,6 +6,7 @@ use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
 use kvssd_host::{DriveUrl, Error as StoreError};
 use kvssd_lab::LabError;
+use kvssd_target::ServeError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -42,6 +43,17 @@ pub enum Failure {
         path: PathBuf,
         /// What is wrong.
         error: StoreError,
+    },
+    /// The service.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// What is to be logged.
+    #[error("--log {filter}: {why}; write it as warn, info, or kvssd_target=debug")]
+    LogFilter {
+        /// As it was given.
+        filter: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// There is no such key.
     #[error("{}: there is no key {key}", name_of(path))]
@@ -117,6 +129,8 @@ impl Failure {
             | Failure::Embedded(_)
             | Failure::Output { .. }
             | Failure::Input { .. }
+            | Failure::Serve(_)
+            | Failure::LogFilter { .. }
             | Failure::Store { .. } => ExitCode::from(2),
         }
     }

@@ -12,6 +12,7 @@ mod pairs;
 mod progress;
 mod replay;
 mod reproduce;
+mod serve;
 mod stat;
 mod text;
 mod transfer;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Action::Stat(options) => stat::run(&options),
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
+        Action::Serve(options) => serve::run(&options),
         Action::Namespace(action) => namespaces::run(&action),
     };
     match result {
