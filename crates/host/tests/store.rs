@@ -63,7 +63,8 @@ fn calls_do_what_they_say() {
     assert_eq!(store.list(Some(b"b"), 0).unwrap(), [] as [Box<[u8]>; 0]);
     store.flush().unwrap();
     let stats = store.stats().unwrap();
-    assert_eq!((stats.pairs, stats.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
+    let firmware = stats.firmware.unwrap();
+    assert_eq!((firmware.pairs, firmware.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
     assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
     assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256, key_bytes_max: 255 }));
     let large = vec![0; 3 << 20];
@@ -334,7 +335,7 @@ fn a_full_store_says_so_and_lives_on() {
         });
         let fits = fits.count() as u32;
         let stats = store.stats().unwrap();
-        assert_eq!(stats.pairs, fits.into());
+        assert_eq!(stats.firmware.unwrap().pairs, fits.into());
         assert!(stats.live_bytes <= stats.capacity_bytes && u64::from(fits) * 100_000 > stats.capacity_bytes * 9 / 10);
         // Overwrites go on, and deletes make room.
         for number in 0..fits {

@@ -3,9 +3,11 @@
 mod db_bench;
 mod embedded;
 mod kvbench;
+mod wire;
 
 use crate::Outcome;
 use crate::arguments::bench::BenchOptions;
+use crate::fail::is_url;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_lab::{Bench, LabError, RunReport, comparison};
@@ -14,7 +16,7 @@ use serde_json::json;
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
-        return embedded::run(options, path);
+        return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
     let json_file = JsonFile::open(options.json.as_deref())?;
     if let Some(path) = &options.drive.kvbench {

@@ -3,7 +3,7 @@
 //! ```text
 //!   6  kvssd                 the command line
 //!   5  embedded  capi  py     the embedded store measured, the C library, the Python package
-//!   4  lab  host
+//!   4  lab  host  target
 //!   3  device
 //!   2  ftl                   knows no NVMe
 //!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 12] = [
+const FLOORS: [(&str, u32); 13] = [
     ("types", 0),
     ("spec", 0),
     ("flash", 1),
@@ -23,6 +23,7 @@ const FLOORS: [(&str, u32); 12] = [
     ("device", 3),
     ("lab", 4),
     ("host", 4),
+    ("target", 4),
     ("capi", 5),
     ("py", 5),
     ("embedded", 5),

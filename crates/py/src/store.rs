@@ -9,8 +9,8 @@ use crate::errors::{Error, closed, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
-    Batch, Error as StoreError, KeyCursor, Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo,
-    Options, Stats, Store, StoreCondition,
+    Batch, Error as StoreError, FirmwareStats, KeyCursor, Missing, Namespace, NamespaceAttributes, NamespaceId,
+    NamespaceInfo, Options, Stats, Store, StoreCondition, TrafficStats,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -288,17 +288,41 @@ fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bou
 fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("design", &stats.design)?;
-    dict.set_item("pairs", stats.pairs)?;
-    dict.set_item("pair_bytes", stats.pair_bytes)?;
     dict.set_item("live_bytes", stats.live_bytes)?;
     dict.set_item("capacity_bytes", stats.capacity_bytes)?;
-    dict.set_item("flash_bytes", stats.flash_bytes)?;
     dict.set_item("value_bytes_max", stats.value_bytes_max)?;
     dict.set_item("batch_changes_max", stats.batch_changes_max)?;
-    dict.set_item("dram_bytes", stats.dram_bytes)?;
-    dict.set_item("dram_bytes_max", stats.dram_bytes_max)?;
-    dict.set_item("pages_read", stats.pages_read)?;
-    dict.set_item("pages_programmed", stats.pages_programmed)?;
-    dict.set_item("pairs_moved", stats.pairs_moved)?;
+    dict.set_item("write_amplification", stats.write_amplification())?;
+    let firmware = stats.firmware.map(|firmware| dict_of_firmware(py, &firmware)).transpose()?;
+    dict.set_item("firmware", firmware)?;
+    let traffic = stats.traffic.map(|traffic| dict_of_traffic(py, &traffic)).transpose()?;
+    dict.set_item("traffic", traffic)?;
+    Ok(dict)
+}
+
+fn dict_of_firmware<'py>(py: Python<'py>, firmware: &FirmwareStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("pairs", firmware.pairs)?;
+    dict.set_item("pair_bytes", firmware.pair_bytes)?;
+    dict.set_item("flash_bytes", firmware.flash_bytes)?;
+    dict.set_item("dram_bytes", firmware.dram_bytes)?;
+    dict.set_item("dram_bytes_max", firmware.dram_bytes_max)?;
+    dict.set_item("page_bytes", firmware.page_bytes)?;
+    dict.set_item("pages_read", firmware.pages_read)?;
+    dict.set_item("pages_programmed", firmware.pages_programmed)?;
+    dict.set_item("pairs_moved", firmware.pairs_moved)?;
+    dict.set_item("erases", firmware.erases)?;
+    dict.set_item("blocks", firmware.blocks)?;
+    dict.set_item("erases_max", firmware.erases_max)?;
+    Ok(dict)
+}
+
+fn dict_of_traffic<'py>(py: Python<'py>, traffic: &TrafficStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("changes", traffic.changes)?;
+    dict.set_item("lookups", traffic.lookups)?;
+    dict.set_item("stored_bytes", traffic.stored_bytes)?;
+    dict.set_item("retrieved_bytes", traffic.retrieved_bytes)?;
+    dict.set_item("processor_ns", traffic.processor_ns)?;
     Ok(dict)
 }

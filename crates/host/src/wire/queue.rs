@@ -303,3 +303,6 @@ impl Queue {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

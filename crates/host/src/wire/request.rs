@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Bytes that a key of 16 takes in a list, padded.
 const LIST_KEY_BYTES: usize = 20;
-/// Keys of one list at the most: a buffer of about 1 MiB.
-const LIST_KEYS_MAX: usize = 50_000;
+/// Keys of one list at the most: a buffer of 80 KiB.
+const LIST_KEYS_MAX: usize = 4096;
 
 /// What a namespace takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

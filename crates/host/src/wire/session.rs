@@ -40,7 +40,7 @@ const ADMIN_CAPSULE_DATA_BYTES: u32 = 8192;
 /// The most data of an admin command that is asked for.
 const ADMIN_DATA_BYTES_MAX: u32 = 256 << 10;
 /// Entries of a discovery log that are looked at.
-const DISCOVERED_MAX: u64 = 64;
+const DISCOVERED_MAX: u64 = 32;
 /// Namespaces that are looked at.
 const NAMESPACES_MAX: usize = 1024;
 /// How soon a controller takes a host that says nothing for gone.

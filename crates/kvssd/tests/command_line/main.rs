@@ -8,6 +8,7 @@ mod refusals;
 mod replay;
 mod report;
 mod store;
+mod wire;
 
 use desk::Desk;
 

@@ -25,7 +25,17 @@ from kvssd._kvssd import (
     __version__,
 )
 from kvssd.experiments import bench, reproduce
-from kvssd.store import Batch, Namespace, NamespaceInfo, Stats, Store, Transaction, open
+from kvssd.store import (
+    Batch,
+    FirmwareStats,
+    Namespace,
+    NamespaceInfo,
+    Stats,
+    Store,
+    TrafficStats,
+    Transaction,
+    open,
+)
 
 __all__ = [
     "AbortedError",
@@ -34,6 +44,7 @@ __all__ = [
     "Error",
     "ExperimentError",
     "FailedError",
+    "FirmwareStats",
     "FullError",
     "InvalidError",
     "Namespace",
@@ -44,6 +55,7 @@ __all__ = [
     "RefusedError",
     "Stats",
     "Store",
+    "TrafficStats",
     "Transaction",
     "__version__",
     "bench",
