@@ -126,7 +126,10 @@ fn each_error_has_its_status() {
     let pointer = DataPointer::Transport { length_bytes: 3 << 20 };
     assert_eq!(ask(&mut host, large.entry(1).with_data(pointer)), Status::InvalidValueSize);
     let retrieve = KvCommand::Retrieve { key: key(b"k"), buffer_bytes: 10 }.entry(1);
-    assert_eq!(ask(&mut host, retrieve.with_data(DataPointer::Transport { length_bytes: 9 })), Status::SglLengthInvalid);
+    assert_eq!(
+        ask(&mut host, retrieve.with_data(DataPointer::Transport { length_bytes: 9 })),
+        Status::SglLengthInvalid
+    );
     assert_eq!(ask(&mut host, exist.entry(1).with_data(none)), Status::KeyDoesNotExist);
     assert_eq!(ask(&mut host, KvCommand::Flush.entry(NAMESPACE_ALL)), Status::Success);
 }

@@ -4,4 +4,5 @@
 mod commands;
 mod host;
 mod manners;
+mod soak;
 mod ways;

@@ -27,7 +27,8 @@ fn many_pdus_in_one_write_are_answered_each() {
     let values: Vec<_> = (0..100usize).map(|index| value(index, index * 40)).collect();
     for (index, value) in values.iter().enumerate() {
         let name = (index as u32).to_le_bytes();
-        let store = KvCommand::Store { key: key(&name), value_bytes: value.len() as u32, options: StoreOptions::default() };
+        let store =
+            KvCommand::Store { key: key(&name), value_bytes: value.len() as u32, options: StoreOptions::default() };
         let pointer = DataPointer::InCapsule { offset_bytes: 0, length_bytes: value.len() as u32 };
         let mut entry = store.entry(1).with_data(pointer);
         entry.command_id = (index as u16).into();
@@ -157,7 +158,10 @@ fn a_connect_that_cannot_be_is_refused_with_its_reason() {
     };
     let plain = admin_connect(0);
     let invalid = Status::ConnectInvalidParameters;
-    assert_eq!(refused(Connect { format: 1, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN).0, Status::ConnectIncompatibleFormat);
+    assert_eq!(
+        refused(Connect { format: 1, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN).0,
+        Status::ConnectIncompatibleFormat
+    );
     assert_eq!(refused(Connect { queue_size: 0, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN), (invalid, 44));
     assert_eq!(refused(Connect { queue_size: 4096, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN), (invalid, 44));
     assert_eq!(refused(plain, CONTROLLER_ANY, "nqn.other", HOST_NQN), (invalid, 256 | 1 << 16));
@@ -185,7 +189,10 @@ fn who_says_nothing_is_sent_away() {
     assert_eq!(Queue::greeted(target.address, false, false).hear(), Heard::Closed);
     let mut host = Host::new(&target);
     let store = KvCommand::Store { key: key(b"k"), value_bytes: 9000, options: StoreOptions::default() };
-    host.io.send(&Pdu::Command { entry: store.entry(1).with_data(DataPointer::Transport { length_bytes: 9000 }), data: &[] });
+    host.io.send(&Pdu::Command {
+        entry: store.entry(1).with_data(DataPointer::Transport { length_bytes: 9000 }),
+        data: &[],
+    });
     assert!(matches!(host.io.hear(), Heard::R2t(..)));
     assert_eq!(host.io.hear(), Heard::Closed);
     assert!(begin.elapsed() < Duration::from_secs(8));

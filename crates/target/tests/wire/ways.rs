@@ -166,7 +166,8 @@ fn an_event_is_told_to_who_waits_for_it_and_once() {
     assert_eq!(admin.take(fifth, &[]).status(), Status::EventRequestLimitExceeded);
     // It is as warm as the host wants it to be told.
     let id = admin.id();
-    let mut entry = AdminCommand::SetFeatures { feature: feature::TEMPERATURE_THRESHOLD, save: false, value: 250 }.entry(0);
+    let mut entry =
+        AdminCommand::SetFeatures { feature: feature::TEMPERATURE_THRESHOLD, save: false, value: 250 }.entry(0);
     entry.command_id = id.into();
     admin.send(&Pdu::Command { entry, data: &[] });
     let mut answers: Vec<_> = (0..2)
