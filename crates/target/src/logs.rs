@@ -132,14 +132,12 @@ fn statistics(subsystem: &Subsystem) -> StatisticsPage {
     let metrics = &subsystem.metrics;
     let sum = |kinds: &[Kind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
     let processor = clock_gettime(ClockId::ProcessCPUTime);
-    let mut page = StatisticsPage {
-        stored_bytes: metrics.bytes_in.get().into(),
-        retrieved_bytes: metrics.bytes_out.get().into(),
-        changes: sum(&[Kind::Store, Kind::Delete]),
-        lookups: sum(&[Kind::Retrieve, Kind::List, Kind::Exist]),
-        processor_ns: (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into(),
-        ..StatisticsPage::new()
-    };
+    let mut page = StatisticsPage::new();
+    page.stored_bytes = metrics.bytes_in.get().into();
+    page.retrieved_bytes = metrics.bytes_out.get().into();
+    page.changes = sum(&[Kind::Store, Kind::Delete]);
+    page.lookups = sum(&[Kind::Retrieve, Kind::List, Kind::Exist]);
+    page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
     subsystem.with_drive(|drive| {
         let engine = drive.engine();
         let (utilization, flash, geometry) = (engine.utilization(), engine.flash_counters(), engine.geometry());

@@ -14,7 +14,8 @@
 //! | store, delete | again: it does the same twice | in doubt: an old one may still come behind a later one |
 //! | store if the key is there, or is not | in doubt | in doubt |
 //!
-//! A delete that is sent again and finds no key may have removed it the first time: it says that the key was not there.
+//! A delete that is sent again and finds no key may have removed it the first time: it says that the key was not there. A drive that does
+//! not tell whether a deleted key was there (it refuses feature 20h) is asked just before; another host may come in between.
 
 use super::channel::{Call, Lost, Pipeline};
 use super::request::{Ask, Outcome, Request, not_carried, outcome};
@@ -155,6 +156,12 @@ impl Link {
             let session = self.session(deadline)?;
             let Some(limits) = self.settle(&session, session.limits(namespace, deadline), deadline)? else { continue };
             let request = Request::of(namespace, command.clone(), limits)?;
+            if let Command::Delete { key } = *command
+                && !limits.delete_needs_key
+                && self.execute(namespace, &Command::Exist { key })?.is_none()
+            {
+                return Ok(None);
+            }
             match session.io.call(&request.entry, &request.payload, deadline) {
                 Ok(answer) => match outcome(request.ask, answer, namespace) {
                     Outcome::Done(result) => return result,

@@ -56,6 +56,12 @@ fn a_store_on_the_wire_does_what_one_in_a_file_does() {
 }
 
 #[test]
+fn a_drive_that_does_not_tell_of_deletes_is_asked_before() {
+    let peer = Peer::new(Manner { tells_of_deletes: false, ..PLAIN }, |_, _| Act::Answer);
+    exercise(&connect(&peer.url("")).unwrap());
+}
+
+#[test]
 fn pdus_come_in_pieces_and_values_in_parts() {
     for (split_bytes, r2t_bytes, data_bytes) in
         [(Some(1000), 8192, 512), (Some(4096), 16384, 100_000), (None, 65536, 5000)]

@@ -4,6 +4,7 @@ use kvssd_spec::admin::AdminCommand;
 use kvssd_spec::fabrics::{
     Capabilities, Configuration, ControllerStatus, DISCOVERY_NQN, FABRICS_OPCODE, FabricsCommand, property,
 };
+use kvssd_spec::features::feature::KEY_VALUE_CONFIGURATION;
 use kvssd_spec::identify::{IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, namespace_list};
 use kvssd_spec::kv::KvCommand;
 use kvssd_spec::list::ListWriter;
@@ -69,9 +70,12 @@ pub struct Manner {
     pub data_bytes: usize,
     /// Subsystems that discovery knows.
     pub subsystems: &'static [&'static str],
+    /// A delete of a key that is not there can be made an error.
+    pub tells_of_deletes: bool,
 }
 
-pub const PLAIN: Manner = Manner { split_bytes: None, r2t_bytes: 1 << 20, data_bytes: 1 << 20, subsystems: &[NQN] };
+pub const PLAIN: Manner =
+    Manner { split_bytes: None, r2t_bytes: 1 << 20, data_bytes: 1 << 20, subsystems: &[NQN], tells_of_deletes: true };
 
 type Pairs = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 type Decide = dyn Fn(&KvCommand, u64) -> Act + Send + Sync;
@@ -162,7 +166,6 @@ struct Connection {
     is_discovery: bool,
     is_io: bool,
     configuration: Configuration,
-    needs_key: BTreeMap<u32, bool>,
     /// Values that come by R2T.
     arriving: BTreeMap<u16, (SubmissionEntry, Vec<u8>, usize)>,
     out: Vec<u8>,
@@ -182,7 +185,6 @@ impl Connection {
             is_discovery: false,
             is_io: false,
             configuration: Configuration::default(),
-            needs_key: BTreeMap::new(),
             arriving: BTreeMap::new(),
             out: Vec::new(),
         }
@@ -346,12 +348,13 @@ impl Connection {
                 self.shared.keep_alives.fetch_add(1, Ordering::SeqCst);
                 Vec::new()
             }
-            AdminCommand::SetFeatures { feature, value, .. } => {
-                if feature == kvssd_spec::features::feature::KEY_VALUE_CONFIGURATION {
-                    self.needs_key.insert(namespace, value & 1 == 1);
-                }
-                Vec::new()
+            AdminCommand::SetFeatures { feature: KEY_VALUE_CONFIGURATION, .. }
+                if !self.shared.manner.tells_of_deletes =>
+            {
+                self.answer(entry, Err(Status::InvalidField));
+                return Ok(());
             }
+            AdminCommand::SetFeatures { .. } => Vec::new(),
             AdminCommand::Identify(identify) => match identify.cns {
                 cns::CONTROLLER => controller(),
                 cns::COMMAND_SET_NAMESPACE if (1..=NAMESPACES).contains(&namespace) => self.kv_namespace(),
@@ -403,7 +406,8 @@ impl Connection {
             self.answer(&entry, Err(status));
             return Ok(());
         }
-        let needs_key = true;
+        // Set on the admin queue, another connection.
+        let needs_key = self.shared.manner.tells_of_deletes;
         let (data, result) =
             execute(&mut self.shared.pairs.lock().unwrap(), entry.namespace.get(), &command, value, needs_key);
         match act {
@@ -466,13 +470,7 @@ fn controller() -> Vec<u8> {
 }
 
 /// What a command gives: data, and dwords 0 and 1 or a status.
-fn execute(
-    pairs: &mut Pairs,
-    namespace: u32,
-    command: &KvCommand,
-    value: &[u8],
-    needs_key: bool,
-) -> (Vec<u8>, Result<u64, Status>) {
+fn execute(pairs: &mut Pairs, namespace: u32, command: &KvCommand, value: &[u8]) -> (Vec<u8>, Result<u64, Status>) {
     let name = |key: &kvssd_spec::kv::KvKey| (namespace, key.bytes().to_vec());
     let absent = (Vec::new(), Err(Status::KeyDoesNotExist));
     match command {

@@ -5,7 +5,7 @@ use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_embedded::{WirePlan, measure_wire};
+use kvssd_embedded::{EmbeddedError, WirePlan, measure_wire};
 use kvssd_host::DriveUrl;
 use serde_json::json;
 use std::path::Path;
@@ -16,6 +16,11 @@ const VALUE_BYTES: usize = 4096;
 
 /// Measures the drive at `url`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
+    let store = &options.store;
+    if store.durability.is_some() || store.keep || store.rounds > 1 {
+        let why = "--durability, --keep and --rounds are of stores in a folder: a drive on the wire is as it is served";
+        return Err(EmbeddedError::Plan(why.to_owned()).into());
+    }
     let json_file = JsonFile::open(options.json.as_deref())?;
     let url: DriveUrl = path.to_string_lossy().parse().map_err(Failure::of_store(path))?;
     let plan = WirePlan {

@@ -7,6 +7,8 @@ mod namespaces;
 mod refusals;
 mod replay;
 mod report;
+#[cfg(unix)]
+mod serve;
 mod store;
 mod wire;
 
