@@ -24,7 +24,7 @@ const WIRE_KEY_BYTES_MAX: u16 = 16;
 pub(crate) struct Device {
     /// None once it is closed.
     store: RwLock<Option<Store>>,
-    key_bytes_max: u16,
+    is_on_the_wire: bool,
     value_bytes_max: u32,
     hash: RandomState,
     stripes: [Mutex<()>; STRIPES],
@@ -39,7 +39,7 @@ impl Device {
         let value_bytes_max = store.stats()?.value_bytes_max;
         Ok(Device {
             store: RwLock::new(Some(store)),
-            key_bytes_max: if DriveUrl::of(drive).is_some() { WIRE_KEY_BYTES_MAX } else { KEY_BYTES_MAX },
+            is_on_the_wire: DriveUrl::of(drive).is_some(),
             value_bytes_max: u32::try_from(value_bytes_max).unwrap_or(u32::MAX).min(VALUE_BYTES_MAX),
             hash: RandomState::new(),
             stripes: std::array::from_fn(|_| Mutex::default()),
@@ -85,7 +85,7 @@ impl Device {
                 capacity,
                 unalloc_capacity: capacity.saturating_sub(quotas.fold(0, u64::saturating_add)),
                 max_value_len: self.value_bytes_max,
-                max_key_len: self.key_bytes_max.into(),
+                max_key_len: self.key_bytes_max().into(),
                 optimal_value_len: VALUE_BYTES_OPTIMAL,
                 optimal_value_granularity: OFFSET_ALIGNMENT_BYTES,
                 extended_info: crate::Place::NULL,
@@ -98,9 +98,14 @@ impl Device {
         self.on_store(|store| Ok(store.stats()?))
     }
 
+    /// Whether it is reached over NVMe.
+    pub(crate) fn is_on_the_wire(&self) -> bool {
+        self.is_on_the_wire
+    }
+
     /// Bytes of the longest key.
     pub(crate) fn key_bytes_max(&self) -> u16 {
-        self.key_bytes_max
+        if self.is_on_the_wire { WIRE_KEY_BYTES_MAX } else { KEY_BYTES_MAX }
     }
 
     /// Bytes of the largest value.
@@ -110,10 +115,10 @@ impl Device {
 
     /// Whether a key can have so many bytes.
     pub(crate) fn check_key(&self, key_bytes: u16) -> Result<(), Refusal> {
-        if (KEY_BYTES_MIN..=self.key_bytes_max).contains(&key_bytes) {
+        if (KEY_BYTES_MIN..=self.key_bytes_max()).contains(&key_bytes) {
             return Ok(());
         }
-        let why = format!("a key has {KEY_BYTES_MIN} to {} bytes, not {key_bytes}", self.key_bytes_max);
+        let why = format!("a key has {KEY_BYTES_MIN} to {} bytes, not {key_bytes}", self.key_bytes_max());
         Err(Refusal::new(KvsResult::KeyLengthInvalid, why))
     }
 

@@ -120,7 +120,9 @@ pub(crate) fn create(device: &Device, name: &str, quota_bytes: u64, ordering: u3
         match store.create_namespace(attributes) {
             Ok(_) => Ok(()),
             // The drive takes no more of them.
-            Err(error @ Error::Refused { .. }) => Err(Refusal::new(KvsResult::DeviceCapacity, error.to_string())),
+            Err(error @ Error::Refused { .. }) if !device.is_on_the_wire() => {
+                Err(Refusal::new(KvsResult::DeviceCapacity, error.to_string()))
+            }
             Err(error) => Err(error.into()),
         }
     })

@@ -3,9 +3,16 @@
 mod compiler;
 
 use compiler::{compile, desk_or_skip, has, output_of};
+use kvssd_device::Drive;
+use kvssd_flash::OpenOptions;
 use kvssd_host::{Missing, Options, Store};
+use kvssd_target::{Server, Subsystem, SubsystemOptions};
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use tempfile::TempDir;
 
 /// An image that was just made.
@@ -49,6 +56,24 @@ fn a_program_written_for_the_api_runs_as_it_is() {
         let said = output_of(&program, &["-d", &image, "-n", "2000"]);
         assert_eq!(said, "stored 2000, retrieved 2000, iterated 2000, used some\n");
     }
+}
+
+#[test]
+fn a_drive_on_the_wire_is_a_device_like_another() {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, "wire.c", &["-std=gnu11"]);
+    let open = OpenOptions { sync: false, read_only: false };
+    let drive = Drive::open(Path::new(&image(&desk)), open).unwrap();
+    let subsystem = Arc::new(Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test")));
+    let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();
+    let (url, stop) = (format!("nvme+tcp://{}", server.address()), Arc::new(AtomicBool::new(false)));
+    let until = Arc::clone(&stop);
+    let service = thread::spawn(move || server.serve(&until));
+    let said = catch_unwind(|| output_of(&program, &[&url]));
+    stop.store(true, Ordering::Relaxed);
+    service.join().unwrap();
+    subsystem.close().unwrap();
+    assert_eq!(said.unwrap(), "the wire makes no difference\n");
 }
 
 #[test]
