@@ -207,7 +207,7 @@ fn command(kind: u8, script: &mut Script<'_>) -> (SubmissionEntry, Vec<u8>) {
     let bytes = length as u32;
     let options = StoreOptions { must_exist: kind & 8 != 0, must_not_exist: kind & 16 != 0, compression: false };
     let command = match script.byte() % 8 {
-        0 | 1 | 2 => KvCommand::Store { key, value_bytes: bytes, options },
+        0..=2 => KvCommand::Store { key, value_bytes: bytes, options },
         3 => KvCommand::Retrieve { key, buffer_bytes: bytes },
         4 => KvCommand::List { from: Some(key), buffer_bytes: bytes },
         5 => KvCommand::Delete { key },
