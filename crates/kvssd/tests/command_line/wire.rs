@@ -75,7 +75,8 @@ fn a_url_stands_wherever_an_image_does() {
     let dumped = String::from_utf8(done(&desk, &["dump", &url], b"")).unwrap();
     let mut dumped: Vec<_> = dumped.lines().filter(|line| line.starts_with("key ")).collect();
     let mut loaded: Vec<_> = lines.lines().collect();
-    (dumped.sort_unstable(), loaded.sort_unstable());
+    dumped.sort_unstable();
+    loaded.sort_unstable();
     assert_eq!(dumped, loaded);
     let stat = String::from_utf8(done(&desk, &["stat", &url], b"")).unwrap();
     assert!(stat.starts_with("pairs             3002\n") && stat.contains("3003 changes"), "{stat}");
@@ -255,7 +256,7 @@ fn a_service_that_is_killed_and_started_again_loses_nothing_that_was_answered() 
 fn a_drive_on_the_wire_is_measured_by_depth_and_left_as_it_was() {
     let (desk, service) = served("plus");
     done(&desk, &["put", &service.url(""), "mine", "1"], b"");
-    let arguments = format!("--depths 1,16 --records 300 --operations 700 --threads 2 --json runs.json");
+    let arguments = "--depths 1,16 --records 300 --operations 700 --threads 2 --json runs.json".to_owned();
     let table = desk.prints(&format!("bench --store {} {arguments}", service.url("")));
     assert!(table.contains("300 records of 16 + 4096 bytes") && table.contains("2 threads"), "{table}");
     let runs = runs(&desk.read("runs.json"));
