@@ -8,6 +8,7 @@
 //!        +----------------+-----------------+
 //!                         v
 //!   execute_in(namespace, command) -> reply     arrives when the one before it is done: virtual time, which nobody waits for
+//!   submit_in(namespace, command, arrival) -> (done, reply)      arrives when it is said to, beside others: somebody may wait
 //!                         |
 //!                         v
 //!   close: a checkpoint, so that the next mount has nothing to do      drop: what kill -9 does
@@ -21,6 +22,7 @@
 use crate::description::{describe, read};
 use crate::medium::{Medium, Standing};
 use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN};
+use crate::{Completion, Device};
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, ImageBacking, ImageError, MediaError, OpenOptions, PageAddress, PageView,
     PowerLoss, Profile, ProfileError, Span, UnitAddress, UnitImage,
@@ -93,9 +95,8 @@ pub struct CreateDrive {
 
 /// A drive over an image file.
 pub struct Drive {
-    engine: Engine,
+    device: Device,
     design: Design,
-    profile: Profile,
     clock: Nanos,
     mounted: Option<MountReport>,
     standing: Arc<Standing>,
@@ -131,9 +132,8 @@ impl Drive {
             let _ = std::fs::remove_file(path);
         });
         let mut drive = Drive {
-            engine: engine.map_err(|error| mount_error(path, error))?,
+            device: Device::over(engine.map_err(|error| mount_error(path, error))?, &profile),
             design: design.clone(),
-            profile,
             clock: Nanos::ZERO,
             mounted: None,
             standing,
@@ -148,13 +148,27 @@ impl Drive {
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged or in use. It is left as it was then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Drive, DriveError> {
-        let path = path.as_ref();
+        Drive::open_as(path.as_ref(), options, None)
+    }
+
+    /// As [`Drive::open`] with the times of the hardware `times` (of flash, link, pipeline and cores) in place of the image's own, for
+    /// [`Drive::submit_in`]. How the flash is divided and what memory there is stays as it is.
+    ///
+    /// # Errors
+    /// As [`Drive::open`].
+    pub fn open_timed(path: impl AsRef<Path>, options: OpenOptions, times: &Profile) -> Result<Drive, DriveError> {
+        Drive::open_as(path.as_ref(), options, Some(times))
+    }
+
+    fn open_as(path: &Path, options: OpenOptions, times: Option<&Profile>) -> Result<Drive, DriveError> {
         let (image, profile, design) = open_image(path, options)?;
+        let profile = times.map_or_else(|| profile.clone(), |times| profile.with_times_of(times));
         let medium = if options.read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
         let standing = medium.standing();
         let (engine, report) = design.mount(&profile, Box::new(medium)).map_err(|error| mount_error(path, error))?;
         let is_read_only = options.read_only;
-        Ok(Drive { engine, design, profile, clock: report.took, mounted: Some(report), standing, is_read_only })
+        let device = Device::over(engine, &profile);
+        Ok(Drive { device, design, clock: report.took, mounted: Some(report), standing, is_read_only })
     }
 
     /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.
@@ -182,6 +196,15 @@ impl Drive {
         self.in_turn(|engine, at| engine.execute_in(namespace, command, at))
     }
 
+    /// Executes a command of a namespace that arrives at `arrival`, while others may be under way: link, pipeline, cores and flash are
+    /// shared with those, as in [`Device::submit_in`]. Gives when it is done on the same clock, which no command may turn back.
+    pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
+        let began = self.mounted.as_ref().map_or(Nanos::ZERO, |report| report.took);
+        self.clock = self.clock.max(began + arrival);
+        let Completion { done, reply } = self.device.submit_in(namespace, command, self.clock);
+        Completion { done: done - began, reply }
+    }
+
     /// Makes a namespace.
     ///
     /// # Errors
@@ -202,7 +225,7 @@ impl Drive {
     /// The namespaces, in the order of their numbers.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceInfo> {
-        self.engine.namespaces()
+        self.device.engine.namespaces()
     }
 
     /// Has the engine do something when all before it is done.
@@ -210,8 +233,9 @@ impl Drive {
         &mut self,
         act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
     ) -> Result<T, KvError> {
-        self.engine.advance(self.clock)?;
-        let (done, result) = act(&mut self.engine, self.clock);
+        let engine = &mut self.device.engine;
+        engine.advance(self.clock)?;
+        let (done, result) = act(engine, self.clock);
         self.clock = self.clock.max(done);
         result
     }
@@ -219,10 +243,11 @@ impl Drive {
     /// Gives the background the time to remove what was deleted. What cannot be read stays.
     fn finish_removal(&mut self) -> Result<(), KvError> {
         let mut pairs = u64::MAX;
-        while self.engine.is_removing() && self.engine.utilization().pairs < pairs {
-            pairs = self.engine.utilization().pairs;
+        let engine = &mut self.device.engine;
+        while engine.is_removing() && engine.utilization().pairs < pairs {
+            pairs = engine.utilization().pairs;
             self.clock += REMOVAL_TIME;
-            self.engine.advance(self.clock)?;
+            engine.advance(self.clock)?;
         }
         Ok(())
     }
@@ -239,7 +264,7 @@ impl Drive {
     /// When the image failed.
     pub fn commit(&mut self) -> Result<(), KvError> {
         let held = self.standing.holds_commits.swap(false, Ordering::Relaxed);
-        let committed = self.engine.commit();
+        let committed = self.device.engine.commit();
         self.standing.holds_commits.store(held, Ordering::Relaxed);
         committed
     }
@@ -254,7 +279,7 @@ impl Drive {
             return Ok(());
         }
         self.finish_removal()?;
-        self.engine.close()
+        self.device.engine.close()
     }
 
     /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.
@@ -266,7 +291,7 @@ impl Drive {
     /// The firmware, to look at.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.device.engine
     }
 
     /// The firmware's name and parameters.
@@ -278,7 +303,7 @@ impl Drive {
     /// The hardware.
     #[must_use]
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        &self.device.profile
     }
 
     /// What the mount did; nothing for a new drive.

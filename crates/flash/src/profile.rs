@@ -200,6 +200,13 @@ impl Profile {
         Ok(scaled)
     }
 
+    /// The same flash and memory with the times of another testbed: of its flash, link, pipeline and cores.
+    #[must_use]
+    pub fn with_times_of(&self, other: &Profile) -> Profile {
+        let Profile { nand, link, firmware, core_costs, .. } = other.clone();
+        Profile { nand, link, firmware, core_costs, ..self.clone() }
+    }
+
     /// What a person knows it by: its file, or its name.
     #[must_use]
     pub fn origin(&self) -> &str {

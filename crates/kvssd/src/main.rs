@@ -12,6 +12,8 @@ mod pairs;
 mod progress;
 mod replay;
 mod reproduce;
+mod serve;
+mod stat;
 mod text;
 mod transfer;
 
@@ -49,9 +51,10 @@ fn main() -> ExitCode {
         Action::Delete(options) => pairs::delete(&options),
         Action::Exist(options) => pairs::exist(&options),
         Action::List(options) => pairs::list(&options),
-        Action::Stat(options) => pairs::stat(&options.image),
+        Action::Stat(options) => stat::run(&options),
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
+        Action::Serve(options) => serve::run(&options),
         Action::Namespace(action) => namespaces::run(&action),
     };
     match result {

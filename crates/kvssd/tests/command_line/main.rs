@@ -7,7 +7,10 @@ mod namespaces;
 mod refusals;
 mod replay;
 mod report;
+#[cfg(unix)]
+mod serve;
 mod store;
+mod wire;
 
 use desk::Desk;
 

@@ -91,11 +91,17 @@ pub(super) fn small_records(bench: &mut Bench<'_>) -> Result<[Claim; 3], LabErro
 fn row(bench: &mut Bench<'_>, record_bytes: u32) -> Result<Row, LabError> {
     let slots = bench.slots();
     let records = (slots as f64 * LOAD_FACTOR) as u64;
+    let Some(loaded) = records.checked_sub(PAIRS_ALONE + PAIRS) else {
+        let pairs = PAIRS_ALONE + PAIRS;
+        return Err(LabError::Setup(format!(
+            "the drive takes {records} pairs, and {pairs} are inserted: ask for a larger --scale"
+        )));
+    };
     let mut row = Row { update: [0.0; 2], update_latency: [0.0; 2], insert_latency: [0.0; 2], batched: 0.0 };
     for (side, slots) in [Some(slots), None].into_iter().enumerate() {
         let mut drive = bench.micro(slots, record_bytes, records)?;
         let setting = || ("batch_pairs", "1".to_owned());
-        drive.run(MicroKind::Insert, records - PAIRS_ALONE - PAIRS, bench.observer)?;
+        drive.run(MicroKind::Insert, loaded, bench.observer)?;
         let report = drive.run(MicroKind::Insert, PAIRS, bench.observer)?;
         bench.keep("kaml.3", setting(), &report);
         let report = drive.run(MicroKind::Update, PAIRS, bench.observer)?;

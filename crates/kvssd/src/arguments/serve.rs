@@ -1,0 +1,57 @@
+//! The options of `kvssd serve`.
+
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// `kvssd serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd serve drive.kv                                     for hosts on this machine, port 4420
+  kvssd serve drive.kv --listen 127.0.0.1:0                a port that the system chooses, and the first line says
+  kvssd serve drive.kv --timed pm983                       answers come when that hardware would give them
+  kvssd serve drive.kv --listen 192.0.2.7:4420 --allow-host nqn.2024-01.org.example:build7
+  kvssd serve drive.kv --metrics 127.0.0.1:9420            for Prometheus
+  nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2025-01.org.kvssd:drive
+
+There is no encryption, and a host is whoever it says it is: listen wider than this machine in networks that you trust only. An
+interrupt or SIGTERM ends the service in order. What hosts can do is in docs/NVME.md.")]
+pub struct ServeOptions {
+    /// The image
+    pub image: PathBuf,
+    /// Where hosts connect
+    #[arg(long, default_value = "127.0.0.1:4420", value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+    /// The name of the subsystem
+    #[arg(long, default_value = "nqn.2025-01.org.kvssd:drive", value_name = "NQN", value_parser = nqn)]
+    pub nqn: String,
+    /// A host that may connect, by its NQN; others may not then. Can be given more than once
+    #[arg(long = "allow-host", value_name = "NQN", value_parser = nqn)]
+    pub allow_hosts: Vec<String>,
+    /// Holds each answer back until the hardware of a profile would have given it (see `kvssd profiles`); else they go out at once
+    #[arg(long, value_name = "PROFILE")]
+    pub timed: Option<String>,
+    /// Waits until the disk has what is stored: an answer then outlives the machine, not only the process
+    #[arg(long)]
+    pub sync: bool,
+    /// Grants data digests to hosts that ask for them. SPDK's cover bytes that are not sent: leave them off there
+    #[arg(long)]
+    pub data_digest: bool,
+    /// Gives metrics to Prometheus, over HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// What is logged, on the standard error: error, warn, info, debug or trace, or filters such as kvssd_target=debug
+    #[arg(long, default_value = "warn", value_name = "FILTER")]
+    pub log: String,
+}
+
+/// An NVMe qualified name.
+fn nqn(text: &str) -> Result<String, String> {
+    const BYTES_MAX: usize = 223;
+    if !text.starts_with("nqn.") || text.len() > BYTES_MAX || text.contains(char::is_control) {
+        return Err(format!(
+            "a name begins with nqn. and has at most {BYTES_MAX} bytes, as nqn.2025-01.org.example:drive"
+        ));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,266 @@
+//! `kvssd serve`: what was acknowledged is there whatever ends it, and what cannot be served is said.
+
+use crate::desk::Desk;
+use kvssd_spec::command::DataPointer;
+use kvssd_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
+use kvssd_spec::kv::{KvCommand, KvKey, StoreOptions};
+use kvssd_spec::pdu::{Decoded, Framing, IcRequest, Pdu, Sender};
+use kvssd_spec::{CompletionEntry, Status, SubmissionEntry};
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const NQN: &str = "nqn.2025-01.org.kvssd:drive";
+
+/// A service that runs.
+struct Service {
+    child: Child,
+    address: SocketAddr,
+    said: String,
+}
+
+impl Service {
+    fn start(desk: &Desk, arguments: &str) -> Self {
+        let mut command = desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut said = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        let address = said.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
+        let address =
+            address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{said:?} names no port"));
+        Service { child, address, said }
+    }
+
+    /// Sends a signal and gives the exit status.
+    fn end(mut self, signal: &str) -> Option<i32> {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            if begin.elapsed() > Duration::from_secs(20) {
+                self.child.kill().unwrap();
+                panic!("the service goes on after {signal}");
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// One queue of a host that pipelines.
+struct Queue {
+    stream: TcpStream,
+    framing: Framing,
+    input: Vec<u8>,
+}
+
+impl Queue {
+    fn open(address: SocketAddr, connect: Connect, controller: u16) -> (Self, u16) {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let framing = Framing { data_bytes_max: 4 << 20, ..Framing::INITIAL };
+        let mut queue = Queue { stream, framing, input: Vec::new() };
+        queue.send(&Pdu::IcRequest(IcRequest::new(false, false, 1))).unwrap();
+        queue.hear(|pdu| matches!(pdu, Pdu::IcResponse(_)).then_some(())).unwrap();
+        let data = ConnectData::new([1; 16], controller, NQN, "nqn.2025-01.org.kvssd:load");
+        let pointer = DataPointer::InCapsule { offset_bytes: 0, length_bytes: 1024 };
+        let entry = SubmissionEntry::from(FabricsCommand::Connect(connect)).with_data(pointer);
+        queue.send(&Pdu::Command { entry, data: zerocopy::IntoBytes::as_bytes(&data) }).unwrap();
+        let got = queue.completion().unwrap();
+        assert_eq!(got.status(), Ok(Status::Success));
+        (queue, got.result() as u16)
+    }
+
+    /// An admin queue and an I/O queue.
+    fn pair(address: SocketAddr) -> (Self, Self) {
+        let connect = Connect { queue_size: 31, ..Connect::default() };
+        let (mut admin, controller) = Queue::open(address, connect, CONTROLLER_ANY);
+        let value = Configuration::KEY_VALUE.0.into();
+        let set = FabricsCommand::PropertySet { offset: property::CONFIGURATION, is_wide: false, value };
+        admin.send(&Pdu::Command { entry: set.into(), data: &[] }).unwrap();
+        assert_eq!(admin.completion().unwrap().status(), Ok(Status::Success));
+        let connect = Connect { queue_id: 1, queue_size: 63, ..Connect::default() };
+        let (io, _) = Queue::open(address, connect, controller);
+        (admin, io)
+    }
+
+    fn send(&mut self, pdu: &Pdu<'_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        pdu.encode(&self.framing, &mut bytes);
+        self.stream.write_all(&bytes)
+    }
+
+    fn hear<T>(&mut self, take: impl FnOnce(Pdu<'_>) -> Option<T>) -> io::Result<T> {
+        loop {
+            if let Decoded::Pdu { pdu, bytes, .. } =
+                Pdu::decode(&self.input, Sender::Controller, &self.framing).unwrap()
+            {
+                let taken = take(pdu).expect("the PDU that was waited for");
+                self.input.drain(..bytes);
+                return Ok(taken);
+            }
+            let mut piece = [0; 16384];
+            match self.stream.read(&mut piece)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.input.extend_from_slice(&piece[..count]),
+            }
+        }
+    }
+
+    fn completion(&mut self) -> io::Result<CompletionEntry> {
+        self.hear(|pdu| if let Pdu::Response(entry) = pdu { Some(entry) } else { None })
+    }
+
+    fn store(&mut self, id: u16, key: &str, value: &[u8]) -> io::Result<()> {
+        let length_bytes = value.len() as u32;
+        let key = KvKey::new(key.as_bytes()).unwrap();
+        let command = KvCommand::Store { key, value_bytes: length_bytes, options: StoreOptions::default() };
+        let mut entry = command.entry(1).with_data(DataPointer::InCapsule { offset_bytes: 0, length_bytes });
+        entry.command_id = id.into();
+        self.send(&Pdu::Command { entry, data: value })
+    }
+}
+
+fn value(number: u32) -> Vec<u8> {
+    number.to_le_bytes().repeat(1 + number as usize % 900)
+}
+
+/// Stores with 32 outstanding until the service is gone; gives the last number that was acknowledged of each key.
+fn load(mut queue: Queue, kill: impl FnOnce() + Send) -> HashMap<String, u32> {
+    let (mut acknowledged, mut sent) = (HashMap::new(), 0u32);
+    let name = |number: u32| format!("key {}", number % 700);
+    std::thread::scope(|scope| {
+        scope.spawn(kill);
+        loop {
+            let outstanding_max = sent + 16;
+            while sent < outstanding_max {
+                if queue.store(sent as u16, &name(sent), &value(sent)).is_err() {
+                    return;
+                }
+                sent += 1;
+            }
+            // The first 16 stay outstanding behind those that are waited for.
+            for _ in 0..if sent > 16 { 16 } else { 0 } {
+                let Ok(entry) = queue.completion() else { return };
+                assert_eq!(entry.status(), Ok(Status::Success));
+                // The number whose lower bits those are.
+                let number = sent - u32::from((sent as u16).wrapping_sub(entry.command_id.get()));
+                acknowledged.insert(name(number), number);
+            }
+        }
+    });
+    acknowledged
+}
+
+#[test]
+fn kill_9_under_load_loses_no_store_that_was_acknowledged() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 256MiB");
+    for life in 0..3u64 {
+        let mut service = Service::start(&desk, "");
+        let (_admin, io) = Queue::pair(service.address);
+        let child = &mut service.child;
+        let acknowledged = load(io, move || {
+            sleep(Duration::from_millis(700 + 300 * life));
+            child.kill().unwrap();
+        });
+        service.child.wait().unwrap();
+        assert!(acknowledged.len() > 100, "only {} keys were acknowledged", acknowledged.len());
+        let dump = desk.prints("dump drive.kv - --format json");
+        let found: HashMap<String, String> = dump
+            .lines()
+            .map(|line| {
+                let pair: serde_json::Value = serde_json::from_str(line).unwrap();
+                (pair["key"].as_str().unwrap().to_owned(), pair["value"].as_str().unwrap().to_owned())
+            })
+            .collect();
+        for (key, number) in acknowledged {
+            let stored = found.get(&key).unwrap_or_else(|| panic!("{key} is lost"));
+            let bytes = value_bytes(stored);
+            let last = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+            assert_eq!(bytes, value(last), "{key} has another value than any that was stored");
+            assert!(last >= number, "{key} is as it was with {last}, and {number} was acknowledged");
+        }
+        desk.prints("check drive.kv");
+    }
+}
+
+/// The bytes of a value of a dump.
+fn value_bytes(text: &str) -> Vec<u8> {
+    let Some(digits) = text.strip_prefix("hex:") else { return text.as_bytes().to_vec() };
+    digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn sigterm_closes_the_image_and_a_restart_finds_what_was_stored() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    for life in 0..2 {
+        let service = Service::start(&desk, "");
+        let (_admin, mut io) = Queue::pair(service.address);
+        io.store(1, &format!("life {life}"), b"a value").unwrap();
+        assert_eq!(io.completion().unwrap().status(), Ok(Status::Success));
+        assert_eq!(service.end(if life == 0 { "-TERM" } else { "-INT" }), Some(0));
+        assert!(desk.prints("info drive.kv").contains("it was closed"));
+    }
+    assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
+}
+
+#[test]
+fn metrics_are_given_to_who_asks() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    let service = Service::start(&desk, "--metrics 127.0.0.1:0 --timed pm983");
+    let (_admin, mut io) = Queue::pair(service.address);
+    io.store(1, "k", b"a value").unwrap();
+    assert_eq!(io.completion().unwrap().status(), Ok(Status::Success));
+    let url = service.said.split("http://").nth(1).expect("an address of the metrics").trim();
+    let (host, path) = url.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    for wanted in [
+        "kvssd_commands_total{opcode=\"store\",status=\"success\"} 1",
+        "kvssd_written_bytes_total 7",
+        "kvssd_latency_seconds_bucket",
+        "kvssd_pairs 1",
+        "kvssd_capacity_bytes",
+        "kvssd_write_amplification",
+        "kvssd_wear_percent 0",
+        "kvssd_connections 2",
+    ] {
+        assert!(page.contains(wanted), "no {wanted} in {page}");
+    }
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
+#[test]
+fn what_cannot_be_served_is_said_in_a_line() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    let service = Service::start(&desk, "");
+    let taken = format!("serve other.kv --listen {}", service.address);
+    desk.prints("create other.kv --size 64MiB");
+    for (arguments, names) in [
+        ("serve nothing.kv", &["nothing.kv", "no such file"][..]),
+        ("serve drive.kv --listen 127.0.0.1:0", &["drive.kv", "in use"]),
+        (taken.as_str(), &["cannot listen on", "127.0.0.1"]),
+        ("serve other.kv --listen nowhere", &["--listen"]),
+        ("serve other.kv --nqn drive", &["--nqn", "nqn."]),
+        ("serve other.kv --timed nothing", &["profile nothing"]),
+        ("serve other.kv --log =x=", &["--log"]),
+    ] {
+        assert_eq!(desk.wrong_with_refusal(arguments, names), None, "kvssd {arguments}");
+    }
+    assert_eq!(service.end("-TERM"), Some(0));
+}

@@ -1,0 +1,169 @@
+//! Commands on the drive, a burst of them at a time.
+//!
+//! ```text
+//!   a read of the socket brought    S S R S D R ...
+//!     lock the drive
+//!       execute, execute, ...       answers: made, and told to nobody
+//!       commit                      once for all: what is told from here on outlives the process
+//!     unlock
+//!   answers go out together
+//! ```
+
+use crate::answer::{Answer, Data, Done, Kind, Outcome, Work};
+use crate::limits::LIST_BYTES_MAX;
+use crate::status::status_of;
+use kvssd_device::Drive;
+use kvssd_spec::Status;
+use kvssd_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, StoreOptions};
+use kvssd_spec::list::{LIST_HEADER_BYTES, ListWriter};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, StoreCondition, Value};
+
+/// Keys that are asked for at a time.
+const LIST_KEYS: usize = 512;
+
+/// The drive, and whether answers wait for its modelled time.
+pub(crate) struct Executor {
+    pub(crate) drive: Drive,
+    pub(crate) is_timed: bool,
+}
+
+impl Executor {
+    /// Executes a burst of commands that are there at `now`, and commits them. When they have given `bytes_max` bytes, which the last
+    /// one may pass, the others are left. `delete_needs_key` says whether a namespace takes a delete of a key that is not there for an
+    /// error.
+    pub(crate) fn execute(
+        &mut self,
+        burst: impl Iterator<Item = Work>,
+        bytes_max: usize,
+        now: Nanos,
+        delete_needs_key: impl Fn(u32) -> bool,
+        answers: &mut Vec<Answer>,
+    ) {
+        let begin = answers.len();
+        let (mut changes, mut bytes) = (false, 0);
+        self.drive.hold_commits(true);
+        for work in burst {
+            let Work { command_id, namespace, command, value, arrived } = work;
+            changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
+            let mut turn = Turn { executor: self, namespace: NamespaceId(namespace), now, due: Nanos::ZERO };
+            let outcome = turn.perform(&command, value, delete_needs_key(namespace));
+            let due = turn.due;
+            let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
+            bytes += answer.data.len();
+            answers.push(answer);
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        self.drive.hold_commits(false);
+        if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {
+            // What was not committed was not done, whatever the drive had said.
+            let refusal = status_of(&error).into();
+            for answer in &mut answers[begin..] {
+                let Answer { command_id, kind, arrived, .. } = *answer;
+                *answer = Answer::new(command_id, kind, arrived, Err(refusal));
+            }
+        }
+    }
+}
+
+/// One command's turn with the drive.
+struct Turn<'a> {
+    executor: &'a mut Executor,
+    namespace: NamespaceId,
+    now: Nanos,
+    /// When the drive's model is through with it.
+    due: Nanos,
+}
+
+impl Turn<'_> {
+    fn perform(&mut self, command: &KvCommand, value: Option<std::sync::Arc<[u8]>>, delete_needs_key: bool) -> Outcome {
+        match command {
+            KvCommand::Flush => {
+                // There is one buffer for all namespaces, and the first is always there.
+                if self.namespace.0 == kvssd_spec::command::NAMESPACE_ALL {
+                    self.namespace = NamespaceId::FIRST;
+                }
+                self.ask(Command::Flush).map(|_| Done::default())
+            }
+            KvCommand::Store { key, options, .. } => {
+                let condition = condition_of(*options)?;
+                let value = Value::Bytes(value.unwrap_or_default());
+                self.ask(Command::Store { key: key_of(key)?, value, condition }).map(|_| Done::default())
+            }
+            KvCommand::Retrieve { key, buffer_bytes } => {
+                let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
+                match self.ask(command)? {
+                    Reply::Retrieved { value, value_bytes } => {
+                        Ok(Done { result: value_bytes.into(), data: Data::Value(value) })
+                    }
+                    _ => Err(Status::InternalError.into()),
+                }
+            }
+            KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Done::with_data),
+            KvCommand::Delete { key } => match self.ask(Command::Delete { key: key_of(key)? }) {
+                Err(refusal) if refusal.status == Status::KeyDoesNotExist && !delete_needs_key => Ok(Done::default()),
+                other => other.map(|_| Done::default()),
+            },
+            KvCommand::Exist { key } => self.ask(Command::Exist { key: key_of(key)? }).map(|_| Done::default()),
+        }
+    }
+
+    fn ask(&mut self, command: Command<'_>) -> Result<Reply, crate::answer::Refusal> {
+        let Executor { drive, is_timed } = &mut *self.executor;
+        let reply = if *is_timed {
+            let completion = drive.submit_in(self.namespace, command, self.now);
+            self.due = self.due.max(completion.done);
+            completion.reply
+        } else {
+            drive.execute_in(self.namespace, command)
+        };
+        reply.map_err(|error| {
+            if matches!(error, KvError::Failed(_) | KvError::PowerLost | KvError::Unrecovered(_)) {
+                tracing::error!(namespace = self.namespace.0, %error, "the drive failed a command");
+            }
+            status_of(&error).into()
+        })
+    }
+
+    /// As many keys as there is room for, but for those that no command of NVMe can name.
+    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, crate::answer::Refusal> {
+        let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
+        let mut writer = ListWriter::new(bytes_max);
+        let mut last: Option<Box<[u8]>> = None;
+        loop {
+            let begin = last.as_deref().or(from.map(KvKey::bytes));
+            let begin = begin.map(Key::new).transpose().map_err(|error| status_of(&error))?;
+            let room = bytes_max.saturating_sub(LIST_HEADER_BYTES) / 4;
+            let keys_max = room.min(LIST_KEYS) + usize::from(last.is_some());
+            let Reply::Listed(keys) = self.ask(Command::List { from: begin, keys_max })? else {
+                return Err(Status::InternalError.into());
+            };
+            let is_end = keys.len() < keys_max || room == 0;
+            let is_new = |key: &[u8]| last.as_deref() != Some(key);
+            for key in keys.iter().filter(|key| is_new(key) && key.len() <= KEY_BYTES_MAX) {
+                if !writer.push(key) {
+                    return Ok(writer.finish());
+                }
+            }
+            if is_end || keys.last() == last.as_ref() {
+                return Ok(writer.finish());
+            }
+            last = keys.into_iter().next_back();
+        }
+    }
+}
+
+fn key_of(key: &KvKey) -> Result<Key<'_>, Status> {
+    Key::new(key.bytes()).map_err(|error| status_of(&error))
+}
+
+/// The hint about compression changes nothing.
+fn condition_of(options: StoreOptions) -> Result<StoreCondition, Status> {
+    match (options.must_exist, options.must_not_exist) {
+        (false, false) => Ok(StoreCondition::Always),
+        (true, false) => Ok(StoreCondition::IfExists),
+        (false, true) => Ok(StoreCondition::IfAbsent),
+        (true, true) => Err(Status::InvalidField),
+    }
+}

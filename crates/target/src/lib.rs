@@ -1,0 +1,39 @@
+//! A drive on the wire: an NVMe/TCP target whose namespaces are those of a drive in a file.
+//!
+//! ```text
+//!   host  ==TCP==  Server        listener, a thread a connection                       server.rs: all threads and sockets
+//!                    |
+//!                  Connection    one queue: PDUs, R2T, digests, bursts                 connection.rs: bytes and times in, bytes out
+//!                    |
+//!                  Controller    properties, features, events, keep-alive              controller.rs
+//!                    |
+//!                  Subsystem     one drive, its namespaces, hosts that are allowed     subsystem.rs
+//!                    |
+//!                  Drive (kvssd_device)
+//! ```
+//!
+//! Nothing is answered before it is committed: what a host was told outlives the end of the process, `kill -9` included.
+//!
+//! docs/NVME.md has the commands, pages and features that are served, with the bounds of [`limits`].
+//!
+//! What it does not do: encryption or authentication, namespace management, reservations, more than one path to a queue.
+
+mod admin;
+mod answer;
+mod buffer;
+mod connection;
+mod controller;
+mod execution;
+mod identify;
+pub mod limits;
+mod logs;
+mod metrics;
+mod server;
+mod status;
+mod subsystem;
+
+pub use connection::Connection;
+pub use limits::Limits;
+pub use metrics::metrics_page;
+pub use server::{ServeError, Server, serve_metrics};
+pub use subsystem::{Subsystem, SubsystemOptions};

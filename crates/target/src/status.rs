@@ -1,0 +1,26 @@
+//! What a drive's errors are in NVMe.
+
+use kvssd_spec::Status;
+use kvssd_types::KvError;
+
+/// The status of an error.
+pub(crate) fn status_of(error: &KvError) -> Status {
+    match error {
+        KvError::CapacityExceeded => Status::CapacityExceeded,
+        KvError::InvalidValueSize { .. } | KvError::BatchTooLarge { .. } => Status::InvalidValueSize,
+        KvError::InvalidKeySize { .. } => Status::InvalidKeySize,
+        KvError::KeyNotFound => Status::KeyDoesNotExist,
+        KvError::KeyExists => Status::KeyExists,
+        KvError::InvalidCommand(_) => Status::InvalidOpcode,
+        KvError::NoSuchNamespace(_) => Status::InvalidNamespace,
+        // What follows answers commands that the Key Value command set has not.
+        KvError::InvalidRange { .. }
+        | KvError::TooManyNamespaces { .. }
+        | KvError::InvalidNamespace(_)
+        | KvError::NoSuchIterator(_)
+        | KvError::TooManyIterators { .. }
+        | KvError::IteratorExpired(_) => Status::InvalidField,
+        KvError::Unrecovered(_) => Status::UnrecoveredError,
+        KvError::Failed(_) | KvError::PowerLost => Status::InternalError,
+    }
+}

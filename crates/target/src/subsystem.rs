@@ -1,0 +1,234 @@
+//! What all controllers share: the drive, who may use it, and what has been counted.
+//!
+//! ```text
+//!   host a   controller 1   admin queue, I/O queues 1, 2     \
+//!   host b   controller 2   admin queue, I/O queue 1          >--- Subsystem: namespaces of one drive
+//!   nvme discover   controller 3 (discovery)                 /
+//! ```
+
+use crate::answer::{Answer, Kind, Work};
+use crate::controller::{Controller, ControllerKind, Host};
+use crate::execution::Executor;
+use crate::limits::{CONTROLLERS_MAX, Limits};
+use crate::metrics::Metrics;
+use kvssd_device::Drive;
+use kvssd_ftl::NamespaceInfo;
+use kvssd_spec::Status;
+use kvssd_types::{KvError, Nanos};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Erases that a block is good for, as flash with three bits a cell is as a rule. An estimate: profiles do not say.
+const BLOCK_ERASES_MAX: u64 = 3_000;
+
+/// The highest controller number.
+const CONTROLLER_ID_MAX: u16 = 0xffef;
+
+/// What a subsystem is called, and whom it serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubsystemOptions {
+    /// SUBNQN.
+    pub nqn: String,
+    /// NQNs of the hosts that may connect; empty for all.
+    pub allowed_hosts: Vec<String>,
+    /// Hosts that ask for data digests get them. (Some cover what is not sent, see docs/NVME.md.)
+    pub data_digest: bool,
+    /// Answers wait until the drive's model is through with the command.
+    pub is_timed: bool,
+    /// Numbers and waits.
+    pub limits: Limits,
+}
+
+impl SubsystemOptions {
+    /// Serves anybody under the name `nqn`, as fast as it goes.
+    #[must_use]
+    pub fn new(nqn: &str) -> Self {
+        SubsystemOptions {
+            nqn: nqn.to_owned(),
+            allowed_hosts: Vec::new(),
+            data_digest: false,
+            is_timed: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A drive with its controllers.
+pub struct Subsystem {
+    pub(crate) options: SubsystemOptions,
+    pub(crate) metrics: Metrics,
+    pub(crate) value_bytes_max: u64,
+    has_failed: AtomicBool,
+    executor: Mutex<Option<Executor>>,
+    controllers: Mutex<Controllers>,
+}
+
+#[derive(Default)]
+struct Controllers {
+    living: BTreeMap<u16, Arc<Mutex<Controller>>>,
+    last: u16,
+}
+
+/// How the drive stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Health {
+    pub(crate) pairs: u64,
+    pub(crate) pair_bytes: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) programmed_bytes: u64,
+    pub(crate) erases: u64,
+    pub(crate) erases_mean: f64,
+    pub(crate) pairs_moved: u64,
+    pub(crate) has_failed: bool,
+}
+
+impl Health {
+    /// Per cent of the drive's life that are used.
+    pub(crate) fn used_percent(&self) -> u64 {
+        (self.erases_mean * 100.0 / BLOCK_ERASES_MAX as f64) as u64
+    }
+}
+
+impl Subsystem {
+    /// Serves `drive`.
+    #[must_use]
+    pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
+        let is_timed = options.is_timed;
+        Subsystem {
+            options,
+            metrics: Metrics::new(),
+            value_bytes_max: drive.engine().value_bytes_max(),
+            has_failed: AtomicBool::new(false),
+            executor: Mutex::new(Some(Executor { drive, is_timed })),
+            controllers: Mutex::default(),
+        }
+    }
+
+    /// Ends the drive's life in order. Commands that come later are refused.
+    ///
+    /// # Errors
+    /// When the image failed.
+    pub fn close(&self) -> Result<(), KvError> {
+        let executor = self.executor.lock().map_or_else(|_| None, |mut executor| executor.take());
+        let Some(executor) = executor else {
+            return Err(KvError::Failed("the service stopped in the middle of a change".to_owned()));
+        };
+        executor.drive.close()
+    }
+
+    /// Why the drive takes nothing any more, if so.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.with_drive(|drive| drive.failure().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// Executes a burst of I/O commands, until they have given `bytes_max`; the others stay.
+    pub(crate) fn execute(
+        &self,
+        burst: impl Iterator<Item = Work>,
+        bytes_max: usize,
+        now: Nanos,
+        delete_needs_key: impl Fn(u32) -> bool,
+        answers: &mut Vec<Answer>,
+    ) {
+        let mut executor = self.executor.lock().ok();
+        if let Some(Some(executor)) = executor.as_deref_mut() {
+            executor.execute(burst, bytes_max, now, delete_needs_key, answers);
+            if executor.drive.failure().is_some() {
+                self.has_failed.store(true, Ordering::Relaxed);
+            }
+            return;
+        }
+        // It was closed, or left in the middle of a change.
+        answers.extend(burst.map(|work| {
+            Answer::new(work.command_id, Kind::of(&work.command), work.arrived, Err(Status::InternalError.into()))
+        }));
+    }
+
+    /// Whether the drive takes nothing any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
+        let mut executor = self.executor.lock().ok()?;
+        executor.as_mut().map(|executor| look(&mut executor.drive))
+    }
+
+    pub(crate) fn namespaces(&self) -> Vec<NamespaceInfo> {
+        self.with_drive(|drive| drive.namespaces()).unwrap_or_default()
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let look = |drive: &mut Drive| {
+            let engine = drive.engine();
+            let (utilization, flash, geometry) = (engine.utilization(), engine.flash_counters(), engine.geometry());
+            let (blocks, erases) =
+                engine.erases().fold((0u64, 0u64), |(blocks, erases), block| (blocks + 1, erases + u64::from(block)));
+            Health {
+                pairs: utilization.pairs,
+                pair_bytes: utilization.pair_bytes,
+                live_bytes: utilization.live_bytes,
+                capacity_bytes: utilization.capacity_bytes,
+                programmed_bytes: flash.programs.total() * u64::from(geometry.page_bytes),
+                erases,
+                erases_mean: erases as f64 / blocks.max(1) as f64,
+                pairs_moved: engine.gc_counters().pairs_moved,
+                has_failed: drive.failure().is_some(),
+            }
+        };
+        self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
+    }
+
+    /// Whether a host may connect.
+    pub(crate) fn admits(&self, host_nqn: &str) -> bool {
+        let allowed = &self.options.allowed_hosts;
+        allowed.is_empty() || allowed.iter().any(|nqn| nqn == host_nqn)
+    }
+
+    /// A new controller for a host.
+    pub(crate) fn add_controller(
+        &self,
+        kind: ControllerKind,
+        host: Host,
+        keep_alive_ms: u32,
+        now: Nanos,
+    ) -> Result<Arc<Mutex<Controller>>, Status> {
+        let mut controllers = lock(&self.controllers);
+        if controllers.living.len() >= CONTROLLERS_MAX {
+            return Err(Status::ConnectControllerBusy);
+        }
+        let mut id = controllers.last;
+        loop {
+            id = if id >= CONTROLLER_ID_MAX { 1 } else { id + 1 };
+            if !controllers.living.contains_key(&id) {
+                break;
+            }
+        }
+        controllers.last = id;
+        let controller = Arc::new(Mutex::new(Controller::new(kind, id, host, keep_alive_ms, now)));
+        controllers.living.insert(id, Arc::clone(&controller));
+        self.metrics.controllers.set(controllers.living.len() as i64);
+        Ok(controller)
+    }
+
+    pub(crate) fn controller(&self, id: u16) -> Option<Arc<Mutex<Controller>>> {
+        lock(&self.controllers).living.get(&id).cloned()
+    }
+
+    /// Ends a controller: its queues notice.
+    pub(crate) fn remove_controller(&self, id: u16) {
+        let mut controllers = lock(&self.controllers);
+        if let Some(controller) = controllers.living.remove(&id) {
+            lock(&controller).is_alive = false;
+        }
+        self.metrics.controllers.set(controllers.living.len() as i64);
+    }
+}
+
+/// What is in such a mutex is never left half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,8 @@
+//! A target on a real socket, as hosts meet it: each command, each error, bytes in pieces of any size, and the ways that known
+//! hosts go.
+
+mod commands;
+mod host;
+mod manners;
+mod soak;
+mod ways;
