@@ -140,7 +140,7 @@ impl Turn<'_> {
                 return Err(Status::InternalError.into());
             };
             let is_end = keys.len() < keys_max || room == 0;
-            let is_new = |key: &Box<[u8]>| last.as_ref() != Some(key);
+            let is_new = |key: &[u8]| last.as_deref() != Some(key);
             for key in keys.iter().filter(|key| is_new(key) && key.len() <= KEY_BYTES_MAX) {
                 if !writer.push(key) {
                     return Ok(writer.finish());

@@ -75,7 +75,8 @@ fn a_url_stands_wherever_an_image_does() {
     let dumped = String::from_utf8(done(&desk, &["dump", &url], b"")).unwrap();
     let mut dumped: Vec<_> = dumped.lines().filter(|line| line.starts_with("key ")).collect();
     let mut loaded: Vec<_> = lines.lines().collect();
-    (dumped.sort_unstable(), loaded.sort_unstable());
+    dumped.sort_unstable();
+    loaded.sort_unstable();
     assert_eq!(dumped, loaded);
     let stat = String::from_utf8(done(&desk, &["stat", &url], b"")).unwrap();
     assert!(stat.starts_with("pairs             3002\n") && stat.contains("3004 changes"), "{stat}");
