@@ -239,7 +239,7 @@ fn namespaces_share_an_image_and_no_keys() {
     store.close().unwrap();
 
     let store = desk.open(Options { read_only: true, ..small() }).unwrap();
-    assert_eq!(store.stats().unwrap().pairs, 3 * 499, "what was deleted is gone");
+    assert_eq!(store.stats().unwrap().firmware.unwrap().pairs, 3 * 499, "what was deleted is gone");
     assert_eq!(store.create_namespace(called("x")).err(), Some(Error::ReadOnly));
     let mut after = before;
     after.remove("fixed");
@@ -294,7 +294,7 @@ fn a_batch_is_made_whole_or_not_at_all() {
         let expected = [("1".to_owned(), pair(b"b", b"2")), ("tree".to_owned(), pair(b"a", b"2"))];
         assert_eq!(everything(&store), BTreeMap::from(expected));
         store.bulk(&large).unwrap();
-        assert_eq!(store.stats().unwrap().pairs, large.len() as u64 + 2);
+        assert_eq!(store.stats().unwrap().firmware.unwrap().pairs, large.len() as u64 + 2);
     }
 }
 

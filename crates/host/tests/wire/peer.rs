@@ -470,7 +470,13 @@ fn controller() -> Vec<u8> {
 }
 
 /// What a command gives: data, and dwords 0 and 1 or a status.
-fn execute(pairs: &mut Pairs, namespace: u32, command: &KvCommand, value: &[u8]) -> (Vec<u8>, Result<u64, Status>) {
+fn execute(
+    pairs: &mut Pairs,
+    namespace: u32,
+    command: &KvCommand,
+    value: &[u8],
+    needs_key: bool,
+) -> (Vec<u8>, Result<u64, Status>) {
     let name = |key: &kvssd_spec::kv::KvKey| (namespace, key.bytes().to_vec());
     let absent = (Vec::new(), Err(Status::KeyDoesNotExist));
     match command {
