@@ -28,10 +28,9 @@ impl InputBuffer {
             self.bytes.copy_within(self.begin..self.end, 0);
             self.end -= self.begin;
             self.begin = 0;
-            let length = (self.end + wanted).clamp(self.bytes.len(), CAPACITY_BYTES.max(self.end + wanted));
             // A host that sends much at a time is read in larger pieces from then on.
-            let length =
-                if length > self.bytes.len() && !self.bytes.is_empty() { CAPACITY_BYTES.max(length) } else { length };
+            let least = if self.bytes.is_empty() { 0 } else { CAPACITY_BYTES };
+            let length = (self.end + wanted).max(least).max(self.bytes.len());
             self.bytes.resize(length, 0);
         }
         &mut self.bytes[self.end..]

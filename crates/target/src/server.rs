@@ -13,6 +13,7 @@ use crate::metrics::metrics_page;
 use crate::subsystem::Subsystem;
 use kvssd_types::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -119,6 +120,8 @@ impl Server {
 fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop: &AtomicBool) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+    // A host that has no keep-alive of its own, and whose machine has gone, is found out in time.
+    sockopt::set_socket_keepalive(&stream, true)?;
     let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let limits = subsystem.options.limits;
     sharpen_timers(&subsystem);

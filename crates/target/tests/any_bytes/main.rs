@@ -17,5 +17,15 @@ fn any_session_is_answered_and_nothing_panics() {
             Ok(())
         })
         .unwrap();
+    // The sessions came to what they are about.
+    let page = kvssd_target::metrics_page(&subsystem);
+    for opcode in ["store", "retrieve", "list", "delete", "exist", "flush", "fabrics"] {
+        let counted = page.lines().find(|line| line.contains(&format!("{opcode}\",status=\"success\"}}")));
+        let count = counted.and_then(|line| line.rsplit(' ').next()).and_then(|count| count.parse::<u64>().ok());
+        assert!(count.is_some_and(|count| count > 100), "{counted:?}");
+    }
+    for status in ["invalid field in command", "key does not exist", "key exists", "command sequence error"] {
+        assert!(page.contains(status), "no session came to {status}");
+    }
     subsystem.close().unwrap();
 }

@@ -3,17 +3,18 @@
 //!
 //! ```text
 //!   digests | step | step | ...     a step: which queue, how the bytes are split, and
-//!                                   raw bytes | a capsule of any 64 bytes | a command that is nearly right | data for an R2T
+//!                                   raw bytes | a capsule of any 64 bytes | a command that is nearly right | data, for an R2T or not
 //! ```
 
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_spec::command::DataPointer;
 use kvssd_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
 use kvssd_spec::kv::{KvCommand, KvKey, StoreOptions};
-use kvssd_spec::pdu::{DataHeader, Decoded, Framing, IcRequest, Pdu, Sender};
+use kvssd_spec::pdu::{DataHeader, Decoded, Framing, IcRequest, Pdu, R2tHeader, Sender};
 use kvssd_spec::{CompletionEntry, SubmissionEntry};
 use kvssd_target::{Connection, Subsystem, SubsystemOptions};
 use kvssd_types::Nanos;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
@@ -36,24 +37,22 @@ struct Wire {
     connection: Connection,
     framing: Framing,
     heard: Vec<u8>,
-    /// Commands that were sent whole, and not answered.
-    asked: usize,
     now: Nanos,
     completion: Option<CompletionEntry>,
-    tag: u16,
+    /// R2Ts that were not answered.
+    requests: VecDeque<R2tHeader>,
 }
 
 impl Wire {
     fn new(subsystem: &Arc<Subsystem>, now: Nanos) -> Self {
         let connection = Connection::new(Arc::clone(subsystem), "127.0.0.1:4420".parse().unwrap(), now);
         let framing = Framing { data_bytes_max: 1 << 20, ..Framing::INITIAL };
-        Wire { connection, framing, heard: Vec::new(), asked: 0, now, completion: None, tag: 0 }
+        Wire { connection, framing, heard: Vec::new(), now, completion: None, requests: VecDeque::new() }
     }
 
     fn send(&mut self, pdu: &Pdu<'_>, piece_bytes: usize) {
         let mut bytes = Vec::new();
         pdu.encode(&self.framing, &mut bytes);
-        self.asked += 1;
         self.feed(&bytes, piece_bytes);
     }
 
@@ -102,7 +101,7 @@ impl Wire {
                 Pdu::IcResponse(response) => {
                     (self.framing.header_digest, self.framing.data_digest) = response.digests();
                 }
-                Pdu::ReadyToTransfer(header) => self.tag = header.transfer_tag.get(),
+                Pdu::ReadyToTransfer(header) => self.requests.push_back(header),
                 Pdu::Data { is_success, .. } => assert!(!is_success),
                 Pdu::Terminate { .. } => assert!(self.connection.has_ended()),
                 other => panic!("a target does not send {other:?}"),
@@ -169,12 +168,12 @@ pub fn run(subsystem: &Arc<Subsystem>, script: &[u8]) {
 }
 
 fn step(wire: &mut Wire, kind: u8, piece_bytes: usize, script: &mut Script<'_>) {
-    match kind & 7 {
+    match kind & 15 {
         0 => {
             let length = script.byte().into();
             wire.feed(script.bytes(length), piece_bytes);
         }
-        1 => {
+        1 | 2 => {
             let mut entry = [0; 64];
             let given = script.bytes(64);
             entry[..given.len()].copy_from_slice(given);
@@ -182,15 +181,18 @@ fn step(wire: &mut Wire, kind: u8, piece_bytes: usize, script: &mut Script<'_>) 
             let entry = SubmissionEntry::read_from_bytes(&entry).unwrap();
             wire.send(&Pdu::Command { entry, data: script.bytes(length) }, piece_bytes);
         }
-        2 | 3 => {
+        3 => {
             let length = usize::from(script.word()) % STEP_BYTES_MAX;
-            let data = vec![script.byte(); length];
-            let offset = if kind & 8 != 0 { script.word().into() } else { 0 };
-            let tag = if kind & 16 != 0 { script.byte().into() } else { wire.tag };
-            let header = DataHeader::new(script.byte().into(), tag, offset, length as u32);
-            let pdu =
-                Pdu::Data { sender: Sender::Host, header, is_last: kind & 32 != 0, is_success: false, data: &data };
-            wire.send(&pdu, piece_bytes);
+            let header =
+                DataHeader::new(script.byte().into(), script.byte().into(), script.byte().into(), length as u32);
+            send_data(wire, header, kind & 32 != 0, script.byte(), piece_bytes);
+        }
+        4..=6 => {
+            if let Some(request) = wire.requests.pop_front() {
+                let (id, tag) = (request.command_id.get(), request.transfer_tag.get());
+                let header = DataHeader::new(id, tag, 0, request.length_bytes.get());
+                send_data(wire, header, true, script.byte(), piece_bytes);
+            }
         }
         _ => {
             let (entry, data) = command(kind, script);
@@ -199,13 +201,23 @@ fn step(wire: &mut Wire, kind: u8, piece_bytes: usize, script: &mut Script<'_>) 
     }
 }
 
+fn send_data(wire: &mut Wire, header: DataHeader, is_last: bool, byte: u8, piece_bytes: usize) {
+    let data = vec![byte; header.length_bytes.get() as usize];
+    wire.send(&Pdu::Data { sender: Sender::Host, header, is_last, is_success: false, data: &data }, piece_bytes);
+}
+
 /// A command of the Key Value command set that is nearly right.
 fn command(kind: u8, script: &mut Script<'_>) -> (SubmissionEntry, Vec<u8>) {
     let name = [script.byte() % 8; 16];
     let key = KvKey::new(&name[..1 + usize::from(script.byte() % 16)]).unwrap();
     let length = usize::from(script.word()) % STEP_BYTES_MAX;
     let bytes = length as u32;
-    let options = StoreOptions { must_exist: kind & 8 != 0, must_not_exist: kind & 16 != 0, compression: false };
+    let condition = script.byte();
+    let options = StoreOptions {
+        must_exist: condition & 7 == 1,
+        must_not_exist: condition & 0x38 == 8,
+        compression: condition & 0x40 != 0,
+    };
     let command = match script.byte() % 8 {
         0..=2 => KvCommand::Store { key, value_bytes: bytes, options },
         3 => KvCommand::Retrieve { key, buffer_bytes: bytes },

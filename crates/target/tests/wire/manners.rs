@@ -250,7 +250,20 @@ fn two_commands_of_one_name_are_not_taken() {
 }
 
 #[test]
-fn connections_and_controllers_are_bounded() {
+fn controllers_are_bounded() {
+    let target = Target::new();
+    let connect = || {
+        let mut queue = Queue::greeted(target.address, false, false);
+        let status = queue.connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN).status();
+        (queue, status)
+    };
+    let many: Vec<_> = (0..kvssd_target::limits::CONTROLLERS_MAX).map(|_| connect()).collect();
+    assert!(many.iter().all(|(_, status)| *status == Status::Success));
+    assert_eq!(connect().1, Status::ConnectControllerBusy);
+}
+
+#[test]
+fn connections_are_bounded() {
     let target = Target::with(|options| options.limits.connections_max = 3);
     let mut three: Vec<Queue> = (0..3).map(|_| Queue::greeted(target.address, false, false)).collect();
     assert_eq!(Queue::raw(target.address).hear(), Heard::Closed);
