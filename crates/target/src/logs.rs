@@ -28,7 +28,7 @@ pub(crate) fn log_page(
     wanted: &GetLogPage,
     local: SocketAddr,
 ) -> Result<Vec<u8>, Status> {
-    if wanted.length_bytes > LOG_BYTES_MAX || wanted.offset_bytes % 4 != 0 {
+    if wanted.length_bytes > LOG_BYTES_MAX || !wanted.offset_bytes.is_multiple_of(4) {
         return Err(Status::InvalidField);
     }
     let mut whole = match controller.kind {

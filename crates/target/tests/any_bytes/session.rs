@@ -219,7 +219,7 @@ fn command(kind: u8, script: &mut Script<'_>) -> (SubmissionEntry, Vec<u8>) {
         compression: condition & 0x40 != 0,
     };
     let command = match script.byte() % 8 {
-        0 | 1 | 2 => KvCommand::Store { key, value_bytes: bytes, options },
+        0..=2 => KvCommand::Store { key, value_bytes: bytes, options },
         3 => KvCommand::Retrieve { key, buffer_bytes: bytes },
         4 => KvCommand::List { from: Some(key), buffer_bytes: bytes },
         5 => KvCommand::Delete { key },
