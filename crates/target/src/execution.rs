@@ -140,8 +140,8 @@ impl Turn<'_> {
                 return Err(Status::InternalError.into());
             };
             let is_end = keys.len() < keys_max || room == 0;
-            let is_new = |key: &[u8]| last.as_deref() != Some(key);
-            for key in keys.iter().filter(|key| is_new(key) && key.len() <= KEY_BYTES_MAX) {
+            let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
+            for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
                 if !writer.push(key) {
                     return Ok(writer.finish());
                 }

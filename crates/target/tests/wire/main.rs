@@ -6,3 +6,7 @@ mod host;
 mod manners;
 mod soak;
 mod ways;
+
+/// The one that the program has: what a long run keeps of memory is to be what a service keeps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

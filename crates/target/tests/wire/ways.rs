@@ -119,7 +119,7 @@ fn linux_finds_what_it_asks_for() {
     let (status, data) = log(admin, page::FIRMWARE, 512, 0);
     assert_eq!((status, FirmwarePage::from_data(&data).unwrap().active), (Status::Success, 1));
     assert_eq!(log(admin, page::CHANGED_NAMESPACES, 4096, 0), (Status::Success, vec![0; 4096]));
-    assert_eq!(log(admin, 0xc0, 512, 0).0, Status::InvalidLogPage);
+    assert_eq!(log(admin, 0xc1, 512, 0).0, Status::InvalidLogPage);
     assert_eq!(log(admin, page::HEALTH, 512, 516).0, Status::InvalidField);
     let part = log(admin, page::COMMAND_EFFECTS, 1024, 1024).1;
     assert_eq!(part[4..8], EFFECT_SUPPORTED.saturating_add(2).to_le_bytes());
