@@ -9,6 +9,8 @@
 //!   Report    Measurement, ...                                  in JSON or as tables
 //! ```
 //!
+//! A drive on the wire is measured by queue depth instead ([`measure_wire`]).
+//!
 //! A store is a file in `stores/` that implements [`EmbeddedStore`]. All but kvssd are behind the feature `rivals`.
 //!
 //! What it does not do: scans, transactions, stores that are larger than what is made for a run, or cold caches.
@@ -22,6 +24,7 @@ mod report;
 mod store;
 mod stores;
 mod threads;
+mod wire;
 mod workload;
 
 pub use error::EmbeddedError;
@@ -29,6 +32,7 @@ pub use plan::Plan;
 pub use report::{Measurement, Report};
 pub use store::{Durability, EmbeddedStore, Opening};
 pub use stores::{STORES, StoreKind};
+pub use wire::{WireMeasurement, WirePlan, WireReport, measure_wire};
 pub use workload::Workload;
 
 use folder::Folder;

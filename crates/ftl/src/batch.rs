@@ -125,7 +125,8 @@ fn have_room(
         let taken_bytes = namespaces.taken_beside(id);
         let Namespace { index, utilization, attributes, .. } = namespaces.living(id)?;
         let mut limits = Limits { taken_bytes, quota_bytes: attributes.quota_bytes, ..*limits };
-        let is_within = limits.have_room(io.media, index.as_ref(), utilization, comes - goes);
+        let is_within = limits.is_within_quota(utilization, comes - goes);
+        // What another one frees is room for this one, and no quota.
         limits.quota_bytes = None;
         if !is_within || come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
             return Err(KvError::CapacityExceeded);

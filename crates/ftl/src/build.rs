@@ -51,7 +51,7 @@ impl Design {
         media.victims = self.victims;
         let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let targets = geometry.targets() as usize;
-        let low = self.gc_low_superblocks as usize * targets + journal_step;
+        let low = self.low_superblocks(&geometry) as usize + journal_step;
         let high = self.gc_high_superblocks as usize * targets + journal_step;
         media.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
         let limits = Limits {
@@ -227,9 +227,15 @@ impl Design {
         1 + spare.max(self.least_superblocks(&profile.geometry))
     }
 
-    /// What garbage collection needs to come through.
+    /// What garbage collection needs to come through, and to come to rest on a drive that is full.
     fn least_superblocks(&self, geometry: &Geometry) -> u32 {
-        (self.gc_low_superblocks + OPEN_SUPERBLOCKS) * geometry.targets() + STEP_SUPERBLOCKS as u32
+        self.low_superblocks(geometry) + OPEN_SUPERBLOCKS * geometry.targets() + STEP_SUPERBLOCKS as u32
+    }
+
+    /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself: with several targets one more for
+    /// each, since what is free on one is no good to the logs of others.
+    fn low_superblocks(&self, geometry: &Geometry) -> u32 {
+        (self.gc_low_superblocks + 1) * geometry.targets() - 1
     }
 
     fn fits(&self, geometry: &Geometry) -> Result<(), String> {

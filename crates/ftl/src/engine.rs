@@ -40,8 +40,12 @@ impl Limits {
     pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
         let records = utilization.record_bytes + bytes;
         let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
-        self.quota_bytes.is_none_or(|quota| records <= quota)
-            && self.taken_bytes + records + index.footprint_bytes() <= capacity
+        self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
+    }
+
+    /// Whether the records of a namespace would be within its quota with `bytes` more.
+    pub(crate) fn is_within_quota(&self, utilization: &Utilization, bytes: u64) -> bool {
+        self.quota_bytes.is_none_or(|quota| utilization.record_bytes + bytes <= quota)
     }
 
     /// Grains that may live.
@@ -204,9 +208,8 @@ impl Engine {
 
     /// Waits for all that must be before a command, and moves `at` behind it.
     fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
-        self.knows(namespace, command)?;
-        self.touch(namespace, *at)?;
         match command {
+            // It has to do with the namespaces of its changes, whichever it was sent to.
             Command::Batch { changes } => {
                 batch::check(&self.media.geometry, &self.limits, changes)?;
                 for change in *changes {
@@ -217,6 +220,8 @@ impl Engine {
                 }
             }
             _ => {
+                self.knows(namespace, command)?;
+                self.touch(namespace, *at)?;
                 self.finish_growth(namespace, at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
             }

@@ -11,9 +11,12 @@
 //! collected in between: moving sections changes nothing but the directory.
 
 mod copies;
+mod greedy;
 mod wear;
 
 use self::copies::Copies;
+pub use self::greedy::greedy;
+use self::greedy::{can_be_collected, gives_grains};
 pub use self::wear::{EraseCounts, VictimPolicy};
 use crate::address::Grain;
 use crate::io::{Io, Media, readable};
@@ -21,7 +24,6 @@ use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
-use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use crate::tags;
 use kvssd_flash::rope::Rope;
@@ -31,33 +33,6 @@ use kvssd_types::{KvError, NamespaceId, Nanos};
 /// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for the
 /// sections that this evicts, and one is for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 4;
-
-/// The best victim: the closed superblock that gives the most, which is what neither lives nor is padding. None when none
-/// gives more than a page.
-#[must_use]
-pub fn greedy(superblocks: &[Superblock], packing: &Packing, map_only: bool) -> Option<SuperblockId> {
-    let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
-    let candidates = superblocks.iter().enumerate().filter(|(_, superblock)| can_be_collected(superblock, map_only));
-    // Nothing is easier to collect than a superblock without life, however much of it was padding.
-    let rank = |superblock: &Superblock| if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
-    let (number, best) = candidates.min_by_key(|(_, superblock)| rank(superblock))?;
-    (rank(best) <= grains_max).then_some(SuperblockId(number as u32))
-}
-
-/// Whether a superblock can be a victim.
-fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool {
-    superblock.state == State::Closed
-        && match superblock.stream {
-            Stream::Map => true,
-            Stream::User | Stream::Gc => !map_only,
-            Stream::Journal => false,
-        }
-}
-
-/// The grains of a superblock that collecting it does not free: what lives, and what was padding.
-fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
-    packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains
-}
 
 /// The task.
 #[derive(Debug)]
@@ -148,20 +123,41 @@ impl Collector {
         Ok(true)
     }
 
-    /// The next victim. While room is short, what gives the most.
+    /// The next victim. While room is short, what gives the most of all; else one of a target on which the fewest superblocks are free,
+    /// if it gives at least half as much as the best. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
         let Media { superblocks, packing, flash, .. } = media;
+        let all = superblocks.all();
         let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
-        match media.victims {
-            VictimPolicy::EraseCounts(policy) if !is_short => {
-                self.leveled = !self.leveled;
-                let erases: Vec<u32> = (0..superblocks.all().len() as u32)
-                    .map(|number| flash.superblock_erases(SuperblockId(number)))
-                    .collect();
-                policy.victim(superblocks.all(), &erases, packing, self.leveled)
+        let policy = match media.victims {
+            VictimPolicy::EraseCounts(policy) if !is_short => Some(policy),
+            _ => None,
+        };
+        let erases: Vec<u32> = match policy {
+            Some(_) => (0..all.len() as u32).map(|id| flash.superblock_erases(SuperblockId(id))).collect(),
+            None => Vec::new(),
+        };
+        if let Some(policy) = policy {
+            self.leveled = !self.leveled;
+            if let Some(coldest) = policy.to_level(all, &erases, packing).filter(|_| self.leveled) {
+                return Some(coldest);
             }
-            _ => greedy(superblocks.all(), packing, map_only),
         }
+        let best_where = |is_there: &dyn Fn(SuperblockId) -> bool| {
+            let can = |id, superblock: &Superblock| can_be_collected(superblock, map_only) && is_there(id);
+            match policy {
+                Some(policy) => policy.victim(all, &erases, packing, can),
+                None => greedy(all, packing, can),
+            }
+        };
+        let best = best_where(&|_| true)?;
+        if is_short || media.geometry.targets() == 1 {
+            return Some(best);
+        }
+        let fewest = superblocks.fewest_free();
+        let needed = best_where(&|id| superblocks.free_beside(id) == fewest);
+        let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
+        needed.filter(|&needed| gives(needed).map(|gives| 2 * gives) >= gives(best)).or(Some(best))
     }
 
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
@@ -410,36 +406,4 @@ fn oob_of(io: &mut Io<'_>, namespaces: &Namespaces, page: PageAddress) -> Result
     let hashed = tags::complete(&mut oob, view.data, namespaces, format, &packing) as u64;
     io.cpu(hashed * io.costs().hash_ns);
     Ok(Some(oob))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn greedy_takes_the_closed_superblock_with_the_fewest_living_grains() {
-        let packing = Packing {
-            grain_bytes: 64,
-            grains_per_page: 1,
-            grains_per_superblock: 10,
-            layout: crate::packing::RecordLayout::Grains,
-        };
-        let all = [
-            (State::System, Stream::User, 0),
-            (State::Free, Stream::User, 0),
-            (State::Open, Stream::Map, 1),
-            (State::Victim, Stream::Map, 2),
-            (State::Closed, Stream::Journal, 3),
-            (State::Closed, Stream::User, 5),
-            (State::Closed, Stream::Map, 6),
-        ]
-        .map(|(state, stream, live_grains)| Superblock {
-            live_grains,
-            appended_grains: 10,
-            ..Superblock::new(state, stream)
-        });
-        assert_eq!(greedy(&all, &packing, false), Some(SuperblockId(5)));
-        assert_eq!(greedy(&all, &packing, true), Some(SuperblockId(6)));
-        assert_eq!(greedy(&all[..5], &packing, false), None);
-    }
 }

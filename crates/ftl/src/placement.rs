@@ -105,10 +105,13 @@ impl Placement {
 }
 
 /// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get most, and those that
-/// wrote little share one.
+/// wrote little one, which others have as well. Where nothing was written, all get all.
 #[must_use]
 pub fn balance(written_bytes: &[u64], targets: u32) -> Vec<u32> {
-    let sum: u64 = written_bytes.iter().sum::<u64>().max(1);
+    let sum: u64 = written_bytes.iter().sum();
+    if sum == 0 {
+        return vec![targets; written_bytes.len()];
+    }
     let part = |bytes: u64| (u128::from(bytes) * u128::from(targets) / u128::from(sum)) as u32;
     written_bytes.iter().map(|&bytes| part(bytes).max(1)).collect()
 }
@@ -155,6 +158,6 @@ mod tests {
     #[test]
     fn the_hot_get_more_logs_and_the_cold_share() {
         assert_eq!(balance(&[0, 700, 300], 16), [1, 11, 4]);
-        assert_eq!(balance(&[0, 0], 16), [1, 1]);
+        assert_eq!(balance(&[0, 0], 16), [16, 16], "nobody is hot");
     }
 }

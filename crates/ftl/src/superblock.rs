@@ -111,6 +111,16 @@ impl Superblocks {
         self.free[target as usize].len()
     }
 
+    /// The number of erased ones on the target of this one.
+    pub(crate) fn free_beside(&self, superblock: SuperblockId) -> usize {
+        self.free[superblock.0 as usize % self.free.len()].len()
+    }
+
+    /// The number of erased ones on the target that has the fewest.
+    pub(crate) fn fewest_free(&self) -> usize {
+        self.free.iter().map(VecDeque::len).min().unwrap_or_default()
+    }
+
     fn push_free(&mut self, superblock: SuperblockId, erased: Nanos) {
         let targets = self.free.len();
         self.free[superblock.0 as usize % targets].push_back((superblock, erased));

@@ -16,7 +16,8 @@ pub struct Batch {
 /// A store, or a delete.
 #[derive(Clone, Debug)]
 struct Change {
-    namespace: NamespaceId,
+    /// None for the store's own.
+    namespace: Option<NamespaceId>,
     key: Box<[u8]>,
     value: Option<Value>,
 }
@@ -28,25 +29,28 @@ impl Batch {
         Batch::default()
     }
 
-    /// Adds a store in the first namespace.
+    /// Adds a store in the namespace that the store's own calls are on.
     pub fn store(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.store_in(NamespaceId::FIRST, key, value)
+        self.add(None, key, Some(value.into()))
     }
 
-    /// Adds a delete in the first namespace. That the key is not there is no error.
+    /// Adds a delete in the namespace that the store's own calls are on. That the key is not there is no error.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
-        self.delete_in(NamespaceId::FIRST, key)
+        self.add(None, key, None)
     }
 
     /// Adds a store.
     pub fn store_in(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> &mut Self {
-        self.changes.push(Change { namespace, key: key.into(), value: Some(value.into()) });
-        self
+        self.add(Some(namespace), key, Some(value.into()))
     }
 
     /// Adds a delete. That the key is not there is no error.
     pub fn delete_in(&mut self, namespace: NamespaceId, key: &[u8]) -> &mut Self {
-        self.changes.push(Change { namespace, key: key.into(), value: None });
+        self.add(Some(namespace), key, None)
+    }
+
+    fn add(&mut self, namespace: Option<NamespaceId>, key: &[u8], value: Option<Value>) -> &mut Self {
+        self.changes.push(Change { namespace, key: key.into(), value });
         self
     }
 
@@ -67,30 +71,30 @@ impl Batch {
         self.changes.clear();
     }
 
-    /// The last change of each key.
-    pub(crate) fn last_changes(&self) -> Result<Vec<BatchChange<'_>>, Error> {
+    /// The last change of each key; `own` is the namespace of those without one.
+    pub(crate) fn last_changes(&self, own: NamespaceId) -> Result<Vec<BatchChange<'_>>, Error> {
         let mut last = BTreeMap::new();
         for Change { namespace, key, value } in &self.changes {
-            last.insert((*namespace, Key::new(key)?), value);
+            last.insert((namespace.unwrap_or(own), Key::new(key)?), value);
         }
         let change =
             |((namespace, key), value): (_, &Option<Value>)| BatchChange { namespace, key, value: value.clone() };
         Ok(last.into_iter().map(change).collect())
     }
 
-    /// All changes, as single commands.
-    pub(crate) fn commands(&self) -> Result<Vec<(NamespaceId, Command<'_>)>, Error> {
-        self.changes.iter().map(Change::command).collect()
+    /// All changes, as single commands; `own` is the namespace of those without one.
+    pub(crate) fn commands(&self, own: NamespaceId) -> Result<Vec<(NamespaceId, Command<'_>)>, Error> {
+        self.changes.iter().map(|change| change.command(own)).collect()
     }
 }
 
 impl Change {
-    fn command(&self) -> Result<(NamespaceId, Command<'_>), Error> {
+    fn command(&self, own: NamespaceId) -> Result<(NamespaceId, Command<'_>), Error> {
         let key = Key::new(&self.key)?;
         let command = match self.value.clone() {
             Some(value) => Command::Store { key, value, condition: StoreCondition::Always },
             None => Command::Delete { key },
         };
-        Ok((self.namespace, command))
+        Ok((self.namespace.unwrap_or(own), command))
     }
 }

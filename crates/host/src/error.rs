@@ -2,7 +2,7 @@
 
 use kvssd_device::DriveError;
 use kvssd_flash::{ImageError, ImageFault};
-use kvssd_types::KvError;
+use kvssd_types::{KEY_BYTES_MAX, KvError};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -53,11 +53,13 @@ pub enum Error {
     /// The drive is full. Deletes make room.
     #[error("the drive is full: the pair does not fit in the space that is left")]
     Full,
-    /// A key has 1 to 255 bytes.
-    #[error("a key has 1 to 255 bytes, not {key_bytes}")]
+    /// A key has 1 to 255 bytes, and on the wire 16 at the most.
+    #[error("a key of this drive has 1 to {key_bytes_max} bytes, not {key_bytes}")]
     InvalidKey {
         /// Bytes of the key.
         key_bytes: usize,
+        /// Bytes of the longest.
+        key_bytes_max: usize,
     },
     /// The value is larger than this drive takes.
     #[error("a value of {value_bytes} bytes is too large: this drive takes {value_bytes_max}")]
@@ -93,6 +95,18 @@ pub enum Error {
         /// What it says.
         why: String,
     },
+    /// A drive on the wire is not reached, or no longer, within the time that a call may take. What was asked for was not done.
+    #[error("{why}")]
+    Unreachable {
+        /// Where it should be, and what was tried.
+        why: String,
+    },
+    /// The answer to a change was lost on the wire, and to make it again might do something else. It was made or not.
+    #[error("{why}")]
+    InDoubt {
+        /// Which change, and how the answer was lost.
+        why: String,
+    },
     /// A store under the condition that the key is there.
     #[error("the key does not exist")]
     KeyNotFound,
@@ -117,7 +131,7 @@ impl From<KvError> for Error {
             KvError::InvalidValueSize { value_bytes, value_bytes_max } => {
                 Error::InvalidValue { value_bytes, value_bytes_max }
             }
-            KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes },
+            KvError::InvalidKeySize { key_bytes } => Error::InvalidKey { key_bytes, key_bytes_max: KEY_BYTES_MAX },
             KvError::KeyNotFound => Error::KeyNotFound,
             KvError::KeyExists => Error::KeyExists,
             KvError::Unrecovered(why) => Error::Damaged { why },

@@ -1,12 +1,16 @@
-//! A key-value drive in a file, as a store that a program embeds.
+//! A key-value drive, in a file or on the wire, as a store that a program embeds.
 //!
 //! ```text
 //!   threads      store, retrieve, delete, exist, list, pairs, batch, flush        &Store, from as many as there are
 //!                namespace("accounts").store, retrieve, ...                       key spaces of their own
 //!                  |
-//!   Store        one command at a time; with `sync`, threads that wait share one commit
-//!                  |
-//!   Drive (kvssd_device)         firmware over an image file: one file, one writer, or several readers
+//!   Store          open("drive.kv")                          open("nvme+tcp://127.0.0.1:4420/nqn...?ns=1")
+//!                  |                                         |
+//!   Backend      one command at a time; with `sync`,       many at a time over NVMe/TCP, shared by all threads;
+//!                threads that wait share one commit        connected again when the connection is lost
+//!                  |                                         |
+//!   Drive (kvssd_device): firmware over an image file,     any NVMe target with the Key Value command set,
+//!   one writer, or several readers                         such as `kvssd serve`
 //! ```
 //!
 //! ```
@@ -30,24 +34,32 @@
 //!
 //! [`tx`] has transactions over it, with a cache.
 //!
-//! What it does not do: ranges of keys (an ordered [`Namespace`] lists them in order), or reach a drive over a network.
+//! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),
+//! namespaces that are made or deleted. Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
+//! change of each key, and a part of a value from an offset on ([`Store::retrieve_part`]) is cut out here: the wire carries all before it.
+//!
+//! What it does not do: ranges of keys (an ordered [`Namespace`] lists them in order), TLS, or several drives as one.
 
+mod backend;
 mod batch;
 mod commits;
 mod error;
+mod image;
 mod namespace;
 mod options;
 mod pairs;
 mod stats;
 mod store;
 pub mod tx;
+mod wire;
 
 pub use batch::Batch;
 pub use error::Error;
-pub use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_types::{NamespaceId, StoreCondition};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};
-pub use pairs::{Keys, Pair, Pairs};
-pub use stats::Stats;
-pub use store::Store;
+pub use pairs::{KeyCursor, Keys, Pair, Pairs};
+pub use stats::{FirmwareStats, Stats, TrafficStats};
+pub use store::{Store, connect, connect_to, open};
+pub use wire::{Digests, DriveUrl};

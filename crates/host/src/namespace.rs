@@ -3,12 +3,12 @@
 //! ```text
 //!   Store       namespace("accounts")  ->  Namespace    store, retrieve, delete, exist, list, keys, pairs
 //!     |                                       |
-//!   State       one command at a time  <------+
+//!   Backend     executes commands  <----------+
 //! ```
 
 use crate::{Error, Keys, Pairs, Store};
 use kvssd_ftl::NamespaceInfo;
-use kvssd_types::{Command, Key, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
 /// A namespace of a store, with the same calls: keys of one are not those of another. Once it is deleted all calls fail, or are on the one
 /// that got its number.
@@ -38,6 +38,19 @@ impl<'a> Namespace<'a> {
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
+    /// How many pairs it has. A drive on the wire does not say: its keys are counted, which takes as long as listing them.
+    ///
+    /// # Errors
+    /// As [`Namespace::info`] and [`Namespace::retrieve`].
+    pub fn count(&self) -> Result<u64, Error> {
+        let info = self.info()?;
+        // Identify tells of no index, and of no pairs.
+        if !info.index.is_empty() {
+            return Ok(info.utilization.pairs);
+        }
+        self.keys(None).try_fold(0, |count, key| key.map(|_| count + 1))
+    }
+
     /// Binds `value` to `key`, whether or not the key is there.
     ///
     /// # Errors
@@ -54,7 +67,7 @@ impl<'a> Namespace<'a> {
         let key = Key::new(key)?;
         // The copy is made before others have to wait.
         let value = Value::from(value);
-        self.store.make_in(self.id, Command::Store { key, value, condition }).map(|_| ())
+        self.store.execute_in(self.id, Command::Store { key, value, condition }).map(|_| ())
     }
 
     /// The value of `key`, if there is one.
@@ -73,13 +86,64 @@ impl<'a> Namespace<'a> {
         Ok(self.value(Key::new(key)?, offset_bytes, length_bytes)?.map(|value| value.to_vec()))
     }
 
+    /// Copies what `buffer` takes of the value of `key`, from `offset_bytes` on, to its beginning; gives the bytes of the whole value, if
+    /// there is one. An empty buffer asks for nothing else.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve_into(&self, key: &[u8], offset_bytes: u32, buffer: &mut [u8]) -> Result<Option<u32>, Error> {
+        let length_bytes = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        let command = Command::Retrieve { key: Key::new(key)?, offset_bytes, length_bytes };
+        Ok(self.ask(command)?.map(|reply| match reply {
+            Reply::Retrieved { value, value_bytes } => {
+                match &value {
+                    Value::Bytes(bytes) => buffer[..bytes.len()].copy_from_slice(bytes),
+                    described @ Value::Pattern(_) => buffer[..described.len()].copy_from_slice(&described.to_vec()),
+                }
+                value_bytes
+            }
+            other => unreachable!("{other:?} does not answer a retrieve"),
+        }))
+    }
+
     /// As [`Namespace::retrieve_part`], as it comes from the drive.
     pub(crate) fn value(&self, key: Key<'_>, offset_bytes: u32, length_bytes: u32) -> Result<Option<Value>, Error> {
         let command = Command::Retrieve { key, offset_bytes, length_bytes };
-        Ok(self.ask(command)?.map(|reply| match reply {
-            Reply::Retrieved { value, .. } => value,
-            other => unreachable!("{other:?} does not answer a retrieve"),
-        }))
+        Ok(self.ask(command)?.map(value_of))
+    }
+
+    /// Shows the value of each key, or that there is none, with the number that the key has among `keys`. On the wire as many are
+    /// under way as the queue takes, and they come in any order. Keys are taken one by one, when there is room for another.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`]; some of the others may not have been shown then.
+    pub fn retrieve_each<'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        mut see: impl FnMut(usize, Option<Vec<u8>>),
+    ) -> Result<(), Error> {
+        let mut commands = keys.into_iter().map(|key| {
+            Ok((self.id, Command::Retrieve { key: Key::new(key)?, offset_bytes: 0, length_bytes: u32::MAX }))
+        });
+        let mut answered = |number, reply: Option<Reply>| see(number, reply.map(|reply| value_of(reply).to_vec()));
+        self.store.drive().execute_each(&mut commands, &mut answered)
+    }
+
+    /// Stores pairs, each with another key, and says of each that it is safe, with the number that it has among `pairs`. On the wire
+    /// as many are under way as the queue takes. Pairs are taken one by one, when there is room for another.
+    ///
+    /// # Errors
+    /// As [`Namespace::store`]; any of the others may be stored or not then.
+    pub fn store_each<'k>(
+        &self,
+        pairs: impl IntoIterator<Item = (&'k [u8], &'k [u8])>,
+        mut stored: impl FnMut(usize),
+    ) -> Result<(), Error> {
+        let mut commands = pairs.into_iter().map(|(key, value)| {
+            let (key, value, condition) = (Key::new(key)?, Value::from(value), StoreCondition::Always);
+            Ok((self.id, Command::Store { key, value, condition }))
+        });
+        self.store.drive().execute_each(&mut commands, &mut |number, _| stored(number))
     }
 
     /// Removes `key` and its value; gives whether it was there.
@@ -88,7 +152,7 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::store`].
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
         let key = Key::new(key)?;
-        self.store.make_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
+        self.store.execute_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
     }
 
     /// Whether `key` is there.
@@ -113,6 +177,26 @@ impl<'a> Namespace<'a> {
         }
     }
 
+    /// At most `count` keys from the greatest to the least, from `from` on, or the next lesser one when that is not there.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where keys have no order, and by a drive that is reached over a network: its commands have no such list. And as
+    /// [`Namespace::retrieve`].
+    pub fn list_descending(&self, from: Option<&[u8]>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
+        let key = from.map(Key::new).transpose()?;
+        let options = IteratorOptions { descending: true, keys_only: true, ..IteratorOptions::default() };
+        let iterator = match self.ask(Command::CreateIterator { options })? {
+            Some(Reply::IteratorCreated(iterator)) => iterator,
+            other => unreachable!("{other:?} does not answer the creation of an iterator"),
+        };
+        let pairs = self.ask(Command::Seek { iterator, key, pairs_max: count });
+        self.ask(Command::DestroyIterator { iterator })?;
+        match pairs? {
+            Some(Reply::Pairs(pairs)) => Ok(pairs.into_iter().map(|(key, _)| key).collect()),
+            other => unreachable!("{other:?} does not answer a seek"),
+        }
+    }
+
     /// All keys from `from` on, in the order of [`Namespace::list`]. A key that is there all the time is met once; one that comes or
     /// goes meanwhile may be met or not.
     #[must_use]
@@ -128,6 +212,13 @@ impl<'a> Namespace<'a> {
 
     /// What the drive answers to a question; none when the key is not there.
     pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.store.ask_in(self.id, command)
+        self.store.execute_in(self.id, command)
+    }
+}
+
+fn value_of(reply: Reply) -> Value {
+    match reply {
+        Reply::Retrieved { value, .. } => value,
+        other => unreachable!("{other:?} does not answer a retrieve"),
     }
 }

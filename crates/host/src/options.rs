@@ -12,7 +12,7 @@ pub enum Missing {
     CreateNew,
 }
 
-/// How a store is opened.
+/// How a store is opened. Of a drive on the wire only `read_only` is heeded; [`open`](crate::open) says which of the others it refuses.
 ///
 /// ```
 /// use kvssd_host::{Missing, Options};

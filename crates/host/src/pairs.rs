@@ -19,15 +19,21 @@ pub type Pair = (Box<[u8]>, Vec<u8>);
 /// Keys, and how many were asked for.
 type Listed = (Vec<Box<[u8]>>, usize);
 
-/// All keys of a namespace. Ends after an error.
-pub struct Keys<'a> {
-    namespace: Namespace<'a>,
+/// How far somebody has come among the keys of a namespace. It holds on to nothing, so that it can be kept where a store cannot be borrowed.
+#[derive(Clone, Debug, Default)]
+pub struct KeyCursor {
     /// Where the first page begins.
     from: Option<Box<[u8]>>,
     /// The page before.
     met: Vec<Box<[u8]>>,
-    coming: VecDeque<Box<[u8]>>,
     is_at_end: bool,
+}
+
+/// All keys of a namespace. Ends after an error.
+pub struct Keys<'a> {
+    namespace: Namespace<'a>,
+    cursor: KeyCursor,
+    coming: VecDeque<Box<[u8]>>,
 }
 
 /// All pairs of a namespace. Ends after an error.
@@ -35,26 +41,35 @@ pub struct Pairs<'a> {
     keys: Keys<'a>,
 }
 
-impl<'a> Keys<'a> {
-    pub(crate) fn new(namespace: Namespace<'a>, from: Option<&[u8]>) -> Self {
-        Keys { namespace, from: from.map(Into::into), met: Vec::new(), coming: VecDeque::new(), is_at_end: false }
+impl KeyCursor {
+    /// Before the first key from `from` on.
+    #[must_use]
+    pub fn new(from: Option<&[u8]>) -> Self {
+        KeyCursor { from: from.map(Into::into), ..KeyCursor::default() }
     }
 
-    fn next_page(&mut self) -> Result<(), Error> {
-        let (keys, wanted) = self.keys_behind()?;
+    /// The keys that come next, some hundreds of them, as [`Namespace::keys`] goes; none at the end. It must be the same namespace each
+    /// time.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`]. The cursor stays where it was.
+    pub fn next_page(&mut self, namespace: Namespace<'_>) -> Result<Vec<Box<[u8]>>, Error> {
+        if self.is_at_end {
+            return Ok(Vec::new());
+        }
+        let (keys, wanted) = self.keys_behind(namespace)?;
         self.is_at_end = keys.len() < wanted;
         let new: Vec<Box<[u8]>> = keys.into_iter().filter(|key| !self.met.contains(key)).collect();
         self.is_at_end |= new.is_empty();
-        self.coming = new.iter().cloned().collect();
-        self.met = new;
-        Ok(())
+        self.met.clone_from(&new);
+        Ok(new)
     }
 
     /// Keys from the last one on that was met and is still there.
-    fn keys_behind(&self) -> Result<Listed, Error> {
+    fn keys_behind(&self, namespace: Namespace<'_>) -> Result<Listed, Error> {
         for (index, anchor) in self.met.iter().enumerate().rev() {
             let wanted = PAGE_KEYS + self.met.len() - index;
-            let keys = self.namespace.list(Some(anchor), wanted)?;
+            let keys = namespace.list(Some(anchor), wanted)?;
             if keys.first() == Some(anchor) {
                 return Ok((keys, wanted));
             }
@@ -62,7 +77,13 @@ impl<'a> Keys<'a> {
         // All have gone: where the last would be is as near as one can get.
         let from = self.met.last().or(self.from.as_ref());
         let wanted = PAGE_KEYS + self.met.len();
-        Ok((self.namespace.list(from.map(AsRef::as_ref), wanted)?, wanted))
+        Ok((namespace.list(from.map(AsRef::as_ref), wanted)?, wanted))
+    }
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(namespace: Namespace<'a>, from: Option<&[u8]>) -> Self {
+        Keys { namespace, cursor: KeyCursor::new(from), coming: VecDeque::new() }
     }
 }
 
@@ -70,12 +91,14 @@ impl Iterator for Keys<'_> {
     type Item = Result<Box<[u8]>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.coming.is_empty()
-            && !self.is_at_end
-            && let Err(error) = self.next_page()
-        {
-            self.is_at_end = true;
-            return Some(Err(error));
+        if self.coming.is_empty() {
+            match self.cursor.next_page(self.namespace) {
+                Ok(page) => self.coming = page.into(),
+                Err(error) => {
+                    self.cursor.is_at_end = true;
+                    return Some(Err(error));
+                }
+            }
         }
         self.coming.pop_front().map(Ok)
     }
@@ -93,7 +116,7 @@ impl<'a> Pairs<'a> {
             Ok(value) => value.map(|value| Ok((key, value))),
             Err(error) => {
                 self.keys.coming.clear();
-                self.keys.is_at_end = true;
+                self.keys.cursor.is_at_end = true;
                 Some(Err(error))
             }
         }

@@ -2,55 +2,107 @@
 
 use kvssd_device::Drive;
 
-/// How full a store is, with all its namespaces, and what it did since it was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How full a store is, with all its namespaces.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// The firmware.
+    /// The firmware; of a drive on the wire that is none of this project's, its model.
     pub design: String,
-    /// Pairs that are stored.
-    pub pairs: u64,
-    /// Bytes of their keys and values.
-    pub pair_bytes: u64,
     /// Bytes of flash that live, in whole grains and with the index.
     pub live_bytes: u64,
     /// The most that may live.
     pub capacity_bytes: u64,
-    /// Bytes of all flash.
-    pub flash_bytes: u64,
     /// The largest value, and the most bytes of keys and values of a batch.
     pub value_bytes_max: u64,
-    /// The most changes of a batch.
+    /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
+    /// What its firmware says; none of a drive on the wire that is none of this project's.
+    pub firmware: Option<FirmwareStats>,
+    /// What all hosts did since a drive on the wire is served; none of an image, which this process has to itself.
+    pub traffic: Option<TrafficStats>,
+}
+
+/// What the firmware of this project says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirmwareStats {
+    /// Pairs that are stored.
+    pub pairs: u64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: u64,
+    /// Bytes of all flash.
+    pub flash_bytes: u64,
     /// Bytes of memory that the firmware's tables take.
     pub dram_bytes: u64,
     /// The most that they may take.
     pub dram_bytes_max: u64,
+    /// Bytes of a page of flash.
+    pub page_bytes: u64,
     /// Pages of flash that were read since it was opened.
     pub pages_read: u64,
     /// Pages of flash that were programmed since it was opened.
     pub pages_programmed: u64,
     /// Pairs that garbage collection moved since it was opened.
     pub pairs_moved: u64,
+    /// Erases of all blocks in the life of the drive.
+    pub erases: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Erases of the block that was erased most.
+    pub erases_max: u64,
+}
+
+/// What hosts did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficStats {
+    /// Stores and deletes.
+    pub changes: u64,
+    /// Retrieves, exists and lists.
+    pub lookups: u64,
+    /// Bytes of values that were stored. Other drives than this project's count in units of 512 000.
+    pub stored_bytes: u64,
+    /// Bytes of values and lists that were read, as `stored_bytes`.
+    pub retrieved_bytes: u64,
+    /// Processor time that the service took so far, in nanoseconds; none where it does not say.
+    pub processor_ns: Option<u64>,
 }
 
 impl Stats {
+    /// Bytes of flash that were programmed for each byte of a value that hosts stored, since the drive is served; none where that is
+    /// not known, or nothing was stored.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let stored_bytes = self.traffic.map(|traffic| traffic.stored_bytes).filter(|bytes| *bytes > 0)?;
+        let firmware = self.firmware?;
+        Some((firmware.pages_programmed * firmware.page_bytes) as f64 / stored_bytes as f64)
+    }
+
     pub(crate) fn of(drive: &Drive) -> Self {
         let engine = drive.engine();
         let (utilization, flash) = (engine.utilization(), engine.flash_counters());
+        let (mut blocks, mut erases, mut erases_max) = (0, 0, 0);
+        for block in engine.erases().map(u64::from) {
+            (blocks, erases, erases_max) = (blocks + 1, erases + block, block.max(erases_max));
+        }
         Stats {
             design: drive.design().name.to_owned(),
-            pairs: utilization.pairs,
-            pair_bytes: utilization.pair_bytes,
             live_bytes: utilization.live_bytes,
             capacity_bytes: utilization.capacity_bytes,
-            flash_bytes: engine.geometry().raw_bytes(),
             value_bytes_max: engine.value_bytes_max(),
             batch_changes_max: engine.batch_changes_max(),
-            dram_bytes: engine.dram().total_bytes(),
-            dram_bytes_max: engine.dram_budget_bytes(),
-            pages_read: flash.reads.total(),
-            pages_programmed: flash.programs.total(),
-            pairs_moved: engine.gc_counters().pairs_moved,
+            firmware: Some(FirmwareStats {
+                pairs: utilization.pairs,
+                pair_bytes: utilization.pair_bytes,
+                flash_bytes: engine.geometry().raw_bytes(),
+                dram_bytes: engine.dram().total_bytes(),
+                dram_bytes_max: engine.dram_budget_bytes(),
+                page_bytes: engine.geometry().page_bytes.into(),
+                pages_read: flash.reads.total(),
+                pages_programmed: flash.programs.total(),
+                pairs_moved: engine.gc_counters().pairs_moved,
+                erases,
+                blocks,
+                erases_max,
+            }),
+            traffic: None,
         }
     }
 }

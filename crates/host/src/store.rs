@@ -1,34 +1,77 @@
 //! The store.
 
-use crate::commits::{Coming, Commits};
+use crate::backend::Backend;
+use crate::image::Image;
+use crate::wire::{DriveUrl, Remote};
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
-use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
-use kvssd_flash::OpenOptions;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_types::{Command, KvError, NamespaceId, Reply, StoreCondition};
+use kvssd_types::{Command, NamespaceId, Reply, StoreCondition};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
 
-/// A store over an image file. It can be shared: every call takes `&self`, from any thread.
+/// The store over a drive, wherever that is: in an image file ([`Store::open`]), or on the wire, where `drive` is a URL
+/// `nvme+tcp://host:port/nqn?ns=1` ([`DriveUrl`]).
 ///
-/// Calls on keys are those of the first namespace, which every image begins with; [`Store::namespace`] gives the others.
+/// Of the options, those of an image do not concern a drive on the wire; it must be there already and does its own syncs, so that
+/// [`Missing::CreateNew`] and [`Options::sync`] are refused.
 ///
-/// Dropping it leaves the image as it is, which is safe: the next open does again what the journal says. [`Store::close`] spares
-/// it that.
-pub struct Store {
-    state: Mutex<State>,
-    /// With `sync`: who waits for the disk.
-    commits: Option<Commits>,
-    is_read_only: bool,
-    was_created: bool,
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("drive.kv");
+/// let store = kvssd_host::open(&path, Default::default())?;       // or "nvme+tcp://127.0.0.1:4420/nqn.2024-01.org.example:kv"
+/// store.store(b"one", b"1")?;
+/// # Ok::<(), kvssd_host::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Store::open`] and [`connect`].
+pub fn open(drive: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
+    let drive = drive.as_ref();
+    match drive.to_str().and_then(DriveUrl::of) {
+        Some(url) => connect_with(&url?, &options),
+        None => Store::open(drive, options),
+    }
 }
 
-/// What threads take turns with.
-struct State {
-    drive: Drive,
-    /// Changes that were executed.
-    executed: u64,
-    failure: Option<String>,
+/// The store over a drive on the wire, at a URL as [`DriveUrl`] describes it.
+///
+/// # Errors
+/// [`Error::InvalidOptions`] when it is no such URL, [`Error::NoNamespace`], [`Error::Unreachable`], [`Error::Refused`].
+pub fn connect(url: &str) -> Result<Store, Error> {
+    connect_to(&url.parse()?)
+}
+
+/// As [`connect`].
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_to(url: &DriveUrl) -> Result<Store, Error> {
+    connect_with(url, &Options::default())
+}
+
+fn connect_with(url: &DriveUrl, options: &Options) -> Result<Store, Error> {
+    let refused = |why: &str| Err(Error::InvalidOptions { why: format!("{url}: {why}") });
+    if options.missing == Missing::CreateNew {
+        return refused("a drive on the wire cannot be made from here; `kvssd create` makes one where it is served");
+    }
+    if options.sync {
+        return refused("whether a drive on the wire syncs is chosen where it is served, not by who calls it");
+    }
+    let drive = Box::new(Remote::connect(url, options.read_only)?);
+    Ok(Store { drive, own: url.namespace, was_created: false })
+}
+
+/// A store over a drive. It can be shared: every call takes `&self`, from any thread.
+///
+/// Calls on keys are those of one namespace: the first, which every image begins with, or the one that a URL names;
+/// [`Store::namespace`] gives the others.
+///
+/// Dropping it leaves the drive as it is, which is safe: the next open does again what the journal says. [`Store::close`] spares
+/// it that.
+pub struct Store {
+    drive: Box<dyn Backend>,
+    /// The namespace that calls without one are on.
+    own: NamespaceId,
+    was_created: bool,
 }
 
 impl Store {
@@ -37,26 +80,10 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Exists`], [`Error::Locked`], [`Error::Foreign`], [`Error::Damaged`], [`Error::Io`],
     /// [`Error::InvalidOptions`]. The image is left as it was.
+    #[expect(clippy::needless_pass_by_value, reason = "who opens a store has no use for its options any more")]
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
-        let Options { missing, sync, read_only, .. } = options;
-        let path = path.as_ref();
-        let open = || Ok::<_, Error>(Drive::open(path, OpenOptions { sync, read_only })?);
-        let create = move || create(path, &options);
-        let (drive, was_created) = match missing {
-            Missing::CreateNew => (create()?, true),
-            _ => match open() {
-                Err(Error::NotFound(_)) if missing == Missing::Create && !read_only => match create() {
-                    // Somebody else was quicker.
-                    Err(Error::Exists(_)) => (open()?, false),
-                    created => (created?, true),
-                },
-                opened => (opened?, false),
-            },
-        };
-        let commits = (sync && !read_only).then(Commits::default);
-        drive.hold_commits(commits.is_some());
-        let state = Mutex::new(State { drive, executed: 0, failure: None });
-        Ok(Store { state, commits, is_read_only: read_only, was_created })
+        let (image, was_created) = Image::open(path.as_ref(), &options)?;
+        Ok(Store { drive: Box::new(image), own: NamespaceId::FIRST, was_created })
     }
 
     /// Whether opening it made the image.
@@ -70,7 +97,7 @@ impl Store {
     /// # Errors
     /// [`Error::Full`], [`Error::InvalidKey`], [`Error::InvalidValue`], [`Error::ReadOnly`], [`Error::Io`], [`Error::Failed`].
     pub fn store(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.first().store(key, value)
+        self.own_namespace().store(key, value)
     }
 
     /// Binds `value` to `key` if the key is there, or if it is not.
@@ -78,7 +105,7 @@ impl Store {
     /// # Errors
     /// [`Error::KeyNotFound`], [`Error::KeyExists`], and as [`Store::store`].
     pub fn store_if(&self, key: &[u8], value: &[u8], condition: StoreCondition) -> Result<(), Error> {
-        self.first().store_if(key, value, condition)
+        self.own_namespace().store_if(key, value, condition)
     }
 
     /// The value of `key`, if there is one.
@@ -86,7 +113,7 @@ impl Store {
     /// # Errors
     /// [`Error::InvalidKey`], [`Error::Damaged`], [`Error::Io`], [`Error::Failed`].
     pub fn retrieve(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.first().retrieve(key)
+        self.own_namespace().retrieve(key)
     }
 
     /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on, if there is one. Behind its end there are none.
@@ -94,7 +121,17 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn retrieve_part(&self, key: &[u8], offset_bytes: u32, length_bytes: u32) -> Result<Option<Vec<u8>>, Error> {
-        self.first().retrieve_part(key, offset_bytes, length_bytes)
+        self.own_namespace().retrieve_part(key, offset_bytes, length_bytes)
+    }
+
+    /// The values of several keys, as many under way at a time as the drive takes ([`Namespace::retrieve_each`]).
+    ///
+    /// # Errors
+    /// As [`Store::retrieve`].
+    pub fn retrieve_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut values = vec![None; keys.len()];
+        self.own_namespace().retrieve_each(keys.iter().copied(), |number, value| values[number] = value)?;
+        Ok(values)
     }
 
     /// Removes `key` and its value; gives whether it was there.
@@ -102,7 +139,7 @@ impl Store {
     /// # Errors
     /// As [`Store::store`].
     pub fn delete(&self, key: &[u8]) -> Result<bool, Error> {
-        self.first().delete(key)
+        self.own_namespace().delete(key)
     }
 
     /// Whether `key` is there.
@@ -110,7 +147,7 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn exist(&self, key: &[u8]) -> Result<bool, Error> {
-        self.first().exist(key)
+        self.own_namespace().exist(key)
     }
 
     /// At most `count` keys in the index's own order, from `from` on, or the next one when that is not there. The order stays as
@@ -119,20 +156,20 @@ impl Store {
     /// # Errors
     /// As [`Store::retrieve`].
     pub fn list(&self, from: Option<&[u8]>, count: usize) -> Result<Vec<Box<[u8]>>, Error> {
-        self.first().list(from, count)
+        self.own_namespace().list(from, count)
     }
 
     /// All keys from `from` on, in the order of [`Store::list`]. A key that is there all the time is met once; one that comes or
     /// goes meanwhile may be met or not.
     #[must_use]
     pub fn keys(&self, from: Option<&[u8]>) -> Keys<'_> {
-        self.first().keys(from)
+        self.own_namespace().keys(from)
     }
 
     /// All pairs, as [`Store::keys`] goes.
     #[must_use]
     pub fn pairs(&self) -> Pairs<'_> {
-        self.first().pairs()
+        self.own_namespace().pairs()
     }
 
     /// Makes all changes of a batch or none, in however many namespaces: nobody sees some of them without the others, and neither a
@@ -154,8 +191,8 @@ impl Store {
     /// [`Error::BatchTooLarge`], [`Error::NoNamespace`], and as [`Store::store`]: nothing is changed. After [`Error::Io`] and
     /// [`Error::Failed`] all changes are there or none when the store is opened again.
     pub fn batch(&self, batch: &Batch) -> Result<(), Error> {
-        let changes = batch.last_changes()?;
-        self.make_in(NamespaceId::FIRST, Command::Batch { changes: &changes }).map(|_| ())
+        let changes = batch.last_changes(self.own)?;
+        self.execute_in(self.own, Command::Batch { changes: &changes }).map(|_| ())
     }
 
     /// Makes the changes of a batch of any size one after the other, with one commit: much quicker than one by one.
@@ -167,18 +204,13 @@ impl Store {
     /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that
     /// is refused are made.
     pub fn bulk(&self, batch: &Batch) -> Result<(), Error> {
-        let commands = batch.commands()?;
-        self.change(|state| {
-            state.drive.hold_commits(true);
-            let mut commands = commands.into_iter();
-            let made = commands.try_for_each(|(namespace, command)| state.change(namespace, command).map(|_| ()));
-            if self.commits.is_none() {
-                state.drive.hold_commits(false);
-                // What was made before a refusal is to be as safe as the rest.
-                state.commit()?;
-            }
-            made
-        })
+        self.drive.bulk(batch, self.own)
+    }
+
+    /// The namespace that calls without one are on.
+    #[must_use]
+    pub fn own_namespace(&self) -> Namespace<'_> {
+        Namespace::new(self, self.own)
     }
 
     /// The namespace of that name, or number.
@@ -207,12 +239,18 @@ impl Store {
         Ok(Namespace::new(self, found.id))
     }
 
+    /// The namespace of that number. Whether it is there shows when it is called.
+    #[must_use]
+    pub fn namespace_at(&self, id: NamespaceId) -> Namespace<'_> {
+        Namespace::new(self, id)
+    }
+
     /// The namespaces, in the order of their numbers.
     ///
     /// # Errors
     /// [`Error::Failed`].
     pub fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
-        Ok(self.lock()?.drive.namespaces())
+        self.drive.namespaces()
     }
 
     /// Makes an empty namespace.
@@ -221,11 +259,7 @@ impl Store {
     /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, and as
     /// [`Store::flush`].
     pub fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<Namespace<'_>, Error> {
-        let created = |state: &mut State| {
-            let created = state.drive.create_namespace(attributes);
-            created.map_err(|error| state.failed(error))
-        };
-        Ok(Namespace::new(self, self.change(created)?))
+        Ok(Namespace::new(self, self.drive.create_namespace(attributes)?))
     }
 
     /// Deletes the namespace of that name, or number. What it had is removed while other calls come, when another one needs the room,
@@ -240,7 +274,7 @@ impl Store {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        self.change(|state| state.drive.delete_namespace(id).map_err(|error| state.failed(error)))
+        self.drive.delete_namespace(id)
     }
 
     /// Writes out what the write buffer holds. Nothing becomes safer by it: what has returned is safe already.
@@ -248,7 +282,7 @@ impl Store {
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`], [`Error::Failed`].
     pub fn flush(&self) -> Result<(), Error> {
-        self.make_in(NamespaceId::FIRST, Command::Flush).map(|_| ())
+        self.execute_in(self.own, Command::Flush).map(|_| ())
     }
 
     /// How full it is, and what it did.
@@ -256,7 +290,7 @@ impl Store {
     /// # Errors
     /// [`Error::Failed`].
     pub fn stats(&self) -> Result<Stats, Error> {
-        Ok(Stats::of(&self.lock()?.drive))
+        self.drive.stats()
     }
 
     /// Ends in order: namespaces that were deleted are gone, and the next open finds everything at once, and has nothing to do again.
@@ -264,103 +298,16 @@ impl Store {
     /// # Errors
     /// [`Error::Io`], [`Error::Failed`]. What had returned is safe all the same.
     pub fn close(self) -> Result<(), Error> {
-        drop(self.lock()?);
-        let state = self.state.into_inner().map_err(|_| panicked())?;
-        state.drive.close().map_err(|error| Error::Io { why: error.to_string() })
+        self.drive.close()
     }
 
-    /// The namespace that calls without one are on.
-    fn first(&self) -> Namespace<'_> {
-        Namespace::new(self, NamespaceId::FIRST)
+    /// What the drive answers, to a change when that is safe; none when a key that is no store's is not there.
+    pub(crate) fn execute_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.drive.execute(namespace, command)
     }
 
-    /// What the drive answers to a question; none when the key is not there.
-    pub(crate) fn ask_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.lock()?.ask(namespace, command)
+    /// The drive, for calls that give it many commands.
+    pub(crate) fn drive(&self) -> &dyn Backend {
+        self.drive.as_ref()
     }
-
-    /// What the drive answers to a change, when that is safe; none when a key that is to be deleted is not there.
-    pub(crate) fn make_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.change(|state| state.change(namespace, command))
-    }
-
-    /// Makes a change; returns when it is safe.
-    fn change<T>(&self, make: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
-        if self.is_read_only {
-            return Err(Error::ReadOnly);
-        }
-        let coming: Option<Coming<'_>> = self.commits.as_ref().map(Commits::come);
-        let mut state = self.lock()?;
-        let made = make(&mut state);
-        state.executed += 1;
-        let ticket = state.executed;
-        drop(state);
-        drop(coming);
-        if let Some(commits) = &self.commits {
-            let commit = || {
-                let mut state = self.lock()?;
-                state.commit()?;
-                Ok(state.executed)
-            };
-            commits.wait(ticket, commit)?;
-        }
-        made
-    }
-
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
-        let state = self.state.lock().map_err(|_| panicked())?;
-        match &state.failure {
-            Some(why) => Err(Error::Failed { why: why.clone() }),
-            None => Ok(state),
-        }
-    }
-}
-
-impl State {
-    /// What the drive answers to a question; none when the key is not there.
-    fn ask(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        match self.drive.execute_in(namespace, command) {
-            Ok(reply) => Ok(Some(reply)),
-            Err(KvError::KeyNotFound) => Ok(None),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    /// What the drive answers to a change; none when a key that is to be deleted is not there.
-    fn change(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        let is_delete = matches!(command, Command::Delete { .. });
-        match self.drive.execute_in(namespace, command) {
-            Ok(reply) => Ok(Some(reply)),
-            Err(KvError::KeyNotFound) if is_delete => Ok(None),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    fn commit(&mut self) -> Result<(), Error> {
-        self.drive.commit().map_err(|error| self.failed(error))
-    }
-
-    /// Nobody works on with a drive whose image failed, or that was left in the middle of a change.
-    fn failed(&mut self, error: KvError) -> Error {
-        if let Some(why) = self.drive.failure() {
-            self.failure = Some(why.to_owned());
-            return Error::Io { why: why.to_owned() };
-        }
-        if error.is_fatal() {
-            self.failure = Some(error.to_string());
-        }
-        error.into()
-    }
-}
-
-fn create(path: &Path, options: &Options) -> Result<Drive, Error> {
-    let invalid = |why: String| Error::InvalidOptions { why };
-    let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
-    let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
-    let create = CreateDrive { preallocate: options.preallocate, sync: options.sync };
-    Ok(Drive::create(path, &profile, &design, create)?)
-}
-
-fn panicked() -> Error {
-    Error::Failed { why: "a call has panicked".to_owned() }
 }

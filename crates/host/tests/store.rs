@@ -1,6 +1,6 @@
 //! The store as a program meets it: calls, threads, lives, and what is refused.
 
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
+use kvssd_host::{Batch, Error, KeyCursor, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::scope;
@@ -63,9 +63,10 @@ fn calls_do_what_they_say() {
     assert_eq!(store.list(Some(b"b"), 0).unwrap(), [] as [Box<[u8]>; 0]);
     store.flush().unwrap();
     let stats = store.stats().unwrap();
-    assert_eq!((stats.pairs, stats.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
-    assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0 }));
-    assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256 }));
+    let firmware = stats.firmware.unwrap();
+    assert_eq!((firmware.pairs, firmware.pair_bytes, stats.design.as_str()), (1, 1, "plus"));
+    assert_eq!(store.store(b"", b""), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
+    assert_eq!(store.retrieve(&[0; 256]), Err(Error::InvalidKey { key_bytes: 256, key_bytes_max: 255 }));
     let large = vec![0; 3 << 20];
     assert!(matches!(store.store(b"large", &large), Err(Error::InvalidValue { value_bytes: 3_145_728, .. })));
     let largest = vec![7; stats.value_bytes_max as usize];
@@ -238,7 +239,7 @@ fn namespaces_share_an_image_and_no_keys() {
     store.close().unwrap();
 
     let store = desk.open(Options { read_only: true, ..small() }).unwrap();
-    assert_eq!(store.stats().unwrap().pairs, 3 * 499, "what was deleted is gone");
+    assert_eq!(store.stats().unwrap().firmware.unwrap().pairs, 3 * 499, "what was deleted is gone");
     assert_eq!(store.create_namespace(called("x")).err(), Some(Error::ReadOnly));
     let mut after = before;
     after.remove("fixed");
@@ -285,7 +286,7 @@ fn a_batch_is_made_whole_or_not_at_all() {
         assert!(matches!(store.batch(&heavy), Err(Error::BatchTooLarge { .. })));
         let mut invalid = Batch::new();
         invalid.store(b"c", b"").store(b"", b"");
-        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        assert_eq!(store.batch(&invalid), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
         drop(store);
 
         let store = desk.store();
@@ -293,7 +294,7 @@ fn a_batch_is_made_whole_or_not_at_all() {
         let expected = [("1".to_owned(), pair(b"b", b"2")), ("tree".to_owned(), pair(b"a", b"2"))];
         assert_eq!(everything(&store), BTreeMap::from(expected));
         store.bulk(&large).unwrap();
-        assert_eq!(store.stats().unwrap().pairs, large.len() as u64 + 2);
+        assert_eq!(store.stats().unwrap().firmware.unwrap().pairs, large.len() as u64 + 2);
     }
 }
 
@@ -310,7 +311,7 @@ fn a_bulk_is_made_in_order_and_stays() {
         store.bulk(&batch).unwrap();
         let mut invalid = Batch::new();
         invalid.store(b"c", b"").store(b"", b"");
-        assert_eq!(store.bulk(&invalid), Err(Error::InvalidKey { key_bytes: 0 }));
+        assert_eq!(store.bulk(&invalid), Err(Error::InvalidKey { key_bytes: 0, key_bytes_max: 255 }));
         let mut refused = Batch::new();
         refused.store(b"d", b"").store(b"e", &vec![0; 3 << 20]).store(b"f", b"");
         assert!(matches!(store.bulk(&refused), Err(Error::InvalidValue { .. })));
@@ -334,7 +335,7 @@ fn a_full_store_says_so_and_lives_on() {
         });
         let fits = fits.count() as u32;
         let stats = store.stats().unwrap();
-        assert_eq!(stats.pairs, fits.into());
+        assert_eq!(stats.firmware.unwrap().pairs, fits.into());
         assert!(stats.live_bytes <= stats.capacity_bytes && u64::from(fits) * 100_000 > stats.capacity_bytes * 9 / 10);
         // Overwrites go on, and deletes make room.
         for number in 0..fits {
@@ -393,4 +394,39 @@ fn what_cannot_be_opened_is_named_by_its_family() {
 fn a_store_can_be_sent_and_shared() {
     fn is<T: Send + Sync>() {}
     is::<Store>();
+}
+
+#[test]
+fn a_part_of_a_value_is_copied_and_the_size_of_the_whole_is_told() {
+    let desk = Desk::new();
+    let store = desk.store();
+    store.store(b"key", &[7; 5000]).unwrap();
+    let keys = store.namespace_at(NamespaceId::FIRST);
+    let mut buffer = [0; 10];
+    assert_eq!(keys.retrieve_into(b"key", 4996, &mut buffer).unwrap(), Some(5000));
+    assert_eq!(buffer, [7, 7, 7, 7, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(keys.retrieve_into(b"key", 0, &mut []).unwrap(), Some(5000));
+    assert_eq!(keys.retrieve_into(b"other", 0, &mut buffer).unwrap(), None);
+}
+
+#[test]
+fn a_cursor_meets_all_keys_and_an_ordered_namespace_lists_them_backwards() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let attributes = NamespaceAttributes { is_ordered: true, ..NamespaceAttributes::PLAIN };
+    let ordered = store.create_namespace(attributes).unwrap();
+    let keys: Vec<Box<[u8]>> = (0..700).map(|number| format!("{number:04}").into_bytes().into()).collect();
+    for key in &keys {
+        ordered.store(key, b"").unwrap();
+    }
+    let (mut cursor, mut met) = (KeyCursor::new(Some(b"0100")), Vec::new());
+    while let Some(page) = Some(cursor.next_page(ordered).unwrap()).filter(|page| !page.is_empty()) {
+        met.extend(page);
+    }
+    assert_eq!(met, keys[100..]);
+    let descending = ordered.list_descending(Some(b"0002x"), 10).unwrap();
+    assert_eq!(descending, [keys[2].clone(), keys[1].clone(), keys[0].clone()]);
+    assert_eq!(ordered.list_descending(None, 1).unwrap(), [keys[699].clone()]);
+    let unordered = store.namespace_at(NamespaceId::FIRST);
+    assert!(matches!(unordered.list_descending(None, 1), Err(Error::Refused { .. })));
 }

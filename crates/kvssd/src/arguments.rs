@@ -10,7 +10,7 @@ use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
-    PutOptions,
+    PutOptions, StatOptions,
 };
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
@@ -30,6 +30,7 @@ use std::path::PathBuf;
   kvssd profiles                                the testbeds that come along
   kvssd put drive.kv city/oslo 59.91N           a pair into an image, which is made when there is none
   kvssd get drive.kv city/oslo
+  kvssd get nvme+tcp://127.0.0.1:4420 city/oslo a drive on the wire: a URL may stand wherever an image does
   kvssd dump drive.kv pairs.csv
   kvssd namespace create drive.kv --name accounts --ordered
   kvssd serve drive.kv                          an NVMe/TCP target on this machine, port 4420
@@ -72,8 +73,8 @@ pub enum Action {
     Exist(ExistOptions),
     /// Print keys
     List(ListOptions),
-    /// Say how full an image is
-    Stat(ImageOptions),
+    /// Say how full a drive is and what it does, once or again and again
+    Stat(StatOptions),
     /// Store pairs from a file
     Load(LoadOptions),
     /// Write all pairs to a file
@@ -166,12 +167,15 @@ pub enum Paper {
 }
 
 impl Paper {
-    /// The part of its testbed that is run where none is asked for.
-    pub fn default_scale(self) -> f64 {
+    /// The paper as the laboratory knows it.
+    pub fn in_the_lab(self) -> kvssd_lab::claims::Paper {
+        use kvssd_lab::claims::Paper as Known;
         match self {
-            Paper::Kaml | Paper::Plus | Paper::Rhik => 1.0 / 64.0,
-            Paper::Iter => 1.0 / 16.0,
-            Paper::Study => 1.0 / 1024.0,
+            Paper::Iter => Known::Iter,
+            Paper::Plus => Known::Plus,
+            Paper::Kaml => Known::Kaml,
+            Paper::Rhik => Known::Rhik,
+            Paper::Study => Known::Study,
         }
     }
 }

@@ -4,7 +4,7 @@ use kvssd_device::DriveError;
 use kvssd_embedded::EmbeddedError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
-use kvssd_host::Error as StoreError;
+use kvssd_host::{DriveUrl, Error as StoreError};
 use kvssd_lab::LabError;
 use kvssd_target::ServeError;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub enum Failure {
         why: String,
     },
     /// There is no such key.
-    #[error("image {}: there is no key {key}", path.display())]
+    #[error("{}: there is no key {key}", name_of(path))]
     NoKey {
         /// The image.
         path: PathBuf,
@@ -79,8 +79,18 @@ pub enum Failure {
 /// What is wrong, with the image's name where that does not name it.
 fn of_image(path: &Path, error: &StoreError) -> String {
     let why = error.to_string();
-    let name = format!("image {}", path.display());
-    if why.contains(&name) { why } else { format!("{name}: {why}") }
+    let name = name_of(path);
+    // A URL is said whole, with what it does not say itself.
+    if why.contains(&name) || why.starts_with("nvme+tcp://") { why } else { format!("{name}: {why}") }
+}
+
+fn name_of(path: &Path) -> String {
+    if is_url(path) { path.display().to_string() } else { format!("image {}", path.display()) }
+}
+
+/// Whether it is a drive on the wire that a person means.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str().and_then(DriveUrl::of).is_some()
 }
 
 impl Failure {
@@ -106,9 +116,15 @@ impl Failure {
             Failure::Embedded(EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
             Failure::Lab(LabError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),
-            Failure::Store { error: StoreError::Full | StoreError::Io { .. } | StoreError::Failed { .. }, .. } => {
-                ExitCode::from(3)
-            }
+            Failure::Store {
+                error:
+                    StoreError::Full
+                    | StoreError::Io { .. }
+                    | StoreError::Failed { .. }
+                    | StoreError::Unreachable { .. }
+                    | StoreError::InDoubt { .. },
+                ..
+            } => ExitCode::from(3),
             Failure::Lab(_)
             | Failure::Embedded(_)
             | Failure::Output { .. }

@@ -2,16 +2,17 @@
 
 use crate::Outcome;
 use crate::arguments::image::CreateOptions;
-use crate::fail::Failure;
+use crate::fail::{Failure, is_url};
 use crate::output::print;
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
-use kvssd_host::{Missing, Options, Store};
+use kvssd_host::{Error, Missing, Options, Store};
 use std::path::Path;
 
 /// Makes an image.
 pub fn create(options: &CreateOptions) -> Outcome {
     let CreateOptions { image, size, design, preallocate } = options;
+    refuse_url(image, "made")?;
     let options = Options {
         missing: Missing::CreateNew,
         create_bytes: *size,
@@ -27,6 +28,7 @@ pub fn create(options: &CreateOptions) -> Outcome {
 
 /// Says what drive an image holds.
 pub fn info(image: &Path) -> Outcome {
+    refuse_url(image, "looked into")?;
     let drive = Drive::open(image, OpenOptions { read_only: true, sync: false }).map_err(Failure::of_drive(image))?;
     let (design, profile, engine) = (drive.design(), drive.profile(), drive.engine());
     let (geometry, utilization) = (profile.geometry, engine.utilization());
@@ -70,10 +72,22 @@ pub fn info(image: &Path) -> Outcome {
 
 /// Looks at everything and names what is wrong.
 pub fn check(image: &Path) -> Outcome {
+    refuse_url(image, "checked")?;
     let report = Drive::check(image).map_err(Failure::of_drive(image))?;
     print(&format!("{report}\n"))?;
     match report.findings.len() as u64 + report.left_off {
         0 => Ok(()),
         count => Err(Failure::Inconsistent { path: image.to_owned(), count }),
     }
+}
+
+/// What can be done with a file only.
+fn refuse_url(image: &Path, what: &str) -> Outcome {
+    if !is_url(image) {
+        return Ok(());
+    }
+    let why = format!(
+        "a drive on the wire cannot be {what} from here, but its image can where it is served; see `kvssd stat`"
+    );
+    Err(Failure::of_store(image)(Error::InvalidOptions { why }))
 }

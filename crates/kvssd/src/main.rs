@@ -13,6 +13,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod serve;
+mod stat;
 mod text;
 mod transfer;
 
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         Action::Delete(options) => pairs::delete(&options),
         Action::Exist(options) => pairs::exist(&options),
         Action::List(options) => pairs::list(&options),
-        Action::Stat(options) => pairs::stat(&options.image),
+        Action::Stat(options) => stat::run(&options),
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
         Action::Serve(options) => serve::run(&options),

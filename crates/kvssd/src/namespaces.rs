@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::arguments::namespace::{CreateNamespaceOptions, DeleteNamespaceOptions, NamespaceAction};
-use crate::fail::Failure;
+use crate::fail::{Failure, is_url};
 use crate::output::print;
 use crate::pairs::open_to_read;
 use kvssd_host::{Missing, NamespaceAttributes, NamespaceInfo, Options, Store};
@@ -69,6 +69,7 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
 
 /// The store in an image that must be there. That a name is known outlives the machine.
 fn open(image: &Path) -> Result<Store, Failure> {
-    let options = Options { missing: Missing::Fail, sync: true, ..Options::default() };
-    Store::open(image, options).map_err(Failure::of_store(image))
+    let sync = !is_url(image);
+    let options = Options { missing: Missing::Fail, sync, ..Options::default() };
+    kvssd_host::open(image, options).map_err(Failure::of_store(image))
 }

@@ -1,18 +1,21 @@
-//! `kvssd put`, `get`, `delete`, `exist`, `list` and `stat`: one call on the store in an image.
+//! `kvssd put`, `get`, `delete`, `exist` and `list`: one call on the store in an image, or on the wire where a URL stands for it.
 //!
 //! Commands that only ask open the image to be read, so that they can run side by side. `put` and `delete` leave it without a
 //! checkpoint, which would take as long as the index is large: the next one who opens it does the journal again.
 
 use crate::Outcome;
 use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptions, PutOptions};
-use crate::arguments::namespace::{FIRST, InNamespace};
+use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
-use crate::output::{is_stdout, print, print_bytes, write_to};
+use crate::output::{is_stdout, print_bytes, write_to};
 use crate::text::{self, Bytes};
 use kvssd_host::{Missing, Namespace, Options, Store};
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
+
+/// The namespace that every image begins with.
+const FIRST: &str = "1";
 
 /// More than any drive takes: what is larger is refused without reading on.
 const VALUE_BYTES_READ_MAX: u64 = 64 << 20;
@@ -46,8 +49,8 @@ pub fn get(options: &GetOptions) -> Outcome {
 /// Removes a pair.
 pub fn delete(options: &DeleteOptions) -> Outcome {
     let DeleteOptions { image, key, sync, within } = options;
-    let store = Store::open(image, Options { missing: Missing::Fail, sync: *sync, ..Options::default() })
-        .map_err(Failure::of_store(image))?;
+    let options = Options { missing: Missing::Fail, sync: *sync, ..Options::default() };
+    let store = kvssd_host::open(image, options).map_err(Failure::of_store(image))?;
     let was_there = namespace(&store, image, within)?.delete(&key.0).map_err(Failure::of_store(image))?;
     if was_there { Ok(()) } else { Err(no_key(image, key)) }
 }
@@ -76,48 +79,29 @@ pub fn list(options: &ListOptions) -> Outcome {
     })
 }
 
-/// Says how full an image is.
-pub fn stat(image: &Path) -> Outcome {
-    let stats = open_to_read(image)?.stats().map_err(Failure::of_store(image))?;
-    let full = stats.live_bytes as f64 / stats.capacity_bytes as f64 * 100.0;
-    print(&format!(
-        "pairs             {}\n\
-         pair bytes        {}\n\
-         live bytes        {} ({full:.1} % of capacity)\n\
-         capacity bytes    {}\n\
-         flash bytes       {}\n\
-         largest value     {}\n\
-         index and tables  {} of {} bytes\n",
-        stats.pairs,
-        stats.pair_bytes,
-        stats.live_bytes,
-        stats.capacity_bytes,
-        stats.flash_bytes,
-        stats.value_bytes_max,
-        stats.dram_bytes,
-        stats.dram_bytes_max
-    ))
-}
-
 /// The store in an image that others may read at the same time.
 pub fn open_to_read(image: &Path) -> Result<Store, Failure> {
-    Store::open(image, Options { read_only: true, ..Options::default() }).map_err(Failure::of_store(image))
+    kvssd_host::open(image, Options { read_only: true, ..Options::default() }).map_err(Failure::of_store(image))
 }
 
 /// The namespace of a store that is meant.
 pub fn namespace<'s>(store: &'s Store, image: &Path, within: &InNamespace) -> Result<Namespace<'s>, Failure> {
-    store.namespace(&within.namespace).map_err(Failure::of_store(image))
+    match &within.namespace {
+        Some(name) => store.namespace(name).map_err(Failure::of_store(image)),
+        None => Ok(store.own_namespace()),
+    }
 }
 
 /// The store in an image, which is made when there is none and it would have the namespace that is meant.
 pub fn open_or_create(image: &Path, sync: bool, within: &InNamespace) -> Result<Store, Failure> {
-    let missing = if within.namespace == FIRST { Missing::Create } else { Missing::Fail };
+    let is_first = within.namespace.as_deref().is_none_or(|name| name == FIRST);
+    let missing = if is_first { Missing::Create } else { Missing::Fail };
     let options = Options { missing, sync, ..Options::default() };
-    let store = Store::open(image, options).map_err(Failure::of_store(image))?;
+    let store = kvssd_host::open(image, options).map_err(Failure::of_store(image))?;
     if store.was_created() {
         let stats = store.stats().map_err(Failure::of_store(image))?;
-        let (path, mebibytes) = (image.display(), stats.flash_bytes >> 20);
-        eprintln!("kvssd: image {path} is new: design {}, {mebibytes} MiB of flash", stats.design);
+        let mebibytes = stats.firmware.map_or(0, |firmware| firmware.flash_bytes >> 20);
+        eprintln!("kvssd: image {} is new: design {}, {mebibytes} MiB of flash", image.display(), stats.design);
     }
     Ok(store)
 }

@@ -2,11 +2,11 @@
 
 use crate::Outcome;
 use crate::arguments::replay::{ReplayOptions, ReplayPace};
-use crate::bench::{designs, split_overrides};
 use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
+use kvssd_lab::bench::{designs, split_overrides};
 use kvssd_lab::replay::{ReplaySetup, Trace};
 use kvssd_lab::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, TraceSummary, decoded};
 use kvssd_lab::{LabError, Observer, Pace, RunReport, columns, comparison, grouped, size};

@@ -6,12 +6,14 @@
 
 mod iter;
 mod kaml;
+mod paper;
 mod plus;
 mod rhik;
 mod study;
 
 pub use iter::{SweepCell, reproduce_iter};
 pub use kaml::{KamlCell, reproduce_kaml};
+pub use paper::{Paper, Reproduction, Sweep};
 pub use plus::reproduce_plus;
 pub use rhik::reproduce_rhik;
 pub use study::reproduce_study;

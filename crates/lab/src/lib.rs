@@ -1,6 +1,8 @@
 //! The laboratory: workloads, experiments, claims and reports.
 //!
 //! ```text
+//!   Bench   names and numbers, for several designs
+//!     |
 //!   Setup   design, profile, pairs, hosts, seed
 //!     |
 //!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
@@ -15,6 +17,7 @@
 //!
 //! It reads the host's clock only to say how long a run took; nothing else in a report depends on it.
 
+pub mod bench;
 pub mod claims;
 pub mod crash;
 pub mod dbbench;
@@ -32,6 +35,7 @@ pub mod trace;
 pub mod transactions;
 pub mod workload;
 
+pub use bench::Bench;
 pub use error::LabError;
 pub use host::Pace;
 pub use latency::{Latencies, LatencySummary};

@@ -30,6 +30,7 @@ pub mod kv;
 pub mod list;
 pub mod log_page;
 pub mod pdu;
+pub mod statistics;
 pub mod status;
 mod text;
 

@@ -20,6 +20,8 @@ pub mod page {
     pub const COMMAND_EFFECTS: u8 = 0x05;
     /// Discovery.
     pub const DISCOVERY: u8 = 0x70;
+    /// How full the drive is and what it did (see [`statistics`](crate::statistics)): vendor specific.
+    pub const STATISTICS: u8 = 0xc0;
 }
 
 /// An entry of the error log (64 B).

@@ -27,7 +27,6 @@ use crate::controller::Controller;
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::subsystem::{Subsystem, lock};
 use command_ids::CommandIds;
-use kvssd_spec::kv::KvCommand;
 use kvssd_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_types::Nanos;
 use output::Output;
@@ -269,18 +268,15 @@ impl Connection {
         }
         let needs_key = locked.features.delete_needs_key.clone();
         drop(locked);
-        let (mut count, mut stored_bytes, mut answer_bytes) = (0, 0, self.output.len());
-        for work in &self.ready {
-            if answer_bytes >= OUTPUT_BYTES_MAX {
-                break;
-            }
-            answer_bytes += answer_bytes_max(&work.command);
-            stored_bytes += work.value.as_ref().map_or(0, |value| value.len() as u64);
-            count += 1;
-        }
         let begin = self.output.answers.len();
-        let burst = self.ready.drain(..count);
-        self.subsystem.execute(burst, now, |id| needs_key.contains(&id), &mut self.output.answers);
+        let room_bytes = OUTPUT_BYTES_MAX - self.output.len();
+        let (ready, mut stored_bytes) = (&mut self.ready, 0);
+        let burst = std::iter::from_fn(|| {
+            let work = ready.pop_front()?;
+            stored_bytes += work.value.as_ref().map_or(0, |value| value.len() as u64);
+            Some(work)
+        });
+        self.subsystem.execute(burst, room_bytes, now, |id| needs_key.contains(&id), &mut self.output.answers);
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         for answer in self.output.answers[begin..].iter().filter(|answer| is_noteworthy(answer)) {
             lock(controller).note_error(*queue, answer);
@@ -349,16 +345,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.leave();
         self.subsystem.metrics.connections.dec();
-    }
-}
-
-/// The most bytes of what a command gives.
-fn answer_bytes_max(command: &KvCommand) -> usize {
-    match command {
-        KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
-            (*buffer_bytes as usize).min(kvssd_types::VALUE_BYTES_MAX)
-        }
-        _ => 0,
     }
 }
 

@@ -28,17 +28,19 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Executes a burst of commands that are there at `now`, and commits them. `delete_needs_key` says whether a namespace takes a
-    /// delete of a key that is not there for an error.
+    /// Executes a burst of commands that are there at `now`, and commits them. When they have given `bytes_max` bytes, which the last
+    /// one may pass, the others are left. `delete_needs_key` says whether a namespace takes a delete of a key that is not there for an
+    /// error.
     pub(crate) fn execute(
         &mut self,
         burst: impl Iterator<Item = Work>,
+        bytes_max: usize,
         now: Nanos,
         delete_needs_key: impl Fn(u32) -> bool,
         answers: &mut Vec<Answer>,
     ) {
         let begin = answers.len();
-        let mut changes = false;
+        let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
         for work in burst {
             let Work { command_id, namespace, command, value, arrived } = work;
@@ -46,7 +48,12 @@ impl Executor {
             let mut turn = Turn { executor: self, namespace: NamespaceId(namespace), now, due: Nanos::ZERO };
             let outcome = turn.perform(&command, value, delete_needs_key(namespace));
             let due = turn.due;
-            answers.push(Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) });
+            let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
+            bytes += answer.data.len();
+            answers.push(answer);
+            if bytes >= bytes_max {
+                break;
+            }
         }
         self.drive.hold_commits(false);
         if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {
@@ -133,8 +140,8 @@ impl Turn<'_> {
                 return Err(Status::InternalError.into());
             };
             let is_end = keys.len() < keys_max || room == 0;
-            let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
-            for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
+            let is_new = |key: &[u8]| last.as_deref() != Some(key);
+            for key in keys.iter().filter(|key| is_new(key) && key.len() <= KEY_BYTES_MAX) {
                 if !writer.push(key) {
                     return Ok(writer.finish());
                 }

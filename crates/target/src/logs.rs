@@ -11,7 +11,9 @@ use kvssd_spec::log_page::{
     CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage, HEALTH_UNIT_BYTES,
     HealthPage, SupportedPages, discovery_page, page,
 };
-use kvssd_spec::{Status, kv, write_padded};
+use kvssd_spec::statistics::StatisticsPage;
+use kvssd_spec::{Status, kv, write_padded, write_text};
+use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
@@ -66,6 +68,7 @@ fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) ->
             page::FIRMWARE,
             page::CHANGED_NAMESPACES,
             page::COMMAND_EFFECTS,
+            page::STATISTICS,
         ])),
         page::ERROR => Ok(errors(controller)),
         page::HEALTH => Ok(health(subsystem, controller).as_bytes().to_vec()),
@@ -78,6 +81,7 @@ fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) ->
         // While a drive is served nobody makes namespaces or deletes them.
         page::CHANGED_NAMESPACES => Ok(vec![0; CHANGED_BYTES]),
         page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
+        page::STATISTICS => Ok(statistics(subsystem).as_bytes().to_vec()),
         _ => Err(Status::InvalidLogPage),
     }
 }
@@ -120,6 +124,39 @@ fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
     page.writes = sum(&[Kind::Store, Kind::Delete]);
     page.power_cycles = 1.into();
     page.error_entries = u128::from(controller.error_count).into();
+    page
+}
+
+/// What the standard's pages have no room for; the drive's part is zeros when it has failed.
+fn statistics(subsystem: &Subsystem) -> StatisticsPage {
+    let metrics = &subsystem.metrics;
+    let sum = |kinds: &[Kind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
+    let processor = clock_gettime(ClockId::ProcessCPUTime);
+    let mut page = StatisticsPage::new();
+    page.stored_bytes = metrics.bytes_in.get().into();
+    page.retrieved_bytes = metrics.bytes_out.get().into();
+    page.changes = sum(&[Kind::Store, Kind::Delete]);
+    page.lookups = sum(&[Kind::Retrieve, Kind::List, Kind::Exist]);
+    page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
+    subsystem.with_drive(|drive| {
+        let engine = drive.engine();
+        let (utilization, flash, geometry) = (engine.utilization(), engine.flash_counters(), engine.geometry());
+        page.pairs = utilization.pairs.into();
+        page.pair_bytes = utilization.pair_bytes.into();
+        page.live_bytes = utilization.live_bytes.into();
+        page.capacity_bytes = utilization.capacity_bytes.into();
+        page.flash_bytes = geometry.raw_bytes().into();
+        page.dram_bytes = engine.dram().total_bytes().into();
+        page.dram_bytes_max = engine.dram_budget_bytes().into();
+        page.page_bytes = u64::from(geometry.page_bytes).into();
+        page.pages_read = flash.reads.total().into();
+        page.pages_programmed = flash.programs.total().into();
+        page.pairs_moved = engine.gc_counters().pairs_moved.into();
+        page.blocks = (engine.erases().count() as u64).into();
+        page.erases = engine.erases().map(u64::from).sum::<u64>().into();
+        page.erases_max = engine.erases().max().map_or(0, u64::from).into();
+        write_text(&mut page.design, drive.design().name);
+    });
     page
 }
 

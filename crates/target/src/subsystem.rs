@@ -124,17 +124,18 @@ impl Subsystem {
         self.with_drive(|drive| drive.failure().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Executes a burst of I/O commands.
+    /// Executes a burst of I/O commands, until they have given `bytes_max`; the others stay.
     pub(crate) fn execute(
         &self,
         burst: impl Iterator<Item = Work>,
+        bytes_max: usize,
         now: Nanos,
         delete_needs_key: impl Fn(u32) -> bool,
         answers: &mut Vec<Answer>,
     ) {
         let mut executor = self.executor.lock().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
-            executor.execute(burst, now, delete_needs_key, answers);
+            executor.execute(burst, bytes_max, now, delete_needs_key, answers);
             if executor.drive.failure().is_some() {
                 self.has_failed.store(true, Ordering::Relaxed);
             }

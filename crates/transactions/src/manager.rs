@@ -210,7 +210,9 @@ impl TransactionManager {
         let is_idle = self.commits.under_way() == 0;
         let block = self.block(transaction);
         assert!(block.isolation == Isolation::Snapshot && block.sees.is_none(), "only a new snapshot needs a view");
-        if is_idle {
+        if self.views.holds_snapshot(transaction) {
+            ViewStep::Wait
+        } else if is_idle {
             self.views.make(transaction);
             ViewStep::Make
         } else {

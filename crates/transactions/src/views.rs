@@ -6,6 +6,9 @@
 //!   Puts                           |=====
 //! ```
 //!
+//! Snapshots that come while commits are held take turns with these: they begin when the commits have been let go, so that no number of
+//! them holds commits for ever.
+//!
 //! A view of several namespaces is made one after the other: without the gate, half of a Put could be in it.
 
 use crate::TransactionId;
@@ -17,6 +20,8 @@ pub(crate) struct Views {
     waiting: BTreeSet<TransactionId>,
     making: BTreeSet<TransactionId>,
     held_commits: BTreeSet<TransactionId>,
+    /// They came behind held commits.
+    held_snapshots: BTreeSet<TransactionId>,
 }
 
 impl Views {
@@ -25,6 +30,15 @@ impl Views {
         let holds = !self.waiting.is_empty() || !self.making.is_empty();
         if holds {
             self.held_commits.insert(commit);
+        }
+        holds
+    }
+
+    /// Whether a snapshot must not ask for its view now, since commits are held for those before it; it is told when it may.
+    pub(crate) fn holds_snapshot(&mut self, snapshot: TransactionId) -> bool {
+        let holds = !self.held_commits.is_empty() && !self.waiting.contains(&snapshot);
+        if holds {
+            self.held_snapshots.insert(snapshot);
         }
         holds
     }
@@ -45,12 +59,14 @@ impl Views {
         self.waiting.iter().copied().collect()
     }
 
-    /// The transaction has its view, or has ended; gives commits that may go on.
+    /// The transaction has its view, or has ended; gives commits that may go on, and the snapshots that came behind them.
     pub(crate) fn end(&mut self, transaction: TransactionId) -> Vec<TransactionId> {
         self.held_commits.remove(&transaction);
+        self.held_snapshots.remove(&transaction);
         let was_there = self.waiting.remove(&transaction) || self.making.remove(&transaction);
         if was_there && self.waiting.is_empty() && self.making.is_empty() {
-            return std::mem::take(&mut self.held_commits).into_iter().collect();
+            let commits = std::mem::take(&mut self.held_commits);
+            return commits.into_iter().chain(std::mem::take(&mut self.held_snapshots)).collect();
         }
         Vec::new()
     }

@@ -2,7 +2,7 @@
 
 use kvssd_transactions::{
     AbortReason, Access, AccessStep, CommitStep, Granularity, Isolation, PutOutcome, Record, TransactionId,
-    TransactionManager, TransactionOptions, TransactionState,
+    TransactionManager, TransactionOptions, TransactionState, ViewStep,
 };
 use kvssd_types::{Key, NamespaceId, Value};
 
@@ -111,4 +111,32 @@ fn nothing_comes_while_a_put_is_under_way() {
     write(&mut manager, one, b"a", b"2");
     put(&mut manager, one);
     read(&mut manager, one, b"a");
+}
+
+/// It waits for the views that are being made, and not for those that come behind it.
+#[test]
+fn a_commit_gets_its_turn_however_many_snapshots_come() {
+    let mut manager = manager();
+    let mut snapshot = manager.begin(Isolation::Snapshot);
+    assert_eq!(manager.view(snapshot), ViewStep::Make);
+    let writer = begin(&mut manager);
+    assert_eq!(write(&mut manager, writer, b"a", b"2"), AccessStep::Ready(None));
+    assert!(matches!(manager.commit(writer), CommitStep::Wait));
+    // There is always one that makes its view.
+    for _ in 0..10 {
+        let next = manager.begin(Isolation::Snapshot);
+        let step = manager.view(next);
+        manager.viewed(snapshot, true);
+        let woken = manager.woken();
+        if woken.contains(&writer) {
+            assert_eq!((step, woken), (ViewStep::Wait, vec![writer, next]));
+            put(&mut manager, writer);
+            assert_eq!(manager.view(next), ViewStep::Wait);
+            assert!(matches!(manager.put_done(writer, PutOutcome::Done), CommitStep::Done));
+            assert_eq!((manager.woken(), manager.view(next)), (vec![next], ViewStep::Make));
+            return;
+        }
+        snapshot = next;
+    }
+    panic!("snapshots hold the commit for ever");
 }

@@ -125,6 +125,28 @@ impl<'a> Command<'a> {
     }
 }
 
+impl Command<'_> {
+    /// Whether it changes pairs or blocks, or waits for changes.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        match self {
+            Command::Store { .. }
+            | Command::Delete { .. }
+            | Command::Batch { .. }
+            | Command::Flush
+            | Command::Write { .. } => true,
+            Command::Retrieve { .. }
+            | Command::Exist { .. }
+            | Command::List { .. }
+            | Command::CreateIterator { .. }
+            | Command::Seek { .. }
+            | Command::Next { .. }
+            | Command::DestroyIterator { .. }
+            | Command::Read { .. } => false,
+        }
+    }
+}
+
 /// What a command that went well gives back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {

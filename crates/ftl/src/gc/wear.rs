@@ -11,7 +11,7 @@
 //! that never dies makes a superblock that is never chosen for what it gives: when the spread is beyond the bound, the least worn is
 //! collected though it gives nothing, its data comes to lie in one that is worn more, and it is written with what comes.
 
-use crate::gc::{can_be_collected, kept_grains};
+use crate::gc::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::SuperblockId;
@@ -33,35 +33,34 @@ pub struct EraseCounts {
 }
 
 impl EraseCounts {
-    /// The victim, `erases` being those of each superblock; with `may_level` it may be one that gives nothing. None when none gives more
-    /// than a page.
+    /// The victim among those that `can` be it, `erases` being those of each superblock. None when none gives more than a page.
     #[must_use]
     pub fn victim(
         &self,
         superblocks: &[Superblock],
         erases: &[u32],
         packing: &Packing,
-        may_level: bool,
+        can: impl Fn(SuperblockId, &Superblock) -> bool,
     ) -> Option<SuperblockId> {
-        let candidates = || {
-            let all = superblocks.iter().zip(erases).enumerate();
-            all.filter(|(_, (superblock, _))| can_be_collected(superblock, false))
-        };
-        let id = |number: usize| SuperblockId(number as u32);
-        let (coldest, (_, &least)) =
-            candidates().min_by_key(|(_, (superblock, erases))| (**erases, kept_grains(superblock, packing)))?;
-        let worn = superblocks.iter().zip(erases).filter(|(superblock, _)| superblock.state != State::System);
-        let most = worn.map(|(_, &erases)| erases).max().unwrap_or(least);
-        if may_level && most - least > self.erase_spread_max {
-            return Some(id(coldest));
-        }
-        let grains_max = packing.grains_per_superblock - u64::from(packing.grains_per_page);
-        let gives = candidates().filter(|(_, (superblock, _))| kept_grains(superblock, packing) <= grains_max);
-        let rank = |superblock: &Superblock, erases: u32| {
-            let wear = u64::from(erases - least) * packing.grains_per_superblock;
+        let least = *erases.iter().min()?;
+        let rank = |(id, superblock): &(SuperblockId, &Superblock)| {
+            let wear = u64::from(erases[id.0 as usize] - least) * packing.grains_per_superblock;
             kept_grains(superblock, packing) * u64::from(self.erase_spread_max) + wear
         };
-        gives.min_by_key(|(_, (superblock, erases))| rank(superblock, **erases)).map(|(number, _)| id(number))
+        let gives = |(_, superblock): &(SuperblockId, &Superblock)| gives_grains(superblock, packing).is_some();
+        candidates(superblocks, can).filter(gives).min_by_key(rank).map(|(id, _)| id)
+    }
+
+    /// What is collected for its erases alone, though it gives nothing: the least worn, when the spread is beyond its bound.
+    #[must_use]
+    pub fn to_level(&self, superblocks: &[Superblock], erases: &[u32], packing: &Packing) -> Option<SuperblockId> {
+        let erases_of = |id: SuperblockId| erases[id.0 as usize];
+        let collectable = |_: SuperblockId, superblock: &Superblock| can_be_collected(superblock, false);
+        let (coldest, _) = candidates(superblocks, collectable)
+            .min_by_key(|(id, superblock)| (erases_of(*id), kept_grains(superblock, packing)))?;
+        let worn = superblocks.iter().zip(erases).filter(|(superblock, _)| superblock.state != State::System);
+        let most = worn.map(|(_, &erases)| erases).max().unwrap_or_default();
+        (most - erases_of(coldest) > self.erase_spread_max).then_some(coldest)
     }
 }
 
@@ -84,7 +83,8 @@ mod tests {
         };
         let all: Vec<Superblock> = superblocks.iter().map(closed).collect();
         let erases: Vec<u32> = superblocks.iter().map(|&(_, erases)| erases).collect();
-        POLICY.victim(&all, &erases, &packing, may_level).map(|victim| victim.0)
+        let leveled = POLICY.to_level(&all, &erases, &packing).filter(|_| may_level);
+        leveled.or_else(|| POLICY.victim(&all, &erases, &packing, |_, _| true)).map(|victim| victim.0)
     }
 
     #[test]

@@ -291,7 +291,50 @@ fn a_namespace_writes_to_its_logs_and_to_others_when_that_is_changed() {
     assert_eq!((assigned, store(&mut drive)), (Ok(()), 3));
     let (_, balanced) = drive.engine.balance_logs(drive.clock);
     assert_eq!((balanced, store(&mut drive)), (Ok(()), 4), "all that was stored was this namespace's");
+    // Nothing has been stored since the last time.
+    assert_eq!(drive.engine.balance_logs(drive.clock).1, Ok(()));
+    assert_eq!((drive.engine.balance_logs(drive.clock).1, store(&mut drive)), (Ok(()), 4));
     drive.verify_all();
+}
+
+/// What is free on other targets is no good to it.
+#[test]
+fn a_namespace_keeps_to_its_logs_however_often_they_are_written_over() {
+    // One collects by erase counts, the other what gives the most.
+    for name in ["kaml", "plus"] {
+        let mut drive = Drive::of(many_logs(name), Medium::Ropes);
+        let two = drive.create(NamespaceAttributes { logs: Some(2), ..NamespaceAttributes::PLAIN }).unwrap();
+        let before = programs(&mut drive);
+        for number in 0..8000 {
+            drive.store(two, &key_of(number % 60), 3000).unwrap();
+        }
+        let after = programs(&mut drive);
+        let mut written: Vec<u64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
+        written.sort_unstable();
+        assert!(drive.engine.gc_counters().superblocks > 100, "they were written over");
+        assert!(written[..2].iter().sum::<u64>() * 10 < written[2..].iter().sum(), "{name}: {written:?}");
+        drive.verify_all();
+    }
+}
+
+/// No more is to be kept free than the capacity leaves, or the collector moves what lives around for nothing.
+#[test]
+fn the_collector_of_many_logs_comes_to_rest_on_a_full_drive() {
+    const STORES: u64 = 3000;
+    for name in ["plus", "kaml"] {
+        let mut drive = Drive::of(many_logs(name), Medium::Ropes);
+        let pairs = (0..).take_while(|&number| drive.store(NamespaceId::FIRST, &key_of(number), 3000).is_ok()).count();
+        let mut random = Random::new(1);
+        let before = drive.engine.gc_counters().pairs_moved;
+        for _ in 0..STORES {
+            // Time enough for whatever it wants to do.
+            drive.clock.0 += 20_000_000;
+            drive.store(NamespaceId::FIRST, &key_of(random.below(pairs as u64)), 3000).unwrap();
+        }
+        let moved = drive.engine.gc_counters().pairs_moved - before;
+        assert!(moved * 2 < STORES * 3, "{name}: {moved} pairs were moved for {STORES} stores");
+        drive.verify_all();
+    }
 }
 
 #[test]
@@ -389,6 +432,10 @@ fn a_batch_that_cannot_be_changes_nothing() {
     drive.verify(first, b"a");
     drive.verify(other, b"a");
     drive.verify_all();
+    // What one namespace frees is room for another.
+    let gone = 0u32.to_be_bytes();
+    let changes = [change(first, Key::new(&gone).unwrap(), None), change(other, a, value(5000))];
+    assert_eq!(drive.run(first, Command::Batch { changes: &changes }), Ok(Reply::Batched));
 }
 
 #[test]
@@ -403,27 +450,33 @@ fn who_comes_before_a_batch_is_done_waits_for_it() {
     assert!(answered > done, "{answered} is before {done}");
 }
 
+/// A table of a megabyte.
+fn large_table() -> NamespaceAttributes {
+    let parameters = vec![("flash_bytes_per_slot".to_owned(), "128".to_owned())];
+    NamespaceAttributes { parameters, ..index("dram-hash") }
+}
+
+/// DRAM of a namespace's index.
+fn held(drive: &Drive, id: NamespaceId) -> u64 {
+    let info = drive.engine.namespaces().into_iter().find(|info| info.id == id).unwrap();
+    info.dram.total_bytes()
+}
+
+/// Nobody uses the drive for two seconds.
+fn idle(drive: &mut Drive) {
+    drive.clock.0 += 2_000_000_000;
+    drive.engine.advance(drive.clock).unwrap();
+}
+
 #[test]
 fn a_table_that_nobody_uses_makes_room_for_one_in_use_and_comes_back() {
+    // With DRAM for one.
     let mut drive = Drive::of(roomy("kaml", "ignored"), Medium::Ropes);
-    // Tables of a megabyte, on a drive with DRAM for one.
-    let large = |drive: &mut Drive| {
-        let parameters = vec![("flash_bytes_per_slot".to_owned(), "128".to_owned())];
-        drive.create(NamespaceAttributes { parameters, ..index("dram-hash") }).unwrap()
-    };
-    let (first, second) = (large(&mut drive), large(&mut drive));
+    let (first, second) = (drive.create(large_table()).unwrap(), drive.create(large_table()).unwrap());
     let fill = |drive: &mut Drive, namespace| {
         for number in 0..400 {
             drive.store(namespace, &key_of(number), 300).unwrap();
         }
-    };
-    let held = |drive: &Drive, id| {
-        let info = drive.engine.namespaces().into_iter().find(|info| info.id == id).unwrap();
-        info.dram.total_bytes()
-    };
-    let idle = |drive: &mut Drive| {
-        drive.clock.0 += 2_000_000_000;
-        drive.engine.advance(drive.clock).unwrap();
     };
     fill(&mut drive, first);
     idle(&mut drive);
@@ -437,5 +490,28 @@ fn a_table_that_nobody_uses_makes_room_for_one_in_use_and_comes_back() {
     idle(&mut drive);
     drive.verify(first, &key_of(8));
     assert!(held(&drive, second) < all && held(&drive, first) > before, "they have changed places");
+    drive.verify_all();
+}
+
+/// Hosts send a batch to the first namespace, whatever its changes are of.
+#[test]
+fn a_batch_uses_the_namespaces_of_its_changes_alone() {
+    let (mut design, profile) = roomy("kaml", "ignored");
+    design.set("flash_bytes_per_slot", "128").unwrap();
+    let mut drive = Drive::of((design, profile), Medium::Ropes);
+    let second = drive.create(large_table()).unwrap();
+    for number in 0..400 {
+        drive.store(NamespaceId::FIRST, &key_of(number), 300).unwrap();
+    }
+    idle(&mut drive);
+    for number in 0..400 {
+        let (key, (seed, value)) = (key_of(number), drive.value(300));
+        let changes = [BatchChange { namespace: second, key: Key::new(&key).unwrap(), value: Some(value) }];
+        drive.run(NamespaceId::FIRST, Command::Batch { changes: &changes }).unwrap();
+        drive.models.get_mut(&second).unwrap().insert(key, (seed, 300));
+        drive.clock.0 += 10_000_000;
+    }
+    let (first, second) = (held(&drive, NamespaceId::FIRST), held(&drive, second));
+    assert!(first < second * 2 / 3, "{first} bytes of a table that nobody uses stay beside {second}");
     drive.verify_all();
 }

@@ -254,7 +254,7 @@ impl<P: Port> Transaction<'_, P> {
         self.is_putting = false;
         let outcome = match put {
             Ok(()) => PutOutcome::Done,
-            Err(Error::Io { .. } | Error::Failed { .. }) => PutOutcome::InDoubt,
+            Err(Error::Io { .. } | Error::Failed { .. } | Error::InDoubt { .. }) => PutOutcome::InDoubt,
             Err(_) => PutOutcome::Refused,
         };
         *failure = put.err();

@@ -4,6 +4,7 @@ use crate::{Error, Namespace, Store};
 use kvssd_transactions::Record;
 use kvssd_types::{BatchChange, Command, IteratorId, IteratorOptions, NamespaceId, Reply, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A drive, which nobody else changes. Threads call it at the same time.
 pub trait Port: Send + Sync {
@@ -19,7 +20,7 @@ pub trait Port: Send + Sync {
     /// Makes all changes or none; they are safe when it returns.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Failed`] leave it open whether they are there; after all others they are not.
+    /// [`Error::Io`], [`Error::Failed`] and [`Error::InDoubt`] leave it open whether they are there; after all others they are not.
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error>;
 
     /// Makes a view of the drive as it is. No `put` is under way meanwhile.
@@ -47,13 +48,13 @@ impl Port for Store {
     }
 
     fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
-        self.make_in(NamespaceId::FIRST, Command::Batch { changes }).map(|_| ())
+        self.execute_in(NamespaceId::FIRST, Command::Batch { changes }).map(|_| ())
     }
 
     fn create_view(&self) -> Result<Self::View, Error> {
         let mut view = BTreeMap::new();
         for info in self.namespaces()?.iter().filter(|info| info.is_ordered) {
-            match self.ask_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
+            match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
                 Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
                 Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
                 Err(error) => {
@@ -69,7 +70,7 @@ impl Port for Store {
         let Some(&iterator) = view.get(&record.namespace) else {
             return Err(no_views(&format!("namespace {}", record.namespace)));
         };
-        match self.ask_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
+        match self.execute_in(record.namespace, Command::Seek { iterator, key: Some(record.key), pairs_max: 1 })? {
             Some(Reply::Pairs(pairs)) => {
                 let found = pairs.into_iter().find(|(key, _)| **key == *record.key.bytes());
                 Ok(found.and_then(|(_, value)| value))
@@ -81,8 +82,33 @@ impl Port for Store {
     fn destroy_view(&self, view: Self::View) {
         for (namespace, iterator) in view {
             // A drive that has failed has no views either.
-            let _ = self.ask_in(namespace, Command::DestroyIterator { iterator });
+            let _ = self.execute_in(namespace, Command::DestroyIterator { iterator });
         }
+    }
+}
+
+/// A drive that others know as well; they change nothing while transactions do, but what these neither read nor write.
+impl<P: Port> Port for Arc<P> {
+    type View = P::View;
+
+    fn get(&self, record: Record<'_>) -> Result<Option<Value>, Error> {
+        P::get(self, record)
+    }
+
+    fn put(&self, changes: &[BatchChange<'_>]) -> Result<(), Error> {
+        P::put(self, changes)
+    }
+
+    fn create_view(&self) -> Result<Self::View, Error> {
+        P::create_view(self)
+    }
+
+    fn get_in_view(&self, view: &Self::View, record: Record<'_>) -> Result<Option<Value>, Error> {
+        P::get_in_view(self, view, record)
+    }
+
+    fn destroy_view(&self, view: Self::View) {
+        P::destroy_view(self, view);
     }
 }
 

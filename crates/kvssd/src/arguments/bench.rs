@@ -17,7 +17,8 @@ use std::path::PathBuf;
   kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
-  kvssd bench --store folder --durability sync --threads 8 --value-bytes 100")]
+  kvssd bench --store folder --durability sync --threads 8 --value-bytes 100
+  kvssd bench --store nvme+tcp://127.0.0.1:4420 --depths 1,32,128       a drive on the wire (see `kvssd serve`)")]
 pub struct BenchOptions {
     /// Pairs that the drive is filled with [default: as full as the Plus paper's; with --store by durability and size]
     #[arg(long, value_name = "N")]
@@ -104,9 +105,13 @@ pub struct DriveOptions {
 #[group(skip)]
 pub struct StoreOptions {
     /// Measures the embedded store in a folder that is made at this path and removed at the end, beside others if they are built
-    /// in (cargo build --features rivals)
-    #[arg(long, value_name = "PATH")]
+    /// in (cargo build --features rivals); or the drive on the wire at this URL
+    #[arg(long, value_name = "PATH|URL")]
     pub store: Option<PathBuf>,
+    /// Of a drive on the wire: commands that each thread has under way, measured one after the other
+    #[arg(long, requires = "store", value_name = "N", value_delimiter = ',', default_value = "1,32,128",
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub depths: Vec<u16>,
     /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]
     #[arg(long, requires = "store", value_name = "NAME")]
     pub durability: Option<Durability>,

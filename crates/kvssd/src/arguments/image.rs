@@ -1,4 +1,4 @@
-//! The options of the commands that work on an image.
+//! The options of the commands that work on an image, or on a drive on the wire.
 
 use super::namespace::InNamespace;
 use crate::text::Bytes;
@@ -25,11 +25,31 @@ pub struct CreateOptions {
     pub preallocate: bool,
 }
 
-/// `kvssd info`, `kvssd stat` and `kvssd check`.
+/// `kvssd info` and `kvssd check`.
 #[derive(Debug, Args)]
 pub struct ImageOptions {
     /// The image
     pub image: PathBuf,
+}
+
+/// `kvssd stat`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd stat drive.kv
+  kvssd stat nvme+tcp://127.0.0.1:4420 --watch          a line a second, with what was done since the last
+  kvssd stat nvme+tcp://127.0.0.1:4420 --watch 10 --json
+
+What hosts did is known of a drive on the wire only.")]
+pub struct StatOptions {
+    /// The image, or the URL of a drive on the wire
+    pub image: PathBuf,
+    /// Looks again and again, after so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub watch: Option<u64>,
+    /// Prints JSON, an object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `kvssd put`.
@@ -40,11 +60,12 @@ pub struct ImageOptions {
   date | kvssd put drive.kv today -
   kvssd put drive.kv hex:00ff hex:c0ffee        bytes that are no text
   kvssd put drive.kv alice 70 --namespace accounts
+  kvssd put nvme+tcp://127.0.0.1:4420 city/oslo 59.91N          a drive on the wire (see `kvssd serve`); ?ns=2 is another namespace
 
 When it returns the pair outlives the end of any process; with --sync that of the machine.")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["value", "file"]))]
 pub struct PutOptions {
-    /// The image; made, with 1 GiB of flash and the design plus, when there is none
+    /// The image, made with 1 GiB of flash and the design plus when there is none; or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key, 1 to 255 bytes: text, or hex: and its bytes
     pub key: Bytes,
@@ -69,7 +90,7 @@ pub struct PutOptions {
 
 The exit status is 1 when there is no such key.")]
 pub struct GetOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
     pub key: Bytes,
@@ -85,7 +106,7 @@ pub struct GetOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "The exit status is 1 when there is no such key.")]
 pub struct DeleteOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
     pub key: Bytes,
@@ -101,7 +122,7 @@ pub struct DeleteOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "The exit status is 0 when there is such a key, 1 when not.")]
 pub struct ExistOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The key: text, or hex: and its bytes
     pub key: Bytes,
@@ -119,7 +140,7 @@ pub struct ExistOptions {
 The order is the keys' own where a namespace is ordered, else the index's own.
 It stays while no key comes or goes.")]
 pub struct ListOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The first key, or one next to where it would be
     #[arg(long, value_name = "KEY")]
@@ -141,7 +162,7 @@ pub struct ListOptions {
 
 A text that begins with hex: stands for the bytes that follow. What was loaded before a wrong line stays.")]
 pub struct LoadOptions {
-    /// The image; made, with 1 GiB of flash and the design plus, when there is none
+    /// The image, made with 1 GiB of flash and the design plus when there is none; or the URL of a drive on the wire
     pub image: PathBuf,
     /// The pairs: a file, or - for the standard input
     pub file: PathBuf,
@@ -166,7 +187,7 @@ pub struct LoadOptions {
 
 Loading a dump gives the same pairs: what is no plain text is written as hex: and its bytes.")]
 pub struct DumpOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The pairs: a file, or - for the standard output
     #[arg(default_value = "-")]

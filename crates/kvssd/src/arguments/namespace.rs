@@ -4,15 +4,12 @@ use super::{Assignment, assignment, size};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// The namespace that is meant where none is named: the one that every image begins with.
-pub const FIRST: &str = "1";
-
 /// Which of an image's namespaces.
 #[derive(Debug, Args)]
 pub struct InNamespace {
-    /// The namespace, by its name or number (see `kvssd namespace list`)
-    #[arg(long, default_value = FIRST, value_name = "NAME")]
-    pub namespace: String,
+    /// The namespace, by its name or number (see `kvssd namespace list`) [default: that of the URL, else 1]
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
 }
 
 /// `kvssd namespace`.
@@ -72,6 +69,6 @@ pub struct DeleteNamespaceOptions {
 /// `kvssd namespace list`.
 #[derive(Debug, Args)]
 pub struct ListNamespacesOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
 }

@@ -41,7 +41,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
     /// Host threads of the closed pace
-    #[arg(long, default_value_t = crate::bench::THREADS, value_name = "N")]
+    #[arg(long, default_value_t = kvssd_lab::bench::THREADS, value_name = "N")]
     pub threads: u32,
     /// Commands that each thread has under way
     #[arg(long, default_value_t = 1, value_name = "N")]

@@ -1,10 +1,10 @@
 //! `kvssd bench --db-bench`: benchmarks of db_bench on each design.
 
-use super::{VALUE_BYTES, designs, split_overrides};
 use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::progress::Progress;
 use kvssd_flash::Profile;
+use kvssd_lab::bench::{VALUE_BYTES, designs, split_overrides};
 use kvssd_lab::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use kvssd_lab::{RunReport, Setup};
 

@@ -1,10 +1,10 @@
 //! `kvssd bench --kvbench`: a workload of KVbench on each design.
 
-use super::{designs, split_overrides};
 use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::progress::Progress;
 use kvssd_flash::Profile;
+use kvssd_lab::bench::{designs, split_overrides};
 use kvssd_lab::workload::KvBench;
 use kvssd_lab::{LabError, RunReport, Session};
 use std::path::Path;

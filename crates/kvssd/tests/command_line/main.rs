@@ -10,6 +10,7 @@ mod report;
 #[cfg(unix)]
 mod serve;
 mod store;
+mod wire;
 
 use desk::Desk;
 

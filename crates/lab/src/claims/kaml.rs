@@ -30,7 +30,7 @@ pub fn reproduce_kaml(
 ) -> Result<(Vec<Claim>, Vec<KamlCell>), LabError> {
     let mut bench = Bench::new(profile, parameters, scale, seed, observer)?;
     let mut claims = vec![drives::load_factors(&mut bench)?];
-    claims.extend(drives::small_values(&mut bench)?);
+    claims.extend(drives::small_records(&mut bench)?);
     claims.push(drives::filling(&mut bench)?);
     claims.push(logs::more_logs(&mut bench)?);
     claims.extend(oltp::transactions(&mut bench)?);

@@ -297,12 +297,18 @@ impl<'a> Drive<'a> {
         (run(engine, clock, Command::Batch { changes: &changes }).map(|_| ()), step)
     }
 
-    /// Deletes a namespace, or makes one that is not there.
+    /// Deletes a namespace, gives one other logs, or makes one that is not there.
     fn come_and_go(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
-        if self.random.below(4) > 0 {
-            return (self.spaces.create(engine, clock), Vec::new());
-        }
+        let action = self.random.below(4);
         let space = 1 + self.random.below(self.spaces.count() as u64 - 1) as usize;
+        match action {
+            0 => {}
+            1 => {
+                let logs = Some(1 + self.random.below(2) as u32);
+                return (self.spaces.set_logs(engine, clock, space, logs), Vec::new());
+            }
+            _ => return (self.spaces.create(engine, clock), Vec::new()),
+        }
         let step = self.spaces.keys(space, self.pairs.keys()).map(|key| (key, None)).collect();
         (self.spaces.delete(engine, clock, space), step)
     }

@@ -102,6 +102,21 @@ impl Spaces {
         Ok(())
     }
 
+    /// Maps one to so many logs, if it is there.
+    pub(super) fn set_logs(
+        &mut self,
+        engine: &mut Engine,
+        clock: &mut Nanos,
+        space: usize,
+        logs: Option<u32>,
+    ) -> Result<(), KvError> {
+        let Some(id) = self.ids[space] else { return Ok(()) };
+        engine.advance(*clock)?;
+        let (done, set) = engine.set_logs(id, logs, *clock);
+        *clock = (*clock).max(done);
+        set
+    }
+
     /// Deletes one, if it is there and not the first.
     pub(super) fn delete(&mut self, engine: &mut Engine, clock: &mut Nanos, space: usize) -> Result<(), KvError> {
         let Some(id) = self.ids[space].take() else { return Ok(()) };

@@ -4,8 +4,6 @@
 //! of at least so many records has it (Mattson et al., "Evaluation Techniques for Storage Hierarchies", IBM Systems Journal, 1970). One
 //! pass gives the hit ratio of every size; a tree of sums over the accesses takes log n each.
 
-use super::row::RowId;
-use super::witness::{Attempt, Witness};
 use std::collections::BTreeMap;
 
 /// How many accesses have which stack distance.
@@ -82,18 +80,6 @@ impl Sums {
             end &= end - 1;
         }
         sum
-    }
-}
-
-/// Notes which rows committed transactions access, so that a cache can be chosen for them.
-#[derive(Clone, Debug, Default)]
-pub struct AccessedRows(pub Vec<RowId>);
-
-impl Witness for AccessedRows {
-    fn ended(&mut self, attempt: &Attempt<'_>) {
-        if attempt.end.is_some() {
-            self.0.extend(attempt.accesses.iter().map(|access| access.row()));
-        }
     }
 }
 

@@ -7,8 +7,9 @@
 //!   Insert   Store, or Batch of n            Write of blocks never written      not there yet
 //! ```
 //!
-//! Source: KAML, section V-B: eight threads that issue one command after the other for bandwidths, one for latencies; values of 512 to
-//! 4096 bytes. Record n of a block drive lies at n values from its beginning, so that several small ones share what the drive maps.
+//! Source: KAML, section V-B: eight threads that issue one command after the other for bandwidths, one for latencies; records of 512 to
+//! 4096 bytes, which the paper also calls values: two of 4 KB fit into a page of 8 KiB on either drive. Record n of a block drive lies at n
+//! records from its beginning, so that several small ones share what the drive maps.
 //! Records are inserted in an order that has nothing to do with their places. The load factor of an index is the share of its
 //! slots that are taken: the caller chooses the records for it.
 //!
@@ -18,13 +19,15 @@ use crate::host::{Hosts, Turn};
 use crate::{LabError, Latencies, LatencySummary, Observer, Pace};
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, RecordHead};
 use kvssd_types::{
     BLOCK_BYTES, BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
     mix64,
 };
 use serde::Serialize;
 
+/// Bytes of a key.
+const KEY_BYTES: usize = 8;
 /// How often the observer is told, in commands.
 const REPORT_EVERY: u64 = 1 << 12;
 
@@ -54,8 +57,8 @@ pub struct MicroBench {
 /// What is measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MicroOptions {
-    /// Bytes of a value: whole blocks.
-    pub value_bytes: u32,
+    /// Bytes of a record: whole blocks. On a key drive a key and the head before it are of them, and the value is what is left.
+    pub record_bytes: u32,
     /// Threads, each with a command under way.
     pub threads: u32,
     /// Pairs of a command: 1 for single commands, more for batches of stores.
@@ -178,7 +181,7 @@ impl MicroBench {
             records: self.versions.len() as u64,
             pairs,
             seconds,
-            bytes_per_s: (pairs * u64::from(self.options.value_bytes)) as f64 / seconds,
+            bytes_per_s: (pairs * u64::from(self.value_bytes())) as f64 / seconds,
             latency_ns: latencies.summary(),
         })
     }
@@ -231,7 +234,7 @@ impl MicroBench {
     }
 
     fn fetch(&mut self, record: u64, at: Nanos) -> Result<Nanos, LabError> {
-        let length_bytes = self.options.value_bytes;
+        let length_bytes = self.value_bytes();
         let key = key_bytes(record);
         let command = match self.design.takes_keys() {
             true => Command::Retrieve { key: name(&key), offset_bytes: 0, length_bytes },
@@ -247,10 +250,16 @@ impl MicroBench {
         }
     }
 
+    /// What a value has of a record.
+    fn value_bytes(&self) -> u32 {
+        let head_bytes = if self.design.takes_keys() { RecordHead::bytes_for(KEY_BYTES) } else { 0 };
+        self.options.record_bytes - head_bytes as u32
+    }
+
     /// The value of a record's version.
     fn value(&self, record: u64) -> Value {
         let seed = record << 32 | u64::from(self.versions[record as usize]);
-        Value::Pattern(Pattern { seed, offset: 0, length: self.options.value_bytes })
+        Value::Pattern(Pattern { seed, offset: 0, length: self.value_bytes() })
     }
 
     /// Where a block drive has a record: at a place that no other has, far from that of the record before.
@@ -258,14 +267,14 @@ impl MicroBench {
         let places = self.options.records_max;
         let stride = coprime(places);
         let place = (u128::from(record) * u128::from(stride) % u128::from(places)) as u64;
-        place * u64::from(self.options.value_bytes)
+        place * u64::from(self.options.record_bytes)
     }
 }
 
 fn check(design: &Design, options: &MicroOptions) -> Result<(), LabError> {
     let fail = |why: &str| Err(LabError::Setup(why.to_owned()));
-    if options.value_bytes == 0 || !options.value_bytes.is_multiple_of(BLOCK_BYTES) {
-        return fail("values of the microbenchmarks are whole blocks of 512 bytes");
+    if options.record_bytes == 0 || !options.record_bytes.is_multiple_of(BLOCK_BYTES) {
+        return fail("records of the microbenchmarks are whole blocks of 512 bytes");
     }
     if options.threads == 0 || options.batch_pairs == 0 || options.records_max < u64::from(options.batch_pairs) {
         return fail("a microbenchmark has a thread, a pair in a command and records for it at least");
@@ -285,11 +294,11 @@ fn coprime(number: u64) -> u64 {
     (begin.max(1)..).find(|candidate| common_divisor(*candidate, number) == 1).expect("one follows soon")
 }
 
-fn key_bytes(record: u64) -> [u8; 8] {
+fn key_bytes(record: u64) -> [u8; KEY_BYTES] {
     mix64(record).to_be_bytes()
 }
 
-fn name(bytes: &[u8; 8]) -> Key<'_> {
+fn name(bytes: &[u8; KEY_BYTES]) -> Key<'_> {
     Key::new(bytes).expect("eight bytes are a key")
 }
 
@@ -300,7 +309,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     const OPTIONS: MicroOptions =
-        MicroOptions { value_bytes: 512, threads: 8, batch_pairs: 1, records_max: 1000, seed: 3 };
+        MicroOptions { record_bytes: 512, threads: 8, batch_pairs: 1, records_max: 1000, seed: 3 };
 
     fn run(design: &str, options: MicroOptions) -> [MicroReport; 3] {
         let design = Design::named(design).unwrap();
@@ -321,8 +330,8 @@ mod tests {
 
     #[test]
     fn small_updates_of_a_block_drive_wait_for_a_read_and_those_of_4_kib_do_not() {
-        let latency = |value_bytes| {
-            let options = MicroOptions { value_bytes, threads: 1, records_max: 1000, ..OPTIONS };
+        let latency = |record_bytes| {
+            let options = MicroOptions { record_bytes, threads: 1, records_max: 1000, ..OPTIONS };
             run("block", options)[1].latency_ns.p50
         };
         assert!(latency(512) > 2 * latency(4096), "{} and {}", latency(512), latency(4096));
@@ -344,7 +353,7 @@ mod tests {
         let design = Design::named("block").unwrap();
         let profile = design.tiny_profile(&[]).unwrap();
         let wrong = [
-            MicroOptions { value_bytes: 100, ..OPTIONS },
+            MicroOptions { record_bytes: 100, ..OPTIONS },
             MicroOptions { threads: 0, ..OPTIONS },
             MicroOptions { batch_pairs: 2, ..OPTIONS },
         ];

@@ -46,7 +46,7 @@ pub use consistency::{Acknowledged, Consistency};
 pub use engine::{RecordId, Request, Step, TransactionEngine};
 pub use history::{Anomaly, Cycle, Dependency, DependencyKind, History, Verdict};
 pub use hot_records::HotRecords;
-pub use lru::{AccessedRows, StackDistances};
+pub use lru::StackDistances;
 pub use micro::{MicroBench, MicroKind, MicroOptions, MicroReport};
 pub use prepared::{key_drive, wear_in};
 pub use program::{Action, End, Loader, Program, Script, Stop, Table, Transaction, Workload};

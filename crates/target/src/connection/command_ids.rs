@@ -41,17 +41,21 @@ impl CommandIds {
     /// A command is outstanding. Gives false when one of that identifier is already.
     pub(super) fn insert(&mut self, id: u16) -> bool {
         let (word, bit) = place(id);
-        let is_new = self.bits[word] & bit == 0;
+        if self.bits[word] & bit != 0 {
+            return false;
+        }
         self.bits[word] |= bit;
-        self.outstanding += usize::from(is_new);
-        is_new
+        self.outstanding += 1;
+        true
     }
 
     /// It is over.
     pub(super) fn remove(&mut self, id: u16) {
         let (word, bit) = place(id);
-        self.outstanding -= usize::from(self.bits[word] & bit != 0);
-        self.bits[word] &= !bit;
+        if self.bits[word] & bit != 0 {
+            self.bits[word] &= !bit;
+            self.outstanding -= 1;
+        }
     }
 }
 

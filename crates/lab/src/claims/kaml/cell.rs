@@ -30,7 +30,7 @@ pub struct KamlCell {
     pub side: String,
     /// What ran.
     pub workload: String,
-    /// Bytes of a value; of transactions, those of most.
+    /// Bytes of a value with its key and head; of transactions, of most values alone.
     pub value_bytes: u32,
     /// What is swept.
     pub parameter: &'static str,
@@ -115,10 +115,10 @@ impl<'o> Bench<'o> {
     pub(super) fn micro(
         &mut self,
         slots: Option<u64>,
-        value_bytes: u32,
+        record_bytes: u32,
         records_max: u64,
     ) -> Result<MicroBench, LabError> {
-        let options = self.micro_options(value_bytes, records_max);
+        let options = MicroOptions { record_bytes, threads: THREADS, batch_pairs: 1, records_max, seed: self.seed };
         let profile = self.profile.clone();
         let (device, start) = match slots {
             Some(slots) => self.key_drive(&profile, &[slots])?,
@@ -126,16 +126,6 @@ impl<'o> Bench<'o> {
         };
         let design = if slots.is_some() { &self.keys } else { &self.blocks };
         MicroBench::over(device, design, options, start)
-    }
-
-    /// The same on a key drive that nothing was written to.
-    pub(super) fn micro_on_new(&self, slots: u64, value_bytes: u32, records_max: u64) -> Result<MicroBench, LabError> {
-        let (device, start) = key_drive(&self.keys, &self.profile, &[slots])?;
-        MicroBench::over(device, &self.keys, self.micro_options(value_bytes, records_max), start)
-    }
-
-    fn micro_options(&self, value_bytes: u32, records_max: u64) -> MicroOptions {
-        MicroOptions { value_bytes, threads: THREADS, batch_pairs: 1, records_max, seed: self.seed }
     }
 
     /// Keeps a measurement of a microbenchmark; gives records a second.
@@ -150,7 +140,7 @@ impl<'o> Bench<'o> {
             claim,
             side: report.design.to_owned(),
             workload: format!("{:?}", report.kind),
-            value_bytes: report.options.value_bytes,
+            value_bytes: report.options.record_bytes,
             parameter,
             setting,
             threads: report.options.threads,

@@ -8,10 +8,10 @@ use crate::transactions::{MicroBench, MicroKind, MicroReport};
 /// Load factors at which reads are compared: the third stands for "above 0.7" and is as far above as the table lets pairs in. All are
 /// reached with as many records, by tables of several sizes.
 const LOAD_FACTORS: [f64; 3] = [0.1, 0.4, 0.74];
-/// Values of the reads: the smallest and the largest of figure 5.
-const READ_VALUE_BYTES: [u32; 2] = [512, 4096];
-/// Values of figures 5 and 6. The last is what a block drive maps.
-const VALUE_BYTES: [u32; 4] = [512, 1024, 2048, 4096];
+/// Records of the reads: the smallest and the largest of figure 5.
+const READ_RECORD_BYTES: [u32; 2] = [512, 4096];
+/// Records of figures 5 and 6. The last is what a block drive maps.
+const RECORD_BYTES: [u32; 4] = [512, 1024, 2048, 4096];
 /// How many of these are small.
 const SMALL: usize = 3;
 /// The load factor of updates and inserts (figure 6).
@@ -20,8 +20,8 @@ const LOAD_FACTOR: f64 = 0.4;
 const FULL: f64 = 0.7;
 /// Pairs of a batch (figure 7).
 const BATCH: u32 = 4;
-/// Values of figure 7, of which the paper does not tell the size. An estimate.
-const BATCH_VALUE_BYTES: u32 = 512;
+/// Records of figure 7, of which the paper does not tell the size. An estimate.
+const BATCH_RECORD_BYTES: u32 = 512;
 /// Records that a measurement takes with all threads, and with one. Estimates: many more than the write buffer holds.
 const PAIRS: u64 = 100_000;
 const PAIRS_ALONE: u64 = 20_000;
@@ -29,11 +29,11 @@ const PAIRS_ALONE: u64 = 20_000;
 /// Reads by load factor (kaml.1).
 pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     let records = (bench.slots() as f64 * LOAD_FACTORS[0]) as u64;
-    let mut ratios = [[0.0; READ_VALUE_BYTES.len()]; LOAD_FACTORS.len()];
+    let mut ratios = [[0.0; READ_RECORD_BYTES.len()]; LOAD_FACTORS.len()];
     let mut measured = LOAD_FACTORS;
-    for (size, value_bytes) in READ_VALUE_BYTES.into_iter().enumerate() {
+    for (size, record_bytes) in READ_RECORD_BYTES.into_iter().enumerate() {
         let mut fetch = |slots: Option<u64>, setting: f64| -> Result<(f64, f64), LabError> {
-            let mut drive = bench.micro(slots, value_bytes, records)?;
+            let mut drive = bench.micro(slots, record_bytes, records)?;
             drive.run(MicroKind::Insert, records, bench.observer)?;
             let report = drive.run(MicroKind::Fetch, PAIRS, bench.observer)?;
             let index = drive.device().engine().index_counters();
@@ -58,7 +58,7 @@ pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
         ratios.iter().zip(measured).map(|([small, large], load)| format!("{load:.2}: {small:.3}x, {large:.3}x"));
     Ok(Claim {
         id: "kaml.1",
-        claim: "Get over block read throughput, 8 threads, by load factor of the table: values of 512 B, 4 KB",
+        claim: "Get over block read throughput, 8 threads, by load factor of the table: records of 512 B, 4 KB",
         paper: "0.1: up to 1.2x; 0.4: 1.0x; above 0.7: below 1.0x",
         ours: shown.collect::<Vec<_>>().join("; "),
         verdict: Verdict::worst(verdicts),
@@ -66,7 +66,7 @@ pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     })
 }
 
-/// What both drives do with values of one size; of the key drive also in batches.
+/// What both drives do with records of one size; of the key drive also in batches.
 struct Row {
     update: [f64; 2],
     update_latency: [f64; 2],
@@ -80,22 +80,28 @@ impl Row {
     }
 }
 
-/// Inserts and updates by value size (kaml.2 to .4).
-pub(super) fn small_values(bench: &mut Bench<'_>) -> Result<[Claim; 3], LabError> {
-    let rows = VALUE_BYTES.map(|value_bytes| row(bench, value_bytes));
+/// Inserts and updates by record size (kaml.2 to .4).
+pub(super) fn small_records(bench: &mut Bench<'_>) -> Result<[Claim; 3], LabError> {
+    let rows = RECORD_BYTES.map(|record_bytes| row(bench, record_bytes));
     let rows: Vec<Row> = rows.into_iter().collect::<Result<_, _>>()?;
     let scale = format!("{}, load factor {LOAD_FACTOR}", bench.scale_name());
     Ok([updates(&rows, &scale), latencies(&rows, &scale), batches(&rows, &scale)])
 }
 
-fn row(bench: &mut Bench<'_>, value_bytes: u32) -> Result<Row, LabError> {
+fn row(bench: &mut Bench<'_>, record_bytes: u32) -> Result<Row, LabError> {
     let slots = bench.slots();
     let records = (slots as f64 * LOAD_FACTOR) as u64;
+    let Some(loaded) = records.checked_sub(PAIRS_ALONE + PAIRS) else {
+        let pairs = PAIRS_ALONE + PAIRS;
+        return Err(LabError::Setup(format!(
+            "the drive takes {records} pairs, and {pairs} are inserted: ask for a larger --scale"
+        )));
+    };
     let mut row = Row { update: [0.0; 2], update_latency: [0.0; 2], insert_latency: [0.0; 2], batched: 0.0 };
     for (side, slots) in [Some(slots), None].into_iter().enumerate() {
-        let mut drive = bench.micro(slots, value_bytes, records)?;
+        let mut drive = bench.micro(slots, record_bytes, records)?;
         let setting = || ("batch_pairs", "1".to_owned());
-        drive.run(MicroKind::Insert, records - PAIRS_ALONE - PAIRS, bench.observer)?;
+        drive.run(MicroKind::Insert, loaded, bench.observer)?;
         let report = drive.run(MicroKind::Insert, PAIRS, bench.observer)?;
         bench.keep("kaml.3", setting(), &report);
         let report = drive.run(MicroKind::Update, PAIRS, bench.observer)?;
@@ -124,7 +130,7 @@ fn range(ratios: impl Iterator<Item = f64>) -> [f64; 2] {
 }
 
 fn shown(ratios: impl Iterator<Item = f64>) -> String {
-    let shown = VALUE_BYTES.iter().zip(ratios).map(|(bytes, ratio)| format!("{bytes} B {ratio:.2}x"));
+    let shown = RECORD_BYTES.iter().zip(ratios).map(|(bytes, ratio)| format!("{bytes} B {ratio:.2}x"));
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -133,7 +139,7 @@ fn updates(rows: &[Row], scale: &str) -> Claim {
     let [least, largest] = range(ratios().take(SMALL));
     Claim {
         id: "kaml.2",
-        claim: "Update of values below 4 KB: Put over block write throughput, 8 threads",
+        claim: "Update of records below 4 KB: Put over block write throughput, 8 threads",
         paper: "6.7x to 7.9x",
         ours: format!("{least:.1}x to {largest:.1}x ({})", shown(ratios())),
         verdict: Verdict::worst([Verdict::of(6.7, least, 1.0), Verdict::of(7.9, largest, 1.0)]),
@@ -150,7 +156,7 @@ fn latencies(rows: &[Row], scale: &str) -> Claim {
     let papers = [(0.2, update), (0.63, least), (0.75, largest), (2.9, large)];
     Claim {
         id: "kaml.3",
-        claim: "latency, one thread, Put over block write: Update of small values; Insert of small values; Insert of 4 KB",
+        claim: "latency, one thread, Put over block write: Update of small records; Insert of small records; Insert of 4 KB",
         paper: "0.20x; 0.63x to 0.75x; 2.9x",
         ours: format!(
             "{update:.2}x; {least:.2}x to {largest:.2}x; {large:.2}x (Update {}; Insert {})",
@@ -180,7 +186,7 @@ pub(super) fn filling(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     let slots = bench.slots();
     let records = (slots as f64 * FULL) as u64;
     let mut seconds = |batch: u32| -> Result<f64, LabError> {
-        let mut drive = bench.micro(Some(slots), BATCH_VALUE_BYTES, records)?;
+        let mut drive = bench.micro(Some(slots), BATCH_RECORD_BYTES, records)?;
         drive.set(THREADS, batch)?;
         let report = drive.run(MicroKind::Insert, records, bench.observer)?;
         bench.keep("kaml.5", ("batch_pairs", batch.to_string()), &report);
@@ -189,7 +195,7 @@ pub(super) fn filling(bench: &mut Bench<'_>) -> Result<Claim, LabError> {
     let change = -(1.0 - seconds(BATCH)? / seconds(1)?);
     Ok(Claim {
         id: "kaml.5",
-        claim: "time to fill a namespace to load factor 0.7, values of 512 B, 8 threads: batches of 4 against single Puts",
+        claim: "time to fill a namespace to load factor 0.7, records of 512 B, 8 threads: batches of 4 against single Puts",
         paper: "-40 %",
         ours: format!("{:+.0} %", change * 100.0),
         verdict: Verdict::of(-0.4, change, 0.0),

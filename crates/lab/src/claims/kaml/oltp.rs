@@ -6,10 +6,9 @@ use crate::claims::{Claim, Verdict, scale_name};
 use crate::error::LabError;
 use crate::transactions::pages::{LockedUnit, PAGE_BYTES};
 use crate::transactions::{
-    Access, Attempt, RowId, StackDistances, Table, TpcB, TpcBScale, TpcC, TpcCScale, Witness, Workload,
+    Access, Attempt, CachedDrive, RowId, StackDistances, Table, TpcB, TpcBScale, TpcC, TpcCScale, Witness, Workload,
 };
-use kvssd_transactions::{CacheCounters, TransactionOptions};
-use std::cell::Cell;
+use kvssd_transactions::TransactionOptions;
 
 /// Branches and warehouses (section V-D: a scaling factor of 100).
 const FACTOR: u64 = 100;
@@ -88,7 +87,7 @@ impl Benchmark {
     }
 }
 
-/// The rows that committed transactions accessed, and whether they read them.
+/// The rows that transactions accessed, and whether they read them: those that were refused as well, which a cache sees too.
 #[derive(Default)]
 struct SeenRows(Vec<(RowId, bool)>);
 
@@ -113,12 +112,12 @@ struct Rates {
 impl Rates {
     fn run(bench: &mut Bench<'_>, benchmark: Benchmark) -> Result<Self, LabError> {
         let mut cached = [0.0; RECORDS_PER_LOCK.len()];
-        let mut reads = SeenRows::default();
+        let mut seen = SeenRows::default();
         for (rate, records_per_lock) in cached.iter_mut().zip(RECORDS_PER_LOCK) {
-            reads = SeenRows::default();
-            *rate = with_cache(bench, benchmark, (u64::MAX, records_per_lock), &mut reads)?.0;
+            seen = SeenRows::default();
+            *rate = with_cache(bench, benchmark, (u64::MAX, records_per_lock), &mut seen)?.0;
         }
-        let cache_bytes = cache_bytes_for(bench, benchmark, &reads)?;
+        let cache_bytes = cache_bytes_for(bench, benchmark, &seen)?;
         let less_cached = with_cache(bench, benchmark, (cache_bytes, 1), &mut SeenRows::default())?;
         let paged =
             [with_pages(bench, benchmark, LockedUnit::Record)?, with_pages(bench, benchmark, LockedUnit::Page)?];
@@ -127,13 +126,13 @@ impl Rates {
 }
 
 /// The cache for the smaller hit ratio, by what was read and written when all rows had been read before.
-fn cache_bytes_for(bench: &Bench<'_>, benchmark: Benchmark, reads: &SeenRows) -> Result<u64, LabError> {
+fn cache_bytes_for(bench: &Bench<'_>, benchmark: Benchmark, seen: &SeenRows) -> Result<u64, LabError> {
     let mut rows = Vec::new();
     benchmark.workload(bench)?.load(&mut |row, _| {
         rows.push((row, false));
         Ok(())
     })?;
-    rows.extend(&reads.0);
+    rows.extend(&seen.0);
     let records = StackDistances::of(rows.into_iter()).records_for(HIT_RATIO);
     Ok(TransactionOptions::cache_bytes_of(records, KEY_BYTES, VALUE_BYTES))
 }
@@ -143,15 +142,13 @@ fn with_cache(
     bench: &mut Bench<'_>,
     benchmark: Benchmark,
     (cache_bytes, records_per_lock): (u64, u64),
-    reads: &mut SeenRows,
+    seen: &mut SeenRows,
 ) -> Result<(f64, f64), LabError> {
     let mut workload = benchmark.workload(bench)?;
     let inserts = |table: &Table| benchmark.inserts(table);
     let mut side = cached(bench, &*workload, inserts, (cache_bytes, records_per_lock))?;
-    let before = Cell::new(CacheCounters::default());
-    let begin = |engine: &crate::transactions::CachedDrive| before.set(engine.counters().cache);
-    let report = side.run(bench, &mut *workload, benchmark.transactions(), reads, begin)?;
-    let (before, after) = (before.get(), side.engine.counters().cache);
+    let look = |engine: &CachedDrive| engine.counters().cache;
+    let (report, [before, after]) = side.run(bench, &mut *workload, benchmark.transactions(), seen, look)?;
     let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
     let hit_ratio = hits as f64 / (hits + misses).max(1) as f64;
     let setting = match cache_bytes {
@@ -169,7 +166,7 @@ fn with_pages(bench: &mut Bench<'_>, benchmark: Benchmark, locked_unit: LockedUn
     // Twice what they take, for what pages have beside values, and for pages that are not full.
     let pool_pages = (2 * bytes / u64::from(PAGE_BYTES)) as usize;
     let mut side = paged(bench, &*workload, (pool_pages, locked_unit))?;
-    let report = side.run(bench, &mut *workload, benchmark.transactions(), &mut (), |_| ())?;
+    let (report, _) = side.run(bench, &mut *workload, benchmark.transactions(), &mut (), |_| ())?;
     let setting = ("locked_unit", format!("{locked_unit:?}").to_lowercase());
     Ok(bench.keep_transactions("kaml.7", setting, VALUE_BYTES, &report))
 }

@@ -62,25 +62,26 @@ pub(super) fn paged(
 }
 
 impl<E: TransactionEngine> Side<E> {
-    /// Runs some transactions that do not count, calls `begin`, runs `count` that do, and verifies the tables. The witness sees those
-    /// that count.
-    pub(super) fn run(
+    /// Runs some transactions that do not count, then `count` that do, and verifies the tables. The witness sees those that count. Gives
+    /// what a look at the engine saw before and behind them as well: not what the verification did.
+    pub(super) fn run<T>(
         &mut self,
         bench: &mut Bench<'_>,
         workload: &mut dyn Workload,
         (warm_up, count): (u64, u64),
         witness: &mut dyn Witness,
-        begin: impl FnOnce(&E),
-    ) -> Result<TransactionReport, LabError> {
+        look: impl Fn(&E) -> T,
+    ) -> Result<(TransactionReport, [T; 2]), LabError> {
         let mut terminals = Terminals::new(workload, THREADS, bench.seed, self.clock);
         terminals.run(&mut self.engine, Limit::Transactions(warm_up), &mut (), bench.observer)?;
-        begin(&self.engine);
+        let before = look(&self.engine);
         let report = terminals.run(&mut self.engine, Limit::Transactions(count), witness, bench.observer)?;
+        let after = look(&self.engine);
         self.clock = terminals.clock();
         let acknowledged = terminals.acknowledged().clone();
         let found = check(&mut self.engine, workload, &acknowledged, self.clock)?;
         match found.holds() {
-            true => Ok(report),
+            true => Ok((report, [before, after])),
             false => Err(LabError::Setup(format!("the tables are not what they must be: {found:?}"))),
         }
     }

@@ -1,0 +1,121 @@
+//! Handles: numbers that look like pointers to C and are nobody's address.
+//!
+//! ```text
+//!   Handle 0x10 -> device      a number is not given twice in the life of the process, and devices and key spaces
+//!   Handle 0x20 -> key space   share them: a stale or foreign handle is not found
+//! ```
+
+use crate::device::Device;
+use crate::key_space::KeySpace;
+use crate::pointers::Place;
+use crate::refusal::{KvsResult, Refusal};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// How far numbers are apart: pointers to structures are multiples of this, too.
+const STEP: usize = 16;
+
+/// `kvs_device_handle` and `kvs_key_space_handle`.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Handle(Place<c_void>);
+
+impl Handle {
+    fn of(number: usize) -> Self {
+        Handle(Place::nowhere(number))
+    }
+
+    fn number(self) -> usize {
+        self.0.number()
+    }
+}
+
+/// What is open in this process.
+struct Table {
+    next: usize,
+    devices: BTreeMap<usize, Arc<Device>>,
+    key_spaces: BTreeMap<usize, Arc<KeySpace>>,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table { next: STEP, devices: BTreeMap::new(), key_spaces: BTreeMap::new() });
+
+/// Gives a device that was opened a handle.
+pub(crate) fn add_device(device: Device) -> Handle {
+    let mut table = write();
+    let number = table.number();
+    table.devices.insert(number, Arc::new(device));
+    Handle::of(number)
+}
+
+/// Gives a key space that was opened a handle, unless it is open already.
+pub(crate) fn add_key_space(key_space: KeySpace) -> Result<Handle, Refusal> {
+    let mut table = write();
+    if table.key_spaces.values().any(|open| open.is(&key_space.device, key_space.id)) {
+        let why = format!("key space {} is open already", key_space.name);
+        return Err(Refusal::new(KvsResult::KeySpaceOpen, why));
+    }
+    let number = table.number();
+    table.key_spaces.insert(number, Arc::new(key_space));
+    Ok(Handle::of(number))
+}
+
+/// The device of a handle.
+pub(crate) fn device(handle: Handle) -> Result<Arc<Device>, Refusal> {
+    check(handle)?;
+    read().devices.get(&handle.number()).cloned().ok_or_else(no_device)
+}
+
+/// The key space of a handle.
+pub(crate) fn key_space(handle: Handle) -> Result<Arc<KeySpace>, Refusal> {
+    check(handle)?;
+    read().key_spaces.get(&handle.number()).cloned().ok_or_else(no_key_space)
+}
+
+/// Takes a device out, and its key spaces.
+pub(crate) fn remove_device(handle: Handle) -> Result<Arc<Device>, Refusal> {
+    check(handle)?;
+    let mut table = write();
+    let device = table.devices.remove(&handle.number()).ok_or_else(no_device)?;
+    table.key_spaces.retain(|_, open| !Arc::ptr_eq(&open.device, &device));
+    Ok(device)
+}
+
+/// Takes a key space out.
+pub(crate) fn remove_key_space(handle: Handle) -> Result<Arc<KeySpace>, Refusal> {
+    check(handle)?;
+    write().key_spaces.remove(&handle.number()).ok_or_else(no_key_space)
+}
+
+/// Does something to the open key spaces of a device.
+pub(crate) fn for_each_key_space_of(device: &Arc<Device>, mut work: impl FnMut(&KeySpace)) {
+    read().key_spaces.values().filter(|open| Arc::ptr_eq(&open.device, device)).for_each(|open| work(open));
+}
+
+impl Table {
+    fn number(&mut self) -> usize {
+        let number = self.next;
+        self.next += STEP;
+        number
+    }
+}
+
+fn check(handle: Handle) -> Result<(), Refusal> {
+    if handle.number() == 0 { Err(Refusal::new(KvsResult::ParamInvalid, "a handle is null")) } else { Ok(()) }
+}
+
+fn no_device() -> Refusal {
+    Refusal::new(KvsResult::DeviceNotExist, "no open device has that handle")
+}
+
+fn no_key_space() -> Refusal {
+    Refusal::new(KvsResult::KeySpaceNotOpen, "no open key space has that handle")
+}
+
+fn read() -> RwLockReadGuard<'static, Table> {
+    TABLE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write() -> RwLockWriteGuard<'static, Table> {
+    TABLE.write().unwrap_or_else(PoisonError::into_inner)
+}

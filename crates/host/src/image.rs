@@ -1,0 +1,177 @@
+//! The drive in a file, under a store: threads take turns, and share waits for the disk.
+//!
+//! ```text
+//!   threads   execute            lock the drive, execute; with `sync`: wait for a commit, shared
+//!   one       bulk               hold commits, execute all, commit once
+//! ```
+
+use crate::backend::Backend;
+use crate::commits::{Coming, Commits};
+use crate::{Batch, Error, Missing, Options, Stats};
+use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
+use kvssd_flash::OpenOptions;
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_types::{Command, KvError, NamespaceId, Reply};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+/// A drive in a file that is open.
+pub(crate) struct Image {
+    state: Mutex<State>,
+    /// With `sync`: who waits for the disk.
+    commits: Option<Commits>,
+    is_read_only: bool,
+}
+
+/// What threads take turns with.
+struct State {
+    drive: Drive,
+    /// Changes that were executed.
+    executed: u64,
+    failure: Option<String>,
+}
+
+impl Image {
+    /// The image at `path`, and whether it was made.
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<(Image, bool), Error> {
+        let Options { missing, sync, read_only, .. } = *options;
+        let open = || Ok::<_, Error>(Drive::open(path, OpenOptions { sync, read_only })?);
+        let create = || create(path, options);
+        let (drive, was_created) = match missing {
+            Missing::CreateNew => (create()?, true),
+            _ => match open() {
+                Err(Error::NotFound(_)) if missing == Missing::Create && !read_only => match create() {
+                    // Somebody else was quicker.
+                    Err(Error::Exists(_)) => (open()?, false),
+                    created => (created?, true),
+                },
+                opened => (opened?, false),
+            },
+        };
+        let commits = (sync && !read_only).then(Commits::default);
+        drive.hold_commits(commits.is_some());
+        let state = Mutex::new(State { drive, executed: 0, failure: None });
+        Ok((Image { state, commits, is_read_only: read_only }, was_created))
+    }
+
+    /// Makes a change; returns when it is safe.
+    fn change<T>(&self, make: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
+        if self.is_read_only {
+            return Err(Error::ReadOnly);
+        }
+        let coming: Option<Coming<'_>> = self.commits.as_ref().map(Commits::come);
+        let mut state = self.lock()?;
+        let made = make(&mut state);
+        state.executed += 1;
+        let ticket = state.executed;
+        drop(state);
+        drop(coming);
+        if let Some(commits) = &self.commits {
+            let commit = || {
+                let mut state = self.lock()?;
+                state.commit()?;
+                Ok(state.executed)
+            };
+            commits.wait(ticket, commit)?;
+        }
+        made
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let state = self.state.lock().map_err(|_| panicked())?;
+        match &state.failure {
+            Some(why) => Err(Error::Failed { why: why.clone() }),
+            None => Ok(state),
+        }
+    }
+}
+
+impl Backend for Image {
+    fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        if command.is_change() {
+            self.change(|state| state.execute(namespace, command))
+        } else {
+            self.lock()?.execute(namespace, command)
+        }
+    }
+
+    fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
+        let commands = batch.commands(own)?;
+        self.change(|state| {
+            state.drive.hold_commits(true);
+            let mut commands = commands.into_iter();
+            let made = commands.try_for_each(|(namespace, command)| state.execute(namespace, command).map(|_| ()));
+            if self.commits.is_none() {
+                state.drive.hold_commits(false);
+                // What was made before a refusal is to be as safe as the rest.
+                state.commit()?;
+            }
+            made
+        })
+    }
+
+    fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
+        Ok(self.lock()?.drive.namespaces())
+    }
+
+    fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
+        self.change(|state| {
+            let created = state.drive.create_namespace(attributes);
+            created.map_err(|error| state.failed(error))
+        })
+    }
+
+    fn delete_namespace(&self, id: NamespaceId) -> Result<(), Error> {
+        self.change(|state| state.drive.delete_namespace(id).map_err(|error| state.failed(error)))
+    }
+
+    fn stats(&self) -> Result<Stats, Error> {
+        Ok(Stats::of(&self.lock()?.drive))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        drop(self.lock()?);
+        let state = self.state.into_inner().map_err(|_| panicked())?;
+        state.drive.close().map_err(|error| Error::Io { why: error.to_string() })
+    }
+}
+
+impl State {
+    /// What the drive answers; none when the key is not there, but to a store, whose condition that is.
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        let is_store = matches!(command, Command::Store { .. });
+        match self.drive.execute_in(namespace, command) {
+            Ok(reply) => Ok(Some(reply)),
+            Err(KvError::KeyNotFound) if !is_store => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        self.drive.commit().map_err(|error| self.failed(error))
+    }
+
+    /// Nobody works on with a drive whose image failed, or that was left in the middle of a change.
+    fn failed(&mut self, error: KvError) -> Error {
+        if let Some(why) = self.drive.failure() {
+            self.failure = Some(why.to_owned());
+            return Error::Io { why: why.to_owned() };
+        }
+        if error.is_fatal() {
+            self.failure = Some(error.to_string());
+        }
+        error.into()
+    }
+}
+
+fn create(path: &Path, options: &Options) -> Result<Drive, Error> {
+    let invalid = |why: String| Error::InvalidOptions { why };
+    let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
+    let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
+    let create = CreateDrive { preallocate: options.preallocate, sync: options.sync };
+    Ok(Drive::create(path, &profile, &design, create)?)
+}
+
+fn panicked() -> Error {
+    Error::Failed { why: "a call has panicked".to_owned() }
+}

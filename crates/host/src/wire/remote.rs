@@ -1,0 +1,367 @@
+//! A drive on the wire, reached again when the connection is lost.
+//!
+//! ```text
+//!   execute  ->  session (connected now, or again)  ->  request  ->  answer: done | again, a little later
+//!      ^                                                               |
+//!      +------- lost: sent again, or in doubt -------------------------+
+//! ```
+//!
+//! What is sent again when an answer was lost:
+//!
+//! | | the drive had ended the connection | this side gave it up (no answer in time, nonsense) |
+//! |---|---|---|
+//! | retrieve, exist, list, flush | again | again |
+//! | store, delete | again: it does the same twice | in doubt: an old one may still come behind a later one |
+//! | store if the key is there, or is not | in doubt | in doubt |
+//!
+//! A delete that is sent again and finds no key may have removed it the first time: it says that the key was not there. A drive that does
+//! not tell whether a deleted key was there (it refuses feature 20h) is asked just before; another host may come in between.
+
+use super::channel::{Call, Lost, Pipeline};
+use super::request::{Ask, Outcome, Request, not_carried, outcome};
+use super::session::{HostIdentity, KEEP_ALIVE_INTERVAL, Session, Trouble};
+use super::url::DriveUrl;
+use crate::backend::Backend;
+use crate::{Batch, Error, Stats};
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+/// Between the first two tries to reach a drive again; doubles with each.
+const BACK_OFF_MIN: Duration = Duration::from_millis(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// Before a command that the drive did not want now is sent again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// A drive on the wire.
+pub(crate) struct Remote {
+    link: Arc<Link>,
+    ended: Arc<Ended>,
+}
+
+/// What is common to all threads that use a drive.
+struct Link {
+    url: DriveUrl,
+    host: HostIdentity,
+    is_read_only: bool,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    session: Option<Arc<Session>>,
+    /// How often in a row it was not reached, why, and until when nobody tries.
+    failures: u32,
+    failure: String,
+    not_before: Option<Instant>,
+}
+
+/// That the store is dropped.
+#[derive(Default)]
+struct Ended {
+    is_ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// What a command of many is known by.
+struct Tag {
+    number: usize,
+    namespace: NamespaceId,
+    ask: Ask,
+}
+
+impl Remote {
+    /// The drive at `url`, which must be there now.
+    pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Remote, Error> {
+        let host = HostIdentity::new(url.host_nqn.as_deref());
+        let link = Link { url: url.clone(), host, is_read_only, state: Mutex::default() };
+        let session = match Session::connect(url, &link.host, is_read_only, link.deadline()) {
+            Ok(session) => session,
+            Err(Trouble::Refused(error)) => return Err(error),
+            Err(Trouble::Lost(lost)) => return Err(link.unreachable(&lost.why)),
+        };
+        link.lock().session = Some(Arc::new(session));
+        let (link, ended) = (Arc::new(link), Arc::new(Ended::default()));
+        let (of, until) = (Arc::downgrade(&link), ended.clone());
+        let spawned = thread::Builder::new().name("keep-alive".to_owned()).spawn(move || keep_alive(&of, &until));
+        spawned.map_err(|error| Error::Io { why: format!("{url}: no thread can be started: {error}") })?;
+        Ok(Remote { link, ended })
+    }
+
+    /// Gives the queue commands as it takes them, and shows the answers.
+    fn execute_all(
+        &self,
+        commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
+        answered: &mut dyn FnMut(usize, Option<Reply>),
+    ) -> Result<(), Error> {
+        let mut commands = commands.enumerate();
+        let mut pipeline = Pipeline { coming: VecDeque::new(), under_way: Vec::new() };
+        let mut failed = None;
+        let mut deadline = self.link.deadline();
+        loop {
+            let session = self.link.session(deadline)?;
+            while failed.is_none() && pipeline.commands() < session.io.depth() {
+                let Some((number, command)) = commands.next() else { break };
+                match self.link.call_of(&session, number, command, deadline) {
+                    Ok(call) => pipeline.coming.push_back(call),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if failed.is_some() {
+                pipeline.coming.clear();
+            }
+            if pipeline.commands() == 0 {
+                return failed.map_or(Ok(()), Err);
+            }
+            match session.io.advance(&mut pipeline, deadline) {
+                Ok(answers) => {
+                    deadline = self.link.deadline();
+                    for (call, answer) in answers {
+                        match outcome(call.tag.ask, answer, call.tag.namespace) {
+                            Outcome::Done(Ok(reply)) => answered(call.tag.number, reply),
+                            Outcome::Done(Err(error)) => failed = failed.or(Some(error)),
+                            Outcome::Again(_) => {
+                                sleep(AGAIN);
+                                pipeline.coming.push_back(call);
+                            }
+                        }
+                    }
+                }
+                Err(lost) => {
+                    self.link.lost(&session);
+                    for (_, call) in pipeline.under_way.drain(..) {
+                        self.link.may_send_again(call.tag.ask, &lost, deadline)?;
+                        pipeline.coming.push_back(call);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Link {
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.url.timeout
+    }
+
+    fn execute(&self, namespace: NamespaceId, command: &Command<'_>) -> Result<Option<Reply>, Error> {
+        if self.is_read_only && command.is_change() {
+            return Err(Error::ReadOnly);
+        }
+        let deadline = self.deadline();
+        loop {
+            let session = self.session(deadline)?;
+            let Some(limits) = self.settle(&session, session.limits(namespace, deadline), deadline)? else { continue };
+            let request = Request::of(namespace, command.clone(), limits)?;
+            if let Command::Delete { key } = *command
+                && !limits.delete_needs_key
+                && self.execute(namespace, &Command::Exist { key })?.is_none()
+            {
+                return Ok(None);
+            }
+            match session.io.call(&request.entry, &request.payload, deadline) {
+                Ok(answer) => match outcome(request.ask, answer, namespace) {
+                    Outcome::Done(result) => return result,
+                    Outcome::Again(status) => {
+                        if Instant::now() >= deadline {
+                            return Err(self.unreachable(&format!("the drive says: {status}")));
+                        }
+                        sleep(AGAIN);
+                    }
+                },
+                Err(lost) => {
+                    self.lost(&session);
+                    self.may_send_again(request.ask, &lost, deadline)?;
+                }
+            }
+        }
+    }
+
+    fn call_of(
+        &self,
+        session: &Session,
+        number: usize,
+        command: Result<(NamespaceId, Command<'_>), Error>,
+        deadline: Instant,
+    ) -> Result<Call<Tag>, Error> {
+        let (namespace, command) = command?;
+        if self.is_read_only && command.is_change() {
+            return Err(Error::ReadOnly);
+        }
+        let limits = session.limits(namespace, deadline).map_err(|trouble| match trouble {
+            Trouble::Lost(lost) => self.unreachable(&lost.why),
+            Trouble::Refused(error) => error,
+        })?;
+        let Request { entry, payload, ask } = Request::of(namespace, command, limits)?;
+        Ok(Call { entry, payload, tag: Tag { number, namespace, ask } })
+    }
+
+    /// Asks the controller for something that it can be asked for twice.
+    fn ask<T>(&self, mut ask: impl FnMut(&Session, Instant) -> Result<T, Trouble>) -> Result<T, Error> {
+        let deadline = self.deadline();
+        loop {
+            let session = self.session(deadline)?;
+            if let Some(found) = self.settle(&session, ask(&session, deadline), deadline)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// What was found out; none when the connection was lost and it is to be tried again.
+    fn settle<T>(
+        &self,
+        session: &Arc<Session>,
+        found: Result<T, Trouble>,
+        deadline: Instant,
+    ) -> Result<Option<T>, Error> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(Trouble::Refused(error)) => Err(error),
+            Err(Trouble::Lost(lost)) => {
+                self.lost(session);
+                if Instant::now() >= deadline { Err(self.unreachable(&lost.why)) } else { Ok(None) }
+            }
+        }
+    }
+
+    /// Whether a command whose answer was lost is sent again; else the error.
+    fn may_send_again(&self, ask: Ask, lost: &Lost, deadline: Instant) -> Result<(), Error> {
+        let is_safe = lost.is_unsent || !ask.is_change() || (lost.is_over && ask.is_idempotent());
+        if !is_safe {
+            let (url, what, why) = (&self.url, ask.name(), &lost.why);
+            return Err(Error::InDoubt {
+                why: format!("{url}: the answer to a {what} was lost: {why}; it is not known whether it was done"),
+            });
+        }
+        if Instant::now() >= deadline { Err(self.unreachable(&lost.why)) } else { Ok(()) }
+    }
+
+    /// The controller, connected again where that is needed. Threads that come meanwhile wait.
+    fn session(&self, deadline: Instant) -> Result<Arc<Session>, Error> {
+        loop {
+            let mut state = self.lock();
+            if let Some(session) = &state.session {
+                return Ok(session.clone());
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(self.unreachable(&state.failure));
+            }
+            if let Some(wait) = state.not_before.and_then(|moment| moment.checked_duration_since(now)) {
+                drop(state);
+                sleep(wait.min(deadline - now));
+                continue;
+            }
+            match Session::connect(&self.url, &self.host, self.is_read_only, deadline) {
+                Ok(session) => {
+                    let session = Arc::new(session);
+                    *state = LinkState { session: Some(session.clone()), ..LinkState::default() };
+                    return Ok(session);
+                }
+                Err(Trouble::Refused(error)) => return Err(error),
+                Err(Trouble::Lost(lost)) => {
+                    let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
+                    state.failures += 1;
+                    state.failure = lost.why;
+                    state.not_before = Some(Instant::now() + back_off);
+                }
+            }
+        }
+    }
+
+    /// Nobody is to use that connection any more.
+    fn lost(&self, session: &Arc<Session>) {
+        let mut state = self.lock();
+        state.session.take_if(|current| Arc::ptr_eq(current, session));
+    }
+
+    fn unreachable(&self, why: &str) -> Error {
+        Error::Unreachable { why: format!("{}: {why}", self.url) }
+    }
+
+    /// What is in it is whole between any two statements that can panic.
+    fn lock(&self) -> MutexGuard<'_, LinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Remote {
+    fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        self.link.execute(namespace, &command)
+    }
+
+    fn execute_each(
+        &self,
+        commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
+        answered: &mut dyn FnMut(usize, Option<Reply>),
+    ) -> Result<(), Error> {
+        self.execute_all(commands, answered)
+    }
+
+    /// Commands of a queue have no order, so that only the last change of each key is made.
+    fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
+        let changes = batch.last_changes(own)?;
+        self.execute_all(&mut changes.into_iter().map(command_of), &mut |_, _| {})
+    }
+
+    fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
+        let found = self.link.ask(Session::namespaces)?;
+        Ok(found.into_iter().map(|(id, said)| super::said::namespace_info(id, &said)).collect())
+    }
+
+    fn create_namespace(&self, _attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
+        Err(not_carried("way to make a namespace with an index and an order of its own"))
+    }
+
+    fn delete_namespace(&self, _id: NamespaceId) -> Result<(), Error> {
+        Err(not_carried("way to delete a namespace"))
+    }
+
+    fn stats(&self) -> Result<Stats, Error> {
+        self.link.ask(super::said::stats)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        let session = self.link.lock().session.take();
+        match session.map(|session| session.shut_down()) {
+            // That the drive is gone before is as good an end.
+            None | Some(Ok(()) | Err(Trouble::Lost(_))) => Ok(()),
+            Some(Err(Trouble::Refused(error))) => Err(error),
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        *self.ended.is_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.changed.notify_all();
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as commands come that may not be")]
+fn command_of(change: BatchChange<'_>) -> Result<(NamespaceId, Command<'_>), Error> {
+    let BatchChange { namespace, key, value } = change;
+    let command = match value {
+        Some(value) => Command::Store { key, value, condition: StoreCondition::Always },
+        None => Command::Delete { key },
+    };
+    Ok((namespace, command))
+}
+
+/// Says now and then that this host is there, while it has a connection.
+fn keep_alive(link: &Weak<Link>, ended: &Ended) {
+    let mut is_ended = ended.is_ended.lock().unwrap_or_else(PoisonError::into_inner);
+    while !*is_ended {
+        is_ended = ended.changed.wait_timeout(is_ended, KEEP_ALIVE_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+        let Some(link) = link.upgrade().filter(|_| !*is_ended) else { return };
+        let session = link.lock().session.clone();
+        if let Some(session) = session
+            && session.keep_alive(Instant::now() + KEEP_ALIVE_INTERVAL).is_err()
+        {
+            link.lost(&session);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Exceptions, by what the caller can do about them.
+
+use kvssd_host::Error as StoreError;
+use kvssd_host::tx::{Refusal, TransactionError};
+use kvssd_lab::LabError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyError};
+use pyo3::prelude::*;
+
+create_exception!(kvssd, Error, PyException, "What can go wrong, of any kind.");
+create_exception!(kvssd, OpenError, Error, "There is no drive, or it is in use, or it is none that can be opened.");
+create_exception!(kvssd, InvalidError, Error, "A key, a value, a batch or an option that cannot be.");
+create_exception!(kvssd, NamespaceError, Error, "There is no such namespace.");
+create_exception!(kvssd, FullError, Error, "The drive is full: deletes make room.");
+create_exception!(kvssd, ReadOnlyError, Error, "The store was opened to be read.");
+create_exception!(kvssd, RefusedError, Error, "The drive does not do that, and goes on.");
+create_exception!(kvssd, DamagedError, Error, "Bytes are not what was written; other pairs may be whole.");
+create_exception!(kvssd, FailedError, Error, "The drive failed or is not reached: open it again.");
+create_exception!(kvssd, AbortedError, Error, "A transaction was aborted, and nothing is left of it: try it again.");
+create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, or found something wrong.");
+
+/// The exception of a store's error.
+pub(crate) fn of_store(error: &StoreError) -> PyErr {
+    let line = error.to_string();
+    match error {
+        StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::Locked { .. } | StoreError::Foreign { .. } => {
+            OpenError::new_err(line)
+        }
+        StoreError::InvalidOptions { .. }
+        | StoreError::InvalidKey { .. }
+        | StoreError::InvalidValue { .. }
+        | StoreError::BatchTooLarge { .. } => InvalidError::new_err(line),
+        StoreError::NoNamespace { .. } => NamespaceError::new_err(line),
+        StoreError::Full => FullError::new_err(line),
+        StoreError::ReadOnly => ReadOnlyError::new_err(line),
+        StoreError::Refused { .. } => RefusedError::new_err(line),
+        StoreError::Damaged { .. } => DamagedError::new_err(line),
+        StoreError::KeyNotFound | StoreError::KeyExists => PyKeyError::new_err(line),
+        _ => FailedError::new_err(line),
+    }
+}
+
+/// The exception of a transaction's error.
+pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
+    let line = error.to_string();
+    match error {
+        TransactionError::Aborted(_) => AbortedError::new_err(line),
+        TransactionError::Refused(Refusal::ReadOnly) => ReadOnlyError::new_err(line),
+        TransactionError::Refused(_) => PyKeyError::new_err(line),
+        TransactionError::Drive(error) => of_store(&error),
+        TransactionError::InDoubt(_) => FailedError::new_err(line),
+    }
+}
+
+/// The exception of an experiment's error.
+pub(crate) fn of_lab(error: &LabError) -> PyErr {
+    // The lab speaks of options as the command line writes them.
+    ExperimentError::new_err(error.to_string())
+}
+
+/// A store that was closed.
+pub(crate) fn closed() -> PyErr {
+    Error::new_err("the store is closed")
+}

@@ -1,0 +1,41 @@
+//! The native part of the Python package `kvssd`.
+//!
+//! ```text
+//!   python/kvssd/       Store, Namespace, Batch, Transaction: mappings, context managers, types
+//!     |
+//!   _kvssd (this)       bytes in, bytes out; nothing holds the interpreter's lock while it works
+//!     |           |
+//!   kvssd_host   kvssd_lab
+//! ```
+//!
+//! What it does not do: anything that Python can say as well. No rules are here, only calls.
+
+mod errors;
+mod experiments;
+mod json;
+mod store;
+mod transaction;
+
+use pyo3::prelude::*;
+
+/// The module that Python loads.
+#[pymodule]
+mod _kvssd {
+    #[pymodule_export]
+    use crate::errors::{
+        AbortedError, DamagedError, Error, ExperimentError, FailedError, FullError, InvalidError, NamespaceError,
+        OpenError, ReadOnlyError, RefusedError,
+    };
+    #[pymodule_export]
+    use crate::experiments::{bench, reproduce};
+    #[pymodule_export]
+    use crate::store::{RawCursor, RawStore};
+    #[pymodule_export]
+    use crate::transaction::RawTransaction;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,328 @@
+//! The store, as calls with the number of a namespace.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what Python hands over is owned, and bytes stay where Python has them"
+)]
+
+use crate::errors::{Error, closed, of_store};
+use crate::transaction::{Manager, RawTransaction};
+use kvssd_host::tx::{TransactionOptions, Transactions};
+use kvssd_host::{
+    Batch, Error as StoreError, FirmwareStats, KeyCursor, Missing, Namespace, NamespaceAttributes, NamespaceId,
+    NamespaceInfo, Options, Stats, Store, StoreCondition, TrafficStats,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// A page of pairs.
+type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
+
+/// A change of a batch: the namespace, the key, and the value unless it is deleted.
+type Change = (u32, PyBackedBytes, Option<PyBackedBytes>);
+
+/// A store that is open, or was.
+#[pyclass(frozen, module = "kvssd._kvssd")]
+pub(crate) struct RawStore {
+    /// None once it is closed.
+    open: RwLock<Option<Open>>,
+}
+
+struct Open {
+    store: Arc<Store>,
+    /// Made when the first transaction begins.
+    transactions: OnceLock<Arc<Manager>>,
+}
+
+#[pymethods]
+impl RawStore {
+    /// Opens the drive in an image, or at a URL.
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are the store's options, each with a name in Python")]
+    fn open(
+        py: Python<'_>,
+        drive: PathBuf,
+        missing: &str,
+        create_bytes: u64,
+        design: String,
+        preallocate: bool,
+        sync: bool,
+        read_only: bool,
+    ) -> PyResult<Self> {
+        let missing = match missing {
+            "create" => Missing::Create,
+            "fail" => Missing::Fail,
+            "create_new" => Missing::CreateNew,
+            other => {
+                let line = format!("missing is \"create\", \"fail\" or \"create_new\", not {other:?}");
+                return Err(PyValueError::new_err(line));
+            }
+        };
+        let options = Options { missing, create_bytes, design, preallocate, sync, read_only };
+        let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_store(&error))?;
+        let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
+        Ok(RawStore { open: RwLock::new(Some(open)) })
+    }
+
+    /// Ends in order. Closing twice is no error.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let mut place = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            let transactions = place.as_mut().and_then(|open| open.transactions.take());
+            if let Some(Err(busy)) = transactions.map(Arc::try_unwrap) {
+                place.as_mut().map(|open| open.transactions.set(busy));
+                return Err(Error::new_err("a transaction is open: end it before the store is closed"));
+            }
+            let Some(Open { store, .. }) = place.take() else { return Ok(()) };
+            // Nobody else can have it: calls hold the lock, and transactions are gone.
+            Arc::into_inner(store).map_or(Ok(()), Store::close).map_err(|error| of_store(&error))
+        })
+    }
+
+    /// The number of the namespace that the store's own keys are in.
+    fn own_namespace(&self, py: Python<'_>) -> PyResult<u32> {
+        self.on_store(py, |store| Ok(store.own_namespace().id().0))
+    }
+
+    fn namespaces<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let infos = self.on_store(py, Store::namespaces)?;
+        infos.iter().map(|info| dict_of_namespace(py, info)).collect()
+    }
+
+    fn namespace_info<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Bound<'py, PyDict>> {
+        let info = self.on_pairs(py, namespace, |pairs| pairs.info())?;
+        dict_of_namespace(py, &info)
+    }
+
+    fn count(&self, py: Python<'_>, namespace: u32) -> PyResult<u64> {
+        self.on_pairs(py, namespace, |pairs| pairs.count())
+    }
+
+    fn find_namespace(&self, py: Python<'_>, name: &str) -> PyResult<u32> {
+        self.on_store(py, |store| Ok(store.namespace(name)?.id().0))
+    }
+
+    fn create_namespace(
+        &self,
+        py: Python<'_>,
+        name: Option<String>,
+        ordered: bool,
+        index: Option<String>,
+        parameters: Vec<(String, String)>,
+        quota_bytes: Option<u64>,
+    ) -> PyResult<u32> {
+        let attributes = NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered };
+        self.on_store(py, |store| Ok(store.create_namespace(attributes)?.id().0))
+    }
+
+    fn delete_namespace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.on_store(py, |store| store.delete_namespace(name))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.on_store(py, Store::stats)?;
+        dict_of_stats(py, &stats)
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.on_store(py, Store::flush)
+    }
+
+    /// Gives false when the key is there, and it was to be absent.
+    fn store(
+        &self,
+        py: Python<'_>,
+        namespace: u32,
+        key: PyBackedBytes,
+        value: PyBackedBytes,
+        if_absent: bool,
+    ) -> PyResult<bool> {
+        let condition = if if_absent { StoreCondition::IfAbsent } else { StoreCondition::Always };
+        self.on_pairs(py, namespace, |pairs| match pairs.store_if(&key, &value, condition) {
+            Ok(()) => Ok(true),
+            Err(StoreError::KeyExists) => Ok(false),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn retrieve<'py>(
+        &self,
+        py: Python<'py>,
+        namespace: u32,
+        key: PyBackedBytes,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let value = self.on_pairs(py, namespace, |pairs| pairs.retrieve(&key))?;
+        Ok(value.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn delete(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<bool> {
+        self.on_pairs(py, namespace, |pairs| pairs.delete(&key))
+    }
+
+    fn exist(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<bool> {
+        self.on_pairs(py, namespace, |pairs| pairs.exist(&key))
+    }
+
+    /// A cursor before the first key from `start` on.
+    fn keys(slf: Py<Self>, namespace: u32, start: Option<PyBackedBytes>) -> RawCursor {
+        let cursor = Mutex::new(KeyCursor::new(start.as_deref()));
+        RawCursor { store: slf, namespace, cursor }
+    }
+
+    /// Makes changes: all or none, or one after the other.
+    fn batch(&self, py: Python<'_>, changes: Vec<Change>, atomic: bool) -> PyResult<()> {
+        self.on_store(py, |store| {
+            let mut batch = Batch::new();
+            for (namespace, key, value) in &changes {
+                match value {
+                    Some(value) => batch.store_in(NamespaceId(*namespace), key, value),
+                    None => batch.delete_in(NamespaceId(*namespace), key),
+                };
+            }
+            if atomic { store.batch(&batch) } else { store.bulk(&batch) }
+        })
+    }
+
+    /// Begins a transaction.
+    fn begin(&self, py: Python<'_>, isolation: &str) -> PyResult<RawTransaction> {
+        let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = place.as_ref().ok_or_else(closed)?;
+        // Nothing is kept from one transaction to the next, since others may change the store past them.
+        let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };
+        let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
+        let manager = Arc::clone(open.transactions.get_or_init(make));
+        drop(place);
+        RawTransaction::begin(py, manager, isolation)
+    }
+}
+
+impl RawStore {
+    /// Does something with the store, without the interpreter's lock.
+    fn on_store<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            // It is not closed meanwhile.
+            let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            work(&open.as_ref().ok_or_else(closed)?.store).map_err(|error| of_store(&error))
+        })
+    }
+
+    fn on_pairs<T: Send>(
+        &self,
+        py: Python<'_>,
+        namespace: u32,
+        work: impl FnOnce(Namespace<'_>) -> Result<T, StoreError> + Send,
+    ) -> PyResult<T> {
+        self.on_store(py, |store| work(store.namespace_at(NamespaceId(namespace))))
+    }
+}
+
+/// How far an iterator has come.
+#[pyclass(frozen, module = "kvssd._kvssd")]
+pub(crate) struct RawCursor {
+    store: Py<RawStore>,
+    namespace: u32,
+    cursor: Mutex<KeyCursor>,
+}
+
+#[pymethods]
+impl RawCursor {
+    /// Keys that come next; none at the end.
+    fn next_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let keys = self.store.get().on_pairs(py, self.namespace, |pairs| self.next_page(pairs))?;
+        Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
+    }
+
+    /// Pairs that come next, those whose keys begin with `prefix`, and whether there may be more. `ordered` keys behind the prefix
+    /// end it.
+    fn next_pairs<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: PyBackedBytes,
+        ordered: bool,
+    ) -> PyResult<(PagePairs<'py>, bool)> {
+        let (pairs, more) = self.store.get().on_pairs(py, self.namespace, |pairs| {
+            let mut keys = self.next_page(pairs)?;
+            let is_behind = |key: &[u8]| ordered && !key.starts_with(&prefix) && *key > *prefix;
+            let more = keys.last().is_some_and(|last| !is_behind(last));
+            keys.retain(|key| key.starts_with(&prefix));
+            let mut values = vec![None; keys.len()];
+            pairs.retrieve_each(keys.iter().map(AsRef::as_ref), |number, value| values[number] = value)?;
+            // A key that was deleted meanwhile has no value.
+            let found = keys.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?)));
+            Ok((found.collect::<Vec<_>>(), more))
+        })?;
+        let pairs = pairs.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)));
+        Ok((pairs.collect(), more))
+    }
+}
+
+impl RawCursor {
+    fn next_page(&self, pairs: Namespace<'_>) -> Result<Vec<Box<[u8]>>, StoreError> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner).next_page(pairs)
+    }
+}
+
+fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bound<'py, PyDict>> {
+    let NamespaceInfo { id, attributes, index, is_ordered, utilization, .. } = info;
+    let dict = PyDict::new(py);
+    dict.set_item("id", id.0)?;
+    dict.set_item("name", attributes.name.as_deref())?;
+    dict.set_item("index", index)?;
+    dict.set_item("is_ordered", is_ordered)?;
+    dict.set_item("quota_bytes", attributes.quota_bytes)?;
+    dict.set_item("pairs", utilization.pairs)?;
+    dict.set_item("pair_bytes", utilization.pair_bytes)?;
+    dict.set_item("live_bytes", utilization.live_bytes)?;
+    dict.set_item("capacity_bytes", utilization.capacity_bytes)?;
+    Ok(dict)
+}
+
+fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("design", &stats.design)?;
+    dict.set_item("live_bytes", stats.live_bytes)?;
+    dict.set_item("capacity_bytes", stats.capacity_bytes)?;
+    dict.set_item("value_bytes_max", stats.value_bytes_max)?;
+    dict.set_item("batch_changes_max", stats.batch_changes_max)?;
+    dict.set_item("write_amplification", stats.write_amplification())?;
+    let firmware = stats.firmware.map(|firmware| dict_of_firmware(py, &firmware)).transpose()?;
+    dict.set_item("firmware", firmware)?;
+    let traffic = stats.traffic.map(|traffic| dict_of_traffic(py, &traffic)).transpose()?;
+    dict.set_item("traffic", traffic)?;
+    Ok(dict)
+}
+
+fn dict_of_firmware<'py>(py: Python<'py>, firmware: &FirmwareStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("pairs", firmware.pairs)?;
+    dict.set_item("pair_bytes", firmware.pair_bytes)?;
+    dict.set_item("flash_bytes", firmware.flash_bytes)?;
+    dict.set_item("dram_bytes", firmware.dram_bytes)?;
+    dict.set_item("dram_bytes_max", firmware.dram_bytes_max)?;
+    dict.set_item("page_bytes", firmware.page_bytes)?;
+    dict.set_item("pages_read", firmware.pages_read)?;
+    dict.set_item("pages_programmed", firmware.pages_programmed)?;
+    dict.set_item("pairs_moved", firmware.pairs_moved)?;
+    dict.set_item("erases", firmware.erases)?;
+    dict.set_item("blocks", firmware.blocks)?;
+    dict.set_item("erases_max", firmware.erases_max)?;
+    Ok(dict)
+}
+
+fn dict_of_traffic<'py>(py: Python<'py>, traffic: &TrafficStats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("changes", traffic.changes)?;
+    dict.set_item("lookups", traffic.lookups)?;
+    dict.set_item("stored_bytes", traffic.stored_bytes)?;
+    dict.set_item("retrieved_bytes", traffic.retrieved_bytes)?;
+    dict.set_item("processor_ns", traffic.processor_ns)?;
+    Ok(dict)
+}

@@ -1,0 +1,126 @@
+//! Transactions: one that is open keeps the manager that it belongs to.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what Python hands over is owned, and bytes stay where Python has them"
+)]
+
+use crate::errors::{Error, of_transaction};
+use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
+use kvssd_host::{NamespaceId, Store};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use self_cell::self_cell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The manager of a store's transactions.
+pub(crate) type Manager = Transactions<Arc<Store>>;
+
+type Dependent<'a> = Transaction<'a, Arc<Store>>;
+/// None once it is committed.
+type Held<'a> = Option<Dependent<'a>>;
+
+self_cell!(
+    /// A transaction and its manager.
+    struct Open {
+        owner: Arc<Manager>,
+        #[not_covariant]
+        dependent: Held,
+    }
+);
+
+/// A transaction: open, or ended.
+#[pyclass(frozen, module = "kvssd._kvssd")]
+pub(crate) struct RawTransaction {
+    open: Mutex<Option<Open>>,
+}
+
+#[pymethods]
+impl RawTransaction {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        namespace: u32,
+        key: PyBackedBytes,
+        for_update: bool,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let namespace = NamespaceId(namespace);
+        let value = self.access(py, |transaction| {
+            if for_update { transaction.read_for_update(namespace, &key) } else { transaction.read(namespace, &key) }
+        })?;
+        Ok(value.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn write(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        self.access(py, |transaction| transaction.write(NamespaceId(namespace), &key, &value))
+    }
+
+    fn insert(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        self.access(py, |transaction| transaction.insert(NamespaceId(namespace), &key, &value))
+    }
+
+    fn update(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+        self.access(py, |transaction| transaction.update(NamespaceId(namespace), &key, &value))
+    }
+
+    fn delete(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<()> {
+        self.access(py, |transaction| transaction.delete(NamespaceId(namespace), &key))
+    }
+
+    /// Ends it: all that it wrote is there for good, or nothing.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let open = self.take().ok_or_else(ended)?;
+        py.detach(|| open.commit()).map_err(of_transaction)
+    }
+
+    /// Ends it without a trace. Ending it twice is no error.
+    fn abort(&self, py: Python<'_>) {
+        let open = self.take();
+        py.detach(|| drop(open));
+    }
+}
+
+impl Open {
+    fn commit(mut self) -> Result<(), TransactionError> {
+        self.with_dependent_mut(|_, held| held.take().map_or(Ok(()), Transaction::commit))
+    }
+}
+
+impl RawTransaction {
+    pub(crate) fn begin(py: Python<'_>, manager: Arc<Manager>, isolation: &str) -> PyResult<Self> {
+        let isolation = match isolation {
+            "locking" => Isolation::TwoPhaseLocking,
+            "optimistic" => Isolation::Optimistic,
+            "snapshot" => Isolation::Snapshot,
+            other => {
+                let line = format!("isolation is \"locking\", \"optimistic\" or \"snapshot\", not {other:?}");
+                return Err(PyValueError::new_err(line));
+            }
+        };
+        let open = py.detach(|| Open::try_new(manager, |manager| manager.begin(isolation).map(Some)));
+        Ok(RawTransaction { open: Mutex::new(Some(open.map_err(of_transaction)?)) })
+    }
+
+    fn take(&self) -> Option<Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Does something in the transaction, without the interpreter's lock: it may wait for others.
+    fn access<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Dependent<'_>) -> Result<T, TransactionError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = open.as_mut().ok_or_else(ended)?;
+            open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
+        })
+    }
+}
+
+fn ended() -> PyErr {
+    Error::new_err("the transaction has ended")
+}

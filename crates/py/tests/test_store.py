@@ -1,0 +1,218 @@
+"""The store as a Python program meets it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+import kvssd
+import pytest
+
+SMALL = 64 << 20
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    return tmp_path / "drive.kv"
+
+
+@pytest.fixture
+def store(image: Path) -> Iterator[kvssd.Store]:
+    with kvssd.open(image, create_bytes=SMALL) as store:
+        yield store
+
+
+def test_a_store_is_a_mutable_mapping(store: kvssd.Store) -> None:
+    assert isinstance(store, MutableMapping) and len(store) == 0 and not store
+    store[b"one"] = b"1"
+    store[bytearray(b"two")] = bytearray(b"2")
+    store.update({b"three": b"3"})
+    assert store[b"one"] == b"1" and len(store) == 3 and b"two" in store and b"four" not in store
+    assert dict(store) == {b"one": b"1", b"two": b"2", b"three": b"3"}
+    assert sorted(store) == [b"one", b"three", b"two"] and sorted(store.values()) == [b"1", b"2", b"3"]
+    assert store.get(b"four") is None and store.get(b"four", 4) == 4 and store.get(bytearray(b"two")) == b"2"
+    assert store.setdefault(b"four", b"4") == b"4" and store.setdefault(b"four", b"5") == b"4"
+    assert store.pop(b"four") == b"4" and store.pop(b"four", None) is None
+    del store[b"one"]
+    with pytest.raises(KeyError):
+        store[b"one"]
+    with pytest.raises(KeyError):
+        del store[b"one"]
+    store[b""[:0] + b"empty"] = b""
+    assert store[b"empty"] == b""
+    store.clear()
+    assert list(store) == []
+
+
+def test_text_is_not_taken_for_bytes(store: kvssd.Store) -> None:
+    with pytest.raises(TypeError):
+        store["key"] = b"value"  # type: ignore[index]
+    with pytest.raises(TypeError):
+        store[b"key"] = "value"  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="a key is bytes, not str"):
+        assert "key" in store  # type: ignore[comparison-overlap]
+
+
+def test_what_was_stored_is_there_in_the_next_life(image: Path) -> None:
+    with kvssd.open(image, create_bytes=SMALL, design="original", sync=True) as store:
+        store[b"key"] = b"v" * 100_000
+    with kvssd.open(str(image), missing="fail", read_only=True) as store:
+        assert store[b"key"] == b"v" * 100_000 and store.stats()["design"] == "original"
+        with pytest.raises(kvssd.ReadOnlyError):
+            store[b"other"] = b""
+
+
+def test_a_program_that_ends_without_closing_loses_nothing(image: Path) -> None:
+    program = "import kvssd, os; store = kvssd.open(%r); store[b'key'] = b'value'; os._exit(9)" % os.fspath(image)
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 9
+    with kvssd.open(image, missing="fail") as store:
+        assert store[b"key"] == b"value"
+
+
+def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
+    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+        kvssd.open(image, missing="fail")
+    with pytest.raises(ValueError, match="missing is"):
+        kvssd.open(image, missing="never")  # type: ignore[arg-type]
+    with pytest.raises(kvssd.InvalidError):
+        kvssd.open(image, design="nonsense")
+    with pytest.raises(kvssd.InvalidError):
+        kvssd.open("nvme+tcp://")
+    (tmp_path / "text").write_text("no image")
+    with pytest.raises(kvssd.OpenError):
+        kvssd.open(tmp_path / "text")
+    store = kvssd.open(image, create_bytes=SMALL)
+    with pytest.raises(kvssd.OpenError, match="in use"):
+        kvssd.open(image)
+    with pytest.raises(kvssd.InvalidError, match="1 to 255 bytes"):
+        store[b""] = b"value"
+    with pytest.raises(kvssd.InvalidError, match="too large"):
+        store[b"key"] = bytes(SMALL)
+    with pytest.raises(kvssd.NamespaceError, match="no namespace nobody"):
+        store.namespace("nobody")
+    with pytest.raises(kvssd.FullError):
+        for number in range(SMALL):
+            store[b"%d" % number] = bytes(100_000)
+    store.close()
+    store.close()
+    with pytest.raises(kvssd.Error, match="closed"):
+        store[b"key"]
+    for family in (kvssd.OpenError, kvssd.FullError, kvssd.AbortedError, kvssd.ExperimentError):
+        assert issubclass(family, kvssd.Error)
+
+
+def test_namespaces_have_keys_of_their_own(store: kvssd.Store) -> None:
+    accounts = store.create_namespace("accounts", ordered=True)
+    hashed = store.create_namespace("hashed", index="hash-fixed", quota_bytes=1 << 20)
+    accounts[b"alice"] = b"70"
+    assert b"alice" not in store and b"alice" not in hashed and len(accounts) == 1
+    assert [info["name"] for info in store.namespaces()] == [None, "accounts", "hashed"]
+    assert store.namespace(2)[b"alice"] == b"70" and store.namespace("hashed").info()["quota_bytes"] == 1 << 20
+    store.delete_namespace("accounts")
+    with pytest.raises(kvssd.NamespaceError):
+        accounts[b"alice"]
+    with pytest.raises(kvssd.InvalidError):
+        store.create_namespace("hashed")
+
+
+def test_scans_go_along_keys(store: kvssd.Store) -> None:
+    ordered = store.create_namespace("tree", ordered=True)
+    for number in range(2000):
+        key = b"%s/%04d" % (b"even" if number % 2 == 0 else b"odd", number)
+        store[key] = ordered[key] = b"%d" % number
+    assert list(ordered) == sorted(store)
+    assert [value for _, value in ordered.scan(b"odd/")] == [b"%d" % number for number in range(1, 2000, 2)]
+    assert sorted(store.scan(prefix=b"odd/")) == list(ordered.scan(prefix=b"odd/"))
+    assert list(ordered.scan(start=b"odd/1996")) == [(b"odd/1997", b"1997"), (b"odd/1999", b"1999")]
+    assert list(ordered.scan(b"odd/", start=b"even/")) == list(ordered.scan(b"odd/"))
+    assert list(ordered.scan(b"none")) == [] and list(store.scan(b"none")) == []
+    assert len(list(store.scan())) == 2000
+    for key, _ in ordered.scan(b"even/"):
+        del ordered[key]
+    assert len(ordered) == 1000
+
+
+def test_a_batch_is_made_whole_or_not_at_all(store: kvssd.Store) -> None:
+    other = store.create_namespace("other")
+    store[b"old"] = b"0"
+    with store.batch() as batch:
+        batch[b"one"] = b"1"
+        batch.store(b"two", b"2", other)
+        del batch[b"old"]
+        assert len(batch) == 3 and b"one" not in store
+    assert dict(store) == {b"one": b"1"} and dict(other) == {b"two": b"2"}
+    with pytest.raises(ZeroDivisionError), store.batch() as batch:
+        batch[b"three"] = b"3"
+        raise ZeroDivisionError
+    with pytest.raises(kvssd.InvalidError, match="too large"), store.batch() as batch:
+        for number in range(100_000):
+            batch[b"%d" % number] = b""
+    assert len(store) == 1
+    with store.batch(atomic=False) as bulk:
+        for number in range(20_000):
+            bulk[b"%d" % number] = b"%d" % number
+    assert len(store) == 20_001 and store[b"19999"] == b"19999"
+
+
+def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> None:
+    accounts = store.create_namespace("accounts", ordered=True)
+    with store.transaction() as tx:
+        tx.insert(b"alice", b"70", accounts)
+        tx[b"log"] = b"opened"
+        assert tx.get(b"alice", accounts) == b"70" and b"alice" not in accounts and b"log" in tx
+    assert accounts[b"alice"] == b"70" and store[b"log"] == b"opened"
+    with pytest.raises(KeyError), store.transaction() as tx:
+        tx.insert(b"alice", b"0", accounts)
+    with pytest.raises(ZeroDivisionError), store.transaction() as tx:
+        del tx[b"log"]
+        raise ZeroDivisionError
+    assert store[b"log"] == b"opened"
+    with pytest.raises(kvssd.AbortedError), store.transaction("optimistic") as first:
+        value = int(first.get(b"alice", accounts) or b"0")
+        with store.transaction("optimistic") as second:
+            second.update(b"alice", b"60", accounts)
+        first.update(b"alice", b"%d" % (value + 1), accounts)
+    assert accounts[b"alice"] == b"60"
+    with store.transaction("snapshot") as snapshot:
+        accounts[b"alice"] = b"past transactions"
+        assert snapshot.get(b"alice", accounts) == b"60"
+        with pytest.raises(kvssd.Error):
+            store.close()
+        with pytest.raises(kvssd.ReadOnlyError):
+            snapshot.store(b"alice", b"0", accounts)
+    with store.transaction() as tx:
+        assert tx.get(b"alice", accounts) == b"past transactions"
+    with pytest.raises(RuntimeError):
+        tx[b"alice"]
+    with pytest.raises(ValueError), store.transaction("none"):  # type: ignore[arg-type]
+        pass
+
+
+def test_threads_share_a_store(store: kvssd.Store) -> None:
+    store[b"count"] = b"0"
+    failures: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for number in range(200):
+                store[b"%d/%d" % (thread, number)] = b"x" * 1000
+                while True:
+                    try:
+                        with store.transaction() as tx:
+                            tx[b"count"] = b"%d" % (int(tx.get(b"count", for_update=True) or b"") + 1)
+                        break
+                    except kvssd.AbortedError:
+                        pass
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and store[b"count"] == b"800" and len(store) == 801
