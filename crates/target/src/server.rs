@@ -24,6 +24,9 @@ use thiserror::Error;
 
 /// How often it is looked whether the service is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(200);
+/// How long a connection stays awake for what follows. An estimate: on a machine with idle cores, to sleep and to be woken costs a
+/// command several times what it costs itself; who keeps silent costs this once.
+const AWAKE: Nanos = Nanos(50_000);
 /// How long a peer has to take what it is told at the end.
 const LINGER: Duration = Duration::from_secs(1);
 /// What is thrown away at the end of a connection, at the most.
@@ -165,7 +168,25 @@ fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop
         if !has_output {
             moved = at;
         }
-        is_readable = connection.has_work() || wait(&stream, &connection, at, has_output);
+        // No answer waits for its moment meanwhile.
+        let stays_awake = is_readable && connection.wants_input() && !has_output && connection.wakes(at) > at + AWAKE;
+        is_readable =
+            connection.has_work() || stays_awake && comes_soon(&stream) || wait(&stream, &connection, at, has_output);
+    }
+}
+
+/// Looks for a moment, awake, whether there is something to read.
+fn comes_soon(stream: &TcpStream) -> bool {
+    let until = Instant::now() + Duration::from_nanos(AWAKE.0);
+    loop {
+        let mut looked = [PollFd::new(stream, PollFlags::IN)];
+        if poll(&mut looked, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::hint::spin_loop();
     }
 }
 
