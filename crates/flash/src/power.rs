@@ -19,7 +19,7 @@ use crate::{
 };
 use kvssd_types::{Nanos, Random};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a drive does for the day when the power goes.
@@ -55,7 +55,7 @@ pub struct PowerCut<M: RawMedium = ByteBacking> {
     geometry: Geometry,
     semantics: PowerLoss,
     cut_at: Arc<AtomicU64>,
-    is_cut: bool,
+    is_cut: Arc<AtomicBool>,
     random: Random,
     programs: Vec<(UnitAddress, Span)>,
     erases: Vec<(BlockAddress, Span, Vec<PageBytes>)>,
@@ -70,7 +70,18 @@ impl<M: RawMedium> PowerCut<M> {
         let cut_at = Arc::new(AtomicU64::new(cut_at.0));
         let opened = UnitImage::of_bytes(&[], &[]);
         let (programs, erases, broken) = (Vec::new(), Vec::new(), Arc::default());
-        PowerCut { medium, geometry, semantics, cut_at, is_cut: false, random, programs, erases, broken, opened }
+        PowerCut {
+            medium,
+            geometry,
+            semantics,
+            cut_at,
+            is_cut: Arc::default(),
+            random,
+            programs,
+            erases,
+            broken,
+            opened,
+        }
     }
 
     /// The moment of the cut, in nanoseconds, to put it off or bring it forward.
@@ -79,25 +90,36 @@ impl<M: RawMedium> PowerCut<M> {
         Arc::clone(&self.cut_at)
     }
 
+    /// Whether the power has gone. Background work may have come to the moment of the cut before a command that arrives earlier: that one
+    /// is executed by firmware that is dead, and what it answers means nothing.
+    #[must_use]
+    pub fn is_cut(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_cut)
+    }
+
     /// Counts the programs and erases that were under way when the power went and did not come to their end.
     #[must_use]
     pub fn broken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.broken)
     }
 
+    fn has_gone(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
     /// The medium, and the news that the power is there; forgets operations that have ended.
     fn powered(&mut self, at: Nanos) -> Result<MutexGuard<'_, M>, MediaError> {
-        if !self.is_cut && at.0 >= self.cut_at.load(Ordering::Relaxed) {
+        if !self.has_gone() && at.0 >= self.cut_at.load(Ordering::Relaxed) {
             self.cut();
         }
-        if self.is_cut {
+        if self.has_gone() {
             return Err(MediaError::PowerLost);
         }
         Ok(self.medium.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn cut(&mut self) {
-        self.is_cut = true;
+        self.is_cut.store(true, Ordering::Relaxed);
         let at = Nanos(self.cut_at.load(Ordering::Relaxed));
         let mut medium = self.medium.lock().unwrap_or_else(PoisonError::into_inner);
         let random = &mut self.random;
@@ -156,7 +178,7 @@ fn damage(page: &mut PageBytes, random: &mut Random) {
 /// Who stops working before the moment comes finds the medium as if it had come.
 impl<M: RawMedium> Drop for PowerCut<M> {
     fn drop(&mut self) {
-        if !self.is_cut {
+        if !self.has_gone() {
             self.cut();
         }
     }
@@ -171,7 +193,7 @@ impl<M: RawMedium> Backing for PowerCut<M> {
     }
 
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        if self.is_cut {
+        if self.has_gone() {
             return Err(MediaError::PowerLost);
         }
         self.opened = self.medium.lock().unwrap_or_else(PoisonError::into_inner).decode(page)?;

@@ -11,7 +11,7 @@ use kvssd_types::{
     BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a drive is used for.
@@ -168,8 +168,8 @@ impl<'a> Drive<'a> {
         let in_mount = self.random.below(MOUNT_CUTS) == 0;
         let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
         let backing = self.powered(Nanos(cut_at));
-        let (broken, moment) = (backing.broken(), backing.moment());
-        let ended = self.powered_until(backing, &moment, report);
+        let (broken, moment, is_cut) = (backing.broken(), backing.moment(), backing.is_cut());
+        let ended = self.powered_until(backing, (&moment, &is_cut), report);
         report.operations_broken += broken.load(Ordering::Relaxed);
         ended
     }
@@ -177,7 +177,7 @@ impl<'a> Drive<'a> {
     fn powered_until(
         &mut self,
         backing: PowerCut<FaultyMedium>,
-        moment: &AtomicU64,
+        (moment, is_cut): (&AtomicU64, &AtomicBool),
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
@@ -198,7 +198,7 @@ impl<'a> Drive<'a> {
         self.verify(&mut engine, &mut clock)?;
         let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
         moment.store(cut_at.0, Ordering::Relaxed);
-        let worked = self.work(&mut engine, &mut clock, cut_at, report);
+        let worked = self.work(&mut engine, &mut clock, (cut_at, is_cut), report);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
         report.pairs_moved += gc.pairs_moved;
@@ -233,11 +233,11 @@ impl<'a> Drive<'a> {
         &mut self,
         engine: &mut Engine,
         clock: &mut Nanos,
-        cut_at: Nanos,
+        (cut_at, is_cut): (Nanos, &AtomicBool),
         report: &mut CrashReport,
     ) -> Result<(), End> {
         let mut visitors = Visitors::default();
-        while *clock < cut_at {
+        while *clock < cut_at && !is_cut.load(Ordering::Relaxed) {
             if self.random.below(VISITS) == 0 {
                 visitors.act(engine, clock, &mut self.random)?;
                 continue;
@@ -252,7 +252,7 @@ impl<'a> Drive<'a> {
             if matches!(reply, Err(KvError::CapacityExceeded | KvError::BatchTooLarge { .. })) {
                 continue;
             }
-            let accepted = reply.is_ok() && *clock <= cut_at;
+            let accepted = reply.is_ok() && *clock <= cut_at && !is_cut.load(Ordering::Relaxed);
             self.happened(step, accepted, action == 0);
             reply?;
             report.operations += u64::from(accepted);
