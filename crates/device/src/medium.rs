@@ -112,6 +112,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.page(page)
     }
 
+    fn fetch(&mut self, first: PageAddress, pages: u32) {
+        self.image.fetch(first, pages);
+    }
+
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
         if let Some(Unwritten { geometry, units }) = &mut self.unwritten {
             units.extend((0..geometry.units_per_block()).map(|row| (geometry.unit_at(block, row), None)));

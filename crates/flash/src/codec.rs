@@ -36,6 +36,14 @@ pub fn encode(geometry: &Geometry, page: PageView<'_>) -> Vec<u8> {
 /// # Errors
 /// What is wrong with the bytes, in words.
 pub fn decode(geometry: &Geometry, bytes: &[u8]) -> Result<UnitImage, &'static str> {
+    verify(geometry, bytes).map(|(oob, data)| UnitImage::of_bytes(oob, data))
+}
+
+/// The firmware's out-of-band bytes and the data area of the page that `bytes` hold, or why they hold none.
+///
+/// # Errors
+/// As [`decode`].
+pub fn verify<'a>(geometry: &Geometry, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), &'static str> {
     let (data_bytes, oob_bytes) = (geometry.page_bytes as usize, geometry.oob_bytes as usize);
     if bytes.len() != data_bytes + oob_bytes || oob_bytes < OOB_HEAD_BYTES as usize {
         return Err("not the length of a page");
@@ -46,7 +54,7 @@ pub fn decode(geometry: &Geometry, bytes: &[u8]) -> Result<UnitImage, &'static s
     }
     let length = usize::from(u16::from_le_bytes([oob[4], oob[5]]));
     let payload = oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")?;
-    Ok(UnitImage::of_bytes(payload, data))
+    Ok((payload, data))
 }
 
 fn checksum(data: &[u8], oob: &[u8]) -> u32 {

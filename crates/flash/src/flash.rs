@@ -103,6 +103,7 @@ impl Flash {
         let runs = pages.chunk_by(is_next);
         runs.fold(at, |done, run| {
             let pages = run.len() as u32;
+            self.nand.fetch(run[0], pages);
             done.max(self.read_run(run[0], (pages, pages * sectors_per_page), cause, at))
         })
     }
@@ -114,7 +115,11 @@ impl Flash {
             let end = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes);
             (end - bytes.start / sector_bytes) as u32
         });
-        self.read_run(parts[0].0, (parts.len() as u32, sectors.sum()), cause, at)
+        let (first, pages) = (parts[0].0, parts.len() as u32);
+        if parts[parts.len() - 1].0.0 == first.0 + pages - 1 {
+            self.nand.fetch(first, pages);
+        }
+        self.read_run(first, (pages, sectors.sum()), cause, at)
     }
 
     /// Brings so many sectors of so many pages of the unit of `page` into the controller.

@@ -41,6 +41,7 @@
 mod disk;
 mod error;
 mod layout;
+mod opened;
 mod order;
 #[cfg(test)]
 mod power_loss;
@@ -52,18 +53,16 @@ mod tests;
 pub use error::{ImageError, ImageFault};
 
 use crate::{
-    Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage, codec,
+    Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
 };
 use disk::Disk;
 use kvssd_types::Nanos;
 use layout::{FIXED_BYTES, Layout, MAGIC, truncated};
+use opened::OpenedPages;
 use staging::Staging;
 use std::fs;
 use std::path::Path;
 use table::Table;
-
-/// Pages that are kept decoded, each where its number puts it.
-const OPENED_PAGES: usize = 64;
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,8 +104,8 @@ pub struct ImageBacking {
     has_loose_erases: bool,
     /// The earliest end of the loose programs that no staged bytes can bring back.
     loose_program_ends: Option<Nanos>,
-    opened: Vec<Option<(PageAddress, UnitImage)>>,
-    /// Room for a page that is read or a unit that is written.
+    opened: OpenedPages,
+    /// Room for pages that are read or a unit that is written.
     bytes: Vec<u8>,
 }
 
@@ -190,7 +189,7 @@ impl ImageBacking {
             has_loose_entries: false,
             has_loose_erases: false,
             loose_program_ends: None,
-            opened: (0..OPENED_PAGES).map(|_| None).collect(),
+            opened: OpenedPages::new(),
             bytes: Vec::new(),
         }
     }
@@ -224,6 +223,18 @@ impl ImageBacking {
     pub fn offset_of(&self, page: PageAddress) -> u64 {
         self.layout.page_at(page)
     }
+
+    fn is_programmed(&self, page: PageAddress) -> bool {
+        let geometry = &self.layout.geometry;
+        let (block, row) = geometry.block_of(geometry.unit_of(page));
+        row < self.table.get(geometry.block_index(block)).units_programmed
+    }
+
+    /// Reads so many pages that lie behind each other into `bytes`.
+    fn read_pages(&mut self, first: PageAddress, pages: usize) -> Result<(), ImageError> {
+        self.bytes.resize(pages * self.layout.page_stride(), 0);
+        self.disk.read(self.layout.page_at(first), &mut self.bytes, "pages")
+    }
 }
 
 impl Backing for ImageBacking {
@@ -232,19 +243,28 @@ impl Backing for ImageBacking {
     }
 
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        let geometry = &self.layout.geometry;
-        let (block, row) = geometry.block_of(geometry.unit_of(page));
-        if row >= self.table.get(geometry.block_index(block)).units_programmed {
-            return Err(MediaError::Damaged { page, why: "it was never written" });
+        let damaged = |why| MediaError::Damaged { page, why };
+        if !self.is_programmed(page) {
+            return Err(damaged("it was never written"));
         }
-        let slot = &mut self.opened[page.0 as usize % OPENED_PAGES];
-        if slot.as_ref().is_none_or(|(other, _)| *other != page) {
-            self.bytes.resize(geometry.page_bytes as usize + geometry.oob_bytes as usize, 0);
-            self.disk.read(self.layout.page_at(page), &mut self.bytes, "pages")?;
-            let decoded = codec::decode(geometry, &self.bytes).map_err(|why| MediaError::Damaged { page, why })?;
-            *slot = Some((page, decoded));
+        if !self.opened.holds(page) {
+            self.read_pages(page, 1)?;
+            self.opened.open(&self.layout.geometry, page, &self.bytes).map_err(damaged)?;
         }
-        Ok(slot.as_ref().expect("it was filled just now").1.page(0))
+        Ok(self.opened.get(page).expect("it was opened just now"))
+    }
+
+    /// One look at the file for all of them. What is wrong with one is found again when it is asked for.
+    fn fetch(&mut self, first: PageAddress, pages: u32) {
+        let wanted = first.0..first.0 + pages.min(OpenedPages::SLOTS as u32);
+        let mut missing = wanted.clone().map(PageAddress).filter(|&page| !self.opened.holds(page));
+        let Some(first) = missing.next().filter(|_| missing.next().is_some()) else { return };
+        if !self.is_programmed(first) || self.read_pages(first, (wanted.end - first.0) as usize).is_err() {
+            return;
+        }
+        for (page, bytes) in (first.0..wanted.end).zip(self.bytes.chunks_exact(self.layout.page_stride())) {
+            let _ = self.opened.open(&self.layout.geometry, PageAddress(page), bytes);
+        }
     }
 
     fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {

@@ -84,6 +84,11 @@ impl Nand {
         self.backing.page(page)
     }
 
+    /// See [`Backing::fetch`].
+    pub fn fetch(&mut self, first: PageAddress, pages: u32) {
+        self.backing.fetch(first, pages);
+    }
+
     /// See [`Backing::warm`].
     pub fn warm(&self, places: &[(PageAddress, usize)]) {
         self.backing.warm(places);

@@ -73,6 +73,12 @@ pub trait Backing: Send {
     /// [`MediaError::Damaged`] when its bytes are not what was written.
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
 
+    /// So many pages of one unit, from `first` on, were sensed and will be asked for: a medium may get all of them at once. What is
+    /// wrong with one, [`Backing::page`] says.
+    fn fetch(&mut self, first: PageAddress, pages: u32) {
+        let _ = (first, pages);
+    }
+
     /// Drops the content of a block.
     ///
     /// # Errors

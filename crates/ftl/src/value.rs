@@ -43,7 +43,7 @@ pub(crate) fn by_page(parts: impl Iterator<Item = ValuePart>) -> Vec<ValuePart> 
 
 /// The value whose parts are in the controller.
 pub(crate) fn value_of(io: &mut Io<'_>, parts: Vec<ValuePart>) -> Result<Value, KvError> {
-    let mut value = ValueBuilder::default();
+    let mut value = ValueBuilder::with_length(parts.iter().map(|(_, range)| range.len()).sum());
     for (page, range) in parts {
         io.data(page)?.push_to(range, &mut value);
     }

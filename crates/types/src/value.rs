@@ -127,13 +127,22 @@ impl PartialEq for Value {
 pub struct ValueBuilder {
     pattern: Option<Pattern>,
     bytes: Vec<u8>,
+    /// Bytes that there will be: room is made for them when the first one comes.
+    length: usize,
 }
 
 impl ValueBuilder {
+    /// Of a value that will have `length` bytes, as far as is known.
+    #[must_use]
+    pub fn with_length(length: usize) -> Self {
+        ValueBuilder { length, ..ValueBuilder::default() }
+    }
+
     /// Appends bytes.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.settle();
+            self.make_room();
             self.bytes.extend_from_slice(bytes);
         }
     }
@@ -168,7 +177,14 @@ impl ValueBuilder {
         }
     }
 
+    fn make_room(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes.reserve_exact(self.length);
+        }
+    }
+
     fn extend(&mut self, pattern: Pattern) {
+        self.make_room();
         let start = self.bytes.len();
         self.bytes.resize(start + pattern.length as usize, 0);
         pattern.fill(0..pattern.length as usize, &mut self.bytes[start..]);

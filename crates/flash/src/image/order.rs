@@ -14,9 +14,9 @@
 //! a drive that stages nothing it is a moment of virtual time: an operation that was issued when another had ended is
 //! not there without it. That sectors are written whole or not at all is taken from the system.
 
+use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
 use super::layout::MAGIC;
-use super::{ImageBacking, OPENED_PAGES};
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage, codec};
 
 impl ImageBacking {
@@ -80,8 +80,7 @@ impl ImageBacking {
         self.bytes.clear();
         for index in 0..content.pages() {
             // Whoever reads an erased page is told by the table, so that this is early enough.
-            let slot = &mut self.opened[(first.0 as usize + index) % OPENED_PAGES];
-            slot.take_if(|(page, _)| page.0 as usize == first.0 as usize + index);
+            self.opened.forget(PageAddress(first.0 + index as u32));
             self.bytes.extend(codec::encode(geometry, content.page(index)));
         }
         self.disk.write(self.layout.page_at(first), &self.bytes, "pages")?;
