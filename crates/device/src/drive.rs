@@ -19,70 +19,26 @@
 //!
 //! What it does not do: let several threads in, or wait in real time for as long as the modelled flash would take.
 
-use crate::description::{describe, read};
+use crate::clocked::Clocked;
+use crate::description::{Description, read};
+use crate::error::{DriveError, mount_error};
+use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues, Records};
 use crate::medium::{Medium, Standing};
-use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN};
 use crate::{Completion, Device};
 use kvssd_flash::{
-    Backing, BlockAddress, BlockState, ImageBacking, ImageError, MediaError, OpenOptions, PageAddress, PageView,
-    PowerLoss, Profile, ProfileError, Span, UnitAddress, UnitImage,
+    Backing, BlockAddress, BlockState, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
+    Profile, Span, UnitAddress, UnitImage,
 };
-use kvssd_ftl::{CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo};
+use kvssd_ftl::{
+    CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
+};
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply, VALUE_BYTES_MAX};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use thiserror::Error;
 
 /// Room for what is staged beside records: changes, and heads.
 const STAGING_SLACK_BYTES: u64 = 8 << 20;
-
-/// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
-const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
-
-/// Why there is no drive.
-#[derive(Debug, Error)]
-pub enum DriveError {
-    /// The image.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// The design does not fit the profile.
-    #[error(transparent)]
-    Design(#[from] DesignError),
-    /// The profile cannot be.
-    #[error(transparent)]
-    Profile(#[from] ProfileError),
-    /// No image has that size.
-    #[error("an image has {} MiB to {} TiB of flash, not {flash_bytes} bytes", IMAGE_BYTES_MIN >> 20, IMAGE_BYTES_MAX >> 40)]
-    Size {
-        /// The size that was asked for.
-        flash_bytes: u64,
-    },
-    /// The image does not say what drive it is.
-    #[error("image {}: its description is not that of a drive: {why}", path.display())]
-    Description {
-        /// The image.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The system failed to read or to write the image.
-    #[error("image {}: {why}", path.display())]
-    Failed {
-        /// The image.
-        path: PathBuf,
-        /// What was tried, and what the system said.
-        why: String,
-    },
-    /// The image is whole, and what lies in it cannot be brought back.
-    #[error("image {}: {why}", path.display())]
-    Mount {
-        /// The image.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
 
 /// How an image is made for a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,13 +47,16 @@ pub struct CreateDrive {
     pub preallocate: bool,
     /// What was executed outlives the machine, not only the process.
     pub sync: bool,
+    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`]; none for what a record holds: 2 MiB, or a superblock where that is less.
+    pub value_bytes_max: Option<u32>,
 }
 
 /// A drive over an image file.
 pub struct Drive {
-    device: Device,
+    clocked: Clocked,
     design: Design,
-    clock: Nanos,
+    /// Of a drive that was made for them.
+    large: Option<LargeValues>,
     mounted: Option<MountReport>,
     standing: Arc<Standing>,
     is_read_only: bool,
@@ -119,27 +78,33 @@ impl Drive {
             let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
             return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
         }
+        let CreateDrive { preallocate, sync, value_bytes_max } = options;
+        if let Some(value_bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
+            return Err(DriveError::ValueSize { value_bytes });
+        }
         // That it fits is found out before there is a file.
-        design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
+        let engine = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
+        let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
         let profile = with(profile, PowerLoss::Protected);
-        let CreateDrive { preallocate, sync } = options;
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
-        let image = ImageBacking::create(path, profile.geometry, &describe(&profile, design), options)?;
+        let description = Description { profile, design: design.clone(), value_bytes_max };
+        let image = ImageBacking::create(path, description.profile.geometry, &description.text(), options)?;
+        Drive::begin(image, description).map_err(|error| {
+            // It was made just now; what is wrong is said here.
+            let _ = std::fs::remove_file(path);
+            mount_error(path, error)
+        })
+    }
+
+    /// The first life of a drive.
+    fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
+        let Description { profile, design, value_bytes_max } = description;
         let medium = Medium::new(image);
         let standing = medium.standing();
-        let engine = design.build(&profile, Box::new(medium)).inspect_err(|_| {
-            // It was made just now; what is wrong is said already.
-            let _ = std::fs::remove_file(path);
-        });
-        let mut drive = Drive {
-            device: Device::over(engine.map_err(|error| mount_error(path, error))?, &profile),
-            design: design.clone(),
-            clock: Nanos::ZERO,
-            mounted: None,
-            standing,
-            is_read_only: false,
-        };
-        drive.commit().map_err(|error| mount_error(path, error.into()))?;
+        let mut clocked = Clocked::new(Device::over(design.build(&profile, Box::new(medium))?, &profile), Nanos::ZERO);
+        let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
+        let mut drive = Drive { clocked, design, large, mounted: None, standing, is_read_only: false };
+        drive.commit()?;
         Ok(drive)
     }
 
@@ -161,14 +126,19 @@ impl Drive {
     }
 
     fn open_as(path: &Path, options: OpenOptions, times: Option<&Profile>) -> Result<Drive, DriveError> {
-        let (image, profile, design) = open_image(path, options)?;
-        let profile = times.map_or_else(|| profile.clone(), |times| profile.with_times_of(times));
-        let medium = if options.read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
+        let (image, description) = open_image(path, options)?;
+        let Description { mut profile, design, value_bytes_max } = description;
+        if let Some(times) = times {
+            profile = profile.with_times_of(times);
+        }
+        let is_read_only = options.read_only;
+        let medium = if is_read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
         let standing = medium.standing();
         let (engine, report) = design.mount(&profile, Box::new(medium)).map_err(|error| mount_error(path, error))?;
-        let is_read_only = options.read_only;
-        let device = Device::over(engine, &profile);
-        Ok(Drive { device, design, clock: report.took, mounted: Some(report), standing, is_read_only })
+        let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
+        let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
+        let large = large.map_err(|error| mount_error(path, error.into()))?;
+        Ok(Drive { clocked, design, large, mounted: Some(report), standing, is_read_only })
     }
 
     /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.
@@ -176,7 +146,8 @@ impl Drive {
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
     pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
-        let (image, profile, design) = open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
+        let (image, Description { profile, design, .. }) =
+            open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
         Ok(design.check(&profile, Box::new(image)))
     }
 
@@ -193,16 +164,22 @@ impl Drive {
     /// # Errors
     /// What the firmware answers. When [`Drive::failure`] says something then, the drive takes nothing any more.
     pub fn execute_in(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        self.in_turn(|engine, at| engine.execute_in(namespace, command, at))
+        match &mut self.large {
+            Some(large) => large.execute(&mut self.clocked, namespace, command),
+            None => self.clocked.execute(namespace, command),
+        }
     }
 
     /// Executes a command of a namespace that arrives at `arrival`, while others may be under way: link, pipeline, cores and flash are
     /// shared with those, as in [`Device::submit_in`]. Gives when it is done on the same clock, which no command may turn back.
     pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
         let began = self.mounted.as_ref().map_or(Nanos::ZERO, |report| report.took);
-        self.clock = self.clock.max(began + arrival);
-        let Completion { done, reply } = self.device.submit_in(namespace, command, self.clock);
-        Completion { done: done - began, reply }
+        let mut arrival = self.clocked.arrive(began + arrival);
+        let reply = match &mut self.large {
+            Some(large) => large.execute(&mut arrival, namespace, command),
+            None => arrival.execute(namespace, command),
+        };
+        Completion { done: arrival.done - began, reply }
     }
 
     /// Makes a namespace.
@@ -210,7 +187,10 @@ impl Drive {
     /// # Errors
     /// As [`Engine::create_namespace`].
     pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
-        self.in_turn(|engine, at| engine.create_namespace(attributes, at))
+        match &mut self.large {
+            Some(large) => large.create_namespace(&mut self.clocked, &attributes),
+            None => self.clocked.create_namespace(attributes),
+        }
     }
 
     /// Deletes a namespace. What it had is removed little by little while commands come, when another one needs the room, and at
@@ -219,37 +199,43 @@ impl Drive {
     /// # Errors
     /// As [`Engine::delete_namespace`].
     pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
-        self.in_turn(|engine, at| engine.delete_namespace(id, at))
+        match &mut self.large {
+            Some(large) => large.delete_namespace(&mut self.clocked, id),
+            None => self.clocked.delete_namespace(id),
+        }
     }
 
     /// The namespaces, in the order of their numbers.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceInfo> {
-        self.device.engine.namespaces()
-    }
-
-    /// Has the engine do something when all before it is done.
-    fn in_turn<T>(
-        &mut self,
-        act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
-    ) -> Result<T, KvError> {
-        let engine = &mut self.device.engine;
-        engine.advance(self.clock)?;
-        let (done, result) = act(engine, self.clock);
-        self.clock = self.clock.max(done);
-        result
-    }
-
-    /// Gives the background the time to remove what was deleted. What cannot be read stays.
-    fn finish_removal(&mut self) -> Result<(), KvError> {
-        let mut pairs = u64::MAX;
-        let engine = &mut self.device.engine;
-        while engine.is_removing() && engine.utilization().pairs < pairs {
-            pairs = engine.utilization().pairs;
-            self.clock += REMOVAL_TIME;
-            engine.advance(self.clock)?;
+        let all = self.engine().namespaces();
+        match &self.large {
+            Some(large) => large.namespaces(all),
+            None => all,
         }
-        Ok(())
+    }
+
+    /// How full it is.
+    #[must_use]
+    pub fn utilization(&self) -> Utilization {
+        let all = self.engine().utilization();
+        match &self.large {
+            Some(_) => Utilization { pairs: self.namespaces().iter().map(|info| info.utilization.pairs).sum(), ..all },
+            None => all,
+        }
+    }
+
+    /// The largest value, in bytes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u64 {
+        self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.value_bytes_max.into())
+    }
+
+    /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes a byte of them, and
+    /// keys that had one a few more.
+    #[must_use]
+    pub fn batch_bytes_max(&self) -> u64 {
+        self.engine().value_bytes_max()
     }
 
     /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was
@@ -264,7 +250,7 @@ impl Drive {
     /// When the image failed.
     pub fn commit(&mut self) -> Result<(), KvError> {
         let held = self.standing.holds_commits.swap(false, Ordering::Relaxed);
-        let committed = self.device.engine.commit();
+        let committed = self.clocked.device.engine.commit();
         self.standing.holds_commits.store(held, Ordering::Relaxed);
         committed
     }
@@ -278,8 +264,8 @@ impl Drive {
         if self.is_read_only {
             return Ok(());
         }
-        self.finish_removal()?;
-        self.device.engine.close()
+        self.clocked.finish_removal()?;
+        self.clocked.device.engine.close()
     }
 
     /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.
@@ -291,7 +277,7 @@ impl Drive {
     /// The firmware, to look at.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.device.engine
+        self.clocked.device.engine()
     }
 
     /// The firmware's name and parameters.
@@ -303,7 +289,7 @@ impl Drive {
     /// The hardware.
     #[must_use]
     pub fn profile(&self) -> &Profile {
-        &self.device.profile
+        self.clocked.device.profile()
     }
 
     /// What the mount did; nothing for a new drive.
@@ -314,14 +300,14 @@ impl Drive {
 }
 
 /// The image, and the drive that it says it holds.
-fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Profile, Design), DriveError> {
+fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Description), DriveError> {
     let (image, text) = ImageBacking::open(path, options)?;
     let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
-    let (profile, design) = read(&text).map_err(fail)?;
-    if *image.geometry() != profile.geometry {
+    let description = read(&text).map_err(fail)?;
+    if *image.geometry() != description.profile.geometry {
         return Err(fail("it has another geometry than the image".to_owned()));
     }
-    Ok((image, profile, design))
+    Ok((image, description))
 }
 
 fn with(profile: &Profile, power_loss: PowerLoss) -> Profile {
@@ -335,19 +321,6 @@ fn with(profile: &Profile, power_loss: PowerLoss) -> Profile {
 fn staging_bytes(profile: &Profile) -> u64 {
     let step_bytes = 3 * profile.geometry.superblock_bytes();
     2 * profile.memory.write_buffer_bytes + step_bytes.max(2 * VALUE_BYTES_MAX as u64) + STAGING_SLACK_BYTES
-}
-
-fn mount_error(path: &Path, error: DesignError) -> DriveError {
-    let path = path.to_owned();
-    // What the image says names it already.
-    let without_name =
-        |why: String| why.strip_prefix(&format!("image {}: ", path.display())).unwrap_or(&why).to_owned();
-    match error {
-        DesignError::Drive(KvError::Failed(why)) => DriveError::Failed { why: without_name(why), path },
-        DesignError::Drive(KvError::Unrecovered(why)) => DriveError::Mount { why: without_name(why), path },
-        DesignError::Drive(other) => DriveError::Mount { why: other.to_string(), path },
-        other => other.into(),
-    }
 }
 
 /// Where a drive is built that is never used.

@@ -17,12 +17,17 @@
 //!
 //! What it does not do: speak a wire protocol, or read a clock.
 
+mod clocked;
 mod description;
 mod drive;
+mod error;
+mod large;
 mod medium;
 mod sizing;
 
-pub use drive::{CreateDrive, Drive, DriveError};
+pub use drive::{CreateDrive, Drive};
+pub use error::DriveError;
+pub use large::LARGE_VALUE_BYTES_MAX;
 pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 
 use kvssd_flash::timing::Calendar;

@@ -29,7 +29,8 @@ impl Utilization {
     }
 
     /// The sums of both.
-    pub(crate) fn plus(&self, other: &Utilization) -> Utilization {
+    #[must_use]
+    pub fn plus(&self, other: &Utilization) -> Utilization {
         Utilization {
             pairs: self.pairs + other.pairs,
             pair_bytes: self.pair_bytes + other.pair_bytes,

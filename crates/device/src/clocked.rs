@@ -1,0 +1,89 @@
+//! A device whose commands come one after the other, or at moments that somebody says: both keep records.
+
+use crate::large::Records;
+use crate::{Completion, Device};
+use kvssd_ftl::{Engine, NamespaceAttributes};
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
+
+/// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
+const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
+
+/// A device, and when all that it did was done. A command arrives when the one before it is done.
+pub(crate) struct Clocked {
+    pub(crate) device: Device,
+    clock: Nanos,
+}
+
+impl Clocked {
+    pub(crate) fn new(device: Device, clock: Nanos) -> Self {
+        Clocked { device, clock }
+    }
+
+    /// The device at a moment, before which nothing will come any more.
+    pub(crate) fn arrive(&mut self, at: Nanos) -> Arrival<'_> {
+        self.clock = self.clock.max(at);
+        Arrival { device: &mut self.device, at: self.clock, done: self.clock }
+    }
+
+    pub(crate) fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
+        self.in_turn(|engine, at| engine.create_namespace(attributes, at))
+    }
+
+    pub(crate) fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
+        self.in_turn(|engine, at| engine.delete_namespace(id, at))
+    }
+
+    /// Has the engine do something when all before it is done.
+    fn in_turn<T>(
+        &mut self,
+        act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
+    ) -> Result<T, KvError> {
+        let engine = &mut self.device.engine;
+        engine.advance(self.clock)?;
+        let (done, result) = act(engine, self.clock);
+        self.clock = self.clock.max(done);
+        result
+    }
+
+    /// Gives the background the time to remove what was deleted. What cannot be read stays.
+    pub(crate) fn finish_removal(&mut self) -> Result<(), KvError> {
+        let mut pairs = u64::MAX;
+        let engine = &mut self.device.engine;
+        while engine.is_removing() && engine.utilization().pairs < pairs {
+            pairs = engine.utilization().pairs;
+            self.clock += REMOVAL_TIME;
+            engine.advance(self.clock)?;
+        }
+        Ok(())
+    }
+}
+
+impl Records for Clocked {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.in_turn(|engine, at| engine.execute_in(namespace, command, at))
+    }
+
+    fn iterators(&self) -> usize {
+        self.device.engine.iterators()
+    }
+}
+
+/// A device at a moment: what comes then is under way side by side.
+pub(crate) struct Arrival<'a> {
+    device: &'a mut Device,
+    at: Nanos,
+    /// When all of it is done.
+    pub(crate) done: Nanos,
+}
+
+impl Records for Arrival<'_> {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        let Completion { done, reply } = self.device.submit_in(namespace, command, self.at);
+        self.done = self.done.max(done);
+        reply
+    }
+
+    fn iterators(&self) -> usize {
+        self.device.engine.iterators()
+    }
+}

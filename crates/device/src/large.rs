@@ -1,0 +1,285 @@
+//! Values that are larger than a record: segments, under a manifest that is written last.
+//!
+//! ```text
+//!   namespace 1        key -> [0] value                    up to half of what a record can hold
+//!                      key -> [1] manifest ---+
+//!                                             v
+//!   its shadow         id, 0 -> segment   id, 1 -> segment ...        a namespace that hosts do not see
+//!                      "ledger" -> ids that no key has
+//!
+//!   store    ledger + id | segments | batch: key -> manifest, ledger - id + what the key had before     <- the commit point
+//!   later    segments of ids that no key has | ledger - id
+//! ```
+//!
+//! Only commands that hosts have, too, are used: what a batch promises is what a large value promises. Whatever moment the process ends in,
+//! the next one finds in the ledger what is to be deleted. An overwritten value is deleted when no iterator is left that may show it.
+//!
+//! Each value has a byte more on such a drive, and a change looks first whether the key has a large value while there are any.
+//!
+//! What it does not do: large values in batches, or a part of a value in place.
+
+mod ledger;
+mod pairs;
+mod shadows;
+#[cfg(test)]
+mod tests;
+
+use kvssd_types::{
+    BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, StoreCondition, Value,
+    ValueBuilder,
+};
+use ledger::{Ledger, MANIFEST_BYTES, Manifest, TAG_BYTES, Tagged, segment_key};
+use shadows::Shadow;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The largest value that a drive can be made for.
+pub const LARGE_VALUE_BYTES_MAX: u32 = 256 << 20;
+
+/// Ids in a ledger, at the most: while iterators keep so many from being deleted, no large value is changed. An estimate.
+const UNOWNED_MAX: usize = 4096;
+
+/// What keeps the records.
+pub(crate) trait Records {
+    /// Executes a command of a namespace.
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError>;
+
+    /// Iterators that live.
+    fn iterators(&self) -> usize;
+}
+
+/// The large values of a drive.
+pub(crate) struct LargeValues {
+    pub(crate) value_bytes_max: u32,
+    segment_bytes: u32,
+    shadows: Vec<Shadow>,
+    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer.
+    left: BTreeMap<IteratorId, VecDeque<IteratedPair>>,
+}
+
+impl LargeValues {
+    /// Executes a command of a host.
+    ///
+    /// # Errors
+    /// What the drive answers; [`KvError::InvalidValueSize`], [`KvError::BatchTooLarge`] of values that are too large for it.
+    pub(crate) fn execute(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        if self.is_shadow(namespace) {
+            return Err(KvError::NoSuchNamespace(namespace));
+        }
+        match command {
+            Command::Store { key, value, condition } => self.store(records, namespace, (key, &value, condition)),
+            Command::Retrieve { key, offset_bytes, length_bytes } => {
+                self.retrieve(records, namespace, key, (offset_bytes, length_bytes))
+            }
+            Command::Delete { key } => match self.manifest(records, namespace, key)? {
+                None => records.execute(namespace, command),
+                Some(old) => self.replace(records, (namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted),
+            },
+            Command::Batch { changes } => self.batch(records, changes),
+            Command::Seek { iterator, .. } => {
+                self.left.remove(&iterator);
+                let reply = records.execute(namespace, command)?;
+                self.show(records, namespace, iterator, reply)
+            }
+            Command::Next { iterator, pairs_max } => self.next(records, namespace, iterator, pairs_max),
+            Command::DestroyIterator { iterator } => {
+                self.left.remove(&iterator);
+                let reply = records.execute(namespace, command)?;
+                self.sweep_all(records)?;
+                Ok(reply)
+            }
+            other => records.execute(namespace, other),
+        }
+    }
+
+    /// The most bytes of a value that stays in the record: a batch must have room for one, and for ledgers.
+    fn inline_bytes_max(&self) -> u32 {
+        self.segment_bytes / 2
+    }
+
+    /// Where the large value of a key is, if it has one.
+    fn manifest(
+        &self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        key: Key<'_>,
+    ) -> Result<Option<Manifest>, KvError> {
+        if self.shadow(namespace).is_none_or(|shadow| shadow.ledger.values == 0) {
+            return Ok(None);
+        }
+        let command = Command::Retrieve { key, offset_bytes: 0, length_bytes: MANIFEST_BYTES };
+        match records.execute(namespace, command) {
+            Ok(Reply::Retrieved { value, .. }) => match Tagged::read(&value)? {
+                Tagged::Inline => Ok(None),
+                Tagged::Large(manifest) => Ok(Some(manifest)),
+            },
+            Err(KvError::KeyNotFound) => Ok(None),
+            Err(error) => Err(error),
+            Ok(other) => Err(unexpected(&other)),
+        }
+    }
+
+    fn store(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        (key, value, condition): (Key<'_>, &Value, StoreCondition),
+    ) -> Result<Reply, KvError> {
+        if value.len() > self.value_bytes_max as usize {
+            let (value_bytes, value_bytes_max) = (value.len() as u64, self.value_bytes_max.into());
+            return Err(KvError::InvalidValueSize { value_bytes, value_bytes_max });
+        }
+        let old = self.manifest(records, namespace, key)?;
+        let is_inline = value.len() <= self.inline_bytes_max() as usize;
+        if is_inline && old.is_none() {
+            return records.execute(namespace, Command::Store { key, value: Tagged::inline(value), condition });
+        }
+        let exists = match records.execute(namespace, Command::Exist { key }) {
+            Err(KvError::KeyNotFound) => false,
+            other => other.map(|_| true)?,
+        };
+        match condition {
+            StoreCondition::IfExists if !exists => return Err(KvError::KeyNotFound),
+            StoreCondition::IfAbsent if exists => return Err(KvError::KeyExists),
+            _ => {}
+        }
+        let (new, bound) = if is_inline {
+            (None, Tagged::inline(value))
+        } else {
+            let manifest = self.write_segments(records, namespace, value)?;
+            (Some(manifest), manifest.encode())
+        };
+        self.replace(records, (namespace, key), Some(bound), (old, new)).map(|()| Reply::Stored)
+    }
+
+    /// Writes the segments of a value that no key has yet.
+    fn write_segments(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        value: &Value,
+    ) -> Result<Manifest, KvError> {
+        self.sweep(records, namespace)?;
+        let segment_bytes = self.segment_bytes;
+        let shadow = self.shadow_mut(namespace)?;
+        if shadow.ledger.unowned.len() >= UNOWNED_MAX {
+            return Err(KvError::CapacityExceeded);
+        }
+        let mut ledger = shadow.ledger.clone();
+        let manifest = Manifest { id: ledger.next_id, value_bytes: value.len() as u32, segment_bytes };
+        ledger.next_id += 1;
+        ledger.unowned.push((manifest.id, manifest.segments()));
+        shadow.save(records, ledger)?;
+        let mut written = Ok(());
+        for number in 0..manifest.segments() {
+            let begin = number as usize * segment_bytes as usize;
+            let part = value.slice(begin..value.len().min(begin + segment_bytes as usize));
+            let key = segment_key(manifest.id, number);
+            let command = Command::Store { key: Key::new(&key)?, value: part, condition: StoreCondition::Always };
+            written = records.execute(shadow.id, command).map(|_| ());
+            if written.is_err() {
+                break;
+            }
+        }
+        if let Err(error) = written {
+            self.sweep(records, namespace)?;
+            return Err(error);
+        }
+        Ok(manifest)
+    }
+
+    /// Binds a key to what it is to have, or removes it: from here on it has that, and not what it had.
+    fn replace(
+        &mut self,
+        records: &mut dyn Records,
+        (namespace, key): (NamespaceId, Key<'_>),
+        bound: Option<Value>,
+        (old, new): (Option<Manifest>, Option<Manifest>),
+    ) -> Result<(), KvError> {
+        let shadow = self.shadow_mut(namespace)?;
+        let mut ledger = shadow.ledger.clone();
+        ledger.replace(old.as_ref(), new.as_ref());
+        let noted = BatchChange { namespace: shadow.id, key: Ledger::key(), value: Some(ledger.encode()) };
+        let changes = [BatchChange { namespace, key, value: bound }, noted];
+        let changed = records.execute(namespace, Command::Batch { changes: &changes });
+        if changed.is_ok() {
+            shadow.ledger = ledger;
+        }
+        self.sweep(records, namespace)?;
+        changed.map(|_| ())
+    }
+
+    fn retrieve(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        key: Key<'_>,
+        (offset_bytes, length_bytes): (u32, u32),
+    ) -> Result<Reply, KvError> {
+        let ahead_bytes = if offset_bytes == 0 { length_bytes.saturating_add(TAG_BYTES) } else { 0 };
+        let command = Command::Retrieve { key, offset_bytes: 0, length_bytes: ahead_bytes.max(MANIFEST_BYTES) };
+        let (ahead, record_bytes) = match records.execute(namespace, command)? {
+            Reply::Retrieved { value, value_bytes } => (value, value_bytes),
+            other => return Err(unexpected(&other)),
+        };
+        match Tagged::read(&ahead)? {
+            Tagged::Large(manifest) => {
+                let value = self.read_segments(records, namespace, &manifest, (offset_bytes, length_bytes))?;
+                Ok(Reply::Retrieved { value, value_bytes: manifest.value_bytes })
+            }
+            Tagged::Inline => {
+                let value_bytes = record_bytes - TAG_BYTES;
+                if offset_bytes == 0 {
+                    let end = (TAG_BYTES as usize).saturating_add(length_bytes as usize).min(ahead.len());
+                    return Ok(Reply::Retrieved { value: ahead.slice(TAG_BYTES as usize..end), value_bytes });
+                }
+                let offset_bytes = offset_bytes.saturating_add(TAG_BYTES);
+                match records.execute(namespace, Command::Retrieve { key, offset_bytes, length_bytes })? {
+                    Reply::Retrieved { value, .. } => Ok(Reply::Retrieved { value, value_bytes }),
+                    other => Err(unexpected(&other)),
+                }
+            }
+        }
+    }
+
+    /// A part of a large value.
+    fn read_segments(
+        &self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        manifest: &Manifest,
+        (offset_bytes, length_bytes): (u32, u32),
+    ) -> Result<Value, KvError> {
+        let shadow = self.shadow(namespace).ok_or(KvError::NoSuchNamespace(namespace))?.id;
+        let end = offset_bytes.saturating_add(length_bytes).min(manifest.value_bytes);
+        let mut value = ValueBuilder::with_length(end.saturating_sub(offset_bytes) as usize);
+        let mut at = offset_bytes;
+        while at < end {
+            let (number, offset_bytes) = (at / manifest.segment_bytes, at % manifest.segment_bytes);
+            let wanted = (manifest.segment_bytes - offset_bytes).min(end - at);
+            let key = segment_key(manifest.id, number);
+            let command = Command::Retrieve { key: Key::new(&key)?, offset_bytes, length_bytes: wanted };
+            match records.execute(shadow, command) {
+                Ok(Reply::Retrieved { value: Value::Pattern(part), .. }) if part.length == wanted => {
+                    value.push_pattern(part);
+                }
+                Ok(Reply::Retrieved { value: Value::Bytes(part), .. }) if part.len() == wanted as usize => {
+                    value.push_bytes(&part);
+                }
+                Err(error) if error != KvError::KeyNotFound => return Err(error),
+                _ => return Err(KvError::Unrecovered("a segment of a large value is missing or short".to_owned())),
+            }
+            at += wanted;
+        }
+        Ok(value.build())
+    }
+}
+
+/// Answers have the shape of their commands; a drive that breaks that is not trusted.
+fn unexpected(reply: &Reply) -> KvError {
+    KvError::Failed(format!("an answer to another command: {reply:?}"))
+}

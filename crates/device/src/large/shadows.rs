@@ -1,0 +1,178 @@
+//! Shadows: the namespaces of segments, one beside each of a host's, and what is deleted in them.
+
+use super::ledger::{Ledger, segment_key};
+use super::{LargeValues, Records};
+use crate::clocked::Clocked;
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo, Utilization};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition};
+use std::collections::BTreeMap;
+
+/// What the names of shadows begin with; the number of their owner follows.
+const NAME_PREFIX: &str = "segments of ";
+
+/// The segments and the ledger of a namespace.
+#[derive(Clone, Debug)]
+pub(super) struct Shadow {
+    pub(super) owner: NamespaceId,
+    pub(super) id: NamespaceId,
+    /// As it is written down.
+    pub(super) ledger: Ledger,
+}
+
+impl Shadow {
+    /// Writes a ledger down.
+    pub(super) fn save(&mut self, records: &mut dyn Records, ledger: Ledger) -> Result<(), KvError> {
+        let command = Command::Store { key: Ledger::key(), value: ledger.encode(), condition: StoreCondition::Always };
+        records.execute(self.id, command)?;
+        self.ledger = ledger;
+        Ok(())
+    }
+
+    fn load(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        let command = Command::Retrieve { key: Ledger::key(), offset_bytes: 0, length_bytes: u32::MAX };
+        self.ledger = match records.execute(self.id, command) {
+            Ok(Reply::Retrieved { value, .. }) => Ledger::decode(&value)?,
+            // Nothing large was stored yet.
+            Err(KvError::KeyNotFound) => Ledger::default(),
+            Err(error) => return Err(error),
+            Ok(other) => return Err(super::unexpected(&other)),
+        };
+        Ok(())
+    }
+
+    /// Deletes the segments of ids that no key has. What cannot be deleted now stays in the ledger.
+    fn sweep(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        if self.ledger.unowned.is_empty() || records.iterators() > 0 {
+            return Ok(());
+        }
+        for &(id, segments) in &self.ledger.unowned {
+            for number in 0..segments {
+                match records.execute(self.id, Command::Delete { key: Key::new(&segment_key(id, number))? }) {
+                    Ok(_) | Err(KvError::KeyNotFound) => {}
+                    Err(error) if error.is_fatal() => return Err(error),
+                    Err(_) => return Ok(()),
+                }
+            }
+        }
+        let swept = Ledger { unowned: Vec::new(), ..self.ledger.clone() };
+        self.save(records, swept).or_else(|error| if error.is_fatal() { Err(error) } else { Ok(()) })
+    }
+}
+
+/// Whose shadow a namespace is.
+fn owner_of(info: &NamespaceInfo) -> Option<NamespaceId> {
+    let number = info.attributes.name.as_deref()?.strip_prefix(NAME_PREFIX)?;
+    number.parse().ok().map(NamespaceId)
+}
+
+impl LargeValues {
+    /// The large values of a drive: what it has of them, and what it lacks. What a process left that ended in the middle is deleted,
+    /// unless the drive is only read.
+    pub(crate) fn open(value_bytes_max: u32, drive: &mut Clocked, is_read_only: bool) -> Result<LargeValues, KvError> {
+        let record_bytes_max = drive.device.engine().value_bytes_max();
+        let segment_bytes = u32::try_from(record_bytes_max).unwrap_or(u32::MAX);
+        let mut large = LargeValues { value_bytes_max, segment_bytes, shadows: Vec::new(), left: BTreeMap::new() };
+        let namespaces = drive.device.engine().namespaces();
+        let is_there = |id: NamespaceId| namespaces.iter().any(|info| info.id == id && owner_of(info).is_none());
+        for info in &namespaces {
+            match owner_of(info) {
+                Some(owner) if is_there(owner) => {
+                    let mut shadow = Shadow { owner, id: info.id, ledger: Ledger::default() };
+                    shadow.load(drive)?;
+                    large.shadows.push(shadow);
+                }
+                // Its owner was deleted, and the process ended then.
+                Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
+                _ => {}
+            }
+        }
+        if !is_read_only {
+            for info in namespaces.iter().filter(|info| owner_of(info).is_none()) {
+                if large.shadow(info.id).is_none() {
+                    large.add(drive, info.id, &info.attributes)?;
+                }
+            }
+            large.sweep_all(drive)?;
+        }
+        Ok(large)
+    }
+
+    /// Makes a namespace with its shadow.
+    pub(crate) fn create_namespace(
+        &mut self,
+        drive: &mut Clocked,
+        attributes: &NamespaceAttributes,
+    ) -> Result<NamespaceId, KvError> {
+        if attributes.name.as_ref().is_some_and(|name| name.starts_with(NAME_PREFIX)) {
+            return Err(KvError::InvalidNamespace(format!(
+                "names that begin with {NAME_PREFIX:?} are the drive's own"
+            )));
+        }
+        let owner = drive.create_namespace(attributes.clone())?;
+        if let Err(error) = self.add(drive, owner, attributes) {
+            drive.delete_namespace(owner)?;
+            return Err(error);
+        }
+        Ok(owner)
+    }
+
+    /// Deletes a namespace with its shadow.
+    pub(crate) fn delete_namespace(&mut self, drive: &mut Clocked, owner: NamespaceId) -> Result<(), KvError> {
+        if self.is_shadow(owner) {
+            return Err(KvError::NoSuchNamespace(owner));
+        }
+        drive.delete_namespace(owner)?;
+        match self.shadows.iter().position(|shadow| shadow.owner == owner) {
+            Some(position) => drive.delete_namespace(self.shadows.remove(position).id),
+            None => Ok(()),
+        }
+    }
+
+    fn add(
+        &mut self,
+        drive: &mut Clocked,
+        owner: NamespaceId,
+        attributes: &NamespaceAttributes,
+    ) -> Result<(), KvError> {
+        let NamespaceAttributes { quota_bytes, logs, .. } = *attributes;
+        let name = Some(format!("{NAME_PREFIX}{owner}"));
+        let id =
+            drive.create_namespace(NamespaceAttributes { name, quota_bytes, logs, ..NamespaceAttributes::PLAIN })?;
+        self.shadows.push(Shadow { owner, id, ledger: Ledger::default() });
+        Ok(())
+    }
+
+    /// The namespaces that hosts see, with what their shadows take.
+    pub(crate) fn namespaces(&self, all: Vec<NamespaceInfo>) -> Vec<NamespaceInfo> {
+        let (shadows, mut seen): (Vec<_>, Vec<_>) = all.into_iter().partition(|info| self.is_shadow(info.id));
+        for info in &mut seen {
+            let shadow = self.shadow(info.id).and_then(|shadow| shadows.iter().find(|other| other.id == shadow.id));
+            if let Some(shadow) = shadow {
+                let Utilization { pairs, capacity_bytes, .. } = info.utilization;
+                info.utilization = Utilization { pairs, capacity_bytes, ..info.utilization.plus(&shadow.utilization) };
+            }
+        }
+        seen
+    }
+
+    pub(super) fn shadow(&self, owner: NamespaceId) -> Option<&Shadow> {
+        self.shadows.iter().find(|shadow| shadow.owner == owner)
+    }
+
+    pub(super) fn shadow_mut(&mut self, owner: NamespaceId) -> Result<&mut Shadow, KvError> {
+        self.shadows.iter_mut().find(|shadow| shadow.owner == owner).ok_or(KvError::NoSuchNamespace(owner))
+    }
+
+    pub(super) fn is_shadow(&self, id: NamespaceId) -> bool {
+        self.shadows.iter().any(|shadow| shadow.id == id)
+    }
+
+    /// Deletes what no key of a namespace has, if nobody may be shown it.
+    pub(super) fn sweep(&mut self, records: &mut dyn Records, owner: NamespaceId) -> Result<(), KvError> {
+        self.shadow_mut(owner)?.sweep(records)
+    }
+
+    pub(super) fn sweep_all(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        self.shadows.iter_mut().try_for_each(|shadow| shadow.sweep(records))
+    }
+}

@@ -1,0 +1,266 @@
+//! Large values against a plain map: cut short at every step, shown to iterators, on a full drive.
+
+use super::*;
+use crate::clocked::Clocked;
+use crate::{Device, image_design, image_profile};
+use kvssd_flash::RopeBacking;
+use kvssd_ftl::NamespaceAttributes;
+use kvssd_types::{IteratorOptions, Nanos, Pattern, Random};
+
+const FIRST: NamespaceId = NamespaceId::FIRST;
+const VALUE_BYTES_MAX: u32 = 8 << 20;
+
+fn drive(design: &str) -> Clocked {
+    let (design, profile) = (image_design(design).unwrap(), image_profile(64 << 20).unwrap());
+    let backing = Box::new(RopeBacking::new(profile.geometry));
+    Clocked::new(Device::new(&design, &profile, backing).unwrap(), Nanos::ZERO)
+}
+
+fn open(drive: &mut Clocked) -> LargeValues {
+    LargeValues::open(VALUE_BYTES_MAX, drive, false).unwrap()
+}
+
+/// A value that says whose it is.
+fn value(seed: u64, length: u32) -> Value {
+    Value::Bytes(Value::Pattern(Pattern { seed, offset: 0, length }).to_vec().into())
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(bytes).unwrap()
+}
+
+fn store<'a>(name: &'a [u8], value: &Value) -> Command<'a> {
+    Command::Store { key: key(name), value: value.clone(), condition: StoreCondition::Always }
+}
+
+fn read(large: &mut LargeValues, records: &mut dyn Records, name: &[u8]) -> Option<Value> {
+    let command = Command::Retrieve { key: key(name), offset_bytes: 0, length_bytes: u32::MAX };
+    match large.execute(records, FIRST, command) {
+        Ok(Reply::Retrieved { value, value_bytes }) => {
+            assert_eq!(value.len(), value_bytes as usize);
+            Some(value)
+        }
+        Err(KvError::KeyNotFound) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Segments that there are, of whatever value.
+fn segments(drive: &Clocked, large: &LargeValues) -> u64 {
+    let shadow = large.shadow(FIRST).unwrap().id;
+    let info = drive.device.engine().namespaces().into_iter().find(|info| info.id == shadow).unwrap();
+    info.utilization.pairs.saturating_sub(1)
+}
+
+/// Lets so many commands through, and then the process ends.
+struct Ending<'a> {
+    drive: &'a mut Clocked,
+    left: usize,
+}
+
+impl Records for Ending<'_> {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.left = self.left.checked_sub(1).ok_or(KvError::PowerLost)?;
+        self.drive.execute(namespace, command)
+    }
+
+    fn iterators(&self) -> usize {
+        self.drive.iterators()
+    }
+}
+
+#[test]
+fn values_of_any_size_come_back_whole_and_in_part() {
+    for design in ["plus", "pink", "kaml"] {
+        let mut drive = drive(design);
+        let mut large = open(&mut drive);
+        let (half, segment) = (large.inline_bytes_max(), large.segment_bytes);
+        for length in [0, 1, 4096, half, half + 1, segment, segment + 1, 3 * segment, VALUE_BYTES_MAX] {
+            let whole = value(length.into(), length);
+            large.execute(&mut drive, FIRST, store(b"key", &whole)).unwrap();
+            assert!(read(&mut large, &mut drive, b"key").as_ref() == Some(&whole), "{length} bytes, {design}");
+            for (offset, wanted) in
+                [(0, 7), (1, 5), (segment - 3, 9), (length / 2, u32::MAX), (length, 1), (u32::MAX, 1)]
+            {
+                let command = Command::Retrieve { key: key(b"key"), offset_bytes: offset, length_bytes: wanted };
+                let end = offset.saturating_add(wanted).min(length);
+                let part = whole.slice(offset.min(end) as usize..end as usize);
+                let reply = large.execute(&mut drive, FIRST, command);
+                assert!(reply == Ok(Reply::Retrieved { value: part, value_bytes: length }), "{length} from {offset}");
+            }
+        }
+        let refused = large.execute(&mut drive, FIRST, store(b"key", &value(1, VALUE_BYTES_MAX + 1)));
+        let (value_bytes, value_bytes_max) = (u64::from(VALUE_BYTES_MAX) + 1, VALUE_BYTES_MAX.into());
+        assert_eq!(refused, Err(KvError::InvalidValueSize { value_bytes, value_bytes_max }));
+        large.execute(&mut drive, FIRST, Command::Delete { key: key(b"key") }).unwrap();
+        assert!(read(&mut large, &mut drive, b"key").is_none() && segments(&drive, &large) == 0);
+    }
+}
+
+/// Whatever the process was doing when it ended: a key has what it had or what it was to get, and no segment is left over.
+#[test]
+fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let segment = large.segment_bytes;
+    let lengths = [3 * segment, 10, 2 * segment + 5, 2 * segment, 0, segment];
+    let mut now = None;
+    for (turn, &length) in lengths.iter().enumerate() {
+        let next = (turn != 4).then(|| value(turn as u64, length));
+        for left in 0.. {
+            let mut ending = Ending { drive: &mut drive, left };
+            let command = next.as_ref().map_or(Command::Delete { key: key(b"key") }, |next| store(b"key", next));
+            let ended = large.execute(&mut ending, FIRST, command);
+            large = open(&mut drive);
+            let found = read(&mut large, &mut drive, b"key");
+            let owned = found
+                .as_ref()
+                .filter(|value| value.len() > 10)
+                .map_or(0, |value| (value.len() as u32).div_ceil(segment));
+            assert_eq!(segments(&drive, &large), owned.into(), "turn {turn}, {left} steps");
+            if ended.is_ok() || ended == Err(KvError::KeyNotFound) {
+                assert!(found == next, "turn {turn}");
+                break;
+            }
+            assert!(found == now || found == next, "turn {turn}, {left} steps");
+            now = found;
+            assert!(left < 100);
+        }
+        now = next;
+    }
+}
+
+#[test]
+fn a_drive_that_is_full_refuses_and_keeps_what_it_has() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let names: Vec<[u8; 1]> = (0..40).map(|name| [name]).collect();
+    let stored = |name: &[u8; 1]| value(name[0].into(), 5 << 20);
+    let full = names.iter().position(|name| large.execute(&mut drive, FIRST, store(name, &stored(name))).is_err());
+    let full = full.expect("40 values of 5 MiB do not fit 64 MiB");
+    assert!(full >= 4);
+    let before = segments(&drive, &large);
+    for _ in 0..3 {
+        let refused = large.execute(&mut drive, FIRST, store(b"more", &value(99, 8 << 20)));
+        assert_eq!((refused, segments(&drive, &large)), (Err(KvError::CapacityExceeded), before));
+    }
+    for name in &names[..full] {
+        assert!(read(&mut large, &mut drive, name) == Some(stored(name)), "{name:?}");
+        large.execute(&mut drive, FIRST, Command::Delete { key: key(name) }).unwrap();
+    }
+    assert_eq!(segments(&drive, &large), 0);
+    large.execute(&mut drive, FIRST, store(b"more", &value(99, 8 << 20))).unwrap();
+}
+
+#[test]
+fn conditions_and_batches_know_large_values() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let (big, small) = (value(1, 3 << 20), value(2, 100));
+    let mut when = |condition, value: &Value| {
+        large.execute(&mut drive, FIRST, Command::Store { key: key(b"a"), value: value.clone(), condition })
+    };
+    assert_eq!(when(StoreCondition::IfExists, &big), Err(KvError::KeyNotFound));
+    when(StoreCondition::IfAbsent, &big).unwrap();
+    assert_eq!(when(StoreCondition::IfAbsent, &small), Err(KvError::KeyExists));
+    assert_eq!(when(StoreCondition::IfAbsent, &big), Err(KvError::KeyExists));
+    large.execute(&mut drive, FIRST, store(b"b", &big)).unwrap();
+    let change = |name, value| BatchChange { namespace: FIRST, key: key(name), value };
+    let refused = large.execute(&mut drive, FIRST, Command::Batch { changes: &[change(b"a", Some(big.clone()))] });
+    assert!(matches!(refused, Err(KvError::BatchTooLarge { .. })), "{refused:?}");
+    let changes = [change(b"a", Some(small.clone())), change(b"b", None), change(b"c", Some(small.clone()))];
+    large.execute(&mut drive, FIRST, Command::Batch { changes: &changes }).unwrap();
+    assert_eq!(
+        [b"a", b"b", b"c"].map(|name| read(&mut large, &mut drive, name)),
+        [Some(small.clone()), None, Some(small)]
+    );
+    assert_eq!(segments(&drive, &large), 0);
+}
+
+#[test]
+fn an_iterator_shows_what_was_there_however_large_and_it_is_deleted_behind_it() {
+    let mut drive = drive("iter");
+    let mut large = open(&mut drive);
+    let values: Vec<Value> =
+        [10, 3 << 20, 20, 5 << 20, 1 << 20].into_iter().map(|length| value(length.into(), length)).collect();
+    for (name, value) in values.iter().enumerate() {
+        large.execute(&mut drive, FIRST, store(&[name as u8], value)).unwrap();
+    }
+    let options = IteratorOptions::default();
+    let Ok(Reply::IteratorCreated(iterator)) = large.execute(&mut drive, FIRST, Command::CreateIterator { options })
+    else {
+        panic!("there is no iterator");
+    };
+    let before = segments(&drive, &large);
+    large.execute(&mut drive, FIRST, store(&[1], &value(7, 4 << 20))).unwrap();
+    large.execute(&mut drive, FIRST, Command::Delete { key: key(&[3]) }).unwrap();
+    assert!(segments(&drive, &large) > before, "nothing was deleted that it has to show");
+    let mut shown = Vec::new();
+    let mut command = Command::Seek { iterator, key: None, pairs_max: 2 };
+    loop {
+        match large.execute(&mut drive, FIRST, command).unwrap() {
+            Reply::Pairs(pairs) if pairs.is_empty() => break,
+            Reply::Pairs(pairs) => shown.extend(pairs),
+            other => panic!("{other:?}"),
+        }
+        command = Command::Next { iterator, pairs_max: 3 };
+    }
+    assert_eq!(shown.len(), values.len());
+    for (name, ((shown_key, shown), value)) in shown.iter().zip(&values).enumerate() {
+        assert!(**shown_key == [name as u8] && shown.as_ref() == Some(value), "key {name}");
+    }
+    large.execute(&mut drive, FIRST, Command::DestroyIterator { iterator }).unwrap();
+    let owned = (4u32 << 20).div_ceil(large.segment_bytes) + (1u32 << 20).div_ceil(large.segment_bytes);
+    assert_eq!(segments(&drive, &large), owned.into());
+}
+
+#[test]
+fn a_namespace_goes_with_its_large_values_and_hosts_see_no_shadow() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let seen = |drive: &Clocked, large: &LargeValues| large.namespaces(drive.device.engine().namespaces());
+    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    large.execute(&mut drive, second, store(b"key", &value(1, 6 << 20))).unwrap();
+    let infos = seen(&drive, &large);
+    assert_eq!(infos.iter().map(|info| info.id).collect::<Vec<_>>(), [FIRST, second]);
+    assert!(infos[1].utilization.pairs == 1 && infos[1].utilization.record_bytes >= 6 << 20, "{infos:?}");
+    let shadow = large.shadow(second).unwrap().id;
+    let command = || Command::Exist { key: key(b"ledger") };
+    assert_eq!(large.execute(&mut drive, shadow, command()), Err(KvError::NoSuchNamespace(shadow)));
+    assert_eq!(large.delete_namespace(&mut drive, shadow), Err(KvError::NoSuchNamespace(shadow)));
+    // The process ends between the two.
+    drive.delete_namespace(second).unwrap();
+    let large = open(&mut drive);
+    drive.finish_removal().unwrap();
+    assert_eq!(seen(&drive, &large).len(), 1);
+    assert!(drive.device.engine().utilization().pairs <= 1, "nothing is left of it");
+}
+
+#[test]
+fn many_changes_leave_what_a_map_has() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let mut random = Random::new(1);
+    let mut map: BTreeMap<u8, Value> = BTreeMap::new();
+    for turn in 0..300 {
+        let name = random.below(5) as u8;
+        if random.below(4) == 0 {
+            let deleted = large.execute(&mut drive, FIRST, Command::Delete { key: key(&[name]) });
+            assert_eq!(deleted.is_ok(), map.remove(&name).is_some());
+        } else {
+            let length = [100, 200_000, 2 << 20, 4 << 20][random.below(4) as usize] as u32;
+            let stored = value(turn, length + random.below(9) as u32);
+            match large.execute(&mut drive, FIRST, store(&[name], &stored)) {
+                Ok(_) => drop(map.insert(name, stored)),
+                Err(error) => assert_eq!(error, KvError::CapacityExceeded),
+            }
+        }
+        if turn % 50 == 0 {
+            large = open(&mut drive);
+        }
+        let found = read(&mut large, &mut drive, &[name]);
+        assert!(found.as_ref() == map.get(&name), "turn {turn}");
+    }
+    drive.device.engine().check_invariants();
+    assert!(map.len() > 1);
+}
