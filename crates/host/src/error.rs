@@ -156,7 +156,7 @@ impl From<DriveError> for Error {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Image(error) => error.into(),
-            DriveError::Design(_) | DriveError::Profile(_) | DriveError::Size { .. } => {
+            DriveError::Design(_) | DriveError::Profile(_) | DriveError::Size { .. } | DriveError::ValueSize { .. } => {
                 Error::InvalidOptions { why: error.to_string() }
             }
             DriveError::Description { ref path, .. } => {

@@ -168,7 +168,8 @@ fn create(path: &Path, options: &Options) -> Result<Drive, Error> {
     let invalid = |why: String| Error::InvalidOptions { why };
     let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
     let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
-    let create = CreateDrive { preallocate: options.preallocate, sync: options.sync };
+    let Options { preallocate, sync, value_bytes_max, .. } = *options;
+    let create = CreateDrive { preallocate, sync, value_bytes_max };
     Ok(Drive::create(path, &profile, &design, create)?)
 }
 

@@ -29,6 +29,10 @@ pub struct Options {
     pub create_bytes: u64,
     /// The firmware of an image that is made, with room for 16 namespaces.
     pub design: String,
+    /// The largest value of an image that is made, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]); none for 2 MiB, or a superblock of the
+    /// image (1/256 of its flash, 512 KiB at least) where that is less. Room for large values costs a byte a value, half of the namespaces, and a look
+    /// at what a key has before it is changed while there are any.
+    pub value_bytes_max: Option<u32>,
     /// An image that is made takes all its room at once, so that no store finds the disk full.
     pub preallocate: bool,
     /// What has returned outlives the machine and not only the process. A store then waits for the disk; threads that wait at
@@ -45,6 +49,7 @@ impl Default for Options {
             missing: Missing::Create,
             create_bytes: 1 << 30,
             design: "plus".to_owned(),
+            value_bytes_max: None,
             preallocate: false,
             sync: false,
             read_only: false,

@@ -11,8 +11,10 @@ pub struct Stats {
     pub live_bytes: u64,
     /// The most that may live.
     pub capacity_bytes: u64,
-    /// The largest value, and the most bytes of keys and values of a batch.
+    /// The largest value.
     pub value_bytes_max: u64,
+    /// The most bytes of keys and values of a batch; 0 on the wire, which has none.
+    pub batch_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
     /// What its firmware says; none of a drive on the wire that is none of this project's.
@@ -77,7 +79,7 @@ impl Stats {
 
     pub(crate) fn of(drive: &Drive) -> Self {
         let engine = drive.engine();
-        let (utilization, flash) = (engine.utilization(), engine.flash_counters());
+        let (utilization, flash) = (drive.utilization(), engine.flash_counters());
         let (mut blocks, mut erases, mut erases_max) = (0, 0, 0);
         for block in engine.erases().map(u64::from) {
             (blocks, erases, erases_max) = (blocks + 1, erases + block, block.max(erases_max));
@@ -86,7 +88,8 @@ impl Stats {
             design: drive.design().name.to_owned(),
             live_bytes: utilization.live_bytes,
             capacity_bytes: utilization.capacity_bytes,
-            value_bytes_max: engine.value_bytes_max(),
+            value_bytes_max: drive.value_bytes_max(),
+            batch_bytes_max: drive.batch_bytes_max(),
             batch_changes_max: engine.batch_changes_max(),
             firmware: Some(FirmwareStats {
                 pairs: utilization.pairs,

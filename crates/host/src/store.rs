@@ -175,7 +175,7 @@ impl Store {
     /// Makes all changes of a batch or none, in however many namespaces: nobody sees some of them without the others, and neither a
     /// process nor a machine that ends leaves some without the others.
     ///
-    /// A batch has [`Stats::batch_changes_max`] changes at the most, and keys and values of [`Stats::value_bytes_max`] bytes together.
+    /// A batch has [`Stats::batch_changes_max`] changes at the most, and keys and values of [`Stats::batch_bytes_max`] bytes together.
     /// What is larger is refused, and can be made by [`Store::bulk`].
     ///
     /// ```

@@ -12,6 +12,7 @@ use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions, StatOptions,
 };
+use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
 use serve::ServeOptions;
@@ -188,6 +189,16 @@ fn scale(text: &str) -> Result<f64, String> {
         None => number(text)?,
     };
     if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("a scale is above 0, such as 1/64".to_owned()) }
+}
+
+/// Bytes of a value.
+fn value_bytes(text: &str) -> Result<u32, String> {
+    let bytes = size(text)?;
+    let most = u64::from(LARGE_VALUE_BYTES_MAX);
+    u32::try_from(bytes.min(most + 1))
+        .ok()
+        .filter(|bytes| *bytes <= LARGE_VALUE_BYTES_MAX)
+        .ok_or_else(|| format!("a value has {} MiB at the most", most >> 20))
 }
 
 /// A number of bytes such as 4GiB, 500MB or 4096.

@@ -11,12 +11,13 @@ use std::path::Path;
 
 /// Makes an image.
 pub fn create(options: &CreateOptions) -> Outcome {
-    let CreateOptions { image, size, design, preallocate } = options;
+    let CreateOptions { image, size, design, value_bytes_max, preallocate } = options;
     refuse_url(image, "made")?;
     let options = Options {
         missing: Missing::CreateNew,
         create_bytes: *size,
         design: design.clone(),
+        value_bytes_max: *value_bytes_max,
         preallocate: *preallocate,
         // The file's name is to outlive the machine, which is waited for once.
         sync: true,
@@ -31,7 +32,7 @@ pub fn info(image: &Path) -> Outcome {
     refuse_url(image, "looked into")?;
     let drive = Drive::open(image, OpenOptions { read_only: true, sync: false }).map_err(Failure::of_drive(image))?;
     let (design, profile, engine) = (drive.design(), drive.profile(), drive.engine());
-    let (geometry, utilization) = (profile.geometry, engine.utilization());
+    let (geometry, utilization) = (profile.geometry, drive.utilization());
     let mounted = drive.mounted().copied().unwrap_or_default();
     let life = if mounted.was_closed {
         "it was closed".to_owned()
@@ -64,7 +65,7 @@ pub fn info(image: &Path) -> Outcome {
         drive.namespaces().len(),
         design.namespaces_max,
         utilization.pairs,
-        engine.value_bytes_max(),
+        drive.value_bytes_max(),
         engine.dram_budget_bytes(),
         profile.memory.write_buffer_bytes
     ))

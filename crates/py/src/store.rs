@@ -49,6 +49,7 @@ impl RawStore {
         missing: &str,
         create_bytes: u64,
         design: String,
+        value_bytes_max: Option<u32>,
         preallocate: bool,
         sync: bool,
         read_only: bool,
@@ -62,7 +63,7 @@ impl RawStore {
                 return Err(PyValueError::new_err(line));
             }
         };
-        let options = Options { missing, create_bytes, design, preallocate, sync, read_only };
+        let options = Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only };
         let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_store(&error))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { open: RwLock::new(Some(open)) })
@@ -291,6 +292,7 @@ fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyD
     dict.set_item("live_bytes", stats.live_bytes)?;
     dict.set_item("capacity_bytes", stats.capacity_bytes)?;
     dict.set_item("value_bytes_max", stats.value_bytes_max)?;
+    dict.set_item("batch_bytes_max", stats.batch_bytes_max)?;
     dict.set_item("batch_changes_max", stats.batch_changes_max)?;
     dict.set_item("write_amplification", stats.write_amplification())?;
     let firmware = stats.firmware.map(|firmware| dict_of_firmware(py, &firmware)).transpose()?;

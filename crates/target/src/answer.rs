@@ -1,5 +1,6 @@
 //! Commands on their way through a connection, and their answers.
 
+use crate::memory::Held;
 use kvssd_spec::kv::KvCommand;
 use kvssd_spec::{CompletionEntry, Status};
 use kvssd_types::{Nanos, Value};
@@ -13,6 +14,8 @@ pub(crate) struct Work {
     pub(crate) command: KvCommand,
     /// Of a Store.
     pub(crate) value: Option<Arc<[u8]>>,
+    /// The memory of a value that came behind its command.
+    pub(crate) held: Option<Held>,
     /// When it came.
     pub(crate) arrived: Nanos,
 }

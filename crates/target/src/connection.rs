@@ -25,7 +25,8 @@ use crate::answer::{Answer, Kind, Work};
 use crate::buffer::InputBuffer;
 use crate::controller::Controller;
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX, QUEUE_ENTRIES_MAX};
-use crate::subsystem::{Subsystem, lock};
+use crate::memory::Held;
+use crate::subsystem::{Room, Subsystem, lock};
 use command_ids::CommandIds;
 use kvssd_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_types::Nanos;
@@ -72,6 +73,10 @@ pub struct Connection {
     transfers: Transfers,
     ready: VecDeque<Work>,
     output: Output,
+    /// The memory of what is to be sent.
+    held: Held,
+    /// Commands wait for that of other connections.
+    is_stalled: bool,
     began: Nanos,
 }
 
@@ -81,6 +86,8 @@ impl Connection {
     pub fn new(subsystem: Arc<Subsystem>, local: SocketAddr, now: Nanos) -> Self {
         subsystem.metrics.connections.inc();
         Connection {
+            held: Held::none(&subsystem.values_out),
+            is_stalled: false,
             subsystem,
             local,
             phase: Phase::Fresh,
@@ -118,7 +125,7 @@ impl Connection {
     /// Whether there is something to do without more bytes, once there is room for what it gives.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.wants_input() && !(self.ready.is_empty() && self.is_starved)
+        self.wants_input() && !self.is_stalled && !(self.ready.is_empty() && self.is_starved)
     }
 
     /// Understands what has come, and executes it, at the time `now`.
@@ -145,10 +152,11 @@ impl Connection {
     /// Writes out the answers that are due at `now`, and looks whether time has run out.
     pub fn give_out(&mut self, now: Nanos) {
         self.look(now);
-        while let Some(request) = self.transfers.next_request(now) {
+        while let Some(request) = self.transfers.next_request(&self.subsystem.values_in, now) {
             self.output.push(&Pdu::ReadyToTransfer(request), &self.framing);
         }
         self.output.release(now, &self.framing, &mut self.queue, &self.subsystem.metrics);
+        self.held.set(self.output.len());
     }
 
     /// When it is to be looked at again, though nothing comes.
@@ -170,6 +178,7 @@ impl Connection {
     /// When there were not so many.
     pub fn sent(&mut self, count: usize) {
         self.output.consume(count);
+        self.held.set(self.output.len());
     }
 
     /// Takes nothing any more. Commands that wait for data, or for their turn, are given up: nobody was told that they were done.
@@ -256,6 +265,7 @@ impl Connection {
 
     /// Executes commands that have all they need, as long as there is room for what they give.
     fn execute(&mut self, now: Nanos) {
+        self.is_stalled = false;
         let Phase::Io { controller, queue, .. } = &self.phase else { return };
         if self.ready.is_empty() || self.is_congested() {
             return;
@@ -276,7 +286,9 @@ impl Connection {
             stored_bytes += work.value.as_ref().map_or(0, |value| value.len() as u64);
             Some(work)
         });
-        self.subsystem.execute(burst, room_bytes, now, |id| needs_key.contains(&id), &mut self.output.answers);
+        let room = Room { bytes: room_bytes, held: &mut self.held };
+        let answers = &mut self.output.answers;
+        self.is_stalled = !self.subsystem.execute(burst, room, now, |id| needs_key.contains(&id), answers);
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         for answer in self.output.answers[begin..].iter().filter(|answer| is_noteworthy(answer)) {
             lock(controller).note_error(*queue, answer);

@@ -43,11 +43,12 @@ impl Executor {
         let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
         for work in burst {
-            let Work { command_id, namespace, command, value, arrived } = work;
+            let Work { command_id, namespace, command, value, arrived, held } = work;
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
             let mut turn = Turn { executor: self, namespace: NamespaceId(namespace), now, due: Nanos::ZERO };
             let outcome = turn.perform(&command, value, delete_needs_key(namespace));
             let due = turn.due;
+            drop(held);
             let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
             bytes += answer.data.len();
             answers.push(answer);

@@ -27,6 +27,7 @@ mod execution;
 mod identify;
 pub mod limits;
 mod logs;
+mod memory;
 mod metrics;
 mod server;
 mod status;

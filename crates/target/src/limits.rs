@@ -10,9 +10,10 @@
 //! | data of a PDU | 128 KiB | a connection's input buffer holds one whole |
 //! | data on its way by R2T, of a connection | 8 MiB | or one value, if that is more |
 //! | answers that wait to be sent, of a connection | 4 MiB | and one value beyond; no command is executed before there is room |
+//! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
 //! | keys of a List | 128 KiB of them | a drive lists while others wait |
 //!
-//! With 128 connections that is 1.5 GiB when all hosts do their worst at the same time, and some 40 MiB when they do not.
+//! With 128 connections that is 2 GiB when all hosts do their worst at the same time, and some 40 MiB when they do not.
 
 use kvssd_types::Nanos;
 
@@ -48,6 +49,8 @@ pub(crate) const LOG_BYTES_MAX: u64 = 64 << 10;
 pub struct Limits {
     /// Connections at a time, of all hosts.
     pub connections_max: usize,
+    /// Bytes of values on their way in, and as many on their way out, of all connections together.
+    pub values_bytes_max: u64,
     /// A peer that has not made itself known (ICReq and Connect) by then is sent away.
     pub connect_ns: Nanos,
     /// Data that was asked for by R2T must be there by then.
@@ -62,6 +65,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             connections_max: 128,
+            values_bytes_max: 1 << 30,
             connect_ns: Nanos(10 * SECOND),
             transfer_ns: Nanos(30 * SECOND),
             send_ns: Nanos(30 * SECOND),

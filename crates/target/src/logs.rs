@@ -140,7 +140,7 @@ fn statistics(subsystem: &Subsystem) -> StatisticsPage {
     page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
     subsystem.with_drive(|drive| {
         let engine = drive.engine();
-        let (utilization, flash, geometry) = (engine.utilization(), engine.flash_counters(), engine.geometry());
+        let (utilization, flash, geometry) = (drive.utilization(), engine.flash_counters(), engine.geometry());
         page.pairs = utilization.pairs.into();
         page.pair_bytes = utilization.pair_bytes.into();
         page.live_bytes = utilization.live_bytes.into();

@@ -10,6 +10,7 @@ use crate::answer::{Answer, Kind, Work};
 use crate::controller::{Controller, ControllerKind, Host};
 use crate::execution::Executor;
 use crate::limits::{CONTROLLERS_MAX, Limits};
+use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
@@ -59,6 +60,10 @@ pub struct Subsystem {
     pub(crate) options: SubsystemOptions,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
+    /// Values that hosts were asked for and that are not stored yet.
+    pub(crate) values_in: Arc<Memory>,
+    /// Answers that hosts have not taken yet.
+    pub(crate) values_out: Arc<Memory>,
     has_failed: AtomicBool,
     executor: Mutex<Option<Executor>>,
     controllers: Mutex<Controllers>,
@@ -68,6 +73,14 @@ pub struct Subsystem {
 struct Controllers {
     living: BTreeMap<u16, Arc<Mutex<Controller>>>,
     last: u16,
+}
+
+/// Room for what a burst of commands gives.
+pub(crate) struct Room<'a> {
+    /// In the connection.
+    pub(crate) bytes: usize,
+    /// The connection's part of the memory of all.
+    pub(crate) held: &'a mut Held,
 }
 
 /// How the drive stands.
@@ -95,11 +108,13 @@ impl Subsystem {
     /// Serves `drive`.
     #[must_use]
     pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
-        let is_timed = options.is_timed;
+        let (is_timed, limits) = (options.is_timed, options.limits);
         Subsystem {
             options,
             metrics: Metrics::new(),
-            value_bytes_max: drive.engine().value_bytes_max(),
+            value_bytes_max: drive.value_bytes_max(),
+            values_in: Memory::new(limits.values_bytes_max),
+            values_out: Memory::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
             executor: Mutex::new(Some(Executor { drive, is_timed })),
             controllers: Mutex::default(),
@@ -124,27 +139,35 @@ impl Subsystem {
         self.with_drive(|drive| drive.failure().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Executes a burst of I/O commands, until they have given `bytes_max`; the others stay.
+    /// Executes a burst of I/O commands, until they have given as much as there is room for; the others stay. Gives whether any could be.
     pub(crate) fn execute(
         &self,
         burst: impl Iterator<Item = Work>,
-        bytes_max: usize,
+        room: Room<'_>,
         now: Nanos,
         delete_needs_key: impl Fn(u32) -> bool,
         answers: &mut Vec<Answer>,
-    ) {
+    ) -> bool {
         let mut executor = self.executor.lock().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
+            let Room { bytes, held } = room;
+            let bytes_max = bytes.min(usize::try_from(self.values_out.room_bytes()).unwrap_or(usize::MAX));
+            if bytes_max == 0 {
+                return false;
+            }
             executor.execute(burst, bytes_max, now, delete_needs_key, answers);
+            // Who comes next is to see it.
+            held.set(answers.iter().map(|answer| answer.data.len()).sum());
             if executor.drive.failure().is_some() {
                 self.has_failed.store(true, Ordering::Relaxed);
             }
-            return;
+            return true;
         }
         // It was closed, or left in the middle of a change.
         answers.extend(burst.map(|work| {
             Answer::new(work.command_id, Kind::of(&work.command), work.arrived, Err(Status::InternalError.into()))
         }));
+        true
     }
 
     /// Whether the drive takes nothing any more.
@@ -164,7 +187,7 @@ impl Subsystem {
     pub(crate) fn health(&self) -> Health {
         let look = |drive: &mut Drive| {
             let engine = drive.engine();
-            let (utilization, flash, geometry) = (engine.utilization(), engine.flash_counters(), engine.geometry());
+            let (utilization, flash, geometry) = (drive.utilization(), engine.flash_counters(), engine.geometry());
             let (blocks, erases) =
                 engine.erases().fold((0u64, 0u64), |(blocks, erases), block| (blocks + 1, erases + u64::from(block)));
             Health {

@@ -39,6 +39,7 @@ pub(super) fn stats(session: &Session, deadline: Instant) -> Result<Stats, Troub
         live_bytes: namespaces.iter().map(|(_, said)| said.utilization_bytes.get()).sum(),
         capacity_bytes: namespaces.iter().map(|(_, said)| said.size_bytes.get()).sum(),
         value_bytes_max: value_bytes_max.unwrap_or(0).into(),
+        batch_bytes_max: 0,
         batch_changes_max: 0,
         firmware: None,
         traffic: None,

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd create drive.kv                         1 GiB of flash, design plus
-  kvssd create drive.kv --size 4GiB --design original --preallocate")]
+  kvssd create drive.kv --size 4GiB --design original --preallocate
+  kvssd create drive.kv --size 16GiB --value-bytes-max 256MiB")]
 pub struct CreateOptions {
     /// The image, a new file
     pub image: PathBuf,
@@ -20,6 +21,10 @@ pub struct CreateOptions {
     /// The firmware (see `kvssd designs`)
     #[arg(long, default_value = "plus", value_name = "NAME")]
     pub design: String,
+    /// The largest value, as 256MiB, which is the most; beyond 2 MiB (of an image of less than 512 MiB: beyond 1/256 of it) values are
+    /// kept in segments, and every value takes a byte more
+    #[arg(long, value_parser = super::value_bytes, value_name = "SIZE")]
+    pub value_bytes_max: Option<u32>,
     /// Takes all room on the disk at once, so that no store finds it full later
     #[arg(long)]
     pub preallocate: bool,

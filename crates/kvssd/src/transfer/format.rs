@@ -4,15 +4,17 @@ use crate::fail::Failure;
 use crate::output::is_stdout;
 use crate::text::{decode, field};
 use clap::ValueEnum;
-use kvssd_types::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use kvssd_types::KEY_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-/// The longest line: a pair of the largest size with each byte as an escape of six letters.
-const LINE_BYTES_MAX: usize = 6 * (KEY_BYTES_MAX + VALUE_BYTES_MAX) + 64;
+/// The longest line of a drive that takes such values: a pair of the largest size with each byte as an escape of six letters.
+fn line_bytes_max(value_bytes_max: u64) -> u64 {
+    6 * (KEY_BYTES_MAX as u64 + value_bytes_max) + 64
+}
 
 /// How pairs lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,7 +110,7 @@ impl<'a> PairReader<'a> {
                 (record.position().map_or(0, csv::Position::line), read)
             }
             Lines::Json { reader, number, line } => {
-                let read = next_json(reader, number, line);
+                let read = next_json(reader, number, line, line_bytes_max(self.value_bytes_max));
                 (*number, read)
             }
         };
@@ -136,15 +138,20 @@ fn next_csv(reader: &mut csv::Reader<Input>, record: &mut csv::ByteRecord) -> Re
     }
 }
 
-fn next_json(reader: &mut BufReader<Input>, number: &mut u64, line: &mut Vec<u8>) -> Result<MaybePair, String> {
+fn next_json(
+    reader: &mut BufReader<Input>,
+    number: &mut u64,
+    line: &mut Vec<u8>,
+    line_bytes_max: u64,
+) -> Result<MaybePair, String> {
     loop {
         line.clear();
         *number += 1;
-        let read = reader.take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', line);
+        let read = reader.take(line_bytes_max + 1).read_until(b'\n', line);
         if read.map_err(|error| error.to_string())? == 0 {
             return Ok(None);
         }
-        if line.len() > LINE_BYTES_MAX {
+        if line.len() as u64 > line_bytes_max {
             return Err("it is longer than any pair".to_owned());
         }
         if line.iter().any(|byte| !byte.is_ascii_whitespace()) {

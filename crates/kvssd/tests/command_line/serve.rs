@@ -264,3 +264,26 @@ fn what_cannot_be_served_is_said_in_a_line() {
     }
     assert_eq!(service.end("-TERM"), Some(0));
 }
+
+#[test]
+fn large_values_go_over_the_wire_and_outlive_kill_9() {
+    let desk = Desk::new();
+    desk.refuses("create drive.kv --value-bytes-max 257MiB", &["--value-bytes-max", "256 MiB"]);
+    desk.prints("create drive.kv --size 256MiB --value-bytes-max 64MiB");
+    let bytes: Vec<u8> = (0..40u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(desk.path("large.bin"), &bytes).unwrap();
+    let service = Service::start(&desk, "");
+    let url = format!("nvme+tcp://{}", service.address);
+    desk.prints(&format!("put {url} model --file large.bin"));
+    desk.prints(&format!("put {url} small 1"));
+    desk.prints(&format!("get {url} model --file there.bin"));
+    assert!(std::fs::read(desk.path("there.bin")).unwrap() == bytes);
+    let stat = desk.prints(&format!("stat {url}"));
+    assert!(stat.contains("67108864"), "{stat}");
+    service.end("-KILL");
+    desk.prints("get drive.kv model --file here.bin");
+    assert!(std::fs::read(desk.path("here.bin")).unwrap() == bytes);
+    assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
+    assert_eq!(desk.prints("namespace list drive.kv").lines().filter(|line| line.contains("segments")).count(), 0);
+    desk.prints("check drive.kv");
+}

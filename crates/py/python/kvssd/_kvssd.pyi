@@ -22,6 +22,7 @@ class RawStore:
         missing: str,
         create_bytes: int,
         design: str,
+        value_bytes_max: int | None,
         preallocate: bool,
         sync: bool,
         read_only: bool,

@@ -65,6 +65,7 @@ class Stats(TypedDict):
     live_bytes: int
     capacity_bytes: int
     value_bytes_max: int
+    batch_bytes_max: int
     batch_changes_max: int
     write_amplification: Optional[float]
     firmware: Optional[FirmwareStats]
@@ -77,16 +78,18 @@ def open(
     missing: Literal["create", "fail", "create_new"] = "create",
     create_bytes: int = 1 << 30,
     design: str = "plus",
+    value_bytes_max: int | None = None,
     preallocate: bool = False,
     sync: bool = False,
     read_only: bool = False,
 ) -> Store:
     """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/nqn?ns=1``.
 
-    An image that is missing is made, with ``create_bytes`` of flash and the firmware ``design``. What a call has stored outlives
+    An image that is missing is made, with ``create_bytes`` of flash and the firmware ``design``, for values of up to 2 MiB or, by choice,
+    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives
     the process, and with ``sync`` the machine. Of a drive at a URL none of the options but ``read_only`` is chosen here.
     """
-    return Store(RawStore.open(os.fspath(drive), missing, create_bytes, design, preallocate, sync, read_only))
+    return Store(RawStore.open(os.fspath(drive), missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only))
 
 
 class Namespace(MutableMapping[bytes, bytes]):
@@ -226,7 +229,7 @@ class Store(Namespace):
         """Changes that are made together when the ``with`` block ends, and not at all when it ends with an exception.
 
         All or none are made, whatever happens in between; the largest is ``stats()["batch_changes_max"]`` changes, and
-        ``stats()["value_bytes_max"]`` bytes. What is larger can be made with ``atomic=False``: quickly, one after the other.
+        ``stats()["batch_bytes_max"]`` bytes. What is larger can be made with ``atomic=False``: quickly, one after the other.
         """
         return Batch(self._raw, self._id, atomic)
 

@@ -5,6 +5,7 @@ use super::transfers::{Complete, Pending};
 use super::{Connection, Phase, is_noteworthy};
 use crate::admin::Admin;
 use crate::answer::{Answer, Done, Kind, Outcome, Work};
+use crate::memory::Held;
 use crate::subsystem::lock;
 use kvssd_spec::admin::AdminCommand;
 use kvssd_spec::command::{DataPointer, FLAGS_SGL};
@@ -59,11 +60,11 @@ impl Connection {
 
     /// All data of a command has come.
     pub(super) fn take_complete(&mut self, complete: Complete, now: Nanos) {
-        let Complete { entry, data, is_intact, arrived } = complete;
+        let Complete { entry, data, held, is_intact, arrived } = complete;
         if !is_intact {
             return self.refuse(&entry, Status::TransientTransportError, now);
         }
-        self.dispatch(&entry, &[], Some(data), arrived);
+        self.dispatch(&entry, &[], Some((data, held)), arrived);
     }
 
     /// Whether data of a command is to be asked for: it is not when the command will be refused anyway.
@@ -84,14 +85,15 @@ impl Connection {
     }
 
     /// A command that has all it needs: `data` from its capsule, or `whole` from a transfer.
-    fn dispatch(&mut self, entry: &SubmissionEntry, data: &[u8], whole: Option<Arc<[u8]>>, arrived: Nanos) {
+    fn dispatch(&mut self, entry: &SubmissionEntry, data: &[u8], whole: Option<(Arc<[u8]>, Held)>, arrived: Nanos) {
+        let (whole, held) = whole.unzip();
         if entry.opcode == FABRICS_OPCODE {
             let outcome = self.fabrics(entry, whole.as_deref().unwrap_or(data), arrived);
             return self.answer(entry, Kind::Fabrics, outcome, arrived);
         }
         match self.phase {
             Phase::Io { .. } => match self.key_value(entry, data, whole, arrived) {
-                Ok(work) => self.ready.push_back(work),
+                Ok(work) => self.ready.push_back(Work { held, ..work }),
                 Err(status) => self.refuse(entry, status, arrived),
             },
             Phase::Admin { .. } => self.admin(entry, whole.as_deref().unwrap_or(data), arrived),
@@ -124,7 +126,8 @@ impl Connection {
             }
             KvCommand::Flush | KvCommand::Delete { .. } | KvCommand::Exist { .. } => {}
         }
-        Ok(Work { command_id: entry.command_id.get(), namespace: entry.namespace.get(), command, value, arrived })
+        let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
+        Ok(Work { command_id, namespace, command, value, arrived, held: None })
     }
 
     fn fabrics(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) -> Outcome {

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::limits::{TRANSFER_BYTES_MAX, TRANSFERS_MAX};
+use crate::memory::{Held, Memory};
 use kvssd_spec::SubmissionEntry;
 use kvssd_spec::pdu::{DataHeader, Fault, FaultStatus, R2tHeader};
 use kvssd_types::Nanos;
@@ -31,6 +32,7 @@ pub(super) struct Pending {
 struct Transfer {
     pending: Pending,
     buffer: Arc<[u8]>,
+    held: Held,
     filled: usize,
     is_intact: bool,
     /// When the last part came.
@@ -42,6 +44,7 @@ struct Transfer {
 pub(super) struct Complete {
     pub(super) entry: SubmissionEntry,
     pub(super) data: Arc<[u8]>,
+    pub(super) held: Held,
     /// What was sent is what came.
     pub(super) is_intact: bool,
     pub(super) arrived: Nanos,
@@ -63,18 +66,19 @@ impl Transfers {
         self.waiting.push_back(pending);
     }
 
-    /// The next data that there is room for.
-    pub(super) fn next_request(&mut self, now: Nanos) -> Option<R2tHeader> {
+    /// The next data that there is room for, here and in the `memory` of all.
+    pub(super) fn next_request(&mut self, memory: &Arc<Memory>, now: Nanos) -> Option<R2tHeader> {
         let bytes = u64::from(self.waiting.front()?.length_bytes);
         if self.under_way >= TRANSFERS_MAX || (self.bytes > 0 && self.bytes + bytes > TRANSFER_BYTES_MAX) {
             return None;
         }
+        let held = memory.take(bytes)?;
         let pending = self.waiting.pop_front()?;
         let request = |tag: usize| R2tHeader::new(pending.entry.command_id.get(), tag as u16, 0, pending.length_bytes);
         let tag = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let header = request(tag);
         let buffer = std::iter::repeat_n(0, pending.length_bytes as usize).collect();
-        let transfer = Some(Transfer { pending, buffer, filled: 0, is_intact: true, heard: now });
+        let transfer = Some(Transfer { pending, buffer, held, filled: 0, is_intact: true, heard: now });
         match self.slots.get_mut(tag) {
             Some(slot) => *slot = transfer,
             None => self.slots.push(transfer),
@@ -118,9 +122,9 @@ impl Transfers {
         }
         let whole = slot.take();
         self.under_way -= 1;
-        Ok(whole.map(|Transfer { pending, buffer, is_intact, .. }| {
+        Ok(whole.map(|Transfer { pending, buffer, held, is_intact, .. }| {
             self.bytes -= buffer.len() as u64;
-            Complete { entry: pending.entry, data: buffer, is_intact, arrived: pending.arrived }
+            Complete { entry: pending.entry, data: buffer, held, is_intact, arrived: pending.arrived }
         }))
     }
 

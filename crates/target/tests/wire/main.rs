@@ -3,6 +3,7 @@
 
 mod commands;
 mod host;
+mod large;
 mod manners;
 mod soak;
 mod ways;
