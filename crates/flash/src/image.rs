@@ -61,6 +61,7 @@ use layout::{FIXED_BYTES, Layout, MAGIC, truncated};
 use opened::OpenedPages;
 use staging::Staging;
 use std::fs;
+use std::io::IoSliceMut;
 use std::path::Path;
 use table::Table;
 
@@ -105,7 +106,9 @@ pub struct ImageBacking {
     /// The earliest end of the loose programs that no staged bytes can bring back.
     loose_program_ends: Option<Nanos>,
     opened: OpenedPages,
-    /// Room for pages that are read or a unit that is written.
+    /// The page that was asked for last, and whether that was the one behind the page before it.
+    asked: (PageAddress, bool),
+    /// Room for a unit that is written.
     bytes: Vec<u8>,
 }
 
@@ -178,6 +181,8 @@ impl ImageBacking {
 
     fn new(disk: Disk, layout: Layout, description: String, table: Table, staging: Staging, sync: bool) -> Self {
         ImageBacking {
+            opened: OpenedPages::new(&layout.geometry),
+            asked: (PageAddress(0), false),
             disk,
             layout,
             description,
@@ -189,7 +194,6 @@ impl ImageBacking {
             has_loose_entries: false,
             has_loose_erases: false,
             loose_program_ends: None,
-            opened: OpenedPages::new(),
             bytes: Vec::new(),
         }
     }
@@ -230,10 +234,15 @@ impl ImageBacking {
         row < self.table.get(geometry.block_index(block)).units_programmed
     }
 
-    /// Reads so many pages that lie behind each other into `bytes`.
-    fn read_pages(&mut self, first: PageAddress, pages: usize) -> Result<(), ImageError> {
-        self.bytes.resize(pages * self.layout.page_stride(), 0);
-        self.disk.read(self.layout.page_at(first), &mut self.bytes, "pages")
+    /// Has a page at hand, and up to so many of its unit with it. What is wrong with those is found when they are asked for.
+    fn open_pages(&mut self, first: PageAddress, pages: u32) -> Result<(), MediaError> {
+        let mut places: Vec<IoSliceMut<'_>> = self.opened.places(first, pages).map(IoSliceMut::new).collect();
+        let pages = places.len() as u32;
+        self.disk.read_each(self.layout.page_at(first), &mut places, "pages")?;
+        for page in (first.0 + 1..first.0 + pages).map(PageAddress) {
+            let _ = self.opened.open(page);
+        }
+        self.opened.open(first).map_err(|why| MediaError::Damaged { page: first, why })
     }
 }
 
@@ -243,27 +252,29 @@ impl Backing for ImageBacking {
     }
 
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        let damaged = |why| MediaError::Damaged { page, why };
         if !self.is_programmed(page) {
-            return Err(damaged("it was never written"));
+            return Err(MediaError::Damaged { page, why: "it was never written" });
         }
+        let (before, has_run_on) = self.asked;
         if !self.opened.holds(page) {
-            self.read_pages(page, 1)?;
-            self.opened.open(&self.layout.geometry, page, &self.bytes).map_err(damaged)?;
+            // If the last record ran on into a second page, so does this one as a rule, and to ask twice costs more than to read on.
+            let left = self.layout.geometry.pages_per_program - page.0 % self.layout.geometry.pages_per_program;
+            self.open_pages(page, if has_run_on { left.min(2) } else { 1 })?;
+        }
+        if page != before {
+            self.asked = (page, page.0 == before.0.wrapping_add(1));
         }
         Ok(self.opened.get(page).expect("it was opened just now"))
     }
 
-    /// One look at the file for all of them. What is wrong with one is found again when it is asked for.
     fn fetch(&mut self, first: PageAddress, pages: u32) {
-        let wanted = first.0..first.0 + pages.min(OpenedPages::SLOTS as u32);
+        let wanted = first.0..first.0 + pages;
         let mut missing = wanted.clone().map(PageAddress).filter(|&page| !self.opened.holds(page));
-        let Some(first) = missing.next().filter(|_| missing.next().is_some()) else { return };
-        if !self.is_programmed(first) || self.read_pages(first, (wanted.end - first.0) as usize).is_err() {
-            return;
-        }
-        for (page, bytes) in (first.0..wanted.end).zip(self.bytes.chunks_exact(self.layout.page_stride())) {
-            let _ = self.opened.open(&self.layout.geometry, PageAddress(page), bytes);
+        if let (Some(first), Some(_)) = (missing.next(), missing.next())
+            && self.is_programmed(first)
+        {
+            // What is wrong is found again when the page is asked for.
+            let _ = self.open_pages(first, wanted.end - first.0);
         }
     }
 

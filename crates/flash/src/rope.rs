@@ -56,6 +56,26 @@ pub struct RopeRef<'a> {
 /// Bytes of a blob's start.
 pub(crate) const START_BYTES: usize = 4;
 
+/// What the code of a rope begins with that is one literal of a known length, for who reads its bytes from elsewhere.
+#[derive(Debug)]
+pub(crate) struct LiteralHead(Vec<u8>);
+
+impl LiteralHead {
+    pub(crate) fn new(length: usize) -> Self {
+        let mut code = Vec::new();
+        put_number(&mut code, length << 2 | LITERAL);
+        LiteralHead(code)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
 /// One run of a rope.
 #[derive(Clone, Debug)]
 pub enum Piece<'a> {
@@ -183,6 +203,11 @@ impl Rope {
 }
 
 impl<'a> RopeRef<'a> {
+    /// The rope of a [`LiteralHead`] and the bytes behind it.
+    pub(crate) fn of_literal(code: &'a [u8]) -> Self {
+        RopeRef { code, blobs: &[], starts: &[] }
+    }
+
     /// The runs of the rope, in order.
     #[must_use]
     pub fn pieces(self) -> Pieces<'a> {

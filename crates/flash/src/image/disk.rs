@@ -5,8 +5,9 @@
 
 use super::error::{ImageError, ImageFault};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};
+use rustix::io::Errno;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -135,6 +136,23 @@ impl Disk {
 
     pub(super) fn read(&self, at: u64, out: &mut [u8], what: &str) -> Result<(), ImageError> {
         self.file.read_exact_at(out, at).map_err(|error| self.error(failed(&format!("read {what}"), &error)))
+    }
+
+    /// Reads to one place behind the other.
+    pub(super) fn read_each(&self, at: u64, mut places: &mut [IoSliceMut<'_>], what: &str) -> Result<(), ImageError> {
+        let mut at = at;
+        while !places.is_empty() {
+            match rustix::io::preadv(&self.file, places, at) {
+                Ok(0) => return Err(self.error(failed(&format!("read {what}"), &io::ErrorKind::UnexpectedEof.into()))),
+                Ok(count) => {
+                    at += count as u64;
+                    IoSliceMut::advance_slices(&mut places, count);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.error(failed(&format!("read {what}"), &error.into()))),
+            }
+        }
+        Ok(())
     }
 
     /// Whether something may be written.

@@ -60,7 +60,7 @@ impl Layout {
         // A quarter more for the heads of chunks, so that many small commits seldom make the area be written anew.
         let half_bytes = aligned(staging_bytes + staging_bytes / 4) + ALIGNMENT_BYTES;
         let pages_offset = staging_offset + 2 * half_bytes;
-        let file_bytes = pages_offset + geometry.pages() * stride_bytes(&geometry);
+        let file_bytes = pages_offset + geometry.pages() * page_stride(&geometry);
         Ok(Layout {
             geometry,
             staging_bytes,
@@ -78,14 +78,9 @@ impl Layout {
         self.geometry.blocks() as usize
     }
 
-    /// Bytes from where a page begins in the file to where the next one does.
-    pub(super) fn page_stride(&self) -> usize {
-        stride_bytes(&self.geometry) as usize
-    }
-
     /// Where a page begins in the file.
     pub(super) fn page_at(&self, page: PageAddress) -> u64 {
-        self.pages_offset + u64::from(page.0) * self.page_stride() as u64
+        self.pages_offset + u64::from(page.0) * page_stride(&self.geometry)
     }
 
     /// The bytes of the header.
@@ -200,7 +195,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-fn stride_bytes(geometry: &Geometry) -> u64 {
+fn page_stride(geometry: &Geometry) -> u64 {
     u64::from(geometry.page_bytes) + u64::from(geometry.oob_bytes)
 }
 
