@@ -10,7 +10,7 @@
 
 use crate::Blob;
 use crate::blob::touch;
-use crate::rope::{Rope, RopeRef, START_BYTES, get_number, put_number};
+use crate::rope::{LiteralHead, Rope, RopeRef, START_BYTES, get_number, put_number};
 
 /// A page to look at.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ pub struct UnitBuilder {
 }
 
 const HEAD_BYTES: usize = 2;
+/// Of a number of 64 bits.
+const NUMBER_BYTES_MAX: usize = 10;
 /// Of a page's code so much is read ahead: heads, out-of-band bytes and the first records.
 const TOUCHED_BYTES: usize = 128;
 
@@ -107,14 +109,22 @@ impl UnitBuilder {
 }
 
 impl UnitImage {
-    /// A unit of a single page of held bytes.
+    /// A unit of a single page of held bytes, as a builder would make it, with one copy of them.
     #[must_use]
     pub fn of_bytes(oob: &[u8], data: &[u8]) -> Self {
-        let mut builder = UnitBuilder::new(1);
-        let mut rope = Rope::default();
-        rope.push_literal(data);
-        builder.push(oob, &mut rope);
-        builder.finish()
+        let (wide, start) = (true, HEAD_BYTES + end_bytes(true));
+        let literal = LiteralHead::new(data.len());
+        let mut code = Vec::with_capacity(start + NUMBER_BYTES_MAX + oob.len() + literal.len() + data.len());
+        code.extend([u8::from(wide), 0, 0, 0, 0, 0]);
+        put_number(&mut code, oob.len() << 1);
+        code.extend_from_slice(oob);
+        if !data.is_empty() {
+            code.extend_from_slice(literal.bytes());
+            code.extend_from_slice(data);
+        }
+        let end = (code.len() - start) as u32;
+        code[HEAD_BYTES..start].copy_from_slice(&end.to_le_bytes());
+        UnitImage { code: code.into(), blobs: Box::default(), blobs_left: 0 }
     }
 
     /// The number of pages.
@@ -195,6 +205,19 @@ fn view<'a>(page: &'a [u8], blobs: &'a [Option<Blob>]) -> (PageView<'a>, usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_of_bytes_is_what_a_builder_makes_of_them() {
+        for (oob, data) in [(&b""[..], &b""[..]), (b"x", b""), (b"", &[7; 70_000]), (&[1; 300], &[2; 4096])] {
+            let mut rope = Rope::default();
+            rope.push_literal(data);
+            let mut builder = UnitBuilder::new(1);
+            builder.push(oob, &mut rope);
+            let (one, other) = (UnitImage::of_bytes(oob, data), builder.finish());
+            assert_eq!((one.pages(), one.page(0).oob), (1, other.page(0).oob));
+            assert_eq!(one.page(0).data.code, other.page(0).data.code);
+        }
+    }
 
     #[test]
     fn pages_come_back_as_they_went_in() {
