@@ -2,7 +2,7 @@
 # Builds the Python package and tests it: pytest, and mypy over its types.
 #
 #   a virtual environment in target/ -> pinned tools, by their hashes -> maturin, of what `cargo test` has built
-#     -> pytest -> mypy -> stubtest: what the native part is, and what it says it is
+#     -> the program -> pytest -> mypy -> stubtest: what the native part is, and what it says it is
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -15,6 +15,9 @@ fi
 export VIRTUAL_ENV=$environment PATH=$environment/bin:$PATH
 
 maturin develop --quiet --locked
+# What serves a drive on the wire.
+cargo build --quiet --locked --package kvssd
+export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
 pytest --quiet crates/py/tests
 mypy
 mypy crates/py/tests

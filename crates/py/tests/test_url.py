@@ -1,0 +1,53 @@
+"""The same store, where the drive is on the wire and another process serves it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import kvssd
+import pytest
+
+LARGE = 20 << 20
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=256 << 20, value_bytes_max=32 << 20).close()
+    command = [os.environ["KVSSD"], "serve", str(image), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        # serving drive.kv on 127.0.0.1:4420 as nqn...
+        address = service.stdout.readline().split(" on ")[1].split(" ")[0]
+        yield f"nvme+tcp://{address}"
+        service.terminate()
+        assert service.wait() == 0
+
+
+def test_a_drive_on_the_wire_is_a_mapping(url: str) -> None:
+    with kvssd.open(url) as store:
+        store[b"one"] = b"1"
+        store.update({b"two": b"2", b"three": b"3"})
+        assert dict(store) == {b"one": b"1", b"two": b"2", b"three": b"3"}
+        del store[b"one"]
+        assert b"one" not in store and store.get(b"one") is None and len(store) == 2
+        with pytest.raises(KeyError):
+            store[b"one"]
+        stats = store.stats()
+        assert stats["traffic"] is not None and stats["value_bytes_max"] == 32 << 20
+    with kvssd.open(url, read_only=True) as store:
+        assert store[b"two"] == b"2"
+        with pytest.raises(kvssd.Error):
+            store[b"four"] = b"4"
+
+
+def test_large_values_go_over_the_wire(url: str) -> None:
+    value = os.urandom(LARGE)
+    with kvssd.open(url) as store:
+        store[b"large"] = value
+        assert store[b"large"] == value
+        with pytest.raises(kvssd.Error):
+            store[b"larger"] = bytes((32 << 20) + 1)
