@@ -55,13 +55,15 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
     let NamespaceAttributes { name, parameters, quota_bytes, .. } = &info.attributes;
     let parameters = parameters.iter().map(|(key, value)| format!(" {key}={value}"));
     let nothing = || "-".to_owned();
+    // A drive on the wire does not say what its indexes are, nor how many pairs a namespace has.
+    let told = |text: String| if info.index.is_empty() { nothing() } else { text };
     vec![
         info.id.to_string(),
         name.clone().unwrap_or_else(nothing),
-        format!("{}{}", info.index, parameters.collect::<String>()),
-        if info.is_ordered { "ordered" } else { "hashed" }.to_owned(),
-        info.utilization.pairs.to_string(),
-        info.utilization.pair_bytes.to_string(),
+        told(format!("{}{}", info.index, parameters.collect::<String>())),
+        told(if info.is_ordered { "ordered" } else { "hashed" }.to_owned()),
+        told(info.utilization.pairs.to_string()),
+        told(info.utilization.pair_bytes.to_string()),
         info.utilization.live_bytes.to_string(),
         quota_bytes.map_or_else(nothing, |bytes| bytes.to_string()),
     ]

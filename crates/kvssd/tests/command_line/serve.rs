@@ -280,6 +280,8 @@ fn large_values_go_over_the_wire_and_outlive_kill_9() {
     assert!(std::fs::read(desk.path("there.bin")).unwrap() == bytes);
     let stat = desk.prints(&format!("stat {url}"));
     assert!(stat.contains("67108864"), "{stat}");
+    let listed = desk.prints(&format!("namespace list {url}"));
+    assert!(listed.lines().nth(1).is_some_and(|line| line.matches(" -").count() >= 5), "{listed}");
     service.end("-KILL");
     desk.prints("get drive.kv model --file here.bin");
     assert!(std::fs::read(desk.path("here.bin")).unwrap() == bytes);
