@@ -83,7 +83,8 @@ impl LargeValues {
                 }
                 // Its owner was deleted, and the process ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
-                _ => {}
+                Some(owner) => large.shadows.push(Shadow { owner, id: info.id, ledger: Ledger::default() }),
+                None => {}
             }
         }
         if !is_read_only {
@@ -122,6 +123,8 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(owner));
         }
         drive.delete_namespace(owner)?;
+        // Another one may get its number, and iterators of it theirs.
+        self.left.retain(|(namespace, _), _| *namespace != owner);
         match self.shadows.iter().position(|shadow| shadow.owner == owner) {
             Some(position) => drive.delete_namespace(self.shadows.remove(position).id),
             None => Ok(()),
