@@ -389,3 +389,43 @@ fn an_iterator_that_could_not_read_goes_on_where_it_was() {
         large.execute(&mut drive, FIRST, Command::DestroyIterator { iterator }).unwrap();
     }
 }
+
+/// Cannot delete the segments of one value.
+struct Stuck<'a> {
+    drive: &'a mut Clocked,
+    id: u64,
+}
+
+impl Records for Stuck<'_> {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        match command {
+            Command::Delete { key } if key.bytes() == segment_key(self.id, 0) => {
+                Err(KvError::Unrecovered("a page is damaged".to_owned()))
+            }
+            other => self.drive.execute(namespace, other),
+        }
+    }
+
+    fn iterators(&self) -> usize {
+        self.drive.iterators()
+    }
+}
+
+#[test]
+fn segments_that_cannot_be_deleted_keep_no_others() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let big = value(1, 2 << 20);
+    let names = [&b"a"[..], b"b", b"c"];
+    for name in names {
+        large.execute(&mut drive, FIRST, store(name, &big)).unwrap();
+    }
+    let each = segments(&drive, &large) / names.len() as u64;
+    let mut stuck = Stuck { drive: &mut drive, id: 0 };
+    for name in names {
+        large.execute(&mut stuck, FIRST, Command::Delete { key: key(name) }).unwrap();
+    }
+    assert_eq!(segments(&drive, &large), each, "those of the first are left");
+    let large = open(&mut drive);
+    assert_eq!(segments(&drive, &large), 0);
+}
