@@ -52,8 +52,9 @@ pub(crate) struct LargeValues {
     pub(crate) value_bytes_max: u32,
     segment_bytes: u32,
     shadows: Vec<Shadow>,
-    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer.
-    left: BTreeMap<IteratorId, VecDeque<IteratedPair>>,
+    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer. Each namespace counts its
+    /// iterators for itself.
+    left: BTreeMap<(NamespaceId, IteratorId), VecDeque<IteratedPair>>,
 }
 
 impl LargeValues {
@@ -81,13 +82,13 @@ impl LargeValues {
             },
             Command::Batch { changes } => self.batch(records, changes),
             Command::Seek { iterator, .. } => {
-                self.left.remove(&iterator);
+                self.left.remove(&(namespace, iterator));
                 let reply = records.execute(namespace, command)?;
                 self.show(records, namespace, iterator, reply)
             }
             Command::Next { iterator, pairs_max } => self.next(records, namespace, iterator, pairs_max),
             Command::DestroyIterator { iterator } => {
-                self.left.remove(&iterator);
+                self.left.remove(&(namespace, iterator));
                 let reply = records.execute(namespace, command)?;
                 self.sweep_all(records)?;
                 Ok(reply)

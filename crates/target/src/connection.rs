@@ -299,8 +299,8 @@ impl Connection {
     fn look(&mut self, now: Nanos) {
         let limits = self.subsystem.options.limits;
         let has_failed = self.subsystem.has_failed();
-        if self.transfers.heard().is_some_and(|heard| now > heard + limits.transfer_ns) {
-            tracing::warn!("a host did not send data that it was asked for");
+        if self.transfers.expires(limits.transfer_ns).is_some_and(|expires| now > expires) {
+            tracing::warn!("a host did not send in time what it was asked for");
             self.subsystem.metrics.faults.inc();
             return self.stop();
         }

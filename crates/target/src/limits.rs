@@ -35,6 +35,9 @@ pub const EVENT_REQUESTS_MAX: usize = 4;
 pub const ERROR_ENTRIES_MAX: usize = 16;
 /// The most data of a connection's commands that is on its way by R2T.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 8 << 20;
+/// How long a byte of such data may take, over the wait for a part: 256 MiB have 4 minutes. Who sends less keeps memory that others
+/// wait for.
+pub(crate) const TRANSFER_BYTE_NS: u64 = 1_000;
 /// R2Ts of a connection that are not answered yet.
 pub(crate) const TRANSFERS_MAX: usize = 32;
 /// The most bytes of answers that wait to be sent.
@@ -53,7 +56,7 @@ pub struct Limits {
     pub values_bytes_max: u64,
     /// A peer that has not made itself known (ICReq and Connect) by then is sent away.
     pub connect_ns: Nanos,
-    /// Data that was asked for by R2T must be there by then.
+    /// The next part of data that was asked for by R2T must be there by then; all of it, a microsecond a byte later.
     pub transfer_ns: Nanos,
     /// A peer that takes none of its answers for so long is sent away.
     pub send_ns: Nanos,

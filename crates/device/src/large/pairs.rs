@@ -52,10 +52,10 @@ impl LargeValues {
         iterator: IteratorId,
         pairs_max: u32,
     ) -> Result<Reply, KvError> {
-        let reply = match self.left.remove(&iterator) {
+        let reply = match self.left.remove(&(namespace, iterator)) {
             Some(mut left) => {
                 let rest = left.split_off(left.len().min(pairs_max as usize));
-                self.leave(iterator, rest);
+                self.leave((namespace, iterator), rest);
                 Reply::Pairs(left.into())
             }
             None => records.execute(namespace, Command::Next { iterator, pairs_max })?,
@@ -63,7 +63,7 @@ impl LargeValues {
         self.show(records, namespace, iterator, reply)
     }
 
-    fn leave(&mut self, iterator: IteratorId, pairs: VecDeque<IteratedPair>) {
+    fn leave(&mut self, iterator: (NamespaceId, IteratorId), pairs: VecDeque<IteratedPair>) {
         if !pairs.is_empty() {
             self.left.entry(iterator).or_default().extend(pairs);
         }
@@ -79,37 +79,57 @@ impl LargeValues {
         reply: Reply,
     ) -> Result<Reply, KvError> {
         let Reply::Pairs(pairs) = reply else { return Err(unexpected(&reply)) };
-        let (mut shown, mut bytes) = (Vec::with_capacity(pairs.len()), 0);
+        let (mut shown, mut bytes, mut failed) = (Vec::with_capacity(pairs.len()), 0, None);
         let mut pairs = VecDeque::from(pairs);
         while let Some((key, value)) = pairs.pop_front() {
             let Some(value) = value else {
                 shown.push((key, None));
                 continue;
             };
-            let whole = match Tagged::read(&value)? {
-                Tagged::Inline => value.slice(TAG_BYTES as usize..value.len()),
-                Tagged::Large(manifest)
-                    if !shown.is_empty() && bytes + manifest.value_bytes as usize > VALUE_BYTES_MAX =>
-                {
+            let room_bytes = (!shown.is_empty()).then(|| VALUE_BYTES_MAX.saturating_sub(bytes));
+            match self.whole(records, (namespace, iterator), &value, room_bytes) {
+                Ok(Some(whole)) => {
+                    bytes += whole.len();
+                    shown.push((key, Some(whole)));
+                }
+                other => {
+                    failed = other.err();
                     pairs.push_front((key, Some(value)));
                     break;
                 }
-                Tagged::Large(manifest) => {
-                    let part = (0, manifest.value_bytes);
-                    // What an iterator of the drive has shown is kept while it lives.
-                    self.read_segments(records, namespace, &manifest, part).map_err(|error| match error {
-                        KvError::Unrecovered(_) if records.iterators() == 0 => KvError::IteratorExpired(iterator),
-                        other => other,
-                    })?
-                }
-            };
-            bytes += whole.len();
-            shown.push((key, Some(whole)));
+            }
         }
         // Behind these come those that were left before.
-        let before = self.left.remove(&iterator).unwrap_or_default();
-        self.leave(iterator, pairs);
-        self.leave(iterator, before);
-        Ok(Reply::Pairs(shown))
+        let before = self.left.remove(&(namespace, iterator)).unwrap_or_default();
+        self.leave((namespace, iterator), pairs);
+        self.leave((namespace, iterator), before);
+        // What is wrong with a pair is told when it is the first.
+        match failed {
+            Some(error) if shown.is_empty() => Err(error),
+            _ => Ok(Reply::Pairs(shown)),
+        }
+    }
+
+    /// The whole value of a pair that an iterator gave; none of a large one that has more than `room_bytes`.
+    fn whole(
+        &self,
+        records: &mut dyn Records,
+        (namespace, iterator): (NamespaceId, IteratorId),
+        value: &Value,
+        room_bytes: Option<usize>,
+    ) -> Result<Option<Value>, KvError> {
+        let manifest = match Tagged::read(value)? {
+            Tagged::Inline => return Ok(Some(value.slice(TAG_BYTES as usize..value.len()))),
+            Tagged::Large(manifest) => manifest,
+        };
+        if room_bytes.is_some_and(|room_bytes| manifest.value_bytes as usize > room_bytes) {
+            return Ok(None);
+        }
+        // What an iterator of the drive has shown is kept while it lives.
+        let whole = self.read_segments(records, namespace, &manifest, (0, manifest.value_bytes));
+        whole.map(Some).map_err(|error| match error {
+            KvError::Unrecovered(_) if records.iterators() == 0 => KvError::IteratorExpired(iterator),
+            other => other,
+        })
     }
 }

@@ -40,22 +40,34 @@ impl Shadow {
         Ok(())
     }
 
-    /// Deletes the segments of ids that no key has. What cannot be deleted now stays in the ledger.
+    /// Deletes the segments of ids that no key has. What cannot be deleted now stays in the ledger, and nothing waits for it.
     fn sweep(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
         if self.ledger.unowned.is_empty() || records.iterators() > 0 {
             return Ok(());
         }
+        let mut unowned = Vec::new();
         for &(id, segments) in &self.ledger.unowned {
-            for number in 0..segments {
-                match records.execute(self.id, Command::Delete { key: Key::new(&segment_key(id, number))? }) {
-                    Ok(_) | Err(KvError::KeyNotFound) => {}
-                    Err(error) if error.is_fatal() => return Err(error),
-                    Err(_) => return Ok(()),
-                }
+            match self.delete_segments(records, id, segments) {
+                Ok(()) => {}
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(_) => unowned.push((id, segments)),
             }
         }
-        let swept = Ledger { unowned: Vec::new(), ..self.ledger.clone() };
+        if unowned.len() == self.ledger.unowned.len() {
+            return Ok(());
+        }
+        let swept = Ledger { unowned, ..self.ledger.clone() };
         self.save(records, swept).or_else(|error| if error.is_fatal() { Err(error) } else { Ok(()) })
+    }
+
+    fn delete_segments(&self, records: &mut dyn Records, id: u64, segments: u32) -> Result<(), KvError> {
+        for number in 0..segments {
+            match records.execute(self.id, Command::Delete { key: Key::new(&segment_key(id, number))? }) {
+                Ok(_) | Err(KvError::KeyNotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -83,7 +95,8 @@ impl LargeValues {
                 }
                 // Its owner was deleted, and the process ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
-                _ => {}
+                Some(owner) => large.shadows.push(Shadow { owner, id: info.id, ledger: Ledger::default() }),
+                None => {}
             }
         }
         if !is_read_only {
@@ -122,6 +135,8 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(owner));
         }
         drive.delete_namespace(owner)?;
+        // Another one may get its number, and iterators of it theirs.
+        self.left.retain(|(namespace, _), _| *namespace != owner);
         match self.shadows.iter().position(|shadow| shadow.owner == owner) {
             Some(position) => drive.delete_namespace(self.shadows.remove(position).id),
             None => Ok(()),

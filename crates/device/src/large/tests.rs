@@ -264,3 +264,168 @@ fn many_changes_leave_what_a_map_has() {
     drive.device.engine().check_invariants();
     assert!(map.len() > 1);
 }
+
+/// Each namespace counts its iterators from 1 on: what one has left is not what the other gives, nor one of a later namespace.
+#[test]
+fn iterators_of_two_namespaces_give_each_its_own() {
+    let mut drive = drive("iter");
+    let mut large = open(&mut drive);
+    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    let names = [&b"a"[..], b"b", b"c"];
+    let begin = |large: &mut LargeValues, drive: &mut Clocked, namespace| {
+        let command = Command::CreateIterator { options: IteratorOptions::default() };
+        let Ok(Reply::IteratorCreated(iterator)) = large.execute(drive, namespace, command) else {
+            panic!("there is no iterator");
+        };
+        iterator
+    };
+    let pairs = |reply| match reply {
+        Ok(Reply::Pairs(pairs)) => pairs,
+        other => panic!("{other:?}"),
+    };
+    let mut iterators = Vec::new();
+    for namespace in [FIRST, second] {
+        for name in names {
+            let stored = value(u64::from(namespace.0) * 1000 + u64::from(name[0]), 2 << 20);
+            large.execute(&mut drive, namespace, store(name, &stored)).unwrap();
+        }
+        iterators.push(begin(&mut large, &mut drive, namespace));
+    }
+    assert_eq!(iterators[0], iterators[1], "else this test shows nothing");
+    let iterator = iterators[0];
+    let mut shown: BTreeMap<u32, Vec<IteratedPair>> = BTreeMap::new();
+    for namespace in [FIRST, second] {
+        let reply = large.execute(&mut drive, namespace, Command::Seek { iterator, key: None, pairs_max: 3 });
+        shown.entry(namespace.0).or_default().extend(pairs(reply));
+    }
+    for _ in 0..3 {
+        for namespace in [FIRST, second] {
+            let reply = large.execute(&mut drive, namespace, Command::Next { iterator, pairs_max: 1 });
+            shown.entry(namespace.0).or_default().extend(pairs(reply));
+        }
+    }
+    for (namespace, shown) in shown {
+        assert_eq!(shown.len(), names.len(), "namespace {namespace}");
+        for ((shown_key, shown), name) in shown.iter().zip(names) {
+            let stored = value(u64::from(namespace) * 1000 + u64::from(name[0]), 2 << 20);
+            assert!(**shown_key == *name && shown.as_ref() == Some(&stored), "namespace {namespace}");
+        }
+    }
+    // One is deleted in the middle; another one may have its number some day.
+    pairs(large.execute(&mut drive, second, Command::Seek { iterator, key: None, pairs_max: 3 }));
+    assert!(!large.left.is_empty(), "else this test shows nothing");
+    large.delete_namespace(&mut drive, second).unwrap();
+    assert!(large.left.is_empty());
+}
+
+#[test]
+fn a_reader_sees_no_segments_whose_namespace_has_gone() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    // The process ends between the two, and the next only reads.
+    drive.delete_namespace(second).unwrap();
+    let large = LargeValues::open(VALUE_BYTES_MAX, &mut drive, true).unwrap();
+    let seen = large.namespaces(drive.device.engine().namespaces());
+    assert_eq!(seen.iter().map(|info| info.id).collect::<Vec<_>>(), [FIRST]);
+}
+
+/// Cannot read one segment, once.
+struct Failing<'a> {
+    drive: &'a mut Clocked,
+    shadow: NamespaceId,
+    left: usize,
+}
+
+impl Records for Failing<'_> {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        if namespace == self.shadow && matches!(command, Command::Retrieve { .. }) {
+            if self.left == 0 {
+                self.left = usize::MAX;
+                return Err(KvError::Unrecovered("a page is damaged".to_owned()));
+            }
+            self.left -= 1;
+        }
+        self.drive.execute(namespace, command)
+    }
+
+    fn iterators(&self) -> usize {
+        self.drive.iterators()
+    }
+}
+
+/// As those of records do: what cannot be read is told when it is its turn, and nothing is passed over.
+#[test]
+fn an_iterator_that_could_not_read_goes_on_where_it_was() {
+    let mut drive = drive("iter");
+    let mut large = open(&mut drive);
+    let names = [&b"a"[..], b"b", b"c", b"d"];
+    for name in names {
+        let stored = value(name[0].into(), large.inline_bytes_max() + 1);
+        large.execute(&mut drive, FIRST, store(name, &stored)).unwrap();
+    }
+    let shadow = large.shadow(FIRST).unwrap().id;
+    for left in 0..names.len() {
+        let options = IteratorOptions::default();
+        let Ok(Reply::IteratorCreated(iterator)) =
+            large.execute(&mut drive, FIRST, Command::CreateIterator { options })
+        else {
+            panic!("there is no iterator");
+        };
+        let mut failing = Failing { drive: &mut drive, shadow, left };
+        let (mut shown, mut errors) = (Vec::new(), 0);
+        let mut command = Command::Seek { iterator, key: None, pairs_max: 3 };
+        loop {
+            match large.execute(&mut failing, FIRST, command) {
+                Ok(Reply::Pairs(pairs)) if pairs.is_empty() => break,
+                Ok(Reply::Pairs(pairs)) => shown.extend(pairs),
+                Err(KvError::Unrecovered(_)) => errors += 1,
+                other => panic!("{other:?}"),
+            }
+            command = Command::Next { iterator, pairs_max: 3 };
+        }
+        let keys: Vec<&[u8]> = shown.iter().map(|(key, _)| key.as_ref()).collect();
+        assert_eq!((&keys[..], errors <= 1), (&names[..], true), "segment {left}");
+        large.execute(&mut drive, FIRST, Command::DestroyIterator { iterator }).unwrap();
+    }
+}
+
+/// Cannot delete the segments of one value.
+struct Stuck<'a> {
+    drive: &'a mut Clocked,
+    id: u64,
+}
+
+impl Records for Stuck<'_> {
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        match command {
+            Command::Delete { key } if key.bytes() == segment_key(self.id, 0) => {
+                Err(KvError::Unrecovered("a page is damaged".to_owned()))
+            }
+            other => self.drive.execute(namespace, other),
+        }
+    }
+
+    fn iterators(&self) -> usize {
+        self.drive.iterators()
+    }
+}
+
+#[test]
+fn segments_that_cannot_be_deleted_keep_no_others() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let big = value(1, 2 << 20);
+    let names = [&b"a"[..], b"b", b"c"];
+    for name in names {
+        large.execute(&mut drive, FIRST, store(name, &big)).unwrap();
+    }
+    let each = segments(&drive, &large) / names.len() as u64;
+    let mut stuck = Stuck { drive: &mut drive, id: 0 };
+    for name in names {
+        large.execute(&mut stuck, FIRST, Command::Delete { key: key(name) }).unwrap();
+    }
+    assert_eq!(segments(&drive, &large), each, "those of the first are left");
+    let large = open(&mut drive);
+    assert_eq!(segments(&drive, &large), 0);
+}

@@ -145,3 +145,30 @@ fn many_small_commits_fit_as_well_as_a_large_one() {
     assert!(text.contains("1001 bytes would be staged, and it was created with room for 1000"), "{text}");
     assert_eq!(image.commit().unwrap_err().to_string(), text, "bytes must not be staged behind a gap");
 }
+
+/// An erase leaves the bytes, which are a whole page still: whether they were read before or are after it, nobody is given them.
+#[test]
+fn what_was_read_of_a_page_is_not_given_after_an_erase_or_another_program() {
+    let (_directory, mut image) = image(false);
+    let block = BlockAddress { superblock: SuperblockId(0), die: DieId(0) };
+    let write = |image: &mut ImageBacking, number: u32, fill: u8| {
+        image.program(UnitAddress(number), unit(fill), Span::NONE).unwrap();
+    };
+    for page in 0..4 {
+        write(&mut image, page, page as u8);
+    }
+    image.fetch(PageAddress(0), 4);
+    assert_eq!(image.page(PageAddress(2)).unwrap().oob, [2]);
+    image.erase(block, Span::NONE).unwrap();
+    for page in 0..4 {
+        assert!(image.page(PageAddress(page)).is_err(), "page {page} is erased");
+    }
+    write(&mut image, 0, 10);
+    // The second and those behind it are bytes of before.
+    image.opened = OpenedPages::new();
+    image.fetch(PageAddress(0), 4);
+    assert_eq!(image.page(PageAddress(0)).unwrap().oob, [10]);
+    assert!(image.page(PageAddress(1)).is_err(), "nothing was written there since");
+    write(&mut image, 1, 11);
+    assert_eq!(image.page(PageAddress(1)).unwrap().oob, [11]);
+}

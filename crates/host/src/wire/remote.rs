@@ -118,11 +118,19 @@ impl Remote {
             }
             match session.io.advance(&mut pipeline, deadline) {
                 Ok(answers) => {
-                    deadline = self.link.deadline();
                     for (call, answer) in answers {
                         match outcome(call.tag.ask, answer, call.tag.namespace) {
-                            Outcome::Done(Ok(reply)) => answered(call.tag.number, reply),
-                            Outcome::Done(Err(error)) => failed = failed.or(Some(error)),
+                            Outcome::Done(result) => {
+                                deadline = self.link.deadline();
+                                match result {
+                                    Ok(reply) => answered(call.tag.number, reply),
+                                    Err(error) => failed = failed.or(Some(error)),
+                                }
+                            }
+                            Outcome::Again(status) if Instant::now() >= deadline => {
+                                let why = format!("the drive says: {status}");
+                                failed = failed.or_else(|| Some(self.link.unreachable(&why)));
+                            }
                             Outcome::Again(_) => {
                                 sleep(AGAIN);
                                 pipeline.coming.push_back(call);

@@ -381,3 +381,17 @@ fn a_drive_hears_from_its_host_now_and_then() {
     assert!(peer.keep_alives() >= 1);
     drop(store);
 }
+
+#[test]
+fn a_drive_that_is_never_ready_is_waited_for_no_longer_than_said() {
+    let peer = Peer::new(PLAIN, |_, _| Act::Status(Status::NamespaceNotReady));
+    let store = connect(&peer.url("timeout=1")).unwrap();
+    store.store(b"a", b"1").unwrap_err();
+    let mut batch = Batch::new();
+    batch.store(b"a", b"1");
+    let (said, hears) = std::sync::mpsc::channel();
+    // Not joined: before, it never ended.
+    std::thread::spawn(move || said.send(store.bulk(&batch)));
+    let error = hears.recv_timeout(Duration::from_secs(10)).expect("an answer in time").unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. } | Error::InDoubt { .. }), "{error}");
+}

@@ -4,7 +4,7 @@
 //!   Store of 2 MiB  ->  waits for room  ->  R2T, tag 3  ->  H2CData, tag 3, from 0 on, in order  ->  whole
 //! ```
 
-use crate::limits::{TRANSFER_BYTES_MAX, TRANSFERS_MAX};
+use crate::limits::{TRANSFER_BYTE_NS, TRANSFER_BYTES_MAX, TRANSFERS_MAX};
 use crate::memory::{Held, Memory};
 use kvssd_spec::SubmissionEntry;
 use kvssd_spec::pdu::{DataHeader, Fault, FaultStatus, R2tHeader};
@@ -35,6 +35,8 @@ struct Transfer {
     held: Held,
     filled: usize,
     is_intact: bool,
+    /// When it was asked for.
+    asked: Nanos,
     /// When the last part came.
     heard: Nanos,
 }
@@ -78,7 +80,7 @@ impl Transfers {
         let tag = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let header = request(tag);
         let buffer = std::iter::repeat_n(0, pending.length_bytes as usize).collect();
-        let transfer = Some(Transfer { pending, buffer, held, filled: 0, is_intact: true, heard: now });
+        let transfer = Some(Transfer { pending, buffer, held, filled: 0, is_intact: true, asked: now, heard: now });
         match self.slots.get_mut(tag) {
             Some(slot) => *slot = transfer,
             None => self.slots.push(transfer),
@@ -128,11 +130,15 @@ impl Transfers {
         }))
     }
 
-    /// When the one that has been silent for longest was heard.
-    pub(super) fn heard(&self) -> Option<Nanos> {
+    /// When the next part of a transfer, or all of one, must be there, if each may wait so long for the next.
+    pub(super) fn expires(&self, wait: Nanos) -> Option<Nanos> {
         if self.under_way == 0 {
             return None;
         }
-        self.slots.iter().flatten().map(|transfer| transfer.heard).min()
+        let expires = |transfer: &Transfer| {
+            let whole = transfer.asked + Nanos(TRANSFER_BYTE_NS * u64::from(transfer.pending.length_bytes));
+            transfer.heard.min(whole) + wait
+        };
+        self.slots.iter().flatten().map(expires).min()
     }
 }

@@ -6,9 +6,10 @@ use kvssd_flash::OpenOptions;
 use kvssd_spec::Status;
 use kvssd_spec::command::DataPointer;
 use kvssd_spec::kv::{KvCommand, KvKey, StoreOptions};
-use kvssd_spec::pdu::Pdu;
+use kvssd_spec::pdu::{DataHeader, Pdu, Sender};
 use kvssd_target::SubsystemOptions;
-use kvssd_types::Pattern;
+use kvssd_types::{Nanos, Pattern};
+use std::io::Write;
 use std::time::Duration;
 
 const MIB: u32 = 1 << 20;
@@ -99,4 +100,30 @@ fn values_of_all_connections_share_a_bound() {
         assert!(one.io.take(id, &[]).data == stored);
     }
     assert!(other.io.take(asked, &[]).data == stored);
+}
+
+/// Who sends a little now and then is not silent, and yet keeps the memory that others wait for.
+#[test]
+fn who_sends_a_value_in_drops_is_sent_away() {
+    let target = target(4 * MIB, |options| {
+        options.limits.values_bytes_max = u64::from(3 * MIB);
+        options.limits.transfer_ns = Nanos(400_000_000);
+    });
+    let (mut one, mut other) = (Host::new(&target), Host::new(&target));
+    let key = |name: &[u8]| KvKey::new(name).unwrap();
+    let store = |name| KvCommand::Store { key: key(name), value_bytes: 2 * MIB, options: StoreOptions::default() };
+    let first = begin(&mut one.io, &store(b"one"), 2 * MIB);
+    let Heard::R2t(_, tag, ..) = one.io.hear() else { panic!("the first store is asked for its data") };
+    let second = begin(&mut other.io, &store(b"other"), 2 * MIB);
+    other.io.stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let is_asked = (0..100).any(|drop| {
+        let header = DataHeader::new(first, tag, drop * 4, 4);
+        let pdu = Pdu::Data { sender: Sender::Host, header, is_last: false, is_success: false, data: &[1; 4] };
+        // At last nobody is there to take it.
+        let _ = one.io.stream.write_all(&one.io.bytes(&pdu));
+        other.io.stream.peek(&mut [0]).is_ok()
+    });
+    assert!(is_asked, "the other host waits for ever");
+    other.io.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(other.io.take(second, &value(1, 2 * MIB)).status(), Status::Success);
 }
