@@ -22,7 +22,7 @@ impl Clocked {
     /// The device at a moment, before which nothing will come any more.
     pub(crate) fn arrive(&mut self, at: Nanos) -> Arrival<'_> {
         self.clock = self.clock.max(at);
-        Arrival { device: &mut self.device, at: self.clock, done: self.clock }
+        Arrival { device: &mut self.device, at: self.clock, side_by_side: self.clock, before: Nanos::ZERO }
     }
 
     pub(crate) fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
@@ -66,24 +66,52 @@ impl Records for Clocked {
     fn iterators(&self) -> usize {
         self.device.engine.iterators()
     }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.device.engine.record_bytes(namespace)
+    }
+
+    /// Everything comes one after the other anyway.
+    fn then(&mut self) {}
 }
 
-/// A device at a moment: what comes then is under way side by side.
+/// A device at a moment: what comes then is under way side by side, but for what waits for answers.
+///
+/// The device gets all of it at the one moment, so that nobody who comes later waits for what has not begun: what waits for an answer is
+/// done later by the time that the answer took. That is as exact as the device is not busy.
 pub(crate) struct Arrival<'a> {
     device: &'a mut Device,
     at: Nanos,
+    /// When what is under way side by side is done, if it began at `at`.
+    side_by_side: Nanos,
+    /// What took place before that began.
+    before: Nanos,
+}
+
+impl Arrival<'_> {
     /// When all of it is done.
-    pub(crate) done: Nanos,
+    pub(crate) fn done(&self) -> Nanos {
+        self.side_by_side + self.before
+    }
 }
 
 impl Records for Arrival<'_> {
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
         let Completion { done, reply } = self.device.submit_in(namespace, command, self.at);
-        self.done = self.done.max(done);
+        self.side_by_side = self.side_by_side.max(done);
         reply
     }
 
     fn iterators(&self) -> usize {
         self.device.engine.iterators()
+    }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.device.engine.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {
+        self.before += self.side_by_side - self.at;
+        self.side_by_side = self.at;
     }
 }

@@ -179,7 +179,7 @@ impl Drive {
             Some(large) => large.execute(&mut arrival, namespace, command),
             None => arrival.execute(namespace, command),
         };
-        Completion { done: arrival.done - began, reply }
+        Completion { done: arrival.done() - began, reply }
     }
 
     /// Makes a namespace.

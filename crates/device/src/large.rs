@@ -35,8 +35,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// The largest value that a drive can be made for.
 pub const LARGE_VALUE_BYTES_MAX: u32 = 256 << 20;
 
-/// Ids in a ledger, at the most: while iterators keep so many from being deleted, no large value is changed. An estimate.
-const UNOWNED_MAX: usize = 4096;
+/// Ids in a ledger, at the most: while iterators keep so many from being deleted, no large value is made, changed or deleted. An estimate.
+const UNOWNED_MAX: usize = 256;
 
 /// What keeps the records.
 pub(crate) trait Records {
@@ -45,6 +45,12 @@ pub(crate) trait Records {
 
     /// Iterators that live.
     fn iterators(&self) -> usize;
+
+    /// Bytes of flash that the records of a namespace take.
+    fn record_bytes(&self, namespace: NamespaceId) -> u64;
+
+    /// What is executed from here on could not be before the answers so far were there.
+    fn then(&mut self);
 }
 
 /// The large values of a drive.
@@ -102,9 +108,9 @@ impl LargeValues {
         self.segment_bytes / 2
     }
 
-    /// Where the large value of a key is, if it has one.
+    /// Where the large value of a key that is to be changed is, if it has one.
     fn manifest(
-        &self,
+        &mut self,
         records: &mut dyn Records,
         namespace: NamespaceId,
         key: Key<'_>,
@@ -116,7 +122,11 @@ impl LargeValues {
         match records.execute(namespace, command) {
             Ok(Reply::Retrieved { value, .. }) => match Tagged::read(&value)? {
                 Tagged::Inline => Ok(None),
-                Tagged::Large(manifest) => Ok(Some(manifest)),
+                Tagged::Large(manifest) => {
+                    self.check_ledger(records, namespace)?;
+                    records.then();
+                    Ok(Some(manifest))
+                }
             },
             Err(KvError::KeyNotFound) => Ok(None),
             Err(error) => Err(error),
@@ -137,17 +147,21 @@ impl LargeValues {
         let old = self.manifest(records, namespace, key)?;
         let is_inline = value.len() <= self.inline_bytes_max() as usize;
         if is_inline && old.is_none() {
+            let growth = self.growth(records, namespace, key, value)?;
+            self.check_quota(records, namespace, growth)?;
             return records.execute(namespace, Command::Store { key, value: Tagged::inline(value), condition });
         }
         let exists = match records.execute(namespace, Command::Exist { key }) {
             Err(KvError::KeyNotFound) => false,
             other => other.map(|_| true)?,
         };
+        records.then();
         match condition {
             StoreCondition::IfExists if !exists => return Err(KvError::KeyNotFound),
             StoreCondition::IfAbsent if exists => return Err(KvError::KeyExists),
             _ => {}
         }
+        self.check_quota(records, namespace, value.len() as u64)?;
         let (new, bound) = if is_inline {
             (None, Tagged::inline(value))
         } else {
@@ -164,17 +178,15 @@ impl LargeValues {
         namespace: NamespaceId,
         value: &Value,
     ) -> Result<Manifest, KvError> {
-        self.sweep(records, namespace)?;
+        self.check_ledger(records, namespace)?;
         let segment_bytes = self.segment_bytes;
         let shadow = self.shadow_mut(namespace)?;
-        if shadow.ledger.unowned.len() >= UNOWNED_MAX {
-            return Err(KvError::CapacityExceeded);
-        }
         let mut ledger = shadow.ledger.clone();
         let manifest = Manifest { id: ledger.next_id, value_bytes: value.len() as u32, segment_bytes };
         ledger.next_id += 1;
         ledger.unowned.push((manifest.id, manifest.segments()));
         shadow.save(records, ledger)?;
+        records.then();
         let mut written = Ok(());
         for number in 0..manifest.segments() {
             let begin = number as usize * segment_bytes as usize;
@@ -190,6 +202,7 @@ impl LargeValues {
             self.sweep(records, namespace)?;
             return Err(error);
         }
+        records.then();
         Ok(manifest)
     }
 
@@ -229,7 +242,12 @@ impl LargeValues {
         };
         match Tagged::read(&ahead)? {
             Tagged::Large(manifest) => {
-                let value = self.read_segments(records, namespace, &manifest, (offset_bytes, length_bytes))?;
+                records.then();
+                let part = (offset_bytes, length_bytes);
+                let value = self.read_segments(records, namespace, &manifest, part).map_err(|error| match error {
+                    KvError::KeyNotFound => KvError::Unrecovered("a segment of a large value is missing".to_owned()),
+                    other => other,
+                })?;
                 Ok(Reply::Retrieved { value, value_bytes: manifest.value_bytes })
             }
             Tagged::Inline => {
@@ -247,7 +265,7 @@ impl LargeValues {
         }
     }
 
-    /// A part of a large value.
+    /// A part of a large value; [`KvError::KeyNotFound`] when it has been deleted.
     fn read_segments(
         &self,
         records: &mut dyn Records,
@@ -256,6 +274,9 @@ impl LargeValues {
         (offset_bytes, length_bytes): (u32, u32),
     ) -> Result<Value, KvError> {
         let shadow = self.shadow(namespace).ok_or(KvError::NoSuchNamespace(namespace))?.id;
+        if manifest.value_bytes > self.value_bytes_max || manifest.segment_bytes != self.segment_bytes {
+            return Err(KvError::Unrecovered("a manifest is not one of this drive".to_owned()));
+        }
         let end = offset_bytes.saturating_add(length_bytes).min(manifest.value_bytes);
         let mut value = ValueBuilder::with_length(end.saturating_sub(offset_bytes) as usize);
         let mut at = offset_bytes;
@@ -271,8 +292,8 @@ impl LargeValues {
                 Ok(Reply::Retrieved { value: Value::Bytes(part), .. }) if part.len() == wanted as usize => {
                     value.push_bytes(&part);
                 }
-                Err(error) if error != KvError::KeyNotFound => return Err(error),
-                _ => return Err(KvError::Unrecovered("a segment of a large value is missing or short".to_owned())),
+                Ok(_) => return Err(KvError::Unrecovered("a segment of a large value is short".to_owned())),
+                Err(error) => return Err(error),
             }
             at += wanted;
         }

@@ -25,12 +25,20 @@ impl LargeValues {
         }
         let mut ledgers: BTreeMap<NamespaceId, Ledger> = BTreeMap::new();
         let mut tagged = Vec::with_capacity(changes.len() + 1);
+        let mut growths: BTreeMap<NamespaceId, u64> = BTreeMap::new();
         for change in changes {
             if let Some(old) = self.manifest(records, change.namespace, change.key)? {
                 let ledger = &self.shadow_mut(change.namespace)?.ledger;
                 ledgers.entry(change.namespace).or_insert_with(|| ledger.clone()).replace(Some(&old), None);
             }
+            if let Some(value) = &change.value {
+                *growths.entry(change.namespace).or_default() +=
+                    self.growth(records, change.namespace, change.key, value)?;
+            }
             tagged.push(BatchChange { value: change.value.as_ref().map(Tagged::inline), ..*change });
+        }
+        for (namespace, growth) in growths {
+            self.check_quota(records, namespace, growth)?;
         }
         for (namespace, ledger) in &ledgers {
             let shadow = self.shadow_mut(*namespace)?.id;
@@ -128,7 +136,7 @@ impl LargeValues {
         // What an iterator of the drive has shown is kept while it lives.
         let whole = self.read_segments(records, namespace, &manifest, (0, manifest.value_bytes));
         whole.map(Some).map_err(|error| match error {
-            KvError::Unrecovered(_) if records.iterators() == 0 => KvError::IteratorExpired(iterator),
+            KvError::KeyNotFound => KvError::IteratorExpired(iterator),
             other => other,
         })
     }

@@ -1,20 +1,24 @@
 //! Shadows: the namespaces of segments, one beside each of a host's, and what is deleted in them.
 
 use super::ledger::{Ledger, segment_key};
-use super::{LargeValues, Records};
+use super::{LargeValues, Records, UNOWNED_MAX};
 use crate::clocked::Clocked;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo, Utilization};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 
 /// What the names of shadows begin with; the number of their owner follows.
 const NAME_PREFIX: &str = "segments of ";
+/// Of a record, beside its key and value, with the tag.
+const RECORD_HEAD_BYTES: u64 = 6;
 
 /// The segments and the ledger of a namespace.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) owner: NamespaceId,
     pub(super) id: NamespaceId,
+    /// The most that its owner and it may take together.
+    quota_bytes: Option<u64>,
     /// As it is written down.
     pub(super) ledger: Ledger,
 }
@@ -89,13 +93,17 @@ impl LargeValues {
         for info in &namespaces {
             match owner_of(info) {
                 Some(owner) if is_there(owner) => {
-                    let mut shadow = Shadow { owner, id: info.id, ledger: Ledger::default() };
+                    let of_owner = namespaces.iter().find(|info| info.id == owner);
+                    let quota_bytes = of_owner.and_then(|info| info.attributes.quota_bytes);
+                    let mut shadow = Shadow { owner, id: info.id, quota_bytes, ledger: Ledger::default() };
                     shadow.load(drive)?;
                     large.shadows.push(shadow);
                 }
                 // Its owner was deleted, and the process ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
-                Some(owner) => large.shadows.push(Shadow { owner, id: info.id, ledger: Ledger::default() }),
+                Some(owner) => {
+                    large.shadows.push(Shadow { owner, id: info.id, quota_bytes: None, ledger: Ledger::default() });
+                }
                 None => {}
             }
         }
@@ -150,10 +158,10 @@ impl LargeValues {
         attributes: &NamespaceAttributes,
     ) -> Result<(), KvError> {
         let NamespaceAttributes { quota_bytes, logs, .. } = *attributes;
+        // The quota is that of both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
-        let id =
-            drive.create_namespace(NamespaceAttributes { name, quota_bytes, logs, ..NamespaceAttributes::PLAIN })?;
-        self.shadows.push(Shadow { owner, id, ledger: Ledger::default() });
+        let id = drive.create_namespace(NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
+        self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default() });
         Ok(())
     }
 
@@ -185,6 +193,41 @@ impl LargeValues {
     /// Deletes what no key of a namespace has, if nobody may be shown it.
     pub(super) fn sweep(&mut self, records: &mut dyn Records, owner: NamespaceId) -> Result<(), KvError> {
         self.shadow_mut(owner)?.sweep(records)
+    }
+
+    /// Whether one more id can be written down that no key has.
+    pub(super) fn check_ledger(&mut self, records: &mut dyn Records, owner: NamespaceId) -> Result<(), KvError> {
+        if self.shadow_mut(owner)?.ledger.unowned.len() >= UNOWNED_MAX {
+            self.sweep(records, owner)?;
+        }
+        if self.shadow_mut(owner)?.ledger.unowned.len() < UNOWNED_MAX { Ok(()) } else { Err(KvError::CapacityExceeded) }
+    }
+
+    /// Whether a namespace may take so many bytes more, with its segments.
+    pub(super) fn check_quota(&self, records: &dyn Records, owner: NamespaceId, bytes: u64) -> Result<(), KvError> {
+        let Some(&Shadow { id, quota_bytes: Some(quota_bytes), .. }) = self.shadow(owner) else { return Ok(()) };
+        let taken_bytes = records.record_bytes(owner) + records.record_bytes(id);
+        if taken_bytes + bytes <= quota_bytes { Ok(()) } else { Err(KvError::CapacityExceeded) }
+    }
+
+    /// The bytes by which a namespace with a quota grows when a key gets a value that stays in its record.
+    pub(super) fn growth(
+        &self,
+        records: &mut dyn Records,
+        owner: NamespaceId,
+        key: Key<'_>,
+        value: &Value,
+    ) -> Result<u64, KvError> {
+        if self.shadow(owner).is_none_or(|shadow| shadow.quota_bytes.is_none()) {
+            return Ok(0);
+        }
+        let head_bytes = key.bytes().len() as u64 + RECORD_HEAD_BYTES;
+        match records.execute(owner, Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 }) {
+            Ok(Reply::Retrieved { value_bytes, .. }) => Ok((value.len() as u64).saturating_sub(value_bytes.into())),
+            Err(KvError::KeyNotFound) => Ok(head_bytes + value.len() as u64),
+            Err(error) => Err(error),
+            Ok(other) => Err(super::unexpected(&other)),
+        }
     }
 
     pub(super) fn sweep_all(&mut self, records: &mut dyn Records) -> Result<(), KvError> {

@@ -67,6 +67,12 @@ impl Records for Ending<'_> {
     fn iterators(&self) -> usize {
         self.drive.iterators()
     }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.drive.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {}
 }
 
 #[test]
@@ -352,6 +358,12 @@ impl Records for Failing<'_> {
     fn iterators(&self) -> usize {
         self.drive.iterators()
     }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.drive.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {}
 }
 
 /// As those of records do: what cannot be read is told when it is its turn, and nothing is passed over.
@@ -409,6 +421,12 @@ impl Records for Stuck<'_> {
     fn iterators(&self) -> usize {
         self.drive.iterators()
     }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.drive.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {}
 }
 
 #[test]
@@ -428,4 +446,74 @@ fn segments_that_cannot_be_deleted_keep_no_others() {
     assert_eq!(segments(&drive, &large), each, "those of the first are left");
     let large = open(&mut drive);
     assert_eq!(segments(&drive, &large), 0);
+}
+
+#[test]
+fn a_quota_is_that_of_small_values_and_large_ones_together() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let quota_bytes = 8 << 20;
+    let attributes = NamespaceAttributes { quota_bytes: Some(quota_bytes), ..NamespaceAttributes::PLAIN };
+    let namespace = large.create_namespace(&mut drive, &attributes).unwrap();
+    let mut stored = 0;
+    for turn in 0..200u32 {
+        let length = if turn % 40 == 0 { 2 << 20 } else { 64 << 10 };
+        let name = turn.to_be_bytes();
+        stored += u32::from(large.execute(&mut drive, namespace, store(&name, &value(1, length))).is_ok());
+        let refused = large.execute(&mut drive, namespace, store(&name, &value(2, length)));
+        assert!(refused.is_ok() || refused == Err(KvError::CapacityExceeded));
+        let info = large.namespaces(drive.device.engine().namespaces()).into_iter().find(|info| info.id == namespace);
+        let utilization = info.unwrap().utilization;
+        assert!(
+            utilization.record_bytes <= quota_bytes && utilization.capacity_bytes == quota_bytes,
+            "{utilization:?}"
+        );
+    }
+    assert!((20..200).contains(&stored), "{stored}");
+    // What takes no more than it frees is welcome, and a batch is bound as well.
+    large.execute(&mut drive, namespace, store(&1u32.to_be_bytes(), &value(3, 64 << 10))).unwrap();
+    let names: Vec<[u8; 4]> = (1000..1100u32).map(u32::to_be_bytes).collect();
+    let change = |name| BatchChange { namespace, key: Key::new(name).unwrap(), value: Some(value(4, 4 << 10)) };
+    let changes: Vec<BatchChange<'_>> = names.iter().map(|name| change(name)).collect();
+    let refused = large.execute(&mut drive, namespace, Command::Batch { changes: &changes });
+    assert_eq!(refused, Err(KvError::CapacityExceeded));
+}
+
+#[test]
+fn what_waits_for_an_answer_is_done_after_it() {
+    let mut drive = drive("plus");
+    let mut large = open(&mut drive);
+    let segment = large.segment_bytes;
+    large.execute(&mut drive, FIRST, store(b"large", &value(1, segment))).unwrap();
+    large.execute(&mut drive, FIRST, Command::Flush).unwrap();
+    let mut took = |at: u64, namespace, command: Command<'_>, direct: bool| {
+        let mut arrival = drive.arrive(Nanos(at));
+        let reply =
+            if direct { arrival.execute(namespace, command) } else { large.execute(&mut arrival, namespace, command) };
+        reply.unwrap();
+        arrival.done() - Nanos(at)
+    };
+    let retrieve = |name| Command::Retrieve { key: Key::new(name).unwrap(), offset_bytes: 0, length_bytes: segment };
+    const LATER: u64 = 1_000_000_000_000;
+    let (shadow, segment_name) = (NamespaceId(2), segment_key(0, 0));
+    let manifest = took(LATER, FIRST, retrieve(b"large"), true);
+    let part = took(2 * LATER, shadow, retrieve(&segment_name), true);
+    let whole = took(3 * LATER, FIRST, retrieve(b"large"), false);
+    assert!(whole >= manifest + part, "{whole:?} is less than {manifest:?} and {part:?}");
+    assert!(whole.0 < 2 * (manifest + part).0);
+}
+
+#[test]
+fn while_iterators_keep_too_much_no_large_value_goes_and_all_go_with_them() {
+    let mut drive = drive("iter");
+    let mut large = open(&mut drive);
+    let options = IteratorOptions::default();
+    let created = large.execute(&mut drive, FIRST, Command::CreateIterator { options });
+    let Ok(Reply::IteratorCreated(iterator)) = created else { panic!("there is no iterator") };
+    large.shadow_mut(FIRST).unwrap().ledger.unowned = (1000..1000 + UNOWNED_MAX as u64).map(|id| (id, 1)).collect();
+    let refused = large.execute(&mut drive, FIRST, store(b"key", &value(1, 3 << 20)));
+    assert_eq!(refused, Err(KvError::CapacityExceeded));
+    large.execute(&mut drive, FIRST, store(b"small", &value(1, 3))).unwrap();
+    large.execute(&mut drive, FIRST, Command::DestroyIterator { iterator }).unwrap();
+    large.execute(&mut drive, FIRST, store(b"key", &value(1, 3 << 20))).unwrap();
 }

@@ -155,6 +155,12 @@ impl Engine {
         }
     }
 
+    /// Bytes of flash that the records of a namespace take, in whole grains; 0 when there is none.
+    #[must_use]
+    pub fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.namespaces.get(namespace).map_or(0, |namespace| namespace.utilization.record_bytes)
+    }
+
     /// Whether something is left of a namespace that was deleted, which [`Engine::advance`] removes.
     #[must_use]
     pub fn is_removing(&self) -> bool {

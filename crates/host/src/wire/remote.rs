@@ -127,7 +127,7 @@ impl Remote {
                                     Err(error) => failed = failed.or(Some(error)),
                                 }
                             }
-                            Outcome::Again(status) if Instant::now() >= deadline => {
+                            Outcome::Again(status) if Instant::now() + AGAIN >= deadline => {
                                 let why = format!("the drive says: {status}");
                                 failed = failed.or_else(|| Some(self.link.unreachable(&why)));
                             }
@@ -174,7 +174,7 @@ impl Link {
                 Ok(answer) => match outcome(request.ask, answer, namespace) {
                     Outcome::Done(result) => return result,
                     Outcome::Again(status) => {
-                        if Instant::now() >= deadline {
+                        if Instant::now() + AGAIN >= deadline {
                             return Err(self.unreachable(&format!("the drive says: {status}")));
                         }
                         sleep(AGAIN);
