@@ -20,6 +20,13 @@ pub(crate) struct Work {
     pub(crate) arrived: Nanos,
 }
 
+impl Work {
+    /// Whether its answer may have data.
+    pub(crate) fn gives_data(&self) -> bool {
+        matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::List { .. })
+    }
+}
+
 /// What a command gives besides its completion.
 #[derive(Debug, Default)]
 pub(crate) enum Data {

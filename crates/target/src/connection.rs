@@ -280,15 +280,17 @@ impl Connection {
         drop(locked);
         let begin = self.output.answers.len();
         let room_bytes = OUTPUT_BYTES_MAX - self.output.len();
+        let before = self.ready.len();
         let (ready, mut stored_bytes) = (&mut self.ready, 0);
-        let burst = std::iter::from_fn(|| {
+        let next = |has_room: bool| {
+            ready.front().filter(|work| has_room || !work.gives_data())?;
             let work = ready.pop_front()?;
             stored_bytes += work.value.as_ref().map_or(0, |value| value.len() as u64);
             Some(work)
-        });
-        let room = Room { bytes: room_bytes, held: &mut self.held };
-        let answers = &mut self.output.answers;
-        self.is_stalled = !self.subsystem.execute(burst, room, now, |id| needs_key.contains(&id), answers);
+        };
+        let room = Room { bytes: room_bytes, held_bytes: self.output.len(), held: &mut self.held };
+        self.subsystem.execute(next, room, now, |id| needs_key.contains(&id), &mut self.output.answers);
+        self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         for answer in self.output.answers[begin..].iter().filter(|answer| is_noteworthy(answer)) {
             lock(controller).note_error(*queue, answer);

@@ -28,12 +28,12 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Executes a burst of commands that are there at `now`, and commits them. When they have given `bytes_max` bytes, which the last
-    /// one may pass, the others are left. `delete_needs_key` says whether a namespace takes a delete of a key that is not there for an
+    /// Executes a burst of commands that are there at `now`, and commits them: each that `next` gives, which is told whether they have given
+    /// less than `bytes_max` bytes so far. The last one may pass that. `delete_needs_key` says whether a namespace takes a delete of a key that is not there for an
     /// error.
     pub(crate) fn execute(
         &mut self,
-        burst: impl Iterator<Item = Work>,
+        mut next: impl FnMut(bool) -> Option<Work>,
         bytes_max: usize,
         now: Nanos,
         delete_needs_key: impl Fn(u32) -> bool,
@@ -42,7 +42,7 @@ impl Executor {
         let begin = answers.len();
         let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
-        for work in burst {
+        while let Some(work) = next(bytes < bytes_max) {
             let Work { command_id, namespace, command, value, arrived, held } = work;
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
             let mut turn = Turn { executor: self, namespace: NamespaceId(namespace), now, due: Nanos::ZERO };
@@ -52,9 +52,6 @@ impl Executor {
             let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
             bytes += answer.data.len();
             answers.push(answer);
-            if bytes >= bytes_max {
-                break;
-            }
         }
         self.drive.hold_commits(false);
         if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {

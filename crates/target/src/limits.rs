@@ -13,7 +13,8 @@
 //! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
 //! | keys of a List | 128 KiB of them | a drive lists while others wait |
 //!
-//! With 128 connections that is 2 GiB when all hosts do their worst at the same time, and some 40 MiB when they do not.
+//! With 128 connections that is 2 GiB when all hosts do their worst at the same time, with the copies of the value that is read and of the one that is
+//! written just then 3 GiB, and some 40 MiB when they do not.
 
 use kvssd_types::Nanos;
 
@@ -35,8 +36,8 @@ pub const EVENT_REQUESTS_MAX: usize = 4;
 pub const ERROR_ENTRIES_MAX: usize = 16;
 /// The most data of a connection's commands that is on its way by R2T.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 8 << 20;
-/// How long a byte of such data may take, over the wait for a part: 256 MiB have 4 minutes. Who sends less keeps memory that others
-/// wait for.
+/// How long a byte of such data may take, or of answers, over the wait for the first: 256 MiB have 4 minutes. Who sends or takes less
+/// keeps memory that others wait for.
 pub(crate) const TRANSFER_BYTE_NS: u64 = 1_000;
 /// R2Ts of a connection that are not answered yet.
 pub(crate) const TRANSFERS_MAX: usize = 32;
@@ -58,7 +59,7 @@ pub struct Limits {
     pub connect_ns: Nanos,
     /// The next part of data that was asked for by R2T must be there by then; all of it, a microsecond a byte later.
     pub transfer_ns: Nanos,
-    /// A peer that takes none of its answers for so long is sent away.
+    /// A peer that has not taken its answers by then, and a microsecond a byte later, is sent away.
     pub send_ns: Nanos,
     /// How long commands in flight have at the end of the service.
     pub stop_ns: Nanos,

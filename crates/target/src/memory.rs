@@ -46,8 +46,12 @@ impl Held {
     /// It is so many bytes now, whether they are there or not.
     pub(crate) fn set(&mut self, bytes: usize) {
         let bytes = bytes as u64;
-        self.memory.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.memory.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        // In one step: nobody is to see both.
+        if bytes >= self.bytes {
+            self.memory.held_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else {
+            self.memory.held_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
         self.bytes = bytes;
     }
 }

@@ -9,6 +9,7 @@
 //! come together.
 
 use crate::connection::Connection;
+use crate::limits::TRANSFER_BYTE_NS;
 use crate::metrics::metrics_page;
 use crate::subsystem::Subsystem;
 use kvssd_types::Nanos;
@@ -129,7 +130,7 @@ fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop
     let limits = subsystem.options.limits;
     sharpen_timers(&subsystem);
     let mut connection = Connection::new(subsystem, stream.local_addr()?, now());
-    let (mut is_readable, mut stopped, mut moved) = (true, None, now());
+    let (mut is_readable, mut stopped, mut taken) = (true, None, (now(), 0));
     loop {
         if is_readable && connection.wants_input() {
             match stream.read(connection.spare()) {
@@ -145,7 +146,7 @@ fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop
             match stream.write(connection.output()) {
                 Ok(count) => {
                     connection.sent(count);
-                    moved = now();
+                    taken.1 += count as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -162,11 +163,13 @@ fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop
             return linger(stream);
         }
         let has_output = !connection.output().is_empty();
-        if has_output && at > moved + limits.send_ns {
-            return Err(ErrorKind::TimedOut.into());
-        }
         if !has_output {
-            moved = at;
+            taken = (at, 0);
+        }
+        // Since answers wait, the peer has taken so many bytes.
+        let (since, bytes) = taken;
+        if at > since + limits.send_ns + Nanos(TRANSFER_BYTE_NS * bytes) {
+            return Err(ErrorKind::TimedOut.into());
         }
         // No answer waits for its moment meanwhile.
         let stays_awake = is_readable && connection.wants_input() && !has_output && connection.wakes(at) > at + AWAKE;

@@ -79,6 +79,8 @@ struct Controllers {
 pub(crate) struct Room<'a> {
     /// In the connection.
     pub(crate) bytes: usize,
+    /// What the connection has for its host already.
+    pub(crate) held_bytes: usize,
     /// The connection's part of the memory of all.
     pub(crate) held: &'a mut Held,
 }
@@ -139,35 +141,32 @@ impl Subsystem {
         self.with_drive(|drive| drive.failure().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Executes a burst of I/O commands, until they have given as much as there is room for; the others stay. Gives whether any could be.
+    /// Executes a burst of I/O commands: each that `next` gives, which is told whether there is room for data.
     pub(crate) fn execute(
         &self,
-        burst: impl Iterator<Item = Work>,
+        mut next: impl FnMut(bool) -> Option<Work>,
         room: Room<'_>,
         now: Nanos,
         delete_needs_key: impl Fn(u32) -> bool,
         answers: &mut Vec<Answer>,
-    ) -> bool {
+    ) {
         let mut executor = self.executor.lock().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
-            let Room { bytes, held } = room;
+            let Room { bytes, held_bytes, held } = room;
             let bytes_max = bytes.min(usize::try_from(self.values_out.room_bytes()).unwrap_or(usize::MAX));
-            if bytes_max == 0 {
-                return false;
-            }
-            executor.execute(burst, bytes_max, now, delete_needs_key, answers);
+            executor.execute(next, bytes_max, now, delete_needs_key, answers);
             // Who comes next is to see it.
-            held.set(answers.iter().map(|answer| answer.data.len()).sum());
+            held.set(held_bytes + answers.iter().map(|answer| answer.data.len()).sum::<usize>());
             if executor.drive.failure().is_some() {
                 self.has_failed.store(true, Ordering::Relaxed);
             }
-            return true;
+            return;
         }
         // It was closed, or left in the middle of a change.
-        answers.extend(burst.map(|work| {
-            Answer::new(work.command_id, Kind::of(&work.command), work.arrived, Err(Status::InternalError.into()))
-        }));
-        true
+        while let Some(work) = next(true) {
+            let refusal = Err(Status::InternalError.into());
+            answers.push(Answer::new(work.command_id, Kind::of(&work.command), work.arrived, refusal));
+        }
     }
 
     /// Whether the drive takes nothing any more.

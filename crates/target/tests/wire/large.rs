@@ -9,8 +9,9 @@ use kvssd_spec::kv::{KvCommand, KvKey, StoreOptions};
 use kvssd_spec::pdu::{DataHeader, Pdu, Sender};
 use kvssd_target::SubsystemOptions;
 use kvssd_types::{Nanos, Pattern};
+use std::io::Read;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: u32 = 1 << 20;
 
@@ -96,6 +97,8 @@ fn values_of_all_connections_share_a_bound() {
     std::thread::sleep(Duration::from_millis(300));
     let asked = begin(&mut other.io, &retrieve, 2 * MIB);
     waits(&mut other.io);
+    // What gives no data needs no room.
+    assert_eq!(Host::new(&target).store_if(b"third", b"a value", StoreOptions::default()), Status::Success);
     for id in untaken {
         assert!(one.io.take(id, &[]).data == stored);
     }
@@ -126,4 +129,31 @@ fn who_sends_a_value_in_drops_is_sent_away() {
     assert!(is_asked, "the other host waits for ever");
     other.io.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     assert_eq!(other.io.take(second, &value(1, 2 * MIB)).status(), Status::Success);
+}
+
+#[test]
+fn who_takes_answers_too_slowly_is_sent_away_and_others_get_theirs() {
+    let target = target(4 * MIB, |options| {
+        options.limits.values_bytes_max = u64::from(3 * MIB);
+        options.limits.send_ns = Nanos(300_000_000);
+    });
+    let (mut slow, mut other) = (Host::new(&target), Host::new(&target));
+    assert_eq!(other.store_if(b"key", &value(1, 2 * MIB), StoreOptions::default()), Status::Success);
+    let retrieve = KvCommand::Retrieve { key: KvKey::new(b"key").unwrap(), buffer_bytes: 2 * MIB };
+    for _ in 0..60 {
+        begin(&mut slow.io, &retrieve, 2 * MIB);
+    }
+    // Two thirds of a megabyte a second.
+    let trickle = std::thread::spawn(move || {
+        let mut part = vec![0; 64 << 10];
+        while slow.io.stream.read_exact(&mut part).is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    assert_eq!(other.retrieve(b"key", 2 * MIB).map(|(value, _)| value.len()), Ok(2 << 20));
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    drop(target);
+    trickle.join().unwrap();
 }
