@@ -90,7 +90,7 @@ pub(crate) fn restore(
 ) -> Result<Restored, MediaError> {
     let mut restored = Restored::default();
     let items: Vec<(Item, &[u8])> = Items(staged).collect();
-    let mut opened = Opened::default();
+    let mut opened = Opened::of(&items);
     for (number, (item, follows)) in items.iter().enumerate() {
         match *item {
             Item::Stood(ref standings, sequence, journal_number) => {
@@ -117,7 +117,7 @@ pub(crate) fn restore(
             Item::Mounted => opened.waiting.clear(),
             Item::Opened(stream, superblock) => {
                 if !opened.taken.contains(&number) {
-                    opened.waiting.insert(log_of(stream, superblock, flash.geometry()), superblock);
+                    opened.waiting.insert(log_of(stream, superblock, flash.geometry()), (superblock, number));
                 }
             }
             Item::Turned(id) => {
@@ -125,9 +125,9 @@ pub(crate) fn restore(
                     return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
                 }
                 let mut refill = Refill::new(id, log, flash, packing);
-                if refill.stream.superblock.is_some() || refill.open(opened.waiting.remove(&id)) {
+                if refill.stream.superblock.is_some() || refill.open(opened.waiting.remove(&id), &mut opened) {
                     refill.open_page();
-                    refill.turn_page()?;
+                    refill.turn_page(&opened)?;
                 }
             }
             Item::Appended(stream, kind, (namespace, tag), place) => {
@@ -169,23 +169,40 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// The superblocks that streams opened.
+/// The superblocks that streams opened, with the numbers of the items that say so.
 #[derive(Default)]
 struct Opened {
     /// Those that nothing was appended to yet.
-    waiting: BTreeMap<LogId, SuperblockId>,
+    waiting: BTreeMap<LogId, (SuperblockId, usize)>,
     /// The items that records ran into.
     taken: Vec<usize>,
+    /// What each log is in; nothing of one that stood there when the memory began.
+    current: BTreeMap<LogId, usize>,
+    /// When each superblock was opened last.
+    last: BTreeMap<SuperblockId, usize>,
 }
 
 impl Opened {
+    fn of(items: &[(Item, &[u8])]) -> Self {
+        let numbered = items.iter().enumerate().filter_map(|(number, (item, _))| match *item {
+            Item::Opened(_, superblock) => Some((superblock, number)),
+            _ => None,
+        });
+        Opened { last: numbered.collect(), ..Opened::default() }
+    }
+
+    /// Whether what a log writes to its superblock is in flash still: not if that was erased and opened once more since.
+    fn is_last(&self, log: LogId, superblock: SuperblockId) -> bool {
+        self.last.get(&superblock) <= self.current.get(&log)
+    }
+
     /// What a log opened first, or in the middle of the record of item `number`: before anything else happened to it.
     fn next(
         &mut self,
         items: &[(Item, &[u8])],
         number: usize,
         (log, geometry, packing): (LogId, &Geometry, &Packing),
-    ) -> Option<SuperblockId> {
+    ) -> Option<(SuperblockId, usize)> {
         if let Some(waiting) = self.waiting.remove(&log) {
             return Some(waiting);
         }
@@ -195,7 +212,7 @@ impl Opened {
                     if log_of(other, superblock, geometry) == log && !self.taken.contains(&later) =>
                 {
                     self.taken.push(later);
-                    return Some(superblock);
+                    return Some((superblock, later));
                 }
                 Item::Appended(other, _, _, place) if log_of(other, packing.superblock_of(place), geometry) == log => {
                     return None;
@@ -211,6 +228,7 @@ impl Opened {
 
 /// Puts records into one stream at the places that they had.
 struct Refill<'a> {
+    id: LogId,
     stream: &'a mut OpenLog,
     flash: &'a mut Flash,
     geometry: Geometry,
@@ -223,7 +241,7 @@ impl<'a> Refill<'a> {
     fn new(id: LogId, log: &'a mut Log, flash: &'a mut Flash, packing: &'a Packing) -> Self {
         let format = log.format;
         let (stream, sequence) = log.get_with_sequence(id);
-        Refill { geometry: *flash.geometry(), stream, flash, packing, format, sequence }
+        Refill { id, geometry: *flash.geometry(), stream, flash, packing, format, sequence }
     }
 
     /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends there:
@@ -233,10 +251,10 @@ impl<'a> Refill<'a> {
         (kind, tag, place): (Kind, (NamespaceId, u64), Grain),
         bytes: &[u8],
         opened: &mut Opened,
-        mut next: impl FnMut(&mut Opened) -> Option<SuperblockId>,
+        mut next: impl FnMut(&mut Opened) -> Option<(SuperblockId, usize)>,
     ) -> Result<(), MediaError> {
         let page_bytes = self.packing.page_bytes() as usize;
-        if self.stream.superblock.is_none() && !self.open(next(opened)) {
+        if self.stream.superblock.is_none() && !self.open(next(opened), opened) {
             return Ok(());
         }
         let is_next = self.stream.page == self.packing.page_of(place)
@@ -248,7 +266,7 @@ impl<'a> Refill<'a> {
         self.stream.begin(self.packing, kind, tag, Cause::User);
         let mut done = 0;
         while done < bytes.len() {
-            if self.stream.superblock.is_none() && !self.open(next(opened)) {
+            if self.stream.superblock.is_none() && !self.open(next(opened), opened) {
                 return Ok(());
             }
             if done > 0 {
@@ -262,15 +280,16 @@ impl<'a> Refill<'a> {
             let end = self.stream.data.len();
             self.stream.data.push_zeros(end.next_multiple_of(self.packing.grain_bytes as usize) - end);
             if self.stream.data.len() == page_bytes {
-                self.turn_page()?;
+                self.turn_page(opened)?;
             }
         }
         Ok(())
     }
 
-    fn open(&mut self, superblock: Option<SuperblockId>) -> bool {
+    fn open(&mut self, next: Option<(SuperblockId, usize)>, opened: &mut Opened) -> bool {
         let superblocks = 1..self.geometry.superblocks();
-        let Some(superblock) = superblock.filter(|next| superblocks.contains(&next.0)) else { return false };
+        let Some((superblock, number)) = next.filter(|(next, _)| superblocks.contains(&next.0)) else { return false };
+        opened.current.insert(self.id, number);
         self.stream.superblock = Some(superblock);
         self.stream.page = self.geometry.first_page(superblock);
         true
@@ -284,12 +303,16 @@ impl<'a> Refill<'a> {
         }
     }
 
-    fn turn_page(&mut self) -> Result<(), MediaError> {
+    fn turn_page(&mut self, opened: &Opened) -> Result<(), MediaError> {
         let geometry = self.geometry;
         let page = self.stream.page;
-        let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
+        let superblock = geometry.superblock_of(page);
+        let last = geometry.first_page(superblock).0 + geometry.pages_per_superblock() - 1;
         if self.stream.turn_page(&geometry, self.format, &mut Vec::new()) {
-            self.flash.restore(geometry.unit_of(page), self.stream.unit.finish())?;
+            let content = self.stream.unit.finish();
+            if opened.is_last(self.id, superblock) {
+                self.flash.restore(geometry.unit_of(page), content)?;
+            }
             self.stream.causes.clear();
         }
         if page.0 < last {

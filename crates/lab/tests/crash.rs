@@ -42,6 +42,14 @@ fn media_faults_are_caught_and_mended() {
     }
 }
 
+/// What filled a superblock, and was moved out of it before it was erased and opened again, was in the write buffer's memory with what came
+/// next: a second mount put the old units behind the new ones.
+#[test]
+fn a_superblock_that_was_opened_twice_is_put_back_as_it_was_last() {
+    let report = run(Design::named("original").as_ref().unwrap(), PowerLoss::Protected, 6, 100);
+    assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 100));
+}
+
 /// Of a hundred cuts some few find a batch that they have cut in two: up to ten drives are tried.
 #[test]
 fn every_planted_bug_is_found() {

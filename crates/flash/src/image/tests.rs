@@ -165,7 +165,7 @@ fn what_was_read_of_a_page_is_not_given_after_an_erase_or_another_program() {
     }
     write(&mut image, 0, 10);
     // The second and those behind it are bytes of before.
-    image.opened = OpenedPages::new();
+    image.opened = OpenedPages::new(&GEOMETRY);
     image.fetch(PageAddress(0), 4);
     assert_eq!(image.page(PageAddress(0)).unwrap().oob, [10]);
     assert!(image.page(PageAddress(1)).is_err(), "nothing was written there since");
