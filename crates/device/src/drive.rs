@@ -231,8 +231,8 @@ impl Drive {
         self.large.as_ref().map_or(self.engine().value_bytes_max(), |large| large.value_bytes_max.into())
     }
 
-    /// The most bytes that keys and values of a batch have together. On a drive of large values each pair takes a byte of them, and
-    /// keys that had one a few more.
+    /// The most bytes that keys and values of a batch have together. On a drive of large values none of the values may have more than
+    /// half of that, each pair takes a byte of it, and keys that had a large one a few more.
     #[must_use]
     pub fn batch_bytes_max(&self) -> u64 {
         self.engine().value_bytes_max()

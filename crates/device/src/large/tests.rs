@@ -52,15 +52,15 @@ fn segments(drive: &Clocked, large: &LargeValues) -> u64 {
     info.utilization.pairs.saturating_sub(1)
 }
 
-/// Lets so many commands through, and then the process ends.
-struct Ending<'a> {
+/// A drive whose commands fail when a test says so.
+struct Meddled<'a, F> {
     drive: &'a mut Clocked,
-    left: usize,
+    fail: F,
 }
 
-impl Records for Ending<'_> {
+impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Meddled<'_, F> {
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        self.left = self.left.checked_sub(1).ok_or(KvError::PowerLost)?;
+        (self.fail)(namespace, &command)?;
         self.drive.execute(namespace, command)
     }
 
@@ -73,6 +73,10 @@ impl Records for Ending<'_> {
     }
 
     fn then(&mut self) {}
+}
+
+fn damaged() -> KvError {
+    KvError::Unrecovered("a page is damaged".to_owned())
 }
 
 #[test]
@@ -114,7 +118,13 @@ fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
     for (turn, &length) in lengths.iter().enumerate() {
         let next = (turn != 4).then(|| value(turn as u64, length));
         for left in 0.. {
-            let mut ending = Ending { drive: &mut drive, left };
+            // So many commands are let through, and then the process ends.
+            let mut through: u32 = left;
+            let fail = |_, _: &Command<'_>| {
+                through = through.checked_sub(1).ok_or(KvError::PowerLost)?;
+                Ok(())
+            };
+            let mut ending = Meddled { drive: &mut drive, fail };
             let command = next.as_ref().map_or(Command::Delete { key: key(b"key") }, |next| store(b"key", next));
             let ended = large.execute(&mut ending, FIRST, command);
             large = open(&mut drive);
@@ -336,36 +346,6 @@ fn a_reader_sees_no_segments_whose_namespace_has_gone() {
     assert_eq!(seen.iter().map(|info| info.id).collect::<Vec<_>>(), [FIRST]);
 }
 
-/// Cannot read one segment, once.
-struct Failing<'a> {
-    drive: &'a mut Clocked,
-    shadow: NamespaceId,
-    left: usize,
-}
-
-impl Records for Failing<'_> {
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        if namespace == self.shadow && matches!(command, Command::Retrieve { .. }) {
-            if self.left == 0 {
-                self.left = usize::MAX;
-                return Err(KvError::Unrecovered("a page is damaged".to_owned()));
-            }
-            self.left -= 1;
-        }
-        self.drive.execute(namespace, command)
-    }
-
-    fn iterators(&self) -> usize {
-        self.drive.iterators()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.drive.record_bytes(namespace)
-    }
-
-    fn then(&mut self) {}
-}
-
 /// As those of records do: what cannot be read is told when it is its turn, and nothing is passed over.
 #[test]
 fn an_iterator_that_could_not_read_goes_on_where_it_was() {
@@ -384,7 +364,16 @@ fn an_iterator_that_could_not_read_goes_on_where_it_was() {
         else {
             panic!("there is no iterator");
         };
-        let mut failing = Failing { drive: &mut drive, shadow, left };
+        // One segment cannot be read, once.
+        let mut through = Some(left);
+        let fail = |namespace, command: &Command<'_>| match through {
+            Some(count) if namespace == shadow && matches!(command, Command::Retrieve { .. }) => {
+                through = count.checked_sub(1);
+                if count == 0 { Err(damaged()) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        };
+        let mut failing = Meddled { drive: &mut drive, fail };
         let (mut shown, mut errors) = (Vec::new(), 0);
         let mut command = Command::Seek { iterator, key: None, pairs_max: 3 };
         loop {
@@ -402,33 +391,6 @@ fn an_iterator_that_could_not_read_goes_on_where_it_was() {
     }
 }
 
-/// Cannot delete the segments of one value.
-struct Stuck<'a> {
-    drive: &'a mut Clocked,
-    id: u64,
-}
-
-impl Records for Stuck<'_> {
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        match command {
-            Command::Delete { key } if key.bytes() == segment_key(self.id, 0) => {
-                Err(KvError::Unrecovered("a page is damaged".to_owned()))
-            }
-            other => self.drive.execute(namespace, other),
-        }
-    }
-
-    fn iterators(&self) -> usize {
-        self.drive.iterators()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.drive.record_bytes(namespace)
-    }
-
-    fn then(&mut self) {}
-}
-
 #[test]
 fn segments_that_cannot_be_deleted_keep_no_others() {
     let mut drive = drive("plus");
@@ -439,7 +401,12 @@ fn segments_that_cannot_be_deleted_keep_no_others() {
         large.execute(&mut drive, FIRST, store(name, &big)).unwrap();
     }
     let each = segments(&drive, &large) / names.len() as u64;
-    let mut stuck = Stuck { drive: &mut drive, id: 0 };
+    // The first value's cannot be deleted.
+    let fail = |_, command: &Command<'_>| match command {
+        Command::Delete { key } if key.bytes() == segment_key(0, 0) => Err(damaged()),
+        _ => Ok(()),
+    };
+    let mut stuck = Meddled { drive: &mut drive, fail };
     for name in names {
         large.execute(&mut stuck, FIRST, Command::Delete { key: key(name) }).unwrap();
     }
