@@ -301,6 +301,14 @@ fn full() -> io::Error {
     io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error())
 }
 
+/// The first of the bytes that are written to `at`, up to the end of a page: the system copies a page at a time, and looks in between
+/// for signals and for room.
+fn first_pages<'a>(at: u64, bytes: &'a [u8], random: &mut Random) -> &'a [u8] {
+    let pages = (at + bytes.len() as u64).div_ceil(PAGE_BYTES) - at / PAGE_BYTES;
+    let end = (at / PAGE_BYTES + random.below(pages)) * PAGE_BYTES;
+    &bytes[..end.saturating_sub(at) as usize]
+}
+
 impl FileState {
     fn write(&mut self, at: u64, bytes: &[u8]) {
         self.cached.write(at, bytes);
@@ -352,8 +360,8 @@ impl Files for SimulatedDisk {
         inner.files.insert(path.to_owned(), FileState::default());
         inner.handles += 1;
         let number = inner.handles;
-        let handle = Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only: false };
-        inner.end(strike, Box::new(handle))
+        inner.end(strike, ())?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only: false }))
     }
 
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
@@ -363,8 +371,8 @@ impl Files for SimulatedDisk {
         inner.file(path)?;
         inner.handles += 1;
         let number = inner.handles;
-        let handle = Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only };
-        inner.end(strike, Box::new(handle))
+        inner.end(strike, ())?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only }))
     }
 
     fn is_regular(&self, path: &Path) -> io::Result<bool> {
@@ -446,10 +454,7 @@ impl RawFile for Handle {
         let file = files.get_mut(&self.path).ok_or(ErrorKind::NotFound)?;
         match strike {
             Some(Strike::KillWithin) => {
-                // The system copies a page at a time and looks for signals in between.
-                let pages = (at + bytes.len() as u64).div_ceil(PAGE_BYTES) - at / PAGE_BYTES;
-                let end = (at / PAGE_BYTES + random.below(pages)) * PAGE_BYTES;
-                file.write(at, &bytes[..end.saturating_sub(at) as usize]);
+                file.write(at, first_pages(at, bytes, random));
             }
             Some(Strike::Short) if bytes.len() > 1 => {
                 let count = 1 + random.below(bytes.len() as u64 - 1) as usize;
@@ -457,8 +462,7 @@ impl RawFile for Handle {
                 return Ok(count);
             }
             Some(Strike::Full) => {
-                let count = random.below(bytes.len() as u64 + 1) as usize;
-                file.write(at, &bytes[..count]);
+                file.write(at, first_pages(at, bytes, random));
                 return Err(full());
             }
             Some(Strike::Stale) => {}
