@@ -204,7 +204,9 @@ impl ImageBacking {
         if !options.read_only {
             disk.note_holder();
         }
-        let image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        let mut image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        // What an earlier life wrote is in the file, and may not be durable.
+        (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
         Ok((image, description))
     }
 

@@ -24,7 +24,7 @@ mod pages;
 use crate::{Files, RawFile};
 use kvssd_types::Random;
 use pages::{PAGE_BYTES, Pages};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -315,13 +315,25 @@ impl FileState {
         self.loose.push(Loose { at, bytes: bytes.to_owned(), is_doubtful: false });
     }
 
-    /// Whole pages go to the medium, whatever else was written to them before.
+    /// Whole pages go to the medium, with whatever else was written to them before.
     fn sync(&mut self) {
         self.durable.set_length(self.cached.length_bytes());
-        for Loose { at, bytes, .. } in self.loose.iter().filter(|loose| !loose.is_doubtful) {
-            self.durable.copy_from(&self.cached, *at, bytes.len() as u64);
+        let (doubtful, loose): (Vec<Loose>, _) = self.loose.drain(..).partition(|loose| loose.is_doubtful);
+        let mut synced = BTreeSet::new();
+        for Loose { at, bytes, .. } in loose {
+            self.durable.copy_from(&self.cached, at, bytes.len() as u64);
+            synced.extend(at / PAGE_BYTES..(at + bytes.len() as u64).div_ceil(PAGE_BYTES));
         }
-        self.loose.retain(|loose| loose.is_doubtful);
+        self.loose.extend(doubtful.into_iter().filter(|loose| !synced.contains(&(loose.at / PAGE_BYTES))));
+    }
+
+    /// A sync failed: what it was to cover is on the medium or not, page by page.
+    fn doubt(&mut self) {
+        for Loose { at, bytes, .. } in std::mem::take(&mut self.loose) {
+            pieces(at, &bytes, PAGE_BYTES, |at, piece| {
+                self.loose.push(Loose { at, bytes: piece.to_owned(), is_doubtful: true });
+            });
+        }
     }
 
     fn lose_power(&mut self, sector_bytes: u64, random: &mut Random) {
@@ -331,13 +343,9 @@ impl FileState {
         }
         let mut by_sector: BTreeMap<u64, Vec<(u64, &[u8])>> = BTreeMap::new();
         for Loose { at, bytes, .. } in &self.loose {
-            let (mut at, mut rest) = (*at, &bytes[..]);
-            while !rest.is_empty() {
-                let (piece, after) = rest.split_at(rest.len().min((sector_bytes - at % sector_bytes) as usize));
-                by_sector.entry(at / sector_bytes).or_default().push((at, piece));
-                at += piece.len() as u64;
-                rest = after;
-            }
+            pieces(*at, bytes, sector_bytes, |at, piece| {
+                by_sector.entry(at / sector_bytes).or_default().push((at, piece))
+            });
         }
         for writes in by_sector.into_values() {
             let count = random.below(writes.len() as u64 + 1) as usize;
@@ -346,6 +354,17 @@ impl FileState {
         self.loose.clear();
         self.cached = self.durable.clone();
         self.has_durable_name = true;
+    }
+}
+
+/// Shows the parts of the bytes at `at` that lie in a sector each.
+fn pieces<'a>(mut at: u64, bytes: &'a [u8], sector_bytes: u64, mut show: impl FnMut(u64, &'a [u8])) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min((sector_bytes - at % sector_bytes) as usize));
+        show(at, piece);
+        at += piece.len() as u64;
+        rest = after;
     }
 }
 
@@ -483,7 +502,7 @@ impl RawFile for Handle {
         let is_killed = inner.is_killed;
         let file = inner.file(&self.path)?;
         if called.is_err() && !is_killed {
-            file.loose.iter_mut().for_each(|loose| loose.is_doubtful = true);
+            file.doubt();
         }
         let strike = called?;
         if strike != Some(Strike::KillWithin) {
