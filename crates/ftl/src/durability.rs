@@ -19,7 +19,7 @@ use crate::staging::{Item, Standing, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PowerLoss, SuperblockId};
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
@@ -56,8 +56,8 @@ impl Io<'_> {
             _ => false,
         };
         if self.media.is_durable() && !is_lost {
-            if self.media.journal.namespace != self.namespace && change.is_of_namespace() {
-                self.media.journal.namespace = self.namespace;
+            if self.media.journal.namespace != Some(self.namespace) && change.is_of_namespace() {
+                self.media.journal.namespace = Some(self.namespace);
                 self.write_down(Change::In { namespace: self.namespace.0 });
             }
             self.write_down(change);
@@ -199,7 +199,8 @@ impl Io<'_> {
         }
         let drained = self.flush()?;
         self.wait_until(drained);
-        self.media.journal.namespace = NamespaceId::FIRST;
+        // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was last there.
+        self.media.journal.namespace = None;
         self.media.journal.pages = 0;
         self.media.journal.checkpoint_pages = self.media.journal.number - first;
         if is_last {

@@ -71,6 +71,8 @@ pub struct Engine {
     locks: EntryLocks,
     /// What the other parts had of the DRAM when the indexes were told their shares.
     dram_shared: u64,
+    /// Why the flash, or what keeps it, takes nothing any more. What DRAM says since may be ahead of it: nothing is done by that.
+    failure: Option<KvError>,
 }
 
 impl Engine {
@@ -88,6 +90,7 @@ impl Engine {
             in_vain: None,
             locks: EntryLocks::default(),
             dram_shared: 0,
+            failure: None,
         };
         engine.share_dram();
         engine
@@ -117,11 +120,28 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn close(mut self) -> Result<(), KvError> {
+        self.works()?;
         while self.expire()? {}
         while self.collector.is_busy() {
             self.collect()?;
         }
         if self.media.is_durable() { self.checkpoint(true) } else { Ok(()) }
+    }
+
+    /// Whether the flash has failed before.
+    fn works(&self) -> Result<(), KvError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Remembers that the flash has failed, if that is what came out.
+    fn noted<T>(&mut self, result: Result<T, KvError>) -> Result<T, KvError> {
+        if let Err(error) = &result
+            && error.is_fatal()
+            && self.failure.is_none()
+        {
+            self.failure = Some(error.clone());
+        }
+        result
     }
 
     fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
@@ -149,7 +169,9 @@ impl Engine {
     /// # Errors
     /// What the medium answers.
     pub fn commit(&mut self) -> Result<(), KvError> {
-        self.pause(self.collector.clock)
+        self.works()?;
+        let paused = self.pause(self.collector.clock);
+        self.noted(paused)
     }
 
     /// Executes a command of the first namespace, as [`Engine::execute_in`].
@@ -165,6 +187,9 @@ impl Engine {
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
+        if let Err(error) = self.works() {
+            return (at, Err(error));
+        }
         let ready = self.make_ready(namespace, &command, &mut at);
         let Engine { media, namespaces, limits, record, ahead, locks, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
@@ -196,7 +221,7 @@ impl Engine {
             reply = Err(error);
         }
         self.share_dram();
-        (done, reply)
+        (done, self.noted(reply))
     }
 
     /// A command that brings a part of the next one, which arrives when it is done.
@@ -265,6 +290,12 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
+        self.works()?;
+        let worked = self.work_until(now);
+        self.noted(worked)
+    }
+
+    fn work_until(&mut self, now: Nanos) -> Result<(), KvError> {
         loop {
             let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
             let grows = self.grown < now && self.has_room_to_grow();

@@ -132,7 +132,7 @@ pub enum Change {
     },
     /// Of changes that are made all or none.
     Batch(BatchNote),
-    /// Whose those of the changes from here on are that are of a namespace. Behind a checkpoint they are those of the first namespace.
+    /// Whose those of the changes from here on are that are of a namespace. It stands before the first of them behind a checkpoint or a mount, too.
     In {
         /// The namespace.
         namespace: u32,
@@ -241,7 +241,7 @@ pub(crate) struct Journal {
     full: VecDeque<Vec<u8>>,
     gathered: Vec<u8>,
     /// Whose changes were noted last.
-    pub(crate) namespace: NamespaceId,
+    pub(crate) namespace: Option<NamespaceId>,
     /// The number of the next page.
     pub(crate) number: u64,
     /// Pages since the last checkpoint, and pages that it took.
@@ -251,8 +251,14 @@ pub(crate) struct Journal {
 
 impl Default for Journal {
     fn default() -> Self {
-        let namespace = NamespaceId::FIRST;
-        Journal { full: VecDeque::new(), gathered: Vec::new(), namespace, number: 0, pages: 0, checkpoint_pages: 0 }
+        Journal {
+            full: VecDeque::new(),
+            gathered: Vec::new(),
+            namespace: None,
+            number: 0,
+            pages: 0,
+            checkpoint_pages: 0,
+        }
     }
 }
 

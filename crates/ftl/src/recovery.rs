@@ -73,8 +73,6 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
     redo.all(image, &all)?;
     let Redo { spills, .. } = redo;
-    // Changes are noted from here on as if there had been no cut.
-    io.media.journal.namespace = io.namespace;
     // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
     let is_volatile = io.media.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };

@@ -96,7 +96,7 @@ impl Acts {
         let random = &mut self.random;
         let bytes = match random.below(40) {
             _ if self.has_large_values && random.below(LARGE) == 0 => random.below(LARGE_VALUE_BYTES.into()),
-            0 => random.below(100_000),
+            0 => random.below(40_000),
             1..8 => random.below(20_000),
             8..20 => random.below(2500),
             _ => random.below(200),

@@ -24,12 +24,17 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// A drive of 48 superblocks of 256 KiB with room for namespaces of every kind; with large values for twice as many, since each
-    /// has a shadow.
+    /// A drive of 12 MiB with room for namespaces of every kind; with large values for twice as many, since each has a shadow. It has 48
+    /// superblocks, or many small ones, so that the table of blocks takes several pages of the disk.
     ///
     /// # Errors
     /// When the design does not fit such a drive.
-    pub fn tiny(design: &Design, sync: bool, has_large_values: bool) -> Result<Hardware, ProfileError> {
+    pub fn tiny(
+        design: &Design,
+        sync: bool,
+        has_large_values: bool,
+        has_small_blocks: bool,
+    ) -> Result<Hardware, ProfileError> {
         let mut design = design.clone();
         let spaces = (1 + SPACES_MAX as u32 + 1) * if has_large_values { 2 } else { 1 };
         design.namespaces_max = spaces;
@@ -40,7 +45,8 @@ impl Hardware {
         let dram_bytes = (dram_bytes * u64::from(spaces)).to_string();
         let profile = design.tiny_profile(&[
             ("memory.power_loss", "protected"),
-            ("geometry.pages_per_block", "16"),
+            ("geometry.pages_per_block", if has_small_blocks { "4" } else { "16" }),
+            ("geometry.blocks_per_die", if has_small_blocks { "192" } else { "48" }),
             ("geometry.oob_bytes", "1000"),
             ("memory.dram_bytes", &dram_bytes),
         ])?;

@@ -76,8 +76,8 @@ struct Lives<'a> {
 /// What was lost.
 pub fn run(design: &Design, seed: u64, report: &mut SoloReport) -> Result<(), Loss> {
     let mut random = Random::new(seed);
-    let (sync, is_large) = (random.below(2) == 0, random.below(4) == 0);
-    let hardware = Hardware::tiny(design, sync, is_large).expect("every design fits the drives of the world");
+    let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
+    let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let acts = Acts::new(random.bits() >> 24, is_large);
     let mut lives = Lives { program, acts, random, history: History::default(), sync };

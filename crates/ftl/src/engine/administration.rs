@@ -31,7 +31,8 @@ impl Engine {
         attributes: NamespaceAttributes,
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
-        let created = self.create(attributes, at);
+        let created = self.works().and_then(|()| self.create(attributes, at));
+        let created = self.noted(created);
         self.share_anew();
         match created {
             Ok((done, id)) => (done, Ok(id)),
@@ -69,7 +70,8 @@ impl Engine {
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn delete_namespace(&mut self, id: NamespaceId, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        match self.delete(id, at) {
+        let deleted = self.works().and_then(|()| self.delete(id, at));
+        match self.noted(deleted) {
             Ok(done) => (done, Ok(())),
             Err(error) => (at, Err(error)),
         }
@@ -92,7 +94,8 @@ impl Engine {
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn set_logs(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        match self.assign(id, logs, at) {
+        let assigned = self.works().and_then(|()| self.assign(id, logs, at));
+        match self.noted(assigned) {
             Ok(done) => (done, Ok(())),
             Err(error) => (at, Err(error)),
         }
