@@ -12,6 +12,11 @@ use super::queue::{Answer, Payload, QueueLimits};
 use super::request::{NamespaceLimits, Request};
 use super::url::DriveUrl;
 use crate::Error;
+use kvssd_runtime::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use kvssd_runtime::random_u64;
+use kvssd_runtime::sync::{PoisonError, RwLock};
+use kvssd_runtime::thread::sleep;
+use kvssd_runtime::time::{Duration, Instant};
 use kvssd_spec::admin::{AdminCommand, GetLogPage, Identify};
 use kvssd_spec::command::NAMESPACE_ALL;
 use kvssd_spec::fabrics::{
@@ -26,11 +31,6 @@ use kvssd_spec::log_page::{DISCOVERY_RECORD_BYTES, DiscoveryHeader, page, read_d
 use kvssd_spec::{Status, SubmissionEntry};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{PoisonError, RwLock};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// Commands under way on an admin queue: few, and one at a time.
@@ -63,8 +63,7 @@ pub(super) struct HostIdentity {
 impl HostIdentity {
     /// Another host than all others, called `nqn` where it has a name.
     pub(super) fn new(nqn: Option<&str>) -> Self {
-        // The standard library's hash tables have random keys, which is all that is needed here.
-        let random = || RandomState::new().hash_one(0u8).to_le_bytes();
+        let random = || random_u64().to_le_bytes();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random());
         id[8..].copy_from_slice(&random());
