@@ -303,6 +303,10 @@ fn connect_queue(channel: &Channel, connect: Connect, data: &ConnectData, deadli
         Ok(Status::Success) => Ok(answer.entry.result() as u16),
         Ok(Status::ConnectControllerBusy) => Err(Lost::of("it has no controller left").into()),
         Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
+        // The controller was there when its admin queue was connected: the service has begun anew since.
+        Ok(Status::ConnectInvalidParameters) if connect.queue_id > 0 => {
+            Err(Lost::of("its controller is gone, or takes no such queue").into())
+        }
         Ok(Status::ConnectInvalidParameters) => {
             refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))
         }
