@@ -49,7 +49,8 @@ pub(crate) fn read(shared: &Shared, stream: u64, buffer: &mut [u8], timeout: Opt
     let (end, deadline_ns) = (EndId(stream), deadline(shared, timeout));
     shared.point();
     loop {
-        match read_now(&mut shared.turns.borrow_mut(), end, buffer)? {
+        let found = read_now(&mut shared.turns.borrow_mut(), end, buffer)?;
+        match found {
             Ok(bytes) => return Ok(bytes),
             Err(change_ns) => {
                 if !wait(shared, end, deadline_ns, change_ns) {
