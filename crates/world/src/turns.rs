@@ -34,7 +34,7 @@ pub(crate) struct Turns {
     pub(crate) actors: Vec<Actor>,
     /// Whom the one that had the turn has given it to.
     pub(crate) next: Option<ActorId>,
-    /// Actors that are suspended in the middle of unwinding.
+    /// Actors that are suspended in the middle of unwinding. One that never came to its end in a world before counts, too.
     pub(crate) suspended_unwinding: u32,
     pub(crate) turns: u64,
     pub(crate) hand_overs: u64,
@@ -56,7 +56,7 @@ impl Turns {
             current: ActorId::MAIN,
             actors: Vec::new(),
             next: None,
-            suspended_unwinding: 0,
+            suspended_unwinding: u32::from(std::thread::panicking()),
             turns: 0,
             hand_overs: 0,
             runnable: Vec::new(),

@@ -310,3 +310,33 @@ fn how_fast_it_is() {
         if name == "outside" { body() } else { World::run(Options::of_seed(1), move |_| body()).result.unwrap() }
     }
 }
+
+/// Takes a lock when it is dropped, while its actor holds another one.
+struct Last(Arc<Mutex<()>>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        drop(self.0.lock());
+    }
+}
+
+#[test]
+fn destructors_that_wait_for_each_other_end_the_world_too() {
+    for seed in 0..3 {
+        let run = World::run(Options::of_seed(seed), |world| {
+            let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
+            for number in 0..2 {
+                let (own, other) = (locks[number].clone(), locks[1 - number].clone());
+                drop(world.spawn(OTHER, "victim", move || {
+                    let _held = own.lock().unwrap();
+                    let _last = Last(other);
+                    thread::park();
+                }));
+            }
+            thread::sleep(Duration::from_secs(1));
+            world.kill(OTHER);
+        });
+        let Err(Failure::Deadlock { waiting }) = run.result else { panic!("{:?}", run.result) };
+        assert!(waiting.iter().all(|waiting| waiting.what == "a lock"), "{waiting:?}");
+    }
+}

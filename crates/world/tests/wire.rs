@@ -7,7 +7,7 @@ use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_target::{Subsystem, SubsystemOptions};
 use kvssd_world::{Failure, NetworkFaults, Options, Process, Run, World, service};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -167,11 +167,10 @@ fn the_same_seed_gives_the_same_life() {
 #[test]
 fn a_service_that_waits_for_itself_is_told() {
     let run = World::run(Options::of_seed(1), |world| {
-        let never = Rc::new(RefCell::new(world.listen("10.0.0.1:4420".parse().unwrap()).unwrap()));
-        let theirs = never.clone();
+        let listener = world.listen("10.0.0.1:4420".parse().unwrap()).unwrap();
         let lock = Arc::new(kvssd_runtime::sync::Mutex::new(()));
         drop(world.spawn(SERVICE, "service", move || {
-            let _socket = theirs.borrow().accept(Duration::from_secs(100)).unwrap();
+            let _socket = listener.accept(Duration::from_secs(100)).unwrap();
             let _first = lock.lock();
             let _second = lock.lock();
         }));

@@ -174,7 +174,10 @@ pub(crate) fn close(turns: &mut Turns, stream: u64) {
         return;
     }
     connection.ends[side].is_closed = true;
-    connection.pipes[side].end(at_ns);
+    // Where it is broken, no word of an end comes through.
+    if !connection.is_broken(now_ns) {
+        connection.pipes[side].end(at_ns);
+    }
     let has_unread = matches!(connection.look(side, now_ns), Found::Bytes(_));
     if connection.ends[1 - side].is_closed {
         turns.network.connections.remove(&(end.0 >> 1));
