@@ -8,8 +8,9 @@
 //! ```
 
 use crate::Error;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
+use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::thread;
 
 /// How often a leader steps back for threads that are about to execute: they come within a few of these or not at all.
 const YIELDS_MAX: usize = 256;
@@ -81,7 +82,7 @@ impl Commits {
             if self.coming.load(Ordering::Relaxed) == 0 {
                 return;
             }
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 

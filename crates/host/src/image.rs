@@ -11,9 +11,10 @@ use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_runtime::sync::{Mutex, MutexGuard};
 use kvssd_types::{Command, KvError, NamespaceId, Reply};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// A drive in a file that is open.
 pub(crate) struct Image {

@@ -3,18 +3,21 @@
 //! ```text
 //!   6  kvssd                 the command line
 //!   5  embedded  capi  py     the embedded store measured, the C library, the Python package
+//!      world                 hosts, network, target and drive on one seed
 //!   4  lab  host  target
 //!   3  device
 //!   2  ftl                   knows no NVMe
 //!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
 //!   0  types  spec
+//!      runtime               time, threads, locks, connections: of the machine or of a world; 4 and above
 //! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 13] = [
+const FLOORS: [(&str, u32); 15] = [
+    ("runtime", 0),
     ("types", 0),
     ("spec", 0),
     ("flash", 1),
@@ -27,6 +30,7 @@ const FLOORS: [(&str, u32); 13] = [
     ("capi", 5),
     ("py", 5),
     ("embedded", 5),
+    ("world", 5),
     ("kvssd", 6),
 ];
 
@@ -34,7 +38,27 @@ const FLOORS: [(&str, u32); 13] = [
 const DETERMINISTIC_FLOOR_MAX: u32 = 3;
 
 /// What would let the machine or the moment into a result.
-const NOT_DETERMINISTIC: [&str; 5] = ["Instant", "SystemTime", "thread::", "HashMap", "HashSet"];
+const NOT_DETERMINISTIC: [&str; 6] = ["Instant", "SystemTime", "thread::", "HashMap", "HashSet", "kvssd_runtime"];
+
+/// The way to the machine, which is there to be asked for time and threads.
+const RUNTIME: &str = "runtime";
+
+/// What runs in a world: who waits there for the machine stops the world.
+const IN_A_WORLD: [&str; 2] = ["host/src", "target/src"];
+/// But for who serves sockets of the machine.
+const ON_SOCKETS: [&str; 1] = ["target/src/server.rs"];
+/// What waits for the machine, or differs from run to run.
+const OF_THE_MACHINE: [&str; 9] = [
+    "std::time::Instant",
+    "std::time::{",
+    "SystemTime",
+    "std::thread",
+    "std::net::Tcp",
+    "std::sync::{Arc, Mutex",
+    "std::sync::Mutex",
+    "HashMap",
+    "RandomState",
+];
 
 const LINES_MAX: usize = 700;
 
@@ -69,10 +93,34 @@ fn the_firmware_knows_no_nvme() {
 
 #[test]
 fn the_seed_alone_decides_what_a_drive_does() {
-    let drive: Vec<&str> =
-        FLOORS.iter().filter(|(_, floor)| *floor <= DETERMINISTIC_FLOOR_MAX).map(|(directory, _)| *directory).collect();
+    let is_seeded = |(name, floor): &&(&str, u32)| *floor <= DETERMINISTIC_FLOOR_MAX && *name != RUNTIME;
+    let drive: Vec<&str> = FLOORS.iter().filter(is_seeded).map(|(directory, _)| *directory).collect();
     let offences = offences(&drive, |code| NOT_DETERMINISTIC.iter().any(|word| code.contains(word)));
     assert!(offences.is_empty(), "{offences:#?}");
+}
+
+#[test]
+fn the_drive_does_not_reach_for_the_machine() {
+    for (directory, _) in FLOORS.iter().filter(|(_, floor)| *floor <= DETERMINISTIC_FLOOR_MAX) {
+        let manifest = read(&crates().join(directory).join("Cargo.toml"));
+        assert!(crates_named_in(&manifest).all(|other| other != RUNTIME || *directory == RUNTIME), "{directory}");
+    }
+}
+
+#[test]
+fn what_runs_in_a_world_waits_there_only() {
+    let files = IN_A_WORLD.iter().flat_map(|directory| source_files(&crates().join(directory)));
+    let served = |file: &PathBuf| ON_SOCKETS.iter().any(|name| file.ends_with(name));
+    let files: Vec<PathBuf> = files.filter(|file| !served(file)).collect();
+    assert!(files.len() > 30, "only {} source files found", files.len());
+    let program = |file: &PathBuf| read(file).split("#[cfg(test)]").next().map(str::to_owned).unwrap_or_default();
+    let offences: Vec<String> =
+        files.iter().flat_map(|file| offences_in(file, &program(file), is_of_the_machine)).collect();
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+fn is_of_the_machine(code: &str) -> bool {
+    OF_THE_MACHINE.iter().any(|word| code.contains(word))
 }
 
 #[test]
@@ -100,13 +148,16 @@ fn offences(directories: &[&str], is_offence: impl Fn(&str) -> bool) -> Vec<Stri
     let files: Vec<_> =
         directories.iter().flat_map(|directory| source_files(&crates().join(directory).join("src"))).collect();
     assert!(files.len() >= directories.len(), "only {} source files found", files.len());
+    files.iter().flat_map(|file| offences_in(file, &read(file), &is_offence)).collect()
+}
+
+/// Where the text of that file, comments apart, is such as it must not be.
+fn offences_in(file: &Path, text: &str, is_offence: impl Fn(&str) -> bool) -> Vec<String> {
     let mut offences = Vec::new();
-    for file in files {
-        for (index, line) in read(&file).lines().enumerate() {
-            let code = line.split("//").next().unwrap_or_default();
-            if is_offence(code) {
-                offences.push(format!("{}:{}: {}", file.display(), index + 1, code.trim()));
-            }
+    for (index, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if is_offence(code) {
+            offences.push(format!("{}:{}: {}", file.display(), index + 1, code.trim()));
         }
     }
     offences

@@ -28,12 +28,12 @@ use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX
 use crate::memory::Held;
 use crate::subsystem::{Room, Subsystem, lock};
 use command_ids::CommandIds;
+use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_types::Nanos;
 use output::Output;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use transfers::Transfers;
 
 /// Offsets in an ICReq.

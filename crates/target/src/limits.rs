@@ -38,7 +38,7 @@ pub const ERROR_ENTRIES_MAX: usize = 16;
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 8 << 20;
 /// How long a byte of such data may take, or of answers, over the wait for the first: 256 MiB have 4 minutes. Who sends or takes less
 /// keeps memory that others wait for.
-pub(crate) const TRANSFER_BYTE_NS: u64 = 1_000;
+pub const TRANSFER_BYTE_NS: u64 = 1_000;
 /// R2Ts of a connection that are not answered yet.
 pub(crate) const TRANSFERS_MAX: usize = 32;
 /// The most bytes of answers that wait to be sent.

@@ -14,11 +14,11 @@ use crate::memory::{Held, Memory};
 use crate::metrics::Metrics;
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
+use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
+use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kvssd_spec::Status;
 use kvssd_types::{KvError, Nanos};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Erases that a block is good for, as flash with three bits a cell is as a rule. An estimate: profiles do not say.
 const BLOCK_ERASES_MAX: u64 = 3_000;
@@ -121,6 +121,12 @@ impl Subsystem {
             executor: Mutex::new(Some(Executor { drive, is_timed })),
             controllers: Mutex::default(),
         }
+    }
+
+    /// Numbers and waits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.options.limits
     }
 
     /// Ends the drive's life in order. Commands that come later are refused.

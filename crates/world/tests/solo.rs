@@ -1,7 +1,7 @@
 //! Drives live through kills, stops and failures at every call of the disk, and lose nothing.
 
 use kvssd_ftl::DESIGNS;
-use kvssd_world::solo::{SoloReport, run};
+use kvssd_world::lives::solo::{SoloReport, run};
 
 /// Drives of each design. WORLD_DRIVES and WORLD_SEED say others.
 const DRIVES: u64 = 6;

@@ -41,12 +41,12 @@ pub use kvssd_transactions::{
 pub use port::Port;
 
 use crate::Error;
+use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard};
 use kvssd_transactions::{
     Access, AccessStep, CommitStep, PutOutcome, TransactionId, TransactionManager, ViewStep, WriteSet,
 };
 use kvssd_types::{Key, NamespaceId, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Transactions over one drive. It can be shared: every call takes `&self`, from any thread.
 pub struct Transactions<P: Port> {

@@ -13,16 +13,14 @@
 
 use super::queue::{Answer, Breach, CommandId, Payload, Queue, QueueLimits};
 use super::url::Digests;
+use kvssd_runtime::net::{Shutdown, SocketAddr, TcpStream};
+use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use kvssd_runtime::thread::{self, Thread};
+use kvssd_runtime::time::{Duration, Instant};
 use kvssd_spec::SubmissionEntry;
 use kvssd_spec::pdu::{Decoded, Framing, IC_BYTES, IcRequest, Pdu, Sender};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
 
 /// How long a read or a write waits for the peer before the thread looks at the time, and at what others want.
 const TICK: Duration = Duration::from_millis(25);
@@ -287,9 +285,9 @@ impl Channel {
         let until = Instant::now() + AWAKE;
         loop {
             // What is wrong, if anything is, the read that waits will say.
-            match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
-                Ok((_, bytes)) => return Some(bytes),
-                Err(Errno::AGAIN) if Instant::now() < until => std::hint::spin_loop(),
+            match self.socket.try_read(buffer) {
+                Ok(bytes) => return Some(bytes),
+                Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::hint::spin_loop(),
                 Err(_) => return None,
             }
         }

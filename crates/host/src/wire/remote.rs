@@ -24,11 +24,11 @@ use super::url::DriveUrl;
 use crate::backend::Backend;
 use crate::{Batch, Error, Stats};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use kvssd_runtime::thread::{self, sleep};
+use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
 
 /// Between the first two tries to reach a drive again; doubles with each.
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);

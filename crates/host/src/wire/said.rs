@@ -3,12 +3,12 @@
 use super::session::{Session, Trouble};
 use crate::{FirmwareStats, Stats, TrafficStats};
 use kvssd_ftl::{DramUse, NamespaceAttributes, NamespaceInfo, Utilization};
+use kvssd_runtime::time::Instant;
 use kvssd_spec::identify::IdentifyKvNamespace;
 use kvssd_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage, page};
 use kvssd_spec::read_text;
 use kvssd_spec::statistics::{STATISTICS_BYTES, StatisticsPage};
 use kvssd_types::NamespaceId;
-use std::time::Instant;
 
 /// Bytes of the log page of SMART and health.
 const HEALTH_BYTES: u32 = size_of::<HealthPage>() as u32;

@@ -12,6 +12,11 @@ use super::queue::{Answer, Payload, QueueLimits};
 use super::request::{NamespaceLimits, Request};
 use super::url::DriveUrl;
 use crate::Error;
+use kvssd_runtime::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use kvssd_runtime::random_u64;
+use kvssd_runtime::sync::{PoisonError, RwLock};
+use kvssd_runtime::thread::sleep;
+use kvssd_runtime::time::{Duration, Instant};
 use kvssd_spec::admin::{AdminCommand, GetLogPage, Identify};
 use kvssd_spec::command::NAMESPACE_ALL;
 use kvssd_spec::fabrics::{
@@ -26,11 +31,6 @@ use kvssd_spec::log_page::{DISCOVERY_RECORD_BYTES, DiscoveryHeader, page, read_d
 use kvssd_spec::{Status, SubmissionEntry};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{PoisonError, RwLock};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 /// Commands under way on an admin queue: few, and one at a time.
@@ -63,8 +63,7 @@ pub(super) struct HostIdentity {
 impl HostIdentity {
     /// Another host than all others, called `nqn` where it has a name.
     pub(super) fn new(nqn: Option<&str>) -> Self {
-        // The standard library's hash tables have random keys, which is all that is needed here.
-        let random = || RandomState::new().hash_one(0u8).to_le_bytes();
+        let random = || random_u64().to_le_bytes();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random());
         id[8..].copy_from_slice(&random());
@@ -304,6 +303,10 @@ fn connect_queue(channel: &Channel, connect: Connect, data: &ConnectData, deadli
         Ok(Status::Success) => Ok(answer.entry.result() as u16),
         Ok(Status::ConnectControllerBusy) => Err(Lost::of("it has no controller left").into()),
         Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
+        // The controller was there when its admin queue was connected: the service has begun anew since.
+        Ok(Status::ConnectInvalidParameters) if connect.queue_id > 0 => {
+            Err(Lost::of("its controller is gone, or takes no such queue").into())
+        }
         Ok(Status::ConnectInvalidParameters) => {
             refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))
         }

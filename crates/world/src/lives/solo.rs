@@ -1,9 +1,9 @@
 //! One program and its drive, life after life: killed at any call of the disk, its machine stopped, its disk failing.
 
-use crate::act::{Act, Acts};
-use crate::hardware::Hardware;
-use crate::history::History;
-use crate::program::{End, PATH, Program};
+use super::act::{Act, Acts};
+use super::hardware::Hardware;
+use super::history::History;
+use super::program::{End, PATH, Program};
 use kvssd_device::Drive;
 use kvssd_flash::{SimulatedDisk, Strike};
 use kvssd_ftl::Design;

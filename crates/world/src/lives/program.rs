@@ -8,9 +8,9 @@
 //!
 //! Whatever was answered must be there; of what was not, all or nothing.
 
-use crate::act::{Act, key, number_of};
-use crate::hardware::Hardware;
-use crate::model::{Change, Content, Model, PairChange, Pairs, Spaces};
+use super::act::{Act, key, number_of};
+use super::hardware::Hardware;
+use super::model::{Change, Content, Model, PairChange, Pairs, Spaces};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
 use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store};

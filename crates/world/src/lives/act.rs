@@ -1,7 +1,7 @@
 //! What a program does with a store, a step at a time: by a script, or at random.
 
-use crate::hardware::{LARGE_VALUE_BYTES, SPACES_MAX};
-use crate::model::{Content, PairChange};
+use super::hardware::{LARGE_VALUE_BYTES, SPACES_MAX};
+use super::model::{Content, PairChange};
 use kvssd_types::{Random, StoreCondition};
 use std::fmt;
 

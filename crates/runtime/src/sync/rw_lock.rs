@@ -1,0 +1,87 @@
+use super::{Freed, acquire, map};
+use crate::machine::{Key, machine};
+use std::ops::{Deref, DerefMut};
+use std::sync::LockResult;
+
+/// As [`std::sync::RwLock`].
+#[derive(Debug, Default)]
+pub struct RwLock<T: ?Sized>(std::sync::RwLock<T>);
+
+/// As [`std::sync::RwLockReadGuard`].
+#[derive(Debug)]
+#[must_use]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    held: std::sync::RwLockReadGuard<'a, T>,
+    #[expect(dead_code, reason = "it is dropped")]
+    freed: Freed,
+}
+
+/// As [`std::sync::RwLockWriteGuard`].
+#[derive(Debug)]
+#[must_use]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    held: std::sync::RwLockWriteGuard<'a, T>,
+    #[expect(dead_code, reason = "it is dropped")]
+    freed: Freed,
+}
+
+impl<T> RwLock<T> {
+    /// A lock that is free.
+    pub const fn new(value: T) -> Self {
+        RwLock(std::sync::RwLock::new(value))
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until nobody writes.
+    ///
+    /// # Errors
+    /// When it is poisoned.
+    #[inline]
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        let held = match machine() {
+            None => self.0.read(),
+            Some(machine) => acquire(&*machine, self.key(), || self.0.try_read()),
+        };
+        map(held, |held| RwLockReadGuard { held, freed: Freed(self.key()) })
+    }
+
+    /// Waits until nobody reads or writes.
+    ///
+    /// # Errors
+    /// When it is poisoned.
+    #[inline]
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let held = match machine() {
+            None => self.0.write(),
+            Some(machine) => acquire(&*machine, self.key(), || self.0.try_write()),
+        };
+        map(held, |held| RwLockWriteGuard { held, freed: Freed(self.key()) })
+    }
+
+    fn key(&self) -> Key {
+        Key::at(Key::LOCK, &self.0)
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.held
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.held
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.held
+    }
+}

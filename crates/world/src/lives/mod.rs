@@ -1,0 +1,22 @@
+//! Lives of drives: the real store over a [`SimulatedDisk`](kvssd_flash::SimulatedDisk), and what must be in it.
+//!
+//! ```text
+//!   seed -> Acts ----> Program: Store -> Drive -> firmware -> image -> SimulatedDisk <- Strike: killed, stopped, failed
+//!                         |                                                |              at the call that the seed says
+//!                         +-- Model: what was answered, what is in doubt --+-- the next process looks at everything
+//! ```
+//!
+//! A loss says its seed and life and the last steps before it, and the same seed shows it again.
+
+mod act;
+mod hardware;
+mod history;
+mod model;
+mod program;
+pub mod solo;
+
+pub use act::{Act, Acts};
+pub use hardware::Hardware;
+pub use history::History;
+pub use model::{Content, Model};
+pub use program::{End, PATH, Program};
