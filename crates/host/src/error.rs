@@ -147,6 +147,7 @@ impl From<KvError> for Error {
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
             | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },
+            KvError::RequestForgotten => Error::InDoubt { why: error.to_string() },
             KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }
