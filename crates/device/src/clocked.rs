@@ -33,7 +33,7 @@ impl Clocked {
         self.in_turn(|engine, at| engine.delete_namespace(id, at))
     }
 
-    pub(crate) fn open_client(&mut self, client: ClientId) -> Result<bool, KvError> {
+    pub(crate) fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
         self.in_turn(|engine, at| engine.open_client(client, at))
     }
 

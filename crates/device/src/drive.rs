@@ -213,11 +213,12 @@ impl Drive {
         Completion { done: arrival.done() - began, reply }
     }
 
-    /// Remembers from here on which changes of a client are made, also in later lives; gives whether it was known.
+    /// Remembers from here on which changes of a client are made, also in later lives; gives a number that is another one when it was forgotten in
+    /// between.
     ///
     /// # Errors
     /// As [`Engine::open_client`].
-    pub fn open_client(&mut self, client: ClientId) -> Result<bool, KvError> {
+    pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
         self.clocked.open_client(client)
     }
 

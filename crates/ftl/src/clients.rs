@@ -14,6 +14,7 @@
 use crate::dram::DramUse;
 use kvssd_types::{ClientId, RequestId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Clients that are remembered: several times as many as a drive is used by at a time.
 pub(crate) const CLIENTS_MAX: usize = 256;
@@ -29,8 +30,9 @@ pub(crate) struct Client {
     highest: u64,
     /// Whether the change of a serial was made: bit `serial % WINDOW`, for the last [`RequestId::WINDOW`] up to the highest.
     made: [u64; WORDS],
-    /// When it was used last, counted in uses.
+    /// When it was used last, and when it came, counted in uses.
     used: u64,
+    since: u64,
 }
 
 /// What became of a change.
@@ -45,15 +47,24 @@ pub(crate) enum Fate {
 }
 
 /// The clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(crate) struct ClientTable {
+    slots: Vec<Client>,
+    /// The slot of each.
+    by_id: BTreeMap<[u8; 32], usize>,
+    uses: u64,
+}
+
+/// What a checkpoint holds of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SavedClients {
     slots: Vec<Client>,
     uses: u64,
 }
 
 impl Client {
     fn new(client: ClientId) -> Self {
-        Client { id: client.0, highest: 0, made: [0; WORDS], used: 0 }
+        Client { id: client.0, highest: 0, made: [0; WORDS], used: 0, since: 0 }
     }
 
     fn fate(&self, serial: u64) -> Fate {
@@ -90,7 +101,7 @@ fn at(serial: u64) -> (usize, u64) {
 
 impl ClientTable {
     fn slot_of(&self, client: ClientId) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.id == client.0)
+        self.by_id.get(&client.0).copied()
     }
 
     /// What became of a change.
@@ -98,12 +109,18 @@ impl ClientTable {
         self.slot_of(request.client).map_or(Fate::Forgotten, |slot| self.slots[slot].fate(request.serial))
     }
 
+    /// Since when a client is remembered without a gap: a number that no other time has.
+    pub(crate) fn since(&self, client: ClientId) -> Option<u64> {
+        self.slot_of(client).map(|slot| self.slots[slot].since)
+    }
+
     /// The slot for a client that has none: the first that is empty, or that of the client that was idle longest.
     pub(crate) fn free_slot(&self, client: ClientId) -> Option<u32> {
         if self.slot_of(client).is_some() {
             return None;
         }
-        let idle = || self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used).map_or(0, |(slot, _)| slot);
+        let by_use = |&slot: &usize| self.slots[slot].used;
+        let idle = || (0..self.slots.len()).min_by_key(by_use).unwrap_or(0);
         Some(if self.slots.len() < CLIENTS_MAX { self.slots.len() } else { idle() } as u32)
     }
 
@@ -113,9 +130,12 @@ impl ClientTable {
         if slot == self.slots.len() && slot < CLIENTS_MAX {
             self.slots.push(Client::new(client));
         } else {
-            *self.slots.get_mut(slot)? = Client::new(client);
+            let before = std::mem::replace(self.slots.get_mut(slot)?, Client::new(client));
+            self.by_id.remove(&before.id);
         }
+        self.by_id.insert(client.0, slot);
         self.touch(slot);
+        self.slots[slot].since = self.uses;
         Some(())
     }
 
@@ -133,10 +153,17 @@ impl ClientTable {
         Some(())
     }
 
-    /// Whether it is as large as it may be, and has no client twice.
-    pub(crate) fn is_possible(&self) -> bool {
-        let is_first = |number: usize| self.slots[..number].iter().all(|before| before.id != self.slots[number].id);
-        self.slots.len() <= CLIENTS_MAX && (0..self.slots.len()).all(is_first)
+    /// What a checkpoint holds.
+    pub(crate) fn save(&self) -> SavedClients {
+        SavedClients { slots: self.slots.clone(), uses: self.uses }
+    }
+
+    /// The table that was saved; none of more clients than there can be, or of one twice.
+    pub(crate) fn from_saved(saved: SavedClients) -> Option<Self> {
+        let SavedClients { slots, uses } = saved;
+        let by_id: BTreeMap<_, _> = slots.iter().enumerate().map(|(slot, client)| (client.id, slot)).collect();
+        let is_possible = slots.len() <= CLIENTS_MAX && by_id.len() == slots.len() && uses < 1 << 48;
+        is_possible.then_some(ClientTable { slots, by_id, uses })
     }
 
     pub(crate) fn dram(&self, dram: &mut DramUse) {
@@ -146,7 +173,7 @@ impl ClientTable {
     }
 
     pub(crate) fn dram_bytes(&self) -> u64 {
-        self.slots.len() as u64 * size_of::<Client>() as u64
+        self.slots.len() as u64 * (size_of::<Client>() + size_of::<([u8; 32], usize)>()) as u64
     }
 
     fn touch(&mut self, slot: usize) {
@@ -184,9 +211,12 @@ mod tests {
         assert_eq!(opened(&mut table, 1000), 1);
         assert_eq!(table.fate(RequestId { client: client(1), serial: 1 }), Fate::Forgotten);
         assert_eq!(table.fate(RequestId { client: client(0), serial: 1 }), Fate::Made);
-        assert!(table.is_possible());
-        table.slots[5] = table.slots[6].clone();
-        assert!(!table.is_possible());
+        let saved = table.save();
+        let restored = ClientTable::from_saved(saved.clone()).unwrap();
+        assert_eq!((restored.by_id, restored.save()), (table.by_id, saved.clone()));
+        let mut slots = saved.slots.clone();
+        slots[5] = slots[6].clone();
+        assert!(ClientTable::from_saved(SavedClients { slots, uses: 1 }).is_none(), "a client twice");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
-use crate::clients::ClientTable;
+use crate::clients::SavedClients;
 use crate::io::{Io, Media};
 use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
@@ -39,7 +39,7 @@ pub(crate) struct Image {
     pub(crate) superblocks: Vec<Superblock>,
     pub(crate) validity: Vec<u8>,
     pub(crate) namespaces: Vec<SavedNamespace>,
-    pub(crate) clients: ClientTable,
+    pub(crate) clients: SavedClients,
 }
 
 impl Media {
@@ -215,7 +215,7 @@ impl Io<'_> {
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.remove(first, grains));
         let (validity, namespaces) = (self.media.validity.save(), namespaces.save());
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.add(first, grains));
-        let clients = self.media.clients.clone();
+        let clients = self.media.clients.save();
         let image = Image { is_last, superblocks, validity, namespaces, clients };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
         let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);

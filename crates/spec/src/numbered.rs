@@ -3,12 +3,14 @@
 //! ```text
 //!   Get Features C0h          -> dword 0: "KVn1", of a controller that has this
 //!   Set Features C0h          dword 11: "KVn1", data: 16 bytes that name the program on the host
-//!                             -> dword 0: bit 0 the client was known, 31:16 the window
+//!                             -> dwords 0, 1: 47:0 since when the client is remembered, 63:48 the window
 //!   Store, Delete             dwords 12, 13: the number, low dword first; 0 for none
 //! ```
 //!
 //! The client is who has this Host Identifier and these 16 bytes. From Set Features on its numbers count on all I/O queues of the controller, and no
 //! other controller that the client had before makes any numbered change ([`Status::ClientSuperseded`](crate::Status::ClientSuperseded)).
+//! The drive remembers which changes of a client were made, until it forgets the client for others. When the host connects again and the number "since"
+//! is another one, the drive has forgotten in between, and a change that is sent again may be made again.
 //! Of a controller that was not told so, dwords 12 and 13 mean nothing.
 
 use crate::SubmissionEntry;
@@ -22,23 +24,23 @@ pub const INSTANCE_BYTES: usize = 16;
 /// What Set Features answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The drive knows which of the client's changes were made.
-    pub was_known: bool,
+    /// Since when the drive remembers which of the client's changes were made: a number of 48 bits that no other time has.
+    pub since: u64,
     /// A change is known again while the client has numbered fewer than so many behind it.
     pub window: u16,
 }
 
 impl Opened {
-    /// Dword 0.
+    /// Dwords 0 and 1.
     #[must_use]
-    pub fn dword(self) -> u32 {
-        u32::from(self.was_known) | u32::from(self.window) << 16
+    pub fn result(self) -> u64 {
+        self.since & 0xffff_ffff_ffff | u64::from(self.window) << 48
     }
 
-    /// What dword 0 says.
+    /// What dwords 0 and 1 say.
     #[must_use]
-    pub fn from_dword(dword: u32) -> Opened {
-        Opened { was_known: dword & 1 == 1, window: (dword >> 16) as u16 }
+    pub fn from_result(result: u64) -> Opened {
+        Opened { since: result & 0xffff_ffff_ffff, window: (result >> 48) as u16 }
     }
 }
 
@@ -70,9 +72,9 @@ mod tests {
 
     #[test]
     fn what_set_features_answers_is_read_back() {
-        for opened in [Opened { was_known: true, window: 1024 }, Opened { was_known: false, window: 1 }] {
-            assert_eq!(Opened::from_dword(opened.dword()), opened);
+        for opened in [Opened { since: (1 << 48) - 1, window: 1024 }, Opened { since: 0, window: 1 }] {
+            assert_eq!(Opened::from_result(opened.result()), opened);
         }
-        assert_eq!(Opened { was_known: true, window: 1024 }.dword(), 0x0400_0001);
+        assert_eq!(Opened { since: 7, window: 1024 }.result(), 0x0400_0000_0000_0007);
     }
 }

@@ -6,20 +6,22 @@ use crate::journal::Change;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 impl Engine {
-    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]); gives when that is so, and whether the client was
-    /// known. When there are too many, the one is forgotten that was idle longest.
+    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]); gives when that is so, and a number below 2^48 that is
+    /// another one when the client was forgotten in between. When there are too many clients, the one is forgotten that was idle longest.
     ///
     /// # Errors
     /// What the flash operations answer.
-    pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<bool, KvError>) {
-        let Some(slot) = self.media.clients.free_slot(client) else { return (at, Ok(true)) };
-        self.media.clients.open(slot, client).expect("there is such a slot");
-        let noted = self.note_at(at, Change::Client { slot, client: client.0 });
-        self.share_dram();
-        match noted {
-            Ok(done) => (done, Ok(false)),
-            Err(error) => (at, Err(error)),
+    pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<u64, KvError>) {
+        let mut done = at;
+        if let Some(slot) = self.media.clients.free_slot(client) {
+            self.media.clients.open(slot, client).expect("there is such a slot");
+            match self.note_at(at, Change::Client { slot, client: client.0 }) {
+                Ok(noted) => done = noted,
+                Err(error) => return (at, Err(error)),
+            }
+            self.share_dram();
         }
+        (done, Ok(self.media.clients.since(client).expect("it has a slot")))
     }
 
     /// The answer to a change that comes again and was made, or of which that cannot be known any more; none for one that is to be made.

@@ -1,6 +1,7 @@
 //! Changes of the journal, made again.
 
 use crate::address::Grain;
+use crate::clients::ClientTable;
 use crate::durability::Image;
 use crate::io::{Io, Media};
 use crate::journal::{Change, PairPlace, TablePlace};
@@ -36,12 +37,12 @@ impl Redo<'_, '_> {
         let is_ours = image.superblocks.len() == superblocks.all().len()
             && image.is_possible(packing.grains_per_superblock)
             && validity.restore(&image.validity).is_some()
-            && self.namespaces.restore(image.namespaces).is_some()
-            && image.clients.is_possible();
+            && self.namespaces.restore(image.namespaces).is_some();
         if !is_ours {
             return Err(damaged("its checkpoint is that of another design or geometry"));
         }
-        *clients = image.clients;
+        let saved = ClientTable::from_saved(image.clients);
+        *clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         superblocks.recover(image.superblocks);
         superblocks.suspect_open();
         if !self.io.media.counts_agree() {
