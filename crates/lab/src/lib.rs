@@ -24,6 +24,7 @@ pub mod dbbench;
 mod error;
 mod host;
 mod latency;
+pub mod linear;
 mod observer;
 pub mod replay;
 mod report;
