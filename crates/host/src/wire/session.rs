@@ -47,6 +47,8 @@ const DISCOVERED_MAX: u64 = 32;
 const NAMESPACES_MAX: usize = 1024;
 /// How soon a controller takes a host that says nothing for gone.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Which parameter of a connect cannot be: bytes 16 and 17 of its data, the controller (IPO and IATTR).
+const NO_SUCH_CONTROLLER: u64 = 1 << 16 | 16;
 /// Between two looks at whether a controller is ready, or shut down.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long the end of a controller is waited for.
@@ -315,6 +317,11 @@ fn connect_queue(channel: &Channel, connect: Connect, data: &ConnectData, deadli
     match answer.entry.status() {
         Ok(Status::Success) => Ok(answer.entry.result() as u16),
         Ok(Status::ConnectControllerBusy) => Err(Lost::of("it has no controller left").into()),
+        // The admin queue was lost meanwhile, and the controller with it.
+        Ok(Status::ConnectInvalidParameters) if connect.queue_id > 0 && answer.entry.result() == NO_SUCH_CONTROLLER => {
+            Err(Lost::of("its controller is gone").into())
+        }
+        Ok(Status::CommandSequenceError) if connect.queue_id > 0 => Err(Lost::of("its controller is not ready").into()),
         Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
         Ok(Status::ConnectInvalidParameters) => {
             refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))

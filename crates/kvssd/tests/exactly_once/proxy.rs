@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Between two looks of a thread at what is to be done.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// The type of the PDU that ends a command.
+const CAPSULE_RESPONSE: u8 = 5;
+
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
@@ -35,6 +38,8 @@ struct Link {
     service: TcpStream,
     keeps_requests: AtomicBool,
     drops_answers: AtomicBool,
+    /// Answers get lost, and what the service asks for on the way to them does not.
+    drops_responses: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -84,18 +89,18 @@ impl Proxy {
         *self.shared.service.lock().unwrap() = service;
     }
 
-    /// From now on no answer comes back, and nobody new gets through.
+    /// From now on no command is answered, and nobody new gets through. Nothing may be on its way.
     pub fn hush(&self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
         let links = self.shared.links.lock().unwrap();
-        links.iter().for_each(|link| link.drops_answers.store(true, Ordering::SeqCst));
+        links.iter().for_each(|link| link.drops_responses.store(true, Ordering::SeqCst));
     }
 
     /// What was hushed ends, and hosts get through again.
     pub fn release(&self) {
         self.shared.is_closed.store(false, Ordering::SeqCst);
         let links = self.shared.links.lock().unwrap();
-        links.iter().filter(|link| link.drops_answers.load(Ordering::SeqCst)).for_each(|link| link.end());
+        links.iter().filter(|link| link.drops_responses.load(Ordering::SeqCst)).for_each(|link| link.end());
     }
 
     /// Connections that there are.
@@ -145,8 +150,8 @@ impl Shared {
         }
         host.set_read_timeout(Some(LOOK)).unwrap();
         let flag = || AtomicBool::new(false);
-        let link = Link { host, service, keeps_requests: flag(), drops_answers: flag(), is_over: flag() };
-        let link = Arc::new(link);
+        let (keeps_requests, drops_answers, drops_responses, is_over) = (flag(), flag(), flag(), flag());
+        let link = Arc::new(Link { host, service, keeps_requests, drops_answers, drops_responses, is_over });
         self.links.lock().unwrap().push(Arc::clone(&link));
         let back = Arc::clone(&link);
         thread::spawn(move || link.carry_requests());
@@ -186,11 +191,18 @@ impl Link {
     }
 
     fn carry_answers(&self) {
-        let mut bytes = vec![0; 64 << 10];
+        let (mut bytes, mut pdus) = (vec![0; 64 << 10], Vec::new());
         loop {
             match (&self.service).read(&mut bytes) {
                 Ok(0) | Err(_) => break,
                 Ok(_) if self.drops_answers.load(Ordering::SeqCst) => {}
+                Ok(count) if self.drops_responses.load(Ordering::SeqCst) => {
+                    pdus.extend_from_slice(&bytes[..count]);
+                    let passed = without_responses(&mut pdus);
+                    if (&self.host).write_all(&passed).is_err() {
+                        break;
+                    }
+                }
                 Ok(count) => {
                     if (&self.host).write_all(&bytes[..count]).is_err() {
                         break;
@@ -202,4 +214,20 @@ impl Link {
             self.end();
         }
     }
+}
+
+/// The whole PDUs that the bytes begin with, but for responses.
+fn without_responses(bytes: &mut Vec<u8>) -> Vec<u8> {
+    let mut passed = Vec::new();
+    while let Some(length) = bytes.get(4..8) {
+        let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
+        if bytes.len() < length {
+            break;
+        }
+        let pdu: Vec<u8> = bytes.drain(..length).collect();
+        if pdu[0] != CAPSULE_RESPONSE {
+            passed.extend(pdu);
+        }
+    }
+    passed
 }
