@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(table.fate(RequestId { client: client(0), serial: 1 }), Fate::Made);
         let saved = table.save();
         let restored = ClientTable::from_saved(saved.clone()).unwrap();
-        assert_eq!((restored.by_id, restored.save()), (table.by_id, saved.clone()));
-        let mut slots = saved.slots.clone();
+        assert_eq!((&restored.by_id, restored.save()), (&table.by_id, saved.clone()));
+        let mut slots = saved.slots;
         slots[5] = slots[6].clone();
         assert!(ClientTable::from_saved(SavedClients { slots, uses: 1 }).is_none(), "a client twice");
     }
