@@ -3,7 +3,7 @@
 use crate::large::Records;
 use crate::{Completion, Device};
 use kvssd_ftl::{Engine, NamespaceAttributes};
-use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
 const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
@@ -33,6 +33,10 @@ impl Clocked {
         self.in_turn(|engine, at| engine.delete_namespace(id, at))
     }
 
+    pub(crate) fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
+        self.in_turn(|engine, at| engine.open_client(client, at))
+    }
+
     /// Has the engine do something when all before it is done.
     fn in_turn<T>(
         &mut self,
@@ -59,8 +63,16 @@ impl Clocked {
 }
 
 impl Records for Clocked {
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        self.in_turn(|engine, at| engine.execute_in(namespace, command, at))
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        self.in_turn(|engine, at| match request {
+            None => engine.execute_in(namespace, command, at),
+            Some(request) => engine.execute_request(request, namespace, command, at),
+        })
     }
 
     fn iterators(&self) -> usize {
@@ -96,8 +108,13 @@ impl Arrival<'_> {
 }
 
 impl Records for Arrival<'_> {
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        let Completion { done, reply } = self.device.submit_in(namespace, command, self.at);
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        let Completion { done, reply } = self.device.submit_as(request, namespace, command, self.at);
         self.side_by_side = self.side_by_side.max(done);
         reply
     }

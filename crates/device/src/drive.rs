@@ -32,7 +32,7 @@ use kvssd_flash::{
 use kvssd_ftl::{
     CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
-use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply, VALUE_BYTES_MAX};
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId, VALUE_BYTES_MAX};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -199,22 +199,67 @@ impl Drive {
     /// # Errors
     /// What the firmware answers. When [`Drive::failure`] says something then, the drive takes nothing any more.
     pub fn execute_in(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.execute_as(None, namespace, command)
+    }
+
+    /// As [`Drive::execute_in`]. A store, delete or batch with a name is made once, however often it comes, and in whichever life of the drive
+    /// ([`Engine::execute_request`]); what is refused may be tried again.
+    ///
+    /// # Errors
+    /// As [`Drive::execute_in`]; [`KvError::RequestForgotten`] of a client that [`Drive::open_client`] does not know, or a change that is too old.
+    pub fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        if let Some(answer) = self.recognize(request, &command) {
+            return answer;
+        }
         match &mut self.large {
-            Some(large) => large.execute(&mut self.clocked, namespace, command),
-            None => self.clocked.execute(namespace, command),
+            Some(large) => large.execute_as(&mut self.clocked, request, namespace, command),
+            None => self.clocked.execute_as(request, namespace, command),
         }
     }
 
     /// Executes a command of a namespace that arrives at `arrival`, while others may be under way: link, pipeline, cores and flash are
     /// shared with those, as in [`Device::submit_in`]. Gives when it is done on the same clock, which no command may turn back.
     pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
+        self.submit_as(None, namespace, command, arrival)
+    }
+
+    /// As [`Drive::submit_in`], of what may come again, as [`Drive::execute_as`].
+    pub fn submit_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        arrival: Nanos,
+    ) -> Completion {
+        if let Some(reply) = self.recognize(request, &command) {
+            return Completion { done: arrival, reply };
+        }
         let began = self.mounted.as_ref().map_or(Nanos::ZERO, |report| report.took);
         let mut arrival = self.clocked.arrive(began + arrival);
         let reply = match &mut self.large {
-            Some(large) => large.execute(&mut arrival, namespace, command),
-            None => arrival.execute(namespace, command),
+            Some(large) => large.execute_as(&mut arrival, request, namespace, command),
+            None => arrival.execute_as(request, namespace, command),
         };
         Completion { done: arrival.done() - began, reply }
+    }
+
+    /// Remembers from here on which changes of a client are made, also in later lives; gives a number that is another one when it was forgotten in
+    /// between.
+    ///
+    /// # Errors
+    /// As [`Engine::open_client`].
+    pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
+        self.clocked.open_client(client)
+    }
+
+    /// The answer to what comes again and was made, before any part of it is made again.
+    fn recognize(&self, request: Option<RequestId>, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
+        request.and_then(|request| self.engine().recognize(request, command))
     }
 
     /// Makes a namespace.

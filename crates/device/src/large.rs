@@ -25,7 +25,7 @@ mod shadows;
 mod tests;
 
 use kvssd_types::{
-    BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, StoreCondition, Value,
+    BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value,
     ValueBuilder,
 };
 use ledger::{Ledger, MANIFEST_BYTES, Manifest, TAG_BYTES, Tagged, segment_key};
@@ -40,8 +40,18 @@ const UNOWNED_MAX: usize = 256;
 
 /// What keeps the records.
 pub(crate) trait Records {
+    /// Executes a command of a namespace: what makes `request` so, where it is the one that does.
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError>;
+
     /// Executes a command of a namespace.
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError>;
+    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.execute_as(None, namespace, command)
+    }
 
     /// Iterators that live.
     fn iterators(&self) -> usize;
@@ -64,13 +74,14 @@ pub(crate) struct LargeValues {
 }
 
 impl LargeValues {
-    /// Executes a command of a host.
+    /// Executes a command of a host. A change that may come again, and was not made yet, has a name: the one command has it that makes it so.
     ///
     /// # Errors
     /// What the drive answers; [`KvError::InvalidValueSize`], [`KvError::BatchTooLarge`] of values that are too large for it.
-    pub(crate) fn execute(
+    pub(crate) fn execute_as(
         &mut self,
         records: &mut dyn Records,
+        request: Option<RequestId>,
         namespace: NamespaceId,
         command: Command<'_>,
     ) -> Result<Reply, KvError> {
@@ -78,15 +89,19 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(namespace));
         }
         match command {
-            Command::Store { key, value, condition } => self.store(records, namespace, (key, &value, condition)),
+            Command::Store { key, value, condition } => {
+                self.store(records, (request, namespace), (key, &value, condition))
+            }
             Command::Retrieve { key, offset_bytes, length_bytes } => {
                 self.retrieve(records, namespace, key, (offset_bytes, length_bytes))
             }
             Command::Delete { key } => match self.manifest(records, namespace, key)? {
-                None => records.execute(namespace, command),
-                Some(old) => self.replace(records, (namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted),
+                None => records.execute_as(request, namespace, command),
+                Some(old) => {
+                    self.replace(records, (request, namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted)
+                }
             },
-            Command::Batch { changes } => self.batch(records, changes),
+            Command::Batch { changes } => self.batch(records, request, changes),
             Command::Seek { iterator, .. } => {
                 self.left.remove(&(namespace, iterator));
                 let reply = records.execute(namespace, command)?;
@@ -137,7 +152,7 @@ impl LargeValues {
     fn store(
         &mut self,
         records: &mut dyn Records,
-        namespace: NamespaceId,
+        (request, namespace): (Option<RequestId>, NamespaceId),
         (key, value, condition): (Key<'_>, &Value, StoreCondition),
     ) -> Result<Reply, KvError> {
         if value.len() > self.value_bytes_max as usize {
@@ -149,7 +164,8 @@ impl LargeValues {
         if is_inline && old.is_none() {
             let growth = self.growth(records, namespace, key, value)?;
             self.check_quota(records, namespace, growth)?;
-            return records.execute(namespace, Command::Store { key, value: Tagged::inline(value), condition });
+            let command = Command::Store { key, value: Tagged::inline(value), condition };
+            return records.execute_as(request, namespace, command);
         }
         let exists = match records.execute(namespace, Command::Exist { key }) {
             Err(KvError::KeyNotFound) => false,
@@ -168,7 +184,7 @@ impl LargeValues {
             let manifest = self.write_segments(records, namespace, value)?;
             (Some(manifest), manifest.encode())
         };
-        self.replace(records, (namespace, key), Some(bound), (old, new)).map(|()| Reply::Stored)
+        self.replace(records, (request, namespace, key), Some(bound), (old, new)).map(|()| Reply::Stored)
     }
 
     /// Writes the segments of a value that no key has yet.
@@ -210,7 +226,7 @@ impl LargeValues {
     fn replace(
         &mut self,
         records: &mut dyn Records,
-        (namespace, key): (NamespaceId, Key<'_>),
+        (request, namespace, key): (Option<RequestId>, NamespaceId, Key<'_>),
         bound: Option<Value>,
         (old, new): (Option<Manifest>, Option<Manifest>),
     ) -> Result<(), KvError> {
@@ -219,7 +235,7 @@ impl LargeValues {
         ledger.replace(old.as_ref(), new.as_ref());
         let noted = BatchChange { namespace: shadow.id, key: Ledger::key(), value: Some(ledger.encode()) };
         let changes = [BatchChange { namespace, key, value: bound }, noted];
-        let changed = records.execute(namespace, Command::Batch { changes: &changes });
+        let changed = records.execute_as(request, namespace, Command::Batch { changes: &changes });
         if changed.is_ok() {
             shadow.ledger = ledger;
         }

@@ -33,7 +33,7 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport, NamespaceAttributes};
-use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply, Value};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, Value};
 
 /// What the controller's pipeline takes in one piece.
 const SMALL_BYTES: u32 = 4096;
@@ -101,12 +101,26 @@ impl Device {
     /// # Panics
     /// When a command was submitted that arrived later.
     pub fn submit_in(&mut self, namespace: NamespaceId, command: Command<'_>, arrival: Nanos) -> Completion {
+        self.submit_as(None, namespace, command, arrival)
+    }
+
+    /// As [`Device::submit_in`], of a change that may come again and was not made yet, where it has a name.
+    fn submit_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        arrival: Nanos,
+    ) -> Completion {
         if let Err(error) = self.arrive(arrival) {
             return Completion { done: arrival, reply: Err(error) };
         }
         let begin = self.take_key(&command, arrival);
         let start = self.take_in(&command, begin);
-        let (executed, reply) = self.engine.execute_in(namespace, command, start);
+        let (executed, reply) = match request {
+            None => self.engine.execute_in(namespace, command, start),
+            Some(request) => self.engine.execute_request(request, namespace, command, start),
+        };
         let bytes_out = match &reply {
             Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
             // Each key of a list has a length of two bytes before it.

@@ -49,6 +49,9 @@ pub(crate) fn execute(
     have_room(io, namespaces, limits, &planned)?;
     io.note(Change::Batch(BatchNote::Begun));
     let is_done = make(io, namespaces, record, &planned).map_err(KvError::in_a_change)?;
+    if is_done {
+        io.note_request();
+    }
     io.note(Change::Batch(BatchNote::Committed));
     if is_done { Ok(Reply::Batched) } else { Err(KvError::CapacityExceeded) }
 }

@@ -95,9 +95,11 @@ pub(crate) fn store(
     if found.is_none() {
         index.make_room(io, position)?;
     }
+    io.begin_request();
     let put = append_pair(io, record, (key, value, position.tag))
         .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
     put.map_err(KvError::in_a_change)?;
+    io.end_request();
     Ok(Reply::Stored)
 }
 
@@ -201,7 +203,9 @@ pub(crate) fn delete(
 ) -> Result<Reply, KvError> {
     let (position, found) = find(io, index, key, 0)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
+    io.begin_request();
     unbind_pair(io, index, utilization, (key, position, found)).map_err(KvError::in_a_change)?;
+    io.end_request();
     Ok(Reply::Deleted)
 }
 

@@ -9,6 +9,7 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
+use crate::clients::SavedClients;
 use crate::io::{Io, Media};
 use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
@@ -38,6 +39,7 @@ pub(crate) struct Image {
     pub(crate) superblocks: Vec<Superblock>,
     pub(crate) validity: Vec<u8>,
     pub(crate) namespaces: Vec<SavedNamespace>,
+    pub(crate) clients: SavedClients,
 }
 
 impl Media {
@@ -61,6 +63,30 @@ impl Io<'_> {
                 self.write_down(Change::In { namespace: self.namespace.0 });
             }
             self.write_down(change);
+        }
+    }
+
+    /// A change begins that may come again, if it is one: it is made with its number, or not at all.
+    pub(crate) fn begin_request(&mut self) {
+        if self.request.is_some() {
+            self.note(Change::Batch(BatchNote::Begun));
+        }
+    }
+
+    /// All of it is made.
+    pub(crate) fn end_request(&mut self) {
+        if self.request.is_some() {
+            self.note_request();
+            self.note(Change::Batch(BatchNote::Committed));
+        }
+    }
+
+    /// What is made until [`BatchNote::Committed`] is what the client asked for, if it may ask again.
+    pub(crate) fn note_request(&mut self) {
+        if let Some(request) = self.request.take()
+            && let Some(slot) = self.media.clients.record(request)
+        {
+            self.note(Change::Request { slot, serial: request.serial });
         }
     }
 
@@ -190,7 +216,8 @@ impl Io<'_> {
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.remove(first, grains));
         let (validity, namespaces) = (self.media.validity.save(), namespaces.save());
         kept.iter().for_each(|&(_, first, grains)| self.media.validity.add(first, grains));
-        let image = Image { is_last, superblocks, validity, namespaces };
+        let clients = self.media.clients.save();
+        let image = Image { is_last, superblocks, validity, namespaces, clients };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
         let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {

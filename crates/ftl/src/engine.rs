@@ -1,6 +1,7 @@
 //! The engine: commands on pairs, over indexes, a log and garbage collection.
 
 mod administration;
+mod requests;
 mod room;
 
 use crate::batch::EntryLocks;
@@ -18,7 +19,7 @@ use crate::utilization::Utilization;
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Counters, Geometry};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +187,17 @@ impl Engine {
         command: Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
+        self.run(None, namespace, command, at)
+    }
+
+    /// Executes a command, which is known by `request` if it may come again and was not made yet.
+    fn run(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        at: Nanos,
+    ) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
         if let Err(error) = self.works() {
             return (at, Err(error));
@@ -193,6 +205,7 @@ impl Engine {
         let ready = self.make_ready(namespace, &command, &mut at);
         let Engine { media, namespaces, limits, record, ahead, locks, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
+        io.request = request;
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
             Command::Batch { changes } => {

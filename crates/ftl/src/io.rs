@@ -2,6 +2,7 @@
 
 use crate::address::Grain;
 use crate::blocks::ReadAhead;
+use crate::clients::ClientTable;
 use crate::dram::DramUse;
 use crate::gc::VictimPolicy;
 use crate::held::Held;
@@ -18,7 +19,7 @@ use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView, PowerLoss, Profile, SuperblockId};
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{KvError, NamespaceId, Nanos, RequestId};
 use std::ops::Range;
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -42,6 +43,8 @@ pub struct Media {
     pub(crate) staged_bytes: u64,
     /// What iterators keep.
     pub(crate) held: Held,
+    /// What clients have had made.
+    pub(crate) clients: ClientTable,
     oob_bytes: Vec<u8>,
 }
 
@@ -73,6 +76,7 @@ impl Media {
             victims: VictimPolicy::Greedy,
             staged_bytes: 0,
             held: Held::default(),
+            clients: ClientTable::default(),
             oob_bytes: Vec::new(),
         }
     }
@@ -93,6 +97,7 @@ impl Media {
         if self.held.is_on() {
             dram.add("held_records", self.held.bytes());
         }
+        self.clients.dram(dram);
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
@@ -103,6 +108,7 @@ impl Media {
             + self.write_buffer_bytes
             + self.validity.dram_bytes()
             + self.held.bytes()
+            + self.clients.dram_bytes()
     }
 
     /// The page behind `page` in the order of its stream.
@@ -159,13 +165,16 @@ pub struct Io<'a> {
     pub background: bool,
     /// Whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
+    /// What the change is known by that it makes, if it may come again.
+    pub(crate) request: Option<RequestId>,
     work: Nanos,
     answered: Option<Nanos>,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(media: &'a mut Media, clock: Nanos, background: bool) -> Self {
-        Io { media, clock, background, namespace: NamespaceId::FIRST, work: Nanos::ZERO, answered: None }
+        let namespace = NamespaceId::FIRST;
+        Io { media, clock, background, namespace, request: None, work: Nanos::ZERO, answered: None }
     }
 
     /// The same, on pairs and index of a namespace.

@@ -191,6 +191,20 @@ pub enum Change {
         /// Those that came.
         made: Vec<TablePlace>,
     },
+    /// A client is remembered from here on, in the place of the one that was in that slot.
+    Client {
+        /// The slot.
+        slot: u32,
+        /// The client.
+        client: [u8; 32],
+    },
+    /// The changes since [`BatchNote::Begun`] are what a client asked for, whose slot that is.
+    Request {
+        /// The slot.
+        slot: u32,
+        /// The client's number of it.
+        serial: u64,
+    },
 }
 
 impl Change {
@@ -360,6 +374,10 @@ mod tests {
         let batch = [Change::Batch(BatchNote::Begun), Change::In { namespace: 2 }, Change::Batch(BatchNote::Committed)];
         let bytes: Vec<u8> = batch.iter().flat_map(|change| postcard::to_allocvec(change).unwrap()).collect();
         assert_eq!(bytes, [0x0d, 0, 0x0e, 2, 0x0d, 1]);
+        let bytes = postcard::to_allocvec(&Change::Request { slot: 3, serial: 300 }).unwrap();
+        assert_eq!(bytes, [0x18, 3, 0xac, 0x02]);
+        let bytes = postcard::to_allocvec(&Change::Client { slot: 3, client: [9; 32] }).unwrap();
+        assert_eq!((&bytes[..2], &bytes[2..]), (&[0x17, 3][..], &[9; 32][..]));
     }
 
     proptest! {

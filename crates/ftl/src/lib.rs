@@ -22,6 +22,7 @@ mod batch;
 mod blocks;
 mod build;
 mod check;
+mod clients;
 mod commands;
 mod design;
 mod dram;

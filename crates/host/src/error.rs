@@ -101,7 +101,8 @@ pub enum Error {
         /// Where it should be, and what was tried.
         why: String,
     },
-    /// The answer to a change was lost on the wire, and to make it again might do something else. It was made or not.
+    /// The answer to a change was lost on the wire, and to send it again might make it twice: the drive does not number changes, has forgotten this
+    /// host, or is not reached in time. It was made once, or will be, or not.
     #[error("{why}")]
     InDoubt {
         /// Which change, and how the answer was lost.
@@ -147,6 +148,7 @@ impl From<KvError> for Error {
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
             | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },
+            KvError::RequestForgotten => Error::InDoubt { why: error.to_string() },
             KvError::PowerLost => Error::Failed { why: error.to_string() },
         }
     }

@@ -32,6 +32,9 @@
 //! A call that has returned is safe: what it stored outlives the end of the process, `kill -9` included, and with
 //! [`Options::sync`] the end of the machine.
 //!
+//! On the wire an answer may be lost. Then what changes nothing is asked again; a change is sent again to a drive that knows it again by its number (`kvssd
+//! serve`), and made once; of any other drive the caller is told [`Error::InDoubt`], and nothing is made twice.
+//!
 //! [`tx`] has transactions over it, with a cache.
 //!
 //! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),

@@ -73,6 +73,18 @@ impl Add<Duration> for Instant {
     }
 }
 
+/// So much earlier; no earlier than a world's begin.
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, duration: Duration) -> Instant {
+        Instant(match self.0 {
+            Moment::Machine(moment) => Moment::Machine(moment - duration),
+            Moment::World(since) => Moment::World(since.saturating_sub(duration)),
+        })
+    }
+}
+
 impl Sub for Instant {
     type Output = Duration;
 

@@ -24,6 +24,8 @@ pub mod feature {
     pub const KEY_VALUE_CONFIGURATION: u8 = 0x20;
     /// Host Identifier.
     pub const HOST_ID: u8 = 0x81;
+    /// Vendor specific: numbered changes (see [`numbered`](crate::numbered)).
+    pub const NUMBERED_CHANGES: u8 = 0xc0;
 }
 
 /// What Number of Queues carries: I/O queues, less one, in either half.

@@ -1,15 +1,18 @@
 //! Admin commands.
 
 use crate::answer::{Done, Outcome};
+use crate::clients::{OpenedClient, client_of};
 use crate::controller::{Controller, ControllerKind};
 use crate::identify::identify;
 use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
+use crate::status::status_of;
 use crate::subsystem::Subsystem;
 use kvssd_spec::Status;
 use kvssd_spec::admin::AdminCommand;
 use kvssd_spec::features::{DELETE_NEEDS_KEY, EVENT_NAMESPACES, feature, queue_count, queue_count_value};
-use kvssd_types::Nanos;
+use kvssd_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
+use kvssd_types::{Nanos, RequestId};
 use std::net::SocketAddr;
 
 /// Bytes of what comes with Host Behavior Support.
@@ -100,10 +103,22 @@ impl Admin<'_> {
             feature::COMMAND_SET_PROFILE if value & 0x1ff == 0 => {}
             feature::COMMAND_SET_PROFILE => return Err(Status::CommandSetRejected.into()),
             feature::KEY_VALUE_CONFIGURATION => self.configure_namespace(value)?,
+            feature::NUMBERED_CHANGES if value == SIGNATURE => return self.number_changes(),
             feature::HOST_ID => return Err(Status::FeatureNotChangeable.into()),
             _ => return Err(Status::InvalidField.into()),
         }
         Ok(Done::default())
+    }
+
+    /// From here on the host numbers its changes.
+    fn number_changes(&mut self) -> Outcome {
+        let instance = self.data.first_chunk::<INSTANCE_BYTES>().ok_or(Status::SglLengthInvalid)?;
+        let client = client_of(&self.controller.host.id, instance);
+        let opened = self.subsystem.open_client(client).ok_or(Status::InternalError)?;
+        let OpenedClient { client, since } = opened.map_err(|error| status_of(&error))?;
+        self.controller.features.client = Some(client);
+        let opened = Opened { since, window: RequestId::WINDOW as u16 };
+        Ok(Done::with_result(opened.result()))
     }
 
     fn configure_namespace(&mut self, value: u32) -> Result<(), Status> {
@@ -150,6 +165,7 @@ impl Admin<'_> {
                 (u64::from(needs_key) * u64::from(DELETE_NEEDS_KEY), 0, CHANGEABLE | OF_NAMESPACES)
             }
             feature::HOST_BEHAVIOR => return self.give(vec![0; HOST_BEHAVIOR_BYTES]),
+            feature::NUMBERED_CHANGES => (SIGNATURE.into(), SIGNATURE.into(), CHANGEABLE),
             feature::HOST_ID => return self.give(self.controller.host.id.to_vec()),
             _ => return Err(Status::InvalidField.into()),
         };

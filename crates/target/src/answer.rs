@@ -12,6 +12,8 @@ pub(crate) struct Work {
     pub(crate) command_id: u16,
     pub(crate) namespace: u32,
     pub(crate) command: KvCommand,
+    /// What its host would know it by, if it has numbered its changes.
+    pub(crate) serial: Option<u64>,
     /// Of a Store.
     pub(crate) value: Option<Arc<[u8]>>,
     /// The memory of a value that came behind its command.

@@ -276,7 +276,7 @@ impl Connection {
             drop(locked);
             return self.stop();
         }
-        let needs_key = locked.features.delete_needs_key.clone();
+        let wishes = locked.features.wishes();
         drop(locked);
         let begin = self.output.answers.len();
         let room_bytes = OUTPUT_BYTES_MAX - self.output.len();
@@ -289,7 +289,7 @@ impl Connection {
             Some(work)
         };
         let room = Room { bytes: room_bytes, held_bytes: self.output.len(), held: &mut self.held };
-        self.subsystem.execute(next, room, now, |id| needs_key.contains(&id), &mut self.output.answers);
+        self.subsystem.execute(next, room, now, &wishes, &mut self.output.answers);
         self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         for answer in self.output.answers[begin..].iter().filter(|answer| is_noteworthy(answer)) {

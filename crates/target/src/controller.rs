@@ -9,6 +9,7 @@
 //! What it does not do: read a clock, or hold a command up.
 
 use crate::answer::{Answer, Done, Kind};
+use crate::clients::NumberedClient;
 use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use kvssd_spec::Status;
 use kvssd_spec::fabrics::{Capabilities, Configuration, ControllerStatus, VERSION_2_0, property};
@@ -16,6 +17,7 @@ use kvssd_spec::features::event;
 use kvssd_spec::log_page::{ErrorEntry, page};
 use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// A drive in software has no temperature: 25 degrees Celsius.
 pub(crate) const TEMPERATURE_K: u16 = 298;
@@ -60,6 +62,21 @@ pub(crate) struct Features {
     pub(crate) keep_alive_ms: u32,
     /// Namespaces in which a delete of a key that is not there is an error.
     pub(crate) delete_needs_key: BTreeSet<u32>,
+    /// Who numbers its changes, if the host does.
+    pub(crate) client: Option<Arc<NumberedClient>>,
+}
+
+/// Of what a host has set, what its commands are executed by.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    pub(crate) delete_needs_key: BTreeSet<u32>,
+    pub(crate) client: Option<Arc<NumberedClient>>,
+}
+
+impl Features {
+    pub(crate) fn wishes(&self) -> Wishes {
+        Wishes { delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+    }
 }
 
 /// A controller.
@@ -91,6 +108,7 @@ impl Controller {
             temperature_threshold_k: TEMPERATURE_THRESHOLD_K,
             keep_alive_ms,
             delete_needs_key: BTreeSet::new(),
+            client: None,
         };
         Controller {
             kind,
@@ -178,6 +196,7 @@ impl Controller {
         self.features.events = 0;
         self.features.temperature_threshold_k = TEMPERATURE_THRESHOLD_K;
         self.features.delete_needs_key.clear();
+        self.features.client = None;
     }
 
     /// Waits for an event.

@@ -9,14 +9,17 @@
 //!   answers go out together
 //! ```
 
-use crate::answer::{Answer, Data, Done, Kind, Outcome, Work};
+use crate::answer::{Answer, Data, Done, Kind, Outcome, Refusal, Work};
+use crate::clients::{Clients, NumberedClient, OpenedClient};
+use crate::controller::Wishes;
 use crate::limits::LIST_BYTES_MAX;
 use crate::status::status_of;
 use kvssd_device::Drive;
 use kvssd_spec::Status;
 use kvssd_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, StoreOptions};
 use kvssd_spec::list::{LIST_HEADER_BYTES, ListWriter};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, StoreCondition, Value};
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
+use prometheus_client::metrics::counter::Counter;
 
 /// Keys that are asked for at a time.
 const LIST_KEYS: usize = 512;
@@ -24,29 +27,46 @@ const LIST_KEYS: usize = 512;
 /// The drive, and whether answers wait for its modelled time.
 pub(crate) struct Executor {
     pub(crate) drive: Drive,
-    pub(crate) is_timed: bool,
+    is_timed: bool,
+    clients: Clients,
+    /// Changes that came again and had been made.
+    recognized: Counter,
 }
 
 impl Executor {
+    pub(crate) fn new(drive: Drive, is_timed: bool, recognized: Counter) -> Self {
+        Executor { drive, is_timed, clients: Clients::default(), recognized }
+    }
+
+    /// A client has a controller, and no other. What it had sent to another and was not executed until now is refused there.
+    pub(crate) fn open_client(&mut self, client: ClientId) -> Result<OpenedClient, KvError> {
+        let since = self.drive.open_client(client)?;
+        Ok(OpenedClient { client: self.clients.open(client), since })
+    }
+
     /// Executes a burst of commands that are there at `now`, and commits them: each that `next` gives, which is told whether they have given
-    /// less than `bytes_max` bytes so far. The last one may pass that. `delete_needs_key` says whether a namespace takes a delete of a key that is not there for an
-    /// error.
+    /// less than `bytes_max` bytes so far. The last one may pass that.
     pub(crate) fn execute(
         &mut self,
         mut next: impl FnMut(bool) -> Option<Work>,
         bytes_max: usize,
         now: Nanos,
-        delete_needs_key: impl Fn(u32) -> bool,
+        wishes: &Wishes,
         answers: &mut Vec<Answer>,
     ) {
         let begin = answers.len();
         let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
         while let Some(work) = next(bytes < bytes_max) {
-            let Work { command_id, namespace, command, value, arrived, held } = work;
+            let Work { command_id, namespace, command, serial, value, arrived, held } = work;
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
-            let mut turn = Turn { executor: self, namespace: NamespaceId(namespace), now, due: Nanos::ZERO };
-            let outcome = turn.perform(&command, value, delete_needs_key(namespace));
+            let delete_needs_key = wishes.delete_needs_key.contains(&namespace);
+            let namespace = NamespaceId(namespace);
+            let mut turn = Turn { executor: self, namespace, request: None, now, due: Nanos::ZERO };
+            let outcome = turn
+                .number(&command, serial, wishes.client.as_deref())
+                .map_err(Refusal::from)
+                .and_then(|()| turn.perform(&command, value, delete_needs_key));
             let due = turn.due;
             drop(held);
             let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
@@ -69,12 +89,31 @@ impl Executor {
 struct Turn<'a> {
     executor: &'a mut Executor,
     namespace: NamespaceId,
+    /// What a change is known by that may come again.
+    request: Option<RequestId>,
     now: Nanos,
     /// When the drive's model is through with it.
     due: Nanos,
 }
 
 impl Turn<'_> {
+    /// A change of a client that numbers them is known by its number, unless the client has gone on to another controller.
+    fn number(
+        &mut self,
+        command: &KvCommand,
+        serial: Option<u64>,
+        client: Option<&NumberedClient>,
+    ) -> Result<(), Status> {
+        let is_change = matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. });
+        if let Some((client, serial)) = client.zip(serial).filter(|_| is_change) {
+            if client.is_superseded() {
+                return Err(Status::ClientSuperseded);
+            }
+            self.request = Some(RequestId { client: client.id, serial });
+        }
+        Ok(())
+    }
+
     fn perform(&mut self, command: &KvCommand, value: Option<std::sync::Arc<[u8]>>, delete_needs_key: bool) -> Outcome {
         match command {
             KvCommand::Flush => {
@@ -107,14 +146,19 @@ impl Turn<'_> {
         }
     }
 
-    fn ask(&mut self, command: Command<'_>) -> Result<Reply, crate::answer::Refusal> {
-        let Executor { drive, is_timed } = &mut *self.executor;
+    fn ask(&mut self, command: Command<'_>) -> Result<Reply, Refusal> {
+        let Executor { drive, is_timed, recognized, .. } = &mut *self.executor;
+        if let Some(request) = self.request
+            && drive.engine().recognize(request, &command).is_some_and(|answer| answer.is_ok())
+        {
+            recognized.inc();
+        }
         let reply = if *is_timed {
-            let completion = drive.submit_in(self.namespace, command, self.now);
+            let completion = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completion.done);
             completion.reply
         } else {
-            drive.execute_in(self.namespace, command)
+            drive.execute_as(self.request, self.namespace, command)
         };
         reply.map_err(|error| {
             if matches!(error, KvError::Failed(_) | KvError::PowerLost | KvError::Unrecovered(_)) {
@@ -125,7 +169,7 @@ impl Turn<'_> {
     }
 
     /// As many keys as there is room for, but for those that no command of NVMe can name.
-    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, crate::answer::Refusal> {
+    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Refusal> {
         let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
         let mut writer = ListWriter::new(bytes_max);
         let mut last: Option<Box<[u8]>> = None;

@@ -21,6 +21,7 @@
 mod admin;
 mod answer;
 mod buffer;
+mod clients;
 mod connection;
 mod controller;
 mod execution;

@@ -40,6 +40,8 @@ pub(crate) struct Metrics {
     pub(crate) controllers: Gauge,
     /// Connections that were ended for what the peer sent, or did not.
     pub(crate) faults: Counter,
+    /// Changes that came again and had been made.
+    pub(crate) recognized: Counter,
 }
 
 /// 10 us to 5 s.
@@ -63,6 +65,7 @@ impl Metrics {
             connections: Gauge::default(),
             controllers: Gauge::default(),
             faults: Counter::default(),
+            recognized: Counter::default(),
         }
     }
 
@@ -103,6 +106,7 @@ pub fn metrics_page(subsystem: &Subsystem) -> String {
     registry.register("connections", "Connections", metrics.connections.clone());
     registry.register("controllers", "Controllers", metrics.controllers.clone());
     registry.register("faults", "Connections that were ended for what the peer did", metrics.faults.clone());
+    registry.register("recognized", "Changes that came again and had been made", metrics.recognized.clone());
     let numbers = [
         ("pairs", "Pairs that are stored", health.pairs),
         ("pair_bytes", "Bytes of their keys and values", health.pair_bytes),

@@ -20,6 +20,7 @@ pub(crate) fn status_of(error: &KvError) -> Status {
         | KvError::NoSuchIterator(_)
         | KvError::TooManyIterators { .. }
         | KvError::IteratorExpired(_) => Status::InvalidField,
+        KvError::RequestForgotten => Status::RequestForgotten,
         KvError::Unrecovered(_) => Status::UnrecoveredError,
         KvError::Failed(_) | KvError::PowerLost => Status::InternalError,
     }

@@ -7,7 +7,8 @@
 //! ```
 
 use crate::answer::{Answer, Kind, Work};
-use crate::controller::{Controller, ControllerKind, Host};
+use crate::clients::OpenedClient;
+use crate::controller::{Controller, ControllerKind, Host, Wishes};
 use crate::execution::Executor;
 use crate::limits::{CONTROLLERS_MAX, Limits};
 use crate::memory::{Held, Memory};
@@ -17,7 +18,7 @@ use kvssd_ftl::NamespaceInfo;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kvssd_spec::Status;
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{ClientId, KvError, Nanos};
 use std::collections::BTreeMap;
 
 /// Erases that a block is good for, as flash with three bits a cell is as a rule. An estimate: profiles do not say.
@@ -111,14 +112,16 @@ impl Subsystem {
     #[must_use]
     pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
         let (is_timed, limits) = (options.is_timed, options.limits);
+        let metrics = Metrics::new();
+        let executor = Executor::new(drive, is_timed, metrics.recognized.clone());
         Subsystem {
             options,
-            metrics: Metrics::new(),
-            value_bytes_max: drive.value_bytes_max(),
+            metrics,
+            value_bytes_max: executor.drive.value_bytes_max(),
             values_in: Memory::new(limits.values_bytes_max),
             values_out: Memory::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
-            executor: Mutex::new(Some(Executor { drive, is_timed })),
+            executor: Mutex::new(Some(executor)),
             controllers: Mutex::default(),
         }
     }
@@ -153,14 +156,14 @@ impl Subsystem {
         mut next: impl FnMut(bool) -> Option<Work>,
         room: Room<'_>,
         now: Nanos,
-        delete_needs_key: impl Fn(u32) -> bool,
+        wishes: &Wishes,
         answers: &mut Vec<Answer>,
     ) {
         let mut executor = self.executor.lock().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
             let Room { bytes, held_bytes, held } = room;
             let bytes_max = bytes.min(usize::try_from(self.values_out.room_bytes()).unwrap_or(usize::MAX));
-            executor.execute(next, bytes_max, now, delete_needs_key, answers);
+            executor.execute(next, bytes_max, now, wishes, answers);
             // Who comes next is to see it.
             held.set(held_bytes + answers.iter().map(|answer| answer.data.len()).sum::<usize>());
             if executor.drive.failure().is_some() {
@@ -183,6 +186,12 @@ impl Subsystem {
     pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
         let mut executor = self.executor.lock().ok()?;
         executor.as_mut().map(|executor| look(&mut executor.drive))
+    }
+
+    /// A client has a controller from here on, and no other. None where the drive takes nothing any more.
+    pub(crate) fn open_client(&self, client: ClientId) -> Option<Result<OpenedClient, KvError>> {
+        let mut executor = self.executor.lock().ok()?;
+        executor.as_mut().map(|executor| executor.open_client(client))
     }
 
     pub(crate) fn namespaces(&self) -> Vec<NamespaceInfo> {

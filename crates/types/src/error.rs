@@ -80,6 +80,10 @@ pub enum KvError {
     /// As above. The iterator kept flash or memory that stores could not do without; another one sees the drive as it is now.
     #[error("iterator {0} has expired: the space that it kept was needed; make another one")]
     IteratorExpired(crate::IteratorId),
+    /// Not a status of the Key Value Command Set, which numbers no commands: vendor specific, C0h. The drive does not know any more
+    /// whether it made that change before; it did not make it now.
+    #[error("the change is too old, or its client was forgotten: it is not known whether it was made before")]
+    RequestForgotten,
     /// Status 88h: the flash gave back something that is not what was written there.
     #[error("unrecovered error: {0}")]
     Unrecovered(String),

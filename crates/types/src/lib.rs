@@ -15,6 +15,7 @@ mod iterator;
 mod key;
 mod namespace;
 mod random;
+mod request;
 mod time;
 mod value;
 
@@ -24,5 +25,6 @@ pub use iterator::{IteratedPair, IteratorId, IteratorOptions};
 pub use key::{KEY_BYTES_MAX, Key, OwnedKey};
 pub use namespace::{BatchChange, NamespaceId};
 pub use random::{Random, mix64, unmix64};
+pub use request::{ClientId, RequestId};
 pub use time::Nanos;
 pub use value::{Pattern, VALUE_BYTES_MAX, Value, ValueBuilder};

@@ -52,6 +52,7 @@
 
 mod actor;
 mod coroutine;
+pub mod linear;
 pub mod lives;
 mod network;
 mod report;

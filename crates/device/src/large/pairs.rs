@@ -3,13 +3,18 @@
 use super::ledger::{Ledger, TAG_BYTES, Tagged};
 use super::{LargeValues, Records, unexpected};
 use kvssd_types::{
-    BatchChange, Command, IteratedPair, IteratorId, KvError, NamespaceId, Reply, VALUE_BYTES_MAX, Value,
+    BatchChange, Command, IteratedPair, IteratorId, KvError, NamespaceId, Reply, RequestId, VALUE_BYTES_MAX, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 impl LargeValues {
     /// Makes all changes or none. Keys may have had large values; they get none.
-    pub(super) fn batch(&mut self, records: &mut dyn Records, changes: &[BatchChange<'_>]) -> Result<Reply, KvError> {
+    pub(super) fn batch(
+        &mut self,
+        records: &mut dyn Records,
+        request: Option<RequestId>,
+        changes: &[BatchChange<'_>],
+    ) -> Result<Reply, KvError> {
         if let Some(change) = changes.iter().find(|change| self.is_shadow(change.namespace)) {
             return Err(KvError::NoSuchNamespace(change.namespace));
         }
@@ -44,7 +49,7 @@ impl LargeValues {
             let shadow = self.shadow_mut(*namespace)?.id;
             tagged.push(BatchChange { namespace: shadow, key: Ledger::key(), value: Some(ledger.encode()) });
         }
-        let reply = records.execute(NamespaceId::FIRST, Command::Batch { changes: &tagged })?;
+        let reply = records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &tagged })?;
         for (namespace, ledger) in ledgers {
             self.shadow_mut(namespace)?.ledger = ledger;
             self.sweep(records, namespace)?;

@@ -5,7 +5,7 @@ use crate::clocked::Clocked;
 use crate::{Device, image_design, image_profile};
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_types::{IteratorOptions, Nanos, Pattern, Random};
+use kvssd_types::{ClientId, IteratorOptions, Nanos, Pattern, Random};
 
 const FIRST: NamespaceId = NamespaceId::FIRST;
 const VALUE_BYTES_MAX: u32 = 8 << 20;
@@ -52,6 +52,17 @@ fn segments(drive: &Clocked, large: &LargeValues) -> u64 {
     info.utilization.pairs.saturating_sub(1)
 }
 
+impl LargeValues {
+    fn execute(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        self.execute_as(records, None, namespace, command)
+    }
+}
+
 /// A drive whose commands fail when a test says so.
 struct Meddled<'a, F> {
     drive: &'a mut Clocked,
@@ -59,9 +70,14 @@ struct Meddled<'a, F> {
 }
 
 impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Meddled<'_, F> {
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
         (self.fail)(namespace, &command)?;
-        self.drive.execute(namespace, command)
+        self.drive.execute_as(request, namespace, command)
     }
 
     fn iterators(&self) -> usize {
@@ -115,7 +131,10 @@ fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
     let segment = large.segment_bytes;
     let lengths = [3 * segment, 10, 2 * segment + 5, 2 * segment, 0, segment];
     let mut now = None;
+    let client = ClientId([3; 32]);
+    drive.open_client(client).unwrap();
     for (turn, &length) in lengths.iter().enumerate() {
+        let request = RequestId { client, serial: turn as u64 + 1 };
         let next = (turn != 4).then(|| value(turn as u64, length));
         for left in 0.. {
             // So many commands are let through, and then the process ends.
@@ -126,9 +145,12 @@ fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
             };
             let mut ending = Meddled { drive: &mut drive, fail };
             let command = next.as_ref().map_or(Command::Delete { key: key(b"key") }, |next| store(b"key", next));
-            let ended = large.execute(&mut ending, FIRST, command);
+            let ended = large.execute_as(&mut ending, Some(request), FIRST, command.clone());
             large = open(&mut drive);
             let found = read(&mut large, &mut drive, b"key");
+            // It is known as made from the moment on in which the key has what it was to get.
+            let is_made = drive.device.engine().recognize(request, &command).is_some();
+            assert_eq!(is_made, found == next && now != next, "turn {turn}, {left} steps");
             let owned = found
                 .as_ref()
                 .filter(|value| value.len() > 10)
@@ -136,6 +158,9 @@ fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
             assert_eq!(segments(&drive, &large), owned.into(), "turn {turn}, {left} steps");
             if ended.is_ok() || ended == Err(KvError::KeyNotFound) {
                 assert!(found == next, "turn {turn}");
+                break;
+            }
+            if is_made {
                 break;
             }
             assert!(found == now || found == next, "turn {turn}, {left} steps");

@@ -189,7 +189,7 @@ impl Engine {
         Ok(())
     }
 
-    fn note_at(&mut self, at: Nanos, change: Change) -> Result<Nanos, KvError> {
+    pub(super) fn note_at(&mut self, at: Nanos, change: Change) -> Result<Nanos, KvError> {
         let mut io = Io::new(&mut self.media, at, false);
         io.cpu(io.costs().command_ns);
         io.note(change);

@@ -1,6 +1,7 @@
 //! Changes of the journal, made again.
 
 use crate::address::Grain;
+use crate::clients::ClientTable;
 use crate::durability::Image;
 use crate::io::{Io, Media};
 use crate::journal::{Change, PairPlace, TablePlace};
@@ -10,7 +11,7 @@ use crate::recovery::damaged;
 use crate::superblock::{State, Superblock};
 use crate::validity::Spill;
 use kvssd_flash::SuperblockId;
-use kvssd_types::{KvError, NamespaceId};
+use kvssd_types::{ClientId, KvError, NamespaceId};
 use std::collections::BTreeSet;
 
 /// The namespace that a change removes, if it does. Its number is not given again before the next checkpoint.
@@ -32,7 +33,7 @@ pub(super) struct Redo<'a, 'b> {
 impl Redo<'_, '_> {
     /// Afterwards `io` works for the namespace that the last changes are of.
     pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
-        let Media { superblocks, validity, packing, .. } = &mut *self.io.media;
+        let Media { superblocks, validity, packing, clients, .. } = &mut *self.io.media;
         let is_ours = image.superblocks.len() == superblocks.all().len()
             && image.is_possible(packing.grains_per_superblock)
             && validity.restore(&image.validity).is_some()
@@ -40,6 +41,8 @@ impl Redo<'_, '_> {
         if !is_ours {
             return Err(damaged("its checkpoint is that of another design or geometry"));
         }
+        let saved = ClientTable::from_saved(image.clients);
+        *clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         superblocks.recover(image.superblocks);
         superblocks.suspect_open();
         if !self.io.media.counts_agree() {
@@ -114,6 +117,14 @@ impl Redo<'_, '_> {
             Change::Assigned { namespace, logs } => {
                 self.named(namespace)?.attributes.logs = logs;
                 Ok(())
+            }
+            Change::Client { slot, client } => {
+                let opened = self.io.media.clients.open(slot, ClientId(client));
+                opened.ok_or_else(|| damaged("its journal gives a client a slot that there is not"))
+            }
+            Change::Request { slot, serial } => {
+                let recorded = self.io.media.clients.record_in(slot, serial);
+                recorded.ok_or_else(|| damaged("its journal speaks of a client that it has not"))
             }
             Change::Gone { place, grains } => self.disappear(place, grains),
             Change::Removed { namespace } => {

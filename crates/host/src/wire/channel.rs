@@ -36,8 +36,6 @@ const SPARE_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Lost {
     pub(crate) why: String,
-    /// The other side has ended it, and executes nothing any more that was sent on it.
-    pub(crate) is_over: bool,
     /// It was known before the command was sent.
     pub(crate) is_unsent: bool,
 }
@@ -49,14 +47,13 @@ impl Lost {
     }
 
     fn here(why: String) -> Lost {
-        Lost { why, is_over: false, is_unsent: false }
+        Lost { why, is_unsent: false }
     }
 }
 
 impl From<std::io::Error> for Lost {
     fn from(error: std::io::Error) -> Self {
-        let is_over = matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
-        Lost { is_over, ..Lost::here(error.to_string()) }
+        Lost::here(error.to_string())
     }
 }
 
@@ -145,9 +142,7 @@ impl Channel {
         let mut response = [0; IC_BYTES];
         socket.read_exact(&mut response).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Lost::here("it does not answer".to_owned()),
-            ErrorKind::UnexpectedEof => {
-                Lost { is_over: true, ..Lost::here("it ended the connection at once".to_owned()) }
-            }
+            ErrorKind::UnexpectedEof => Lost::here("it ended the connection at once".to_owned()),
             _ => error.into(),
         })?;
         let decoded = Pdu::decode(&response, Sender::Controller, &Framing::INITIAL).map_err(Breach::from)?;
@@ -264,7 +259,7 @@ impl Channel {
         let mut state = self.lock();
         let State { queue, owners, .. } = &mut *state;
         let received = match read {
-            Ok(0) => Err(Lost { is_over: true, ..Lost::here("it ended the connection".to_owned()) }),
+            Ok(0) => Err(Lost::here("it ended the connection".to_owned())),
             Ok(bytes) => {
                 let myself = thread::current().id();
                 let wake = |id: CommandId| {
@@ -364,9 +359,8 @@ impl Channel {
                 return Ok(state);
             }
             if Instant::now() >= deadline {
-                return Err(
-                    self.lose(state, Lost::here("it answers none of the commands that fill its queue".to_owned()))
-                );
+                let lost = Lost::here("it answers none of the commands that fill its queue".to_owned());
+                return Err(Lost { is_unsent: true, ..self.lose(state, lost) });
             }
             state.wanting += 1;
             let waited = self.room.wait_timeout(state, left(deadline));

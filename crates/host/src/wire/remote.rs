@@ -6,19 +6,14 @@
 //!      +------- lost: sent again, or in doubt -------------------------+
 //! ```
 //!
-//! What is sent again when an answer was lost:
+//! What is sent again when an answer was lost, and what is in doubt then: `copies.rs`.
 //!
-//! | | the drive had ended the connection | this side gave it up (no answer in time, nonsense) |
-//! |---|---|---|
-//! | retrieve, exist, list, flush | again | again |
-//! | store, delete | again: it does the same twice | in doubt: an old one may still come behind a later one |
-//! | store if the key is there, or is not | in doubt | in doubt |
-//!
-//! A delete that is sent again and finds no key may have removed it the first time: it says that the key was not there. A drive that does
-//! not tell whether a deleted key was there (it refuses feature 20h) is asked just before; another host may come in between.
+//! A delete that is made again because it was not made says whether the key was there then. A drive that does not tell whether a deleted key was
+//! there (it refuses feature 20h) is asked just before; another host may come in between.
 
-use super::channel::{Call, Lost, Pipeline};
-use super::request::{Ask, Outcome, Request, not_carried, outcome};
+use super::copies::{Copies, Turn};
+use super::request::{Outcome, Request, not_carried, outcome};
+use super::serials::Serials;
 use super::session::{HostIdentity, KEEP_ALIVE_INTERVAL, Session, Trouble};
 use super::url::DriveUrl;
 use crate::backend::Backend;
@@ -27,14 +22,14 @@ use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use kvssd_runtime::thread::{self, sleep};
 use kvssd_runtime::time::{Duration, Instant};
+use kvssd_spec::Status;
 use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
-use std::collections::VecDeque;
 
 /// Between the first two tries to reach a drive again; doubles with each.
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 /// Before a command that the drive did not want now is sent again.
-const AGAIN: Duration = Duration::from_millis(10);
+pub(super) const AGAIN: Duration = Duration::from_millis(10);
 
 /// A drive on the wire.
 pub(crate) struct Remote {
@@ -43,10 +38,12 @@ pub(crate) struct Remote {
 }
 
 /// What is common to all threads that use a drive.
-struct Link {
-    url: DriveUrl,
+pub(super) struct Link {
+    pub(super) url: DriveUrl,
     host: HostIdentity,
-    is_read_only: bool,
+    pub(super) is_read_only: bool,
+    /// The numbers of changes.
+    pub(super) serials: Arc<Serials>,
     state: Mutex<LinkState>,
 }
 
@@ -66,18 +63,12 @@ struct Ended {
     changed: Condvar,
 }
 
-/// What a command of many is known by.
-struct Tag {
-    number: usize,
-    namespace: NamespaceId,
-    ask: Ask,
-}
-
 impl Remote {
     /// The drive at `url`, which must be there now.
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Remote, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref());
-        let link = Link { url: url.clone(), host, is_read_only, state: Mutex::default() };
+        let (serials, state) = (Arc::default(), Mutex::default());
+        let link = Link { url: url.clone(), host, is_read_only, serials, state };
         let session = match Session::connect(url, &link.host, is_read_only, link.deadline()) {
             Ok(session) => session,
             Err(Trouble::Refused(error)) => return Err(error),
@@ -90,68 +81,10 @@ impl Remote {
         spawned.map_err(|error| Error::Io { why: format!("{url}: no thread can be started: {error}") })?;
         Ok(Remote { link, ended })
     }
-
-    /// Gives the queue commands as it takes them, and shows the answers.
-    fn execute_all(
-        &self,
-        commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
-        answered: &mut dyn FnMut(usize, Option<Reply>),
-    ) -> Result<(), Error> {
-        let mut commands = commands.enumerate();
-        let mut pipeline = Pipeline { coming: VecDeque::new(), under_way: Vec::new() };
-        let mut failed = None;
-        let mut deadline = self.link.deadline();
-        loop {
-            let session = self.link.session(deadline)?;
-            while failed.is_none() && pipeline.commands() < session.io.depth() {
-                let Some((number, command)) = commands.next() else { break };
-                match self.link.call_of(&session, number, command, deadline) {
-                    Ok(call) => pipeline.coming.push_back(call),
-                    Err(error) => failed = Some(error),
-                }
-            }
-            if failed.is_some() {
-                pipeline.coming.clear();
-            }
-            if pipeline.commands() == 0 {
-                return failed.map_or(Ok(()), Err);
-            }
-            match session.io.advance(&mut pipeline, deadline) {
-                Ok(answers) => {
-                    for (call, answer) in answers {
-                        match outcome(call.tag.ask, answer, call.tag.namespace) {
-                            Outcome::Done(result) => {
-                                deadline = self.link.deadline();
-                                match result {
-                                    Ok(reply) => answered(call.tag.number, reply),
-                                    Err(error) => failed = failed.or(Some(error)),
-                                }
-                            }
-                            Outcome::Again(status) if Instant::now() + AGAIN >= deadline => {
-                                let why = format!("the drive says: {status}");
-                                failed = failed.or_else(|| Some(self.link.unreachable(&why)));
-                            }
-                            Outcome::Again(_) => {
-                                sleep(AGAIN);
-                                pipeline.coming.push_back(call);
-                            }
-                        }
-                    }
-                }
-                Err(lost) => {
-                    self.link.lost(&session);
-                    for (_, call) in pipeline.under_way.drain(..) {
-                        self.link.may_send_again(call.tag.ask, &lost, deadline)?;
-                        pipeline.coming.push_back(call);
-                    }
-                }
-            }
-        }
-    }
 }
 
 impl Link {
-    fn deadline(&self) -> Instant {
+    pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.url.timeout
     }
 
@@ -159,52 +92,70 @@ impl Link {
         if self.is_read_only && command.is_change() {
             return Err(Error::ReadOnly);
         }
+        let mut copies = Copies::of(command);
+        self.answer_to(namespace, command, &mut copies).map_err(|error| copies.doubt(&self.url, error))?
+    }
+
+    /// What the drive answers, or why no answer comes any more.
+    fn answer_to(
+        &self,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        copies: &mut Copies,
+    ) -> Result<Result<Option<Reply>, Error>, Error> {
         let deadline = self.deadline();
         loop {
             let session = self.session(deadline)?;
             let Some(limits) = self.settle(&session, session.limits(namespace, deadline), deadline)? else { continue };
-            let request = Request::of(namespace, command.clone(), limits)?;
+            let mut request = Request::of(namespace, command.clone(), limits)?;
             if let Command::Delete { key } = *command
                 && !limits.delete_needs_key
                 && self.execute(namespace, &Command::Exist { key })?.is_none()
             {
-                return Ok(None);
+                return Ok(Ok(None));
+            }
+            match copies.prepare(session.memory, &self.serials, &mut request.entry) {
+                Turn::Now => {}
+                Turn::Later => {
+                    self.check_time(deadline, "it does not answer older changes")?;
+                    self.serials.wait(AGAIN);
+                    continue;
+                }
+                Turn::Never => return Err(self.unreachable("the drive does not know any more what it has done")),
             }
             match session.io.call(&request.entry, &request.payload, deadline) {
                 Ok(answer) => match outcome(request.ask, answer, namespace) {
-                    Outcome::Done(result) => return result,
+                    Outcome::Done(result) => return Ok(result),
                     Outcome::Again(status) => {
-                        if Instant::now() + AGAIN >= deadline {
-                            return Err(self.unreachable(&format!("the drive says: {status}")));
+                        self.check_time(deadline - AGAIN, &format!("the drive says: {status}"))?;
+                        sleep(AGAIN);
+                    }
+                    Outcome::Elsewhere(status) => {
+                        self.lost(&session);
+                        let why = format!("the drive says: {status}");
+                        if status == Status::RequestForgotten && copies.are_out() {
+                            return Err(self.unreachable(&why));
                         }
+                        self.check_time(deadline - AGAIN, &why)?;
                         sleep(AGAIN);
                     }
                 },
                 Err(lost) => {
                     self.lost(&session);
-                    self.may_send_again(request.ask, &lost, deadline)?;
+                    if !lost.is_unsent {
+                        copies.lost(session.memory);
+                    }
+                    if !copies.may_go_again() {
+                        return Err(self.unreachable(&lost.why));
+                    }
+                    self.check_time(deadline, &lost.why)?;
                 }
             }
         }
     }
 
-    fn call_of(
-        &self,
-        session: &Session,
-        number: usize,
-        command: Result<(NamespaceId, Command<'_>), Error>,
-        deadline: Instant,
-    ) -> Result<Call<Tag>, Error> {
-        let (namespace, command) = command?;
-        if self.is_read_only && command.is_change() {
-            return Err(Error::ReadOnly);
-        }
-        let limits = session.limits(namespace, deadline).map_err(|trouble| match trouble {
-            Trouble::Lost(lost) => self.unreachable(&lost.why),
-            Trouble::Refused(error) => error,
-        })?;
-        let Request { entry, payload, ask } = Request::of(namespace, command, limits)?;
-        Ok(Call { entry, payload, tag: Tag { number, namespace, ask } })
+    fn check_time(&self, deadline: Instant, why: &str) -> Result<(), Error> {
+        if Instant::now() >= deadline { Err(self.unreachable(why)) } else { Ok(()) }
     }
 
     /// Asks the controller for something that it can be asked for twice.
@@ -230,25 +181,13 @@ impl Link {
             Err(Trouble::Refused(error)) => Err(error),
             Err(Trouble::Lost(lost)) => {
                 self.lost(session);
-                if Instant::now() >= deadline { Err(self.unreachable(&lost.why)) } else { Ok(None) }
+                self.check_time(deadline, &lost.why).map(|()| None)
             }
         }
     }
 
-    /// Whether a command whose answer was lost is sent again; else the error.
-    fn may_send_again(&self, ask: Ask, lost: &Lost, deadline: Instant) -> Result<(), Error> {
-        let is_safe = lost.is_unsent || !ask.is_change() || (lost.is_over && ask.is_idempotent());
-        if !is_safe {
-            let (url, what, why) = (&self.url, ask.name(), &lost.why);
-            return Err(Error::InDoubt {
-                why: format!("{url}: the answer to a {what} was lost: {why}; it is not known whether it was done"),
-            });
-        }
-        if Instant::now() >= deadline { Err(self.unreachable(&lost.why)) } else { Ok(()) }
-    }
-
     /// The controller, connected again where that is needed. Threads that come meanwhile wait.
-    fn session(&self, deadline: Instant) -> Result<Arc<Session>, Error> {
+    pub(super) fn session(&self, deadline: Instant) -> Result<Arc<Session>, Error> {
         loop {
             let mut state = self.lock();
             if let Some(session) = &state.session {
@@ -281,12 +220,12 @@ impl Link {
     }
 
     /// Nobody is to use that connection any more.
-    fn lost(&self, session: &Arc<Session>) {
+    pub(super) fn lost(&self, session: &Arc<Session>) {
         let mut state = self.lock();
         state.session.take_if(|current| Arc::ptr_eq(current, session));
     }
 
-    fn unreachable(&self, why: &str) -> Error {
+    pub(super) fn unreachable(&self, why: &str) -> Error {
         Error::Unreachable { why: format!("{}: {why}", self.url) }
     }
 
@@ -306,13 +245,13 @@ impl Backend for Remote {
         commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
         answered: &mut dyn FnMut(usize, Option<Reply>),
     ) -> Result<(), Error> {
-        self.execute_all(commands, answered)
+        self.link.execute_all(commands, answered)
     }
 
     /// Commands of a queue have no order, so that only the last change of each key is made.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
         let changes = batch.last_changes(own)?;
-        self.execute_all(&mut changes.into_iter().map(command_of), &mut |_, _| {})
+        self.link.execute_all(&mut changes.into_iter().map(command_of), &mut |_, _| {})
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {

@@ -54,29 +54,8 @@ pub(crate) enum Outcome {
     Done(Result<Option<Reply>, Error>),
     /// The drive did not do it, and would, later.
     Again(Status),
-}
-
-impl Ask {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Ask::Store { .. } => "store",
-            Ask::Retrieve { .. } => "retrieve",
-            Ask::Delete => "delete",
-            Ask::Exist => "exist",
-            Ask::List { .. } => "list",
-            Ask::Flush => "flush",
-        }
-    }
-
-    /// Whether the drive is another one when it was done.
-    pub(crate) fn is_change(self) -> bool {
-        matches!(self, Ask::Store { .. } | Ask::Delete)
-    }
-
-    /// Whether it may be done twice, and gives the same then, for whoever asks once.
-    pub(crate) fn is_idempotent(self) -> bool {
-        !matches!(self, Ask::Store { condition: StoreCondition::IfAbsent | StoreCondition::IfExists, .. })
-    }
+    /// The drive did not do it now, and wants it on another connection.
+    Elsewhere(Status),
 }
 
 impl Request {
@@ -170,6 +149,7 @@ pub(crate) fn outcome(ask: Ask, answer: Answer, namespace: NamespaceId) -> Outco
         Status::NamespaceNotReady | Status::TransientTransportError | Status::CommandAborted | Status::QueueDeleted => {
             return Outcome::Again(status);
         }
+        Status::RequestForgotten | Status::ClientSuperseded => return Outcome::Elsewhere(status),
         _ => Err(error_of(status, ask, namespace)),
     };
     Outcome::Done(done)

@@ -8,6 +8,7 @@
 //! ```
 
 use super::channel::{Channel, Lost};
+use super::memory::Memory;
 use super::queue::{Answer, Payload, QueueLimits};
 use super::request::{NamespaceLimits, Request};
 use super::url::DriveUrl;
@@ -28,6 +29,7 @@ use kvssd_spec::identify::{
     COMMAND_SET_KEY_VALUE, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, read_namespace_list,
 };
 use kvssd_spec::log_page::{DISCOVERY_RECORD_BYTES, DiscoveryHeader, page, read_discovery_page};
+use kvssd_spec::numbered::INSTANCE_BYTES;
 use kvssd_spec::{Status, SubmissionEntry};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
@@ -45,6 +47,8 @@ const DISCOVERED_MAX: u64 = 32;
 const NAMESPACES_MAX: usize = 1024;
 /// How soon a controller takes a host that says nothing for gone.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Which parameter of a connect cannot be: bytes 16 and 17 of its data, the controller (IPO and IATTR).
+const NO_SUCH_CONTROLLER: u64 = 1 << 16 | 16;
 /// Between two looks at whether a controller is ready, or shut down.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long the end of a controller is waited for.
@@ -57,6 +61,8 @@ pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct HostIdentity {
     pub(super) id: [u8; 16],
+    /// This program on it.
+    instance: [u8; INSTANCE_BYTES],
     pub(super) nqn: String,
 }
 
@@ -64,16 +70,20 @@ impl HostIdentity {
     /// Another host than all others, called `nqn` where it has a name.
     pub(super) fn new(nqn: Option<&str>) -> Self {
         let random = || random_u64().to_le_bytes();
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&random());
-        id[8..].copy_from_slice(&random());
+        let wide = || {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&random());
+            bytes[8..].copy_from_slice(&random());
+            bytes
+        };
+        let (mut id, instance) = (wide(), wide());
         // A UUID of version 4.
         id[6] = id[6] & 0x0f | 0x40;
         id[8] = id[8] & 0x3f | 0x80;
         let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
         let own = || format!("nqn.2014-08.org.nvmexpress:uuid:{}", parts.join("-"));
-        HostIdentity { id, nqn: nqn.map_or_else(own, str::to_owned) }
+        HostIdentity { id, instance, nqn: nqn.map_or_else(own, str::to_owned) }
     }
 }
 
@@ -102,6 +112,8 @@ impl From<Error> for Trouble {
 pub(super) struct Session {
     admin: Channel,
     pub(super) io: Channel,
+    /// What the drive remembers of this host's changes, if it does.
+    pub(super) memory: Option<Memory>,
     data_bytes_max: u32,
     controller: IdentifyController,
     namespaces: RwLock<BTreeMap<NamespaceId, NamespaceLimits>>,
@@ -130,6 +142,7 @@ impl Session {
         let controller = *IdentifyController::from_data(&controller).ok_or_else(short_identify)?;
         let queues = AdminCommand::SetFeatures { feature: feature::QUEUES, save: false, value: queue_count_value(1) };
         admin.call(&queues.entry(0), &Payload::None, deadline)?;
+        let memory = if is_read_only { None } else { Memory::begin(&admin.channel, host.instance, deadline)? };
         let format = admin.kv_namespace(url.namespace, deadline)?;
         let value_bytes_max = transfer_bytes_max(&controller).min(format.kv_formats[0].value_bytes_max.get());
         let data_bytes_max = Request::data_bytes_max(value_bytes_max);
@@ -141,7 +154,8 @@ impl Session {
         let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
         connect_queue(&io, connect, &ConnectData::new(host.id, admin.controller, &nqn, &host.nqn), deadline)?;
         let namespaces = RwLock::default();
-        let session = Session { admin: admin.channel, io, data_bytes_max, controller, namespaces, is_read_only };
+        let session =
+            Session { admin: admin.channel, io, memory, data_bytes_max, controller, namespaces, is_read_only };
         session.limits(url.namespace, deadline)?;
         Ok(session)
     }
@@ -302,11 +316,12 @@ fn connect_queue(channel: &Channel, connect: Connect, data: &ConnectData, deadli
     match answer.entry.status() {
         Ok(Status::Success) => Ok(answer.entry.result() as u16),
         Ok(Status::ConnectControllerBusy) => Err(Lost::of("it has no controller left").into()),
-        Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
-        // The controller was there when its admin queue was connected: the service has begun anew since.
-        Ok(Status::ConnectInvalidParameters) if connect.queue_id > 0 => {
-            Err(Lost::of("its controller is gone, or takes no such queue").into())
+        // The admin queue was lost meanwhile, and the controller with it.
+        Ok(Status::ConnectInvalidParameters) if connect.queue_id > 0 && answer.entry.result() == NO_SUCH_CONTROLLER => {
+            Err(Lost::of("its controller is gone").into())
         }
+        Ok(Status::CommandSequenceError) if connect.queue_id > 0 => Err(Lost::of("its controller is not ready").into()),
+        Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
         Ok(Status::ConnectInvalidParameters) => {
             refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))
         }

@@ -5,7 +5,7 @@ mod peer;
 use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition, connect};
 use kvssd_spec::Status;
 use kvssd_spec::kv::KvCommand;
-use peer::{Act, Manner, NQN, PLAIN, Peer};
+use peer::{Act, Manner, NQN, NUMBERED, Numbers, PLAIN, Peer};
 use std::collections::BTreeMap;
 use std::thread::scope;
 use std::time::{Duration, Instant};
@@ -225,7 +225,12 @@ fn threads_share_a_queue() {
 
 /// A peer that does something else with one of the commands, the first of its kind behind `number`.
 fn misbehaving(act: Act, number: u64) -> Peer {
-    Peer::new(PLAIN, move |_, count| if count == number { act } else { Act::Answer })
+    numbered(PLAIN, act, number)
+}
+
+/// The same, of that manner.
+fn numbered(manner: Manner, act: Act, number: u64) -> Peer {
+    Peer::new(manner, move |_, count| if count == number { act } else { Act::Answer })
 }
 
 #[test]
@@ -237,36 +242,81 @@ fn a_connection_that_ends_is_made_again() {
         assert_eq!(store.retrieve(b"a").unwrap().unwrap(), b"12345678", "{act:?}");
         assert_eq!(peer.commands(), 3, "{act:?}");
     }
+}
+
+#[test]
+fn a_drive_that_knows_changes_again_is_sent_them_again() {
     for act in [Act::EndBefore, Act::EndAfter] {
-        let peer = misbehaving(act, 0);
+        let peer = numbered(NUMBERED, act, 0);
         let store = connect(&peer.url("")).unwrap();
-        store.store(b"a", b"1").unwrap();
+        store.store_if(b"a", b"1", StoreCondition::IfAbsent).unwrap();
         assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"1".to_vec(), 2), "{act:?}");
-        let peer = misbehaving(act, 1);
+        let peer = numbered(NUMBERED, act, 1);
         let store = connect(&peer.url("")).unwrap();
         store.store(b"a", b"1").unwrap();
-        assert_eq!(store.delete(b"a").unwrap(), act == Act::EndBefore);
+        assert!(store.delete(b"a").unwrap(), "{act:?}: it was there");
         assert_eq!(peer.value(1, b"a"), None);
     }
 }
 
 #[test]
-fn a_conditional_store_whose_answer_is_lost_is_in_doubt() {
-    for act in [Act::EndBefore, Act::EndAfter] {
-        let peer = misbehaving(act, 0);
+fn a_change_is_not_made_again_behind_a_newer_one() {
+    let peer = numbered(NUMBERED, Act::EndBehindNewer, 0);
+    let store = connect(&peer.url("")).unwrap();
+    store.store(b"a", b"old").unwrap();
+    assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"newer".to_vec(), 2));
+    // Nobody knows what a drive of another make, or one that has forgotten, has done.
+    for manner in [PLAIN, Manner { numbers: Numbers::Forgotten, ..PLAIN }] {
+        let peer = numbered(manner, Act::EndBehindNewer, 0);
         let store = connect(&peer.url("")).unwrap();
-        let error = store.store_if(b"a", b"1", StoreCondition::IfAbsent).unwrap_err();
+        let error = store.store(b"a", b"old").unwrap_err();
         assert!(matches!(&error, Error::InDoubt { why } if why.contains("not known whether")), "{error}");
-        assert_eq!(peer.value(1, b"a").is_some(), act == Act::EndAfter);
-        store.store(b"a", b"2").unwrap();
-        assert_eq!(peer.value(1, b"a").unwrap(), b"2");
+        assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"newer".to_vec(), 1));
     }
+    for (manner, is_told) in [(PLAIN, true), (NUMBERED, false)] {
+        let peer = numbered(manner, Act::EndBehindNewer, 0);
+        let store = connect(&peer.url("")).unwrap();
+        let mut batch = Batch::new();
+        batch.store(b"a", b"old");
+        assert_eq!(matches!(store.bulk(&batch), Err(Error::InDoubt { .. })), is_told);
+        assert_eq!(peer.value(1, b"a").unwrap(), b"newer");
+    }
+}
+
+#[test]
+fn a_change_whose_answer_a_drive_of_another_make_owes_is_in_doubt() {
+    for act in [Act::EndBefore, Act::EndAfter] {
+        for condition in [StoreCondition::Always, StoreCondition::IfAbsent] {
+            let peer = misbehaving(act, 0);
+            let store = connect(&peer.url("")).unwrap();
+            let error = store.store_if(b"a", b"1", condition).unwrap_err();
+            assert!(matches!(&error, Error::InDoubt { why } if why.contains("not known whether")), "{error}");
+            assert_eq!(peer.value(1, b"a").is_some(), act == Act::EndAfter);
+            store.store(b"a", b"2").unwrap();
+            assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"2".to_vec(), 2));
+        }
+    }
+}
+
+#[test]
+fn a_change_is_sent_first_to_a_drive_that_has_forgotten_its_host() {
+    let peer = numbered(NUMBERED, Act::Status(Status::RequestForgotten), 0);
+    connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap();
+    assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"1".to_vec(), 2));
+    // Of one that was sent before, nobody knows.
+    let decide = |_: &KvCommand, count| match count {
+        0 => Act::EndAfter,
+        _ => Act::Status(Status::RequestForgotten),
+    };
+    let peer = Peer::new(NUMBERED, decide);
+    let error = connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap_err();
+    assert!(matches!(error, Error::InDoubt { .. }), "{error}");
 }
 
 #[test]
 fn a_pipeline_goes_on_where_the_connection_ended() {
     for number in [0, 1, 40, 99, 150] {
-        let peer = misbehaving(Act::EndAfter, number);
+        let peer = numbered(NUMBERED, Act::EndAfter, number);
         let store = connect(&peer.url("depth=16")).unwrap();
         let mut batch = Batch::new();
         for number in 0..100usize {

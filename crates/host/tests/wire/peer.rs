@@ -4,14 +4,15 @@ use kvssd_spec::admin::AdminCommand;
 use kvssd_spec::fabrics::{
     Capabilities, Configuration, ControllerStatus, DISCOVERY_NQN, FABRICS_OPCODE, FabricsCommand, property,
 };
-use kvssd_spec::features::feature::KEY_VALUE_CONFIGURATION;
+use kvssd_spec::features::feature::{KEY_VALUE_CONFIGURATION, NUMBERED_CHANGES};
 use kvssd_spec::identify::{IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, namespace_list};
 use kvssd_spec::kv::KvCommand;
 use kvssd_spec::list::ListWriter;
 use kvssd_spec::log_page::{Discovered, discovery_page, page};
+use kvssd_spec::numbered::{self, Opened};
 use kvssd_spec::pdu::{DataHeader, Decoded, Framing, IcResponse, Pdu, R2tHeader, Sender};
 use kvssd_spec::{CompletionEntry, DataPointer, Status, SubmissionEntry, read_text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +34,8 @@ pub enum Act {
     EndBefore,
     /// The connection ends when the command was executed.
     EndAfter,
+    /// As before, and in between another host has stored "newer" under the key.
+    EndBehindNewer,
     /// Executed, and no answer.
     Silence,
     /// The answer comes after that time.
@@ -72,10 +75,32 @@ pub struct Manner {
     pub subsystems: &'static [&'static str],
     /// A delete of a key that is not there can be made an error.
     pub tells_of_deletes: bool,
+    /// What it knows of numbered changes.
+    pub numbers: Numbers,
 }
 
-pub const PLAIN: Manner =
-    Manner { split_bytes: None, r2t_bytes: 1 << 20, data_bytes: 1 << 20, subsystems: &[NQN], tells_of_deletes: true };
+/// What a drive knows of the changes that it has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// It is of another make.
+    None,
+    /// It knows them all.
+    Known,
+    /// It forgets a client when it comes again.
+    Forgotten,
+}
+
+pub const PLAIN: Manner = Manner {
+    split_bytes: None,
+    r2t_bytes: 1 << 20,
+    data_bytes: 1 << 20,
+    subsystems: &[NQN],
+    tells_of_deletes: true,
+    numbers: Numbers::None,
+};
+
+/// One that knows changes again.
+pub const NUMBERED: Manner = Manner { numbers: Numbers::Known, ..PLAIN };
 
 type Pairs = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 type Decide = dyn Fn(&KvCommand, u64) -> Act + Send + Sync;
@@ -90,6 +115,10 @@ struct Shared {
     manner: Manner,
     decide: Box<Decide>,
     pairs: Mutex<Pairs>,
+    /// The changes that were made, by host and number.
+    made: Mutex<BTreeSet<([u8; 16], u64)>>,
+    /// How often a host has begun to number its changes.
+    begins: AtomicU64,
     /// I/O commands that came.
     commands: AtomicU64,
     keep_alives: AtomicU64,
@@ -112,6 +141,8 @@ impl Peer {
             manner,
             decide: Box::new(decide),
             pairs: Mutex::default(),
+            made: Mutex::default(),
+            begins: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             keep_alives: AtomicU64::new(0),
             shutdowns: AtomicU64::new(0),
@@ -166,6 +197,7 @@ struct Connection {
     is_discovery: bool,
     is_io: bool,
     configuration: Configuration,
+    host: [u8; 16],
     /// Values that come by R2T.
     arriving: BTreeMap<u16, (SubmissionEntry, Vec<u8>, usize)>,
     out: Vec<u8>,
@@ -185,6 +217,7 @@ impl Connection {
             is_discovery: false,
             is_io: false,
             configuration: Configuration::default(),
+            host: [0; 16],
             arriving: BTreeMap::new(),
             out: Vec::new(),
         }
@@ -317,6 +350,7 @@ impl Connection {
         let result = match FabricsCommand::from(entry) {
             FabricsCommand::Connect(connect) => {
                 let nqn = read_text(&data[256..512]).unwrap();
+                self.host.copy_from_slice(&data[..16]);
                 self.is_discovery = nqn == DISCOVERY_NQN;
                 self.is_io = connect.queue_id > 0;
                 if self.is_io {
@@ -354,6 +388,12 @@ impl Connection {
                 self.answer(entry, Err(Status::InvalidField));
                 return Ok(());
             }
+            AdminCommand::GetFeatures { feature: NUMBERED_CHANGES, .. }
+            | AdminCommand::SetFeatures { feature: NUMBERED_CHANGES, .. } => {
+                let result = self.numbered(matches!(AdminCommand::from(entry), AdminCommand::SetFeatures { .. }));
+                self.answer(entry, result);
+                return Ok(());
+            }
             AdminCommand::SetFeatures { .. } => Vec::new(),
             AdminCommand::Identify(identify) => match identify.cns {
                 cns::CONTROLLER => controller(),
@@ -386,6 +426,29 @@ impl Connection {
         Ok(())
     }
 
+    /// The result of Get Features C0h, or Set Features.
+    fn numbered(&self, begins: bool) -> Result<u64, Status> {
+        match self.shared.manner.numbers {
+            // One that takes whatever it is told, and means something else by it.
+            Numbers::None => Ok(0),
+            _ if !begins => Ok(numbered::SIGNATURE.into()),
+            Numbers::Known => Ok(Opened { since: 1, window: 1024 }.result()),
+            Numbers::Forgotten => {
+                self.shared.made.lock().unwrap().clear();
+                let since = self.shared.begins.fetch_add(1, Ordering::SeqCst);
+                Ok(Opened { since, window: 1024 }.result())
+            }
+        }
+    }
+
+    /// Whether a change was made before. It is the next time.
+    fn is_made(&self, entry: &SubmissionEntry, command: &KvCommand) -> bool {
+        let is_change = matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. });
+        let serial = numbered::serial(entry).filter(|_| is_change);
+        assert!(serial.is_none() || self.shared.manner.numbers != Numbers::None, "nobody has asked for numbers");
+        serial.is_some_and(|serial| self.shared.made.lock().unwrap().contains(&(self.host, serial)))
+    }
+
     fn kv_namespace(&self) -> Vec<u8> {
         let mut said = IdentifyKvNamespace::zeroed();
         said.size_bytes = (1 << 30).into();
@@ -408,10 +471,21 @@ impl Connection {
         }
         // Set on the admin queue, another connection.
         let needs_key = self.shared.manner.tells_of_deletes;
-        let (data, result) =
-            execute(&mut self.shared.pairs.lock().unwrap(), entry.namespace.get(), &command, value, needs_key);
+        let (data, result) = if self.is_made(&entry, &command) {
+            (Vec::new(), Ok(0))
+        } else {
+            execute(&mut self.shared.pairs.lock().unwrap(), entry.namespace.get(), &command, value, needs_key)
+        };
+        if let Some(serial) = numbered::serial(&entry).filter(|_| result.is_ok()) {
+            self.shared.made.lock().unwrap().insert((self.host, serial));
+        }
         match act {
             Act::EndAfter => Err(End),
+            Act::EndBehindNewer => {
+                let name = (entry.namespace.get(), command.key().unwrap().bytes().to_vec());
+                self.shared.pairs.lock().unwrap().insert(name, b"newer".to_vec());
+                Err(End)
+            }
             Act::Silence => Ok(()),
             other => self.reply(&entry, &data, result, other),
         }

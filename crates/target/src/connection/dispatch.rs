@@ -127,7 +127,8 @@ impl Connection {
             KvCommand::Flush | KvCommand::Delete { .. } | KvCommand::Exist { .. } => {}
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
-        Ok(Work { command_id, namespace, command, value, arrived, held: None })
+        let serial = kvssd_spec::numbered::serial(entry);
+        Ok(Work { command_id, namespace, command, serial, value, arrived, held: None })
     }
 
     fn fabrics(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) -> Outcome {

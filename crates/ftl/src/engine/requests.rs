@@ -1,0 +1,57 @@
+//! Changes that may come again: they are made once.
+
+use super::Engine;
+use crate::clients::Fate;
+use crate::journal::Change;
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
+
+impl Engine {
+    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]); gives when that is so, and a number below 2^48 that is
+    /// another one when the client was forgotten in between. When there are too many clients, the one is forgotten that was idle longest.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<u64, KvError>) {
+        let mut done = at;
+        if let Some(slot) = self.media.clients.free_slot(client) {
+            self.media.clients.open(slot, client).expect("there is such a slot");
+            match self.note_at(at, Change::Client { slot, client: client.0 }) {
+                Ok(noted) => done = noted,
+                Err(error) => return (at, Err(error)),
+            }
+            self.share_dram();
+        }
+        (done, Ok(self.media.clients.since(client).expect("it has a slot")))
+    }
+
+    /// The answer to a change that comes again and was made, or of which that cannot be known any more; none for one that is to be made.
+    #[must_use]
+    pub fn recognize(&self, request: RequestId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
+        match self.media.clients.fate(request) {
+            Fate::New => None,
+            Fate::Forgotten => Some(Err(KvError::RequestForgotten)),
+            Fate::Made => Some(match command {
+                Command::Store { .. } => Ok(Reply::Stored),
+                Command::Delete { .. } => Ok(Reply::Deleted),
+                Command::Batch { .. } => Ok(Reply::Batched),
+                _ => Err(KvError::RequestForgotten),
+            }),
+        }
+    }
+
+    /// As [`Engine::execute_in`], of a store, delete or batch that may come again: it is made once, and answered as often as it comes. What is
+    /// refused was not made, and may be tried again. Of a client that was not opened, or when the client has numbered
+    /// [`RequestId::WINDOW`] others behind it that were made, it is refused with [`KvError::RequestForgotten`].
+    pub fn execute_request(
+        &mut self,
+        request: RequestId,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        at: Nanos,
+    ) -> (Nanos, Result<Reply, KvError>) {
+        match self.recognize(request, &command) {
+            Some(answer) => (self.take_part(at), answer),
+            None => self.run(Some(request), namespace, command, at),
+        }
+    }
+}
