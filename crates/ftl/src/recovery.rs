@@ -84,6 +84,9 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
             "a superblock is erased in which records should live: what is known of it is of an earlier time",
         ));
     }
+    if let Some(stale) = io.media.stale_superblock() {
+        return Err(damaged(&format!("superblock {} is in another life than what is known of it", stale.0)));
+    }
     if io.media.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
@@ -219,7 +222,10 @@ fn settle_superblocks(
     wanted: std::ops::Range<u64>,
     was_closed: bool,
 ) -> Result<(), KvError> {
-    let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
+    let Media { superblocks, log, geometry, packing, planted, flash, .. } = &mut *io.media;
+    // What was read of the journal was of the life that its superblocks are in: no other page would have been one.
+    let of_journal_in =
+        |state, id| Superblock { generation: flash.generation(id), ..Superblock::new(state, Stream::Journal) };
     let open: Vec<SuperblockId> = log.iter().filter_map(|log| log.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
     let wanted: Vec<SuperblockId> = pages.range(wanted).filter_map(|(&number, _)| of_journal(number)).collect();
@@ -232,7 +238,7 @@ fn settle_superblocks(
                 return Err(damaged("pages of its journal lie among living records"));
             }
             let state = if is_open { State::Open } else { State::Closed };
-            *superblock = Superblock::new(state, Stream::Journal);
+            *superblock = of_journal_in(state, id);
         } else if superblock.stream == Stream::Journal && !is_open {
             *superblock = Superblock::new(State::Free, Stream::Journal);
         } else if superblock.state == State::Open && !is_open {
@@ -240,9 +246,11 @@ fn settle_superblocks(
             superblock.state = State::Closed;
             superblock.appended_grains = packing.grains_per_superblock;
         } else if is_open && superblock.state != State::Open {
-            *superblock = Superblock::new(State::Open, Stream::Journal);
+            *superblock = of_journal_in(State::Open, id);
         }
-        if superblock.state == State::Free && !was_closed && *planted != Some(PlantedBug::ReusedBlock) {
+        // What is free after an orderly end is erased, unless pages and table of blocks are of an earlier time.
+        let is_erased = was_closed && flash.is_erased(id);
+        if superblock.state == State::Free && !is_erased && *planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }
     }

@@ -107,7 +107,8 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
     copy.clear();
     loop {
         let count = (page_bytes - start).min(length - copy.len());
-        copy.push_slice(io.data(page)?, start..start + count);
+        let data = if copy.is_empty() { io.data(page)? } else { io.continued(page, from)? };
+        copy.push_slice(data, start..start + count);
         if copy.len() == length {
             break;
         }
