@@ -30,7 +30,7 @@ use kvssd_flash::{
     Profile, Span, UnitAddress, UnitImage,
 };
 use kvssd_ftl::{
-    CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
+    CheckReport, Design, DesignError, Engine, Harm, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
 use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply, VALUE_BYTES_MAX};
 use std::path::Path;
@@ -53,10 +53,10 @@ pub struct CreateDrive {
 
 /// A drive over an image file.
 pub struct Drive {
-    clocked: Clocked,
+    pub(crate) clocked: Clocked,
     design: Design,
     /// Of a drive that was made for them.
-    large: Option<LargeValues>,
+    pub(crate) large: Option<LargeValues>,
     mounted: Option<MountReport>,
     standing: Arc<Standing>,
     is_read_only: bool,
@@ -87,7 +87,9 @@ impl Drive {
         let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
         let profile = with(profile, PowerLoss::Protected);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
-        let description = Description { profile, design: design.clone(), value_bytes_max };
+        let out_of_band = Some(design.oob_format(&profile.geometry));
+        let design = Design { out_of_band, ..design.clone() };
+        let description = Description { profile, design, value_bytes_max };
         let image = ImageBacking::create(path, description.profile.geometry, &description.text(), options)?;
         Drive::begin(image, description).map_err(|error| {
             // It was made just now; what is wrong is said here.
@@ -146,9 +148,19 @@ impl Drive {
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
     pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
-        let (image, Description { profile, design, .. }) =
-            open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
-        Ok(design.check(&profile, Box::new(image)))
+        let path = path.as_ref();
+        let options = OpenOptions { sync: false, read_only: true };
+        let (image, Description { profile, design, value_bytes_max }) = open_image(path, options)?;
+        let mut report = design.check(&profile, Box::new(image));
+        if value_bytes_max.is_some() && report.mount.is_some() {
+            match Drive::open(path, options) {
+                Ok(Drive { mut clocked, large: Some(large), .. }) => large.check(&mut clocked, &mut report),
+                Ok(_) => {}
+                Err(error) => report.find(Harm::NotMounted, "large values", error.to_string()),
+            }
+            report.sort();
+        }
+        Ok(report)
     }
 
     /// Executes a command of the first namespace, as [`Drive::execute_in`].
