@@ -86,9 +86,9 @@ fn write_golden_images() {
                 }
             }
             if is_closed {
-                drive.close().unwrap()
+                drive.close().unwrap();
             } else {
-                drop(drive)
+                drop(drive);
             }
             fs::write(folder().join(format!("{name}-{end}.zst")), pack(&path)).unwrap();
         }

@@ -62,9 +62,9 @@ impl Used {
         assert!(drive.engine().flash_counters().erases > 0, "{name}: nothing was erased");
         let geometry = drive.profile().geometry;
         if is_closed {
-            drive.close().unwrap()
+            drive.close().unwrap();
         } else {
-            drop(drive)
+            drop(drive);
         }
         let now = fs::read(&path).unwrap();
         let image = ImageBacking::open(&path, READ).unwrap().0;

@@ -175,7 +175,7 @@ pub fn get(drive: &mut Drive, (name, key): &(usize, Vec<u8>)) -> Result<Option<V
 }
 
 /// Every key that the script ever speaks of, with what must be there.
-pub fn expected(steps: &[Step]) -> Vec<((usize, Vec<u8>), Option<(u64, u32)>)> {
+pub fn expected(steps: &[Step]) -> Vec<Change> {
     let model = model(steps);
     let lives = steps.iter().fold(true, |lives, step| match step {
         Step::Create(3) => true,

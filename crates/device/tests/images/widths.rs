@@ -31,9 +31,9 @@ fn an_image_of_other_widths_than_this_program_chooses_is_mounted() {
                 drive.execute(Command::Store { key, value, condition }).unwrap();
             }
             if end % 2 == 0 {
-                drive.close().unwrap()
+                drive.close().unwrap();
             } else {
-                drop(drive)
+                drop(drive);
             }
             drive = Drive::open(&path, WRITE).unwrap();
             assert_eq!(drive.design().oob_format(&profile.geometry), format);

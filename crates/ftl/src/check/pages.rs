@@ -12,9 +12,8 @@ use crate::packing::Packing;
 use crate::superblock::State;
 use crate::tags;
 use crate::utilization::Utilization;
-use kvssd_flash::codec::PageIdentity;
 use kvssd_flash::rope::RopeRef;
-use kvssd_flash::{Blob, Flash, Geometry, PageAddress, SuperblockId};
+use kvssd_flash::{Blob, PageAddress, SuperblockId};
 use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::BTreeMap;
 

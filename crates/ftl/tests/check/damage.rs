@@ -35,7 +35,7 @@ impl Victim {
         overlay_check(&self.design, self.power_loss, &damaged.medium(&self.design))
     }
 
-    fn oob(&self, snapshot: &Snapshot, page: usize) -> Option<Oob> {
+    pub fn oob(&self, snapshot: &Snapshot, page: usize) -> Option<Oob> {
         let bytes = snapshot.pages[page].as_ref()?;
         let unit = codec::decode(&self.profile.geometry, self.identity(snapshot, page), bytes).ok()?;
         self.format.decode(unit.page(0).oob)
@@ -54,7 +54,7 @@ impl Victim {
     }
 
     /// Writes another out-of-band area, and the CRC that it wants.
-    fn put_oob(&self, snapshot: &mut Snapshot, page: usize, oob: &Oob) {
+    pub fn put_oob(&self, snapshot: &mut Snapshot, page: usize, oob: &Oob) {
         let mut bytes = Vec::new();
         self.format.encode(oob, &mut bytes);
         let area = self.area(snapshot, page);
