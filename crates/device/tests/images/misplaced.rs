@@ -182,7 +182,9 @@ fn misplace(trials: u64, seed: u64) {
         let mut of_all = Told::default();
         used.with(&all, &mut of_all, Used::read_all);
         used.with(&all, &mut of_all, Used::use_and_read_all);
-        assert!(of_all.refused + of_all.unreadable > 0, "{name}: {of_all:?}");
+        // On the trees everything that was written twice here is dead.
+        let is_tree = matches!(name, "pink" | "iter");
+        assert!(is_tree || of_all.refused + of_all.unreadable > 0, "{name}: {of_all:?}");
         println!("{name}, closed {is_closed}: {trials} swapped {:?}, {trials} stale {:?}", told[0], told[1]);
     }
 }
