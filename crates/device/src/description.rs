@@ -2,20 +2,18 @@
 //!
 //! ```text
 //!   value_bytes_max   only of a drive of large values
-//!   [design]     name, and each of its parameters, as text
-//!   [profile]    every key of a profile file, with the numbers of this drive
+//!   [design]         name, what it is made of and each of its parameters, as text
+//!   [out_of_band]    the widths of entries
+//!   [profile]        every key of a profile file, with the numbers of this drive
 //! ```
 //!
+//! Creating chooses, opening obeys: what the presets of a program are says nothing of a drive that is there.
 //! An unknown key, a missing one and an impossible value are errors: a drive that was built otherwise would misread its flash.
 
 use crate::large::LARGE_VALUE_BYTES_MAX;
 use kvssd_flash::{PowerLoss, Profile};
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, DesignTable, OobFormat};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// What the design is called under.
-const NAME: &str = "name";
 
 /// What drive there is in an image.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +30,8 @@ pub(crate) struct Description {
 struct Text {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value_bytes_max: Option<u32>,
-    design: BTreeMap<String, String>,
+    design: DesignTable,
+    out_of_band: OobFormat,
     profile: Profile,
 }
 
@@ -46,10 +45,8 @@ impl Description {
         assert!(design.planted.is_none(), "a planted bug cannot be written down");
         let text = Text {
             value_bytes_max: *value_bytes_max,
-            design: std::iter::once((NAME, design.name.to_owned()))
-                .chain(design.parameters())
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect(),
+            design: design.table(),
+            out_of_band: design.oob_format(&profile.geometry),
             profile: profile.clone(),
         };
         toml::to_string(&text).expect("a description is plain data")
@@ -58,7 +55,7 @@ impl Description {
 
 /// What `text` describes, or what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Description, String> {
-    let Text { value_bytes_max, design: mut table, profile } =
+    let Text { value_bytes_max, design, out_of_band, profile } =
         toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let power_loss = profile.memory.power_loss;
     if power_loss != PowerLoss::Protected {
@@ -67,15 +64,8 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
     if let Some(bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
         return Err(format!("value_bytes_max is {bytes}, and may be {LARGE_VALUE_BYTES_MAX}"));
     }
-    let name = table.remove(NAME).ok_or_else(|| format!("it has no design.{NAME}"))?;
-    let mut design = Design::named(&name).map_err(|error| error.to_string())?;
-    for (key, _) in design.parameters() {
-        let value = table.remove(key).ok_or_else(|| format!("it has no design.{key}"))?;
-        design.set(key, &value).map_err(|error| error.to_string())?;
-    }
-    if let Some(key) = table.keys().next() {
-        return Err(format!("design.{key} is not known"));
-    }
+    let design = Design::from_table(design).map_err(|error| error.to_string())?;
+    let design = Design { out_of_band: Some(out_of_band), ..design };
     // Scaling is what looks at every number.
     let profile = profile.scaled(1.0).map_err(|error| error.to_string())?;
     Ok(Description { profile, design, value_bytes_max })
@@ -97,6 +87,7 @@ mod tests {
             let profile = Profile::load(name, &protected()).unwrap();
             for mut design in DESIGNS {
                 design.set("gc_low_superblocks", "17").unwrap();
+                design.out_of_band = Some(design.oob_format(&profile.geometry));
                 for value_bytes_max in [None, Some(LARGE_VALUE_BYTES_MAX)] {
                     let description = Description { profile: profile.clone(), design: design.clone(), value_bytes_max };
                     assert_eq!(read(&description.text()).unwrap(), description, "{}", description.text());
@@ -112,7 +103,8 @@ mod tests {
         for (old, new, named) in [
             ("268435456", "268435457", "value_bytes_max"),
             ("protected", "volatile", "volatile"),
-            ("name = \"plus\"", "name = \"minus\"", "minus"),
+            ("index = \"hash-compact\"", "index = \"cabbage-heap\"", "cabbage-heap"),
+            ("tag_bytes = 4\n", "", "tag_bytes"),
             ("channels = 8", "channels = 0", "geometry.channels"),
             ("cores = ", "cabbages = ", "cabbages"),
             ("grain_bytes = \"64\"\n", "", "grain_bytes"),

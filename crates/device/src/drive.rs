@@ -30,7 +30,7 @@ use kvssd_flash::{
     Profile, Span, SystemFiles, UnitAddress, UnitImage,
 };
 use kvssd_ftl::{
-    CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
+    CheckReport, Design, DesignError, Engine, Harm, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId, VALUE_BYTES_MAX};
 use std::path::Path;
@@ -53,10 +53,10 @@ pub struct CreateDrive {
 
 /// A drive over an image file.
 pub struct Drive {
-    clocked: Clocked,
+    pub(crate) clocked: Clocked,
     design: Design,
     /// Of a drive that was made for them.
-    large: Option<LargeValues>,
+    pub(crate) large: Option<LargeValues>,
     mounted: Option<MountReport>,
     standing: Arc<Standing>,
     is_read_only: bool,
@@ -100,7 +100,9 @@ impl Drive {
         let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
         let profile = with(profile, PowerLoss::Protected);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
-        let description = Description { profile, design: design.clone(), value_bytes_max };
+        let out_of_band = Some(design.oob_format(&profile.geometry));
+        let design = Design { out_of_band, ..design.clone() };
+        let description = Description { profile, design, value_bytes_max };
         let geometry = description.profile.geometry;
         let image = ImageBacking::create_in(files, path, geometry, &description.text(), options)?;
         Drive::begin(image, description).map_err(|error| {
@@ -181,9 +183,18 @@ impl Drive {
     /// # Errors
     /// As [`Drive::check`].
     pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
-        let (image, Description { profile, design, .. }) =
-            open_image(files, path, OpenOptions { sync: false, read_only: true })?;
-        Ok(design.check(&profile, Box::new(image)))
+        let options = OpenOptions { sync: false, read_only: true };
+        let (image, Description { profile, design, value_bytes_max }) = open_image(files, path, options)?;
+        let mut report = design.check(&profile, Box::new(image));
+        if value_bytes_max.is_some() && report.mount.is_some() {
+            match Drive::open_in(files, path, options) {
+                Ok(Drive { mut clocked, large: Some(large), .. }) => large.check(&mut clocked, &mut report),
+                Ok(_) => {}
+                Err(error) => report.find(Harm::NotMounted, "large values", error.to_string()),
+            }
+            report.sort();
+        }
+        Ok(report)
     }
 
     /// Executes a command of the first namespace, as [`Drive::execute_in`].

@@ -18,6 +18,7 @@
 //!
 //! What it does not do: large values in batches, or a part of a value in place.
 
+mod check;
 mod ledger;
 mod pairs;
 mod shadows;

@@ -5,19 +5,35 @@
 //!   out-of-band    [crc32c u32] [length u16] [the firmware's bytes: length] [zeros to oob_bytes]
 //! ```
 //!
-//! Little endian; the CRC covers everything behind it and then the data area.
+//! Little endian; the CRC covers the page's address u32 and the erases of its block u32, which are not written, then everything
+//! behind it and then the data area. So a page that lies elsewhere, or is of an earlier life of its block, is no page.
 
-use crate::{Geometry, PageView, UnitImage};
+use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitImage};
 
 /// Bytes of the out-of-band area that the codec takes for itself.
 pub const OOB_HEAD_BYTES: u32 = 6;
+
+/// What is said of a page whose bytes are not those that were written there in this life of its block.
+const CHECKSUM_DIFFERS: &str = "the checksum does not match";
+
+/// So many earlier lives of a block a stale page is looked for in.
+const EARLIER_LIVES: u32 = 1 << 16;
+
+/// Which page bytes must be: the place where they are looked for, and how often that had been erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageIdentity {
+    /// The page.
+    pub page: PageAddress,
+    /// The erases of its block.
+    pub erases: u32,
+}
 
 /// The bytes of a page, its data area first.
 ///
 /// # Panics
 /// When the firmware's bytes do not fit the out-of-band area or the data is not just a page.
 #[must_use]
-pub fn encode(geometry: &Geometry, page: PageView<'_>) -> Vec<u8> {
+pub fn encode(geometry: &Geometry, identity: PageIdentity, page: PageView<'_>) -> Vec<u8> {
     let (data_bytes, oob_bytes) = (geometry.page_bytes as usize, geometry.oob_bytes as usize);
     let payload_end = OOB_HEAD_BYTES as usize + page.oob.len();
     assert!(payload_end <= oob_bytes, "{} out-of-band bytes in an area of {oob_bytes}", page.oob.len());
@@ -26,7 +42,7 @@ pub fn encode(geometry: &Geometry, page: PageView<'_>) -> Vec<u8> {
     page.data.copy_to(0, data);
     oob[4..6].copy_from_slice(&(page.oob.len() as u16).to_le_bytes());
     oob[6..payload_end].copy_from_slice(page.oob);
-    let crc = checksum(data, oob);
+    let crc = checksum(identity, data, oob);
     oob[..4].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
@@ -35,30 +51,86 @@ pub fn encode(geometry: &Geometry, page: PageView<'_>) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with the bytes, in words.
-pub fn decode(geometry: &Geometry, bytes: &[u8]) -> Result<UnitImage, &'static str> {
-    verify(geometry, bytes).map(|(oob, data)| UnitImage::of_bytes(oob, data))
+pub fn decode(geometry: &Geometry, identity: PageIdentity, bytes: &[u8]) -> Result<UnitImage, &'static str> {
+    verify(geometry, identity, bytes).map(|(oob, data)| UnitImage::of_bytes(oob, data))
 }
 
 /// The firmware's out-of-band bytes and the data area of the page that `bytes` hold, or why they hold none.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn verify<'a>(geometry: &Geometry, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), &'static str> {
+pub fn verify<'a>(
+    geometry: &Geometry,
+    identity: PageIdentity,
+    bytes: &'a [u8],
+) -> Result<(&'a [u8], &'a [u8]), &'static str> {
     let (data_bytes, oob_bytes) = (geometry.page_bytes as usize, geometry.oob_bytes as usize);
     if bytes.len() != data_bytes + oob_bytes || oob_bytes < OOB_HEAD_BYTES as usize {
         return Err("not the length of a page");
     }
     let (data, oob) = bytes.split_at(data_bytes);
-    if u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) != checksum(data, oob) {
-        return Err("the checksum does not match");
+    if u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) != checksum(identity, data, oob) {
+        return Err(CHECKSUM_DIFFERS);
     }
     let length = usize::from(u16::from_le_bytes([oob[4], oob[5]]));
     let payload = oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")?;
     Ok((payload, data))
 }
 
-fn checksum(data: &[u8], oob: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&oob[4..]), data)
+/// Which page the bytes are of, if they are whole and of one of `candidates`: what the checksum must have begun with follows from the
+/// bytes, so that each candidate is a look at eight bytes. One that fits by chance is as rare as a damage that the checksum does not see.
+#[must_use]
+pub fn origin(
+    geometry: &Geometry,
+    bytes: &[u8],
+    mut candidates: impl Iterator<Item = PageIdentity>,
+) -> Option<PageIdentity> {
+    let (data_bytes, oob_bytes) = (geometry.page_bytes as usize, geometry.oob_bytes as usize);
+    if bytes.len() != data_bytes + oob_bytes || oob_bytes < OOB_HEAD_BYTES as usize {
+        return None;
+    }
+    let (data, oob) = bytes.split_at(data_bytes);
+    let behind = |seed: u32| crc32c::crc32c_append(crc32c::crc32c_append(seed, &oob[4..]), data);
+    // The checksum is a sum of what each bit of the seed makes of it, and of what the bytes do.
+    let of_bytes = behind(0);
+    let mut rest = u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) ^ of_bytes;
+    let mut columns: Vec<(u32, u32)> = (0..32).map(|bit| (behind(1 << bit) ^ of_bytes, 1 << bit)).collect();
+    let mut wanted = 0;
+    for bit in 0..32 {
+        let pivot = columns.iter().position(|(column, _)| column >> bit & 1 == 1)?;
+        let (column, bits) = columns.swap_remove(pivot);
+        let has_bit = |(other, _): &&mut (u32, u32)| *other >> bit & 1 == 1;
+        columns.iter_mut().filter(has_bit).for_each(|other| *other = (other.0 ^ column, other.1 ^ bits));
+        if rest >> bit & 1 == 1 {
+            (rest, wanted) = (rest ^ column, wanted ^ bits);
+        }
+    }
+    candidates.find(|&candidate| crc32c::crc32c(&seed(candidate)) == wanted)
+}
+
+/// Whose page this may be that is not the one that was looked for: an earlier life of its block, or any page of the drive, whose blocks
+/// `erases` knows.
+pub(crate) fn suspects<'e>(
+    geometry: &'e Geometry,
+    page: PageAddress,
+    erases: impl Fn(BlockAddress) -> u32 + 'e,
+) -> impl Iterator<Item = PageIdentity> + 'e {
+    let of =
+        move |page: PageAddress| PageIdentity { page, erases: erases(geometry.block_of(geometry.unit_of(page)).0) };
+    let known = of(page).erases;
+    let earlier = (known.saturating_sub(EARLIER_LIVES)..known).rev().map(move |erases| PageIdentity { page, erases });
+    earlier.chain((0..geometry.pages() as u32).map(PageAddress).filter(move |other| *other != page).map(of))
+}
+
+fn seed(identity: PageIdentity) -> [u8; 8] {
+    let mut seed = [0; 8];
+    seed[..4].copy_from_slice(&identity.page.0.to_le_bytes());
+    seed[4..].copy_from_slice(&identity.erases.to_le_bytes());
+    seed
+}
+
+fn checksum(identity: PageIdentity, data: &[u8], oob: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&seed(identity)), &oob[4..]), data)
 }
 
 #[cfg(test)]
@@ -83,19 +155,37 @@ mod tests {
             oob in prop::collection::vec(any::<u8>(), 0..58),
             data in prop::collection::vec(any::<u8>(), 512),
             bit in 0usize..(512 + 64) * 8,
+            (page, erases) in any::<(u32, u32)>(),
         ) {
+            let identity = PageIdentity { page: PageAddress(page), erases };
             let unit = UnitImage::of_bytes(&oob, &data);
-            let mut bytes = encode(&GEOMETRY, unit.page(0));
-            let back = decode(&GEOMETRY, &bytes).unwrap();
+            let mut bytes = encode(&GEOMETRY, identity, unit.page(0));
+            let back = decode(&GEOMETRY, identity, &bytes).unwrap();
             prop_assert_eq!(back.page(0).oob, &oob[..]);
             prop_assert_eq!(&*back.page(0).data.blob(0..512), &data[..]);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(decode(&GEOMETRY, &bytes).is_err());
+            prop_assert!(decode(&GEOMETRY, identity, &bytes).is_err());
+        }
+
+        #[test]
+        fn a_page_is_none_in_another_place_or_in_another_life_of_its_block(
+            data in prop::collection::vec(any::<u8>(), 512), (page, erases) in any::<(u32, u32)>(), other in 1u32..,
+        ) {
+            let identity = PageIdentity { page: PageAddress(page), erases };
+            let bytes = encode(&GEOMETRY, identity, UnitImage::of_bytes(b"oob", &data).page(0));
+            let elsewhere = PageIdentity { page: PageAddress(page.wrapping_add(other)), ..identity };
+            let later = PageIdentity { erases: erases.wrapping_add(other), ..identity };
+            for wrong in [elsewhere, later] {
+                prop_assert_eq!(decode(&GEOMETRY, wrong, &bytes).unwrap_err(), CHECKSUM_DIFFERS);
+                prop_assert_eq!(origin(&GEOMETRY, &bytes, [wrong].into_iter()), None);
+                prop_assert_eq!(origin(&GEOMETRY, &bytes, [wrong, identity].into_iter()), Some(identity));
+            }
         }
 
         #[test]
         fn any_bytes_are_a_page_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
-            let _ = decode(&GEOMETRY, &bytes);
+            let identity = PageIdentity { page: PageAddress(1), erases: 2 };
+            let _ = (decode(&GEOMETRY, identity, &bytes), origin(&GEOMETRY, &bytes, [identity].into_iter()));
         }
     }
 }

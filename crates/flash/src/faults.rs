@@ -9,14 +9,17 @@
 //!   retired   what the block held and can be read moves to a spare block of its die, which stands in for it
 //! ```
 //!
+//! What lies in a spare is of the block that it stands in for: it has that one's address and counts that one's erases.
+//!
 //! Two lost pages in one row stay lost, and whoever reads them is told so. When a die has no spare left, programs and erases
 //! that fail, fail for good. The time that all this takes is not modelled.
 
+use crate::codec::{self, PageIdentity};
 use crate::parity::Parity;
 use crate::spares::Spares;
 use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
-    Span, UnitAddress, UnitImage, codec,
+    Span, UnitAddress, UnitImage,
 };
 use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
@@ -71,6 +74,8 @@ pub struct FaultyMedium {
     random: Random,
     /// Reads since the erase, by block.
     reads: BTreeMap<BlockAddress, u64>,
+    /// By block, whatever stands in for it.
+    erases: Vec<u32>,
     counts: FaultCounts,
 }
 
@@ -87,6 +92,7 @@ impl FaultyMedium {
             rates,
             random,
             reads: BTreeMap::new(),
+            erases: vec![0; geometry.blocks() as usize],
             counts: FaultCounts::default(),
         }
     }
@@ -95,6 +101,11 @@ impl FaultyMedium {
     #[must_use]
     pub fn counts(&self) -> FaultCounts {
         self.counts
+    }
+
+    fn identity(&self, page: PageAddress) -> PageIdentity {
+        let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
+        PageIdentity { page, erases: self.erases[self.geometry.block_index(block)] }
     }
 
     fn fails(&mut self, per_million: u64) -> bool {
@@ -141,7 +152,7 @@ impl FaultyMedium {
             let at = self.random.below(bytes.len() as u64) as usize;
             bytes[at] ^= 1 << self.random.below(8);
         }
-        let read = codec::decode(&self.geometry, &bytes).ok();
+        let read = codec::decode(&self.geometry, self.identity(page), &bytes).ok();
         self.counts.flips_caught += u64::from(read.is_none());
         read
     }
@@ -160,7 +171,7 @@ impl FaultyMedium {
         self.absorb([]);
         let FaultyMedium { physical, spares, parity, .. } = self;
         let bytes = parity.rebuilt(page, |page| physical.bytes(spares.page_of(page)));
-        let read = codec::decode(&self.geometry, &bytes).ok()?;
+        let read = codec::decode(&self.geometry, self.identity(page), &bytes).ok()?;
         self.counts.pages_rebuilt += 1;
         let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
         // Without a spare it is rebuilt each time that it is read.
@@ -181,6 +192,10 @@ impl RawMedium for FaultyMedium {
         self.physical.staged_mut()
     }
 
+    fn set_erases(&mut self, block: BlockAddress, erases: u32) {
+        self.erases[self.geometry.block_index(block)] = erases;
+    }
+
     fn decode(&mut self, page: PageAddress) -> Result<UnitImage, MediaError> {
         if self.flips(page)
             && let Some(read) = self.read_flipped(page)
@@ -190,7 +205,7 @@ impl RawMedium for FaultyMedium {
         if self.fails(self.rates.uncorrectable_per_million) {
             self.lose(page);
         }
-        match self.physical.decode(self.spares.page_of(page)) {
+        match self.physical.decode_as(self.spares.page_of(page), self.identity(page)) {
             // The page is named as who asks knows it.
             Err(MediaError::Damaged { why, .. }) => self.rebuild(page).ok_or(MediaError::Damaged { page, why }),
             read => read,
@@ -199,14 +214,14 @@ impl RawMedium for FaultyMedium {
 }
 
 impl Backing for FaultyMedium {
-    fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError> {
+    fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
         if self.fails(self.rates.program_failures_per_million) {
             self.retire(self.geometry.block_of(unit).0)?;
         }
         let first = unit.0 * self.geometry.pages_per_program;
         let pages = (first..first + self.geometry.pages_per_program).map(PageAddress);
         self.absorb(pages.clone());
-        self.physical.program(self.spares.unit_of(unit), content, span)?;
+        self.physical.program_as(self.spares.unit_of(unit), &content, self.identity(PageAddress(first)));
         self.absorb(pages);
         Ok(())
     }
@@ -221,11 +236,13 @@ impl Backing for FaultyMedium {
             self.retire(block)?;
         }
         self.reads.remove(&block);
+        self.erases[self.geometry.block_index(block)] += 1;
         self.physical.erase(self.spares.block_of(block), span)
     }
 
     fn block(&self, block: BlockAddress) -> BlockState {
-        self.physical.block(self.spares.block_of(block))
+        let erases = self.erases[self.geometry.block_index(block)];
+        BlockState { erases, ..self.physical.block(self.spares.block_of(block)) }
     }
 
     fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {

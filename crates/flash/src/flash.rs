@@ -1,6 +1,7 @@
 //! The flash as the firmware sees it: content and time of every operation, and a count of it.
 
 use crate::Blob;
+use crate::codec::PageIdentity;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
     Backing, BlockAddress, Cause, Counters, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
@@ -79,6 +80,12 @@ impl Flash {
     #[must_use]
     pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {
         self.nand.superblock_erases(superblock)
+    }
+
+    /// See [`Nand::generation`].
+    #[must_use]
+    pub fn generation(&self, superblock: SuperblockId) -> u64 {
+        self.nand.generation(superblock)
     }
 
     /// How often each block was erased.
@@ -215,9 +222,20 @@ impl Flash {
         self.nand.is_programmed(page)
     }
 
+    /// See [`Nand::is_erased`].
+    #[must_use]
+    pub fn is_erased(&self, superblock: SuperblockId) -> bool {
+        self.nand.is_erased(superblock)
+    }
+
     /// What keeps the pages, for its other services: staging and committing.
     pub fn backing(&mut self) -> &mut dyn Backing {
         self.nand.backing()
+    }
+
+    /// See [`Backing::origin`].
+    pub fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        self.nand.origin(page)
     }
 
     /// See [`Backing::warm`].

@@ -10,7 +10,7 @@
 //!     pages_offset + p * (page_bytes + oob_bytes)
 //!
 //!   header    0  magic, 8 bytes: "KVSSDimg"; while it is created "KVSSDnew"
-//!             8  format version u32: 1        12  header_bytes u32
+//!             8  format version u32: 3        12  header_bytes u32
 //!            16  crc32c u32 of the header's bytes 0 to 15 and 64 to its end
 //!            20  who has the lock, not under the CRC: process u32 (0: nobody), 40 bytes of its name, zeros behind it
 //!            64  channels u32, dies_per_channel u32, blocks_per_die u32, pages_per_block u32, pages_per_program u32,
@@ -25,14 +25,15 @@
 //!   chunk     0  crc32c u32 of all that follows     4  n u32     8  epoch u64     16  sure bytes u64
 //!            24  n bytes that were staged; the next chunk begins at the next multiple of 8
 //!
-//!   page      as in `codec`
+//!   page      as in `codec`: its checksum covers its address and the erases of its block
 //! ```
 //!
 //! Little endian. The chunks of a half are those from its start on whose CRC is right and that have the epoch of the
 //! first; the half with the higher epoch counts. A half whose first head has n = 2^32 - 1 has been superseded by the
 //! epoch in that head. The first `sure bytes` of a half were safe when the chunk was written: if chunks among them are
 //! not whole, it is damage. half_bytes is staging_bytes and a quarter of them, rounded up to a multiple of 4096, and
-//! 4096 more. Erasing a block leaves its bytes; its entry says that they are none.
+//! 4096 more. Erasing a block leaves its bytes; its entry
+//! says that they are none, and no later entry will make them pages again.
 //!
 //! What is safe when, and in what order bytes are written for that: `order`.
 //!
@@ -54,6 +55,7 @@ mod tests;
 pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, SystemFiles};
 
+use crate::codec::{self, PageIdentity};
 use crate::{
     Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
 };
@@ -270,10 +272,12 @@ impl ImageBacking {
         let mut places: Vec<IoSliceMut<'_>> = self.opened.places(first, pages).map(IoSliceMut::new).collect();
         let pages = places.len() as u32;
         self.disk.read_each(self.layout.page_at(first), &mut places, "pages")?;
+        let block = self.layout.geometry.block_of(self.layout.geometry.unit_of(first)).0;
+        let erases = self.table.get(self.layout.geometry.block_index(block)).erases;
         for page in (first.0 + 1..first.0 + pages).map(PageAddress) {
-            let _ = self.opened.open(page);
+            let _ = self.opened.open(PageIdentity { page, erases });
         }
-        self.opened.open(first).map_err(|why| MediaError::Damaged { page: first, why })
+        self.opened.open(PageIdentity { page: first, erases }).map_err(|why| MediaError::Damaged { page: first, why })
     }
 }
 
@@ -307,6 +311,14 @@ impl Backing for ImageBacking {
             // What is wrong is found again when the page is asked for.
             let _ = self.open_pages(first, wanted.end - first.0);
         }
+    }
+
+    fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        let geometry = self.layout.geometry;
+        let mut bytes = vec![0; geometry.page_bytes as usize + geometry.oob_bytes as usize];
+        self.disk.read(self.layout.page_at(page), &mut bytes, "pages").ok()?;
+        let erases = |block| self.table.get(geometry.block_index(block)).erases;
+        codec::origin(&geometry, &bytes, codec::suspects(&geometry, page, erases))
     }
 
     fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {

@@ -4,6 +4,7 @@
 //! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
 
 use crate::Blob;
+use crate::codec::PageIdentity;
 use crate::{
     Backing, BlockAddress, BlockState, DieId, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId,
     UnitAddress, UnitImage,
@@ -72,6 +73,13 @@ impl Nand {
         row < self.blocks[self.geometry.block_index(block)].units_programmed
     }
 
+    /// Whether nothing was programmed in a superblock since its blocks were erased.
+    #[must_use]
+    pub fn is_erased(&self, superblock: SuperblockId) -> bool {
+        let mut blocks = self.geometry.dies_of(superblock).map(|die| BlockAddress { superblock, die });
+        blocks.all(|block| self.blocks[self.geometry.block_index(block)].units_programmed == 0)
+    }
+
     /// Reads a page.
     ///
     /// # Errors
@@ -89,6 +97,11 @@ impl Nand {
         self.backing.fetch(first, pages);
     }
 
+    /// See [`Backing::origin`].
+    pub fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        self.backing.origin(page)
+    }
+
     /// See [`Backing::warm`].
     pub fn warm(&self, places: &[(PageAddress, usize)]) {
         self.backing.warm(places);
@@ -101,7 +114,7 @@ impl Nand {
     pub fn erase(&mut self, block: BlockAddress, span: Span) -> Result<u64, MediaError> {
         let state = &mut self.blocks[self.geometry.block_index(block)];
         let units = std::mem::take(&mut state.units_programmed);
-        state.erases += 1;
+        state.erases = state.erases.saturating_add(1);
         self.backing.erase(block, span)?;
         Ok(u64::from(units) * u64::from(self.geometry.pages_per_program))
     }
@@ -134,6 +147,15 @@ impl Nand {
     pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {
         let first = self.geometry.target_of(superblock) * self.geometry.target_dies();
         self.blocks[self.geometry.block_index(BlockAddress { superblock, die: DieId(first) })].erases
+    }
+
+    /// Tells the lives of a superblock from each other: it grows with every erase of any of its blocks, all of which a cut need not have
+    /// come to.
+    #[must_use]
+    pub fn generation(&self, superblock: SuperblockId) -> u64 {
+        let dies = self.geometry.dies_of(superblock);
+        let erases = dies.map(|die| self.blocks[self.geometry.block_index(BlockAddress { superblock, die })].erases);
+        erases.map(u64::from).sum()
     }
 
     /// How often each block was erased.
@@ -183,6 +205,8 @@ mod tests {
                 nand.erase(block, Span::NONE).unwrap();
             }
             assert_eq!(nand.erases().collect::<Vec<_>>(), [0, 0, 0, 3]);
+            assert!([0, 1].map(SuperblockId).into_iter().all(|superblock| nand.is_erased(superblock)));
+            assert_eq!([0, 1].map(|superblock| nand.generation(SuperblockId(superblock))), [0, 3]);
         }
     }
 

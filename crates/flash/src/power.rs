@@ -12,10 +12,10 @@
 //! A torn unit has pages that are whole, damaged and never written; a half-erased block has pages that are as before, damaged
 //! and erased. A die does one thing after the other: behind a unit that did not become whole nothing in its block began.
 
-use crate::UnitImage;
+use crate::codec::PageIdentity;
 use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
-    Span, UnitAddress,
+    Span, UnitAddress, UnitImage,
 };
 use kvssd_types::{Nanos, Random};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,8 @@ pub struct PowerCut<M: RawMedium = ByteBacking> {
     is_cut: Arc<AtomicBool>,
     random: Random,
     programs: Vec<(UnitAddress, Span)>,
-    erases: Vec<(BlockAddress, Span, Vec<PageBytes>)>,
+    /// What was erased, when, and what it was before.
+    erases: Vec<(BlockAddress, Span, Before)>,
     broken: Arc<AtomicU64>,
     opened: UnitImage,
 }
@@ -147,7 +148,11 @@ impl<M: RawMedium> PowerCut<M> {
             let whole = random.below(3);
             self.broken.fetch_add(u64::from(whole > 0), Ordering::Relaxed);
             let pages = self.geometry.pages_of(block);
-            for (page, mut old) in pages.into_iter().zip(before) {
+            if whole > 0 {
+                // Whoever counts erases counts those that ended. So what is left of the old pages can be read.
+                medium.set_erases(block, before.erases);
+            }
+            for (page, mut old) in pages.into_iter().zip(before.pages) {
                 match whole {
                     0 => {}
                     1 => *medium.page_mut(page) = old,
@@ -159,6 +164,13 @@ impl<M: RawMedium> PowerCut<M> {
             }
         }
     }
+}
+
+/// What a block was before it was erased.
+#[derive(Debug)]
+struct Before {
+    pages: Vec<PageBytes>,
+    erases: u32,
 }
 
 /// Leaves a page whole, damages it, or takes it away.
@@ -203,13 +215,18 @@ impl<M: RawMedium> Backing for PowerCut<M> {
     fn erase(&mut self, block: BlockAddress, span: Span) -> Result<(), MediaError> {
         let pages = self.geometry.pages_of(block);
         let mut medium = self.powered(span.issued)?;
-        let before = pages.into_iter().map(|page| medium.page_mut(page).clone()).collect();
+        let pages = pages.into_iter().map(|page| medium.page_mut(page).clone()).collect();
+        let before = Before { pages, erases: medium.block(block).erases };
         medium.erase(block, span)?;
         drop(medium);
         self.erases.retain(|(_, other, _)| other.end > span.issued);
         self.programs.retain(|(unit, _)| self.geometry.block_of(*unit).0 != block);
         self.erases.push((block, span, before));
         Ok(())
+    }
+
+    fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner).origin(page)
     }
 
     fn block(&self, block: BlockAddress) -> BlockState {

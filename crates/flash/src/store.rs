@@ -1,7 +1,8 @@
 //! What keeps the pages: memory that holds ropes, or memory that holds nothing but bytes.
 
 use crate::Blob;
-use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage, codec};
+use crate::codec::{self, PageIdentity};
+use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage};
 use kvssd_types::{KvError, Nanos};
 use thiserror::Error;
 
@@ -72,6 +73,13 @@ pub trait Backing: Send {
     /// # Errors
     /// [`MediaError::Damaged`] when its bytes are not what was written.
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
+
+    /// Which page the bytes are of that lie where this one should, if they are whole and that can be told: a page that went astray, or one
+    /// of an earlier life of its block. For people, who want to know what happened.
+    fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        let _ = page;
+        None
+    }
 
     /// So many pages of one unit, from `first` on, were sensed and will be asked for: a medium may get all of them at once. What is
     /// wrong with one, [`Backing::page`] says.
@@ -218,8 +226,8 @@ impl Backing for RopeBacking {
 /// The bytes of a page, or none when it was not programmed.
 pub type PageBytes = Option<Box<[u8]>>;
 
-/// Keeps the bytes of every page as they lie in flash, and believes nothing that the checksum does not confirm. Slow and
-/// large; it proves that the format carries everything the firmware needs.
+/// Keeps the bytes of every page as they lie in flash, and believes nothing that the checksum does not confirm: that they are whole,
+/// lie where they should and are of this life of their block. Slow and large; it proves that the format carries everything the firmware needs.
 #[derive(Debug)]
 pub struct ByteBacking {
     geometry: Geometry,
@@ -268,9 +276,42 @@ impl ByteBacking {
     /// # Errors
     /// As [`Backing::page`].
     pub fn decode(&self, page: PageAddress) -> Result<UnitImage, MediaError> {
+        self.decode_as(page, self.identity(page))
+    }
+
+    /// What a page's bytes must be of.
+    #[must_use]
+    pub fn identity(&self, page: PageAddress) -> PageIdentity {
+        let block = self.geometry.block_of(self.geometry.unit_of(page)).0;
+        PageIdentity { page, erases: self.erases[self.geometry.block_index(block)] }
+    }
+
+    /// A page, decoded, whose bytes are those of another page: this one stands in for it.
+    pub(crate) fn decode_as(&self, page: PageAddress, identity: PageIdentity) -> Result<UnitImage, MediaError> {
         let bytes = self.pages[page.0 as usize].as_ref();
         let bytes = bytes.ok_or(MediaError::Damaged { page, why: "it was never written" })?;
-        codec::decode(&self.geometry, bytes).map_err(|why| MediaError::Damaged { page, why })
+        codec::decode(&self.geometry, identity, bytes).map_err(|why| MediaError::Damaged { page, why })
+    }
+
+    /// Keeps a unit whose first page is to be this one.
+    pub(crate) fn program_as(&mut self, unit: UnitAddress, content: &UnitImage, first: PageIdentity) {
+        let place = unit.0 as usize * self.geometry.pages_per_program as usize;
+        for index in 0..content.pages() {
+            let identity = PageIdentity { page: PageAddress(first.page.0 + index as u32), ..first };
+            let bytes = codec::encode(&self.geometry, identity, content.page(index));
+            self.pages[place + index] = Some(bytes.into());
+        }
+    }
+
+    /// How often each block was erased, in the order of their numbers, to copy a medium.
+    #[must_use]
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
+    }
+
+    /// Says how often a block was erased.
+    pub fn set_erases(&mut self, block: BlockAddress, erases: u32) {
+        self.erases[self.geometry.block_index(block)] = erases;
     }
 
     /// The staged bytes, to lose them.
@@ -282,10 +323,8 @@ impl ByteBacking {
 
 impl Backing for ByteBacking {
     fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
-        let first = unit.0 as usize * self.geometry.pages_per_program as usize;
-        for index in 0..content.pages() {
-            self.pages[first + index] = Some(codec::encode(&self.geometry, content.page(index)).into());
-        }
+        let first = self.identity(PageAddress(unit.0 * self.geometry.pages_per_program));
+        self.program_as(unit, &content, first);
         Ok(())
     }
 
@@ -300,6 +339,11 @@ impl Backing for ByteBacking {
         }
         self.erases[self.geometry.block_index(block)] += 1;
         Ok(())
+    }
+
+    fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        let erases = |block| self.erases[self.geometry.block_index(block)];
+        codec::origin(&self.geometry, self.bytes(page)?, codec::suspects(&self.geometry, page, erases))
     }
 
     fn block(&self, block: BlockAddress) -> BlockState {
@@ -332,6 +376,9 @@ pub trait RawMedium: Backing {
     /// The staged bytes.
     fn staged_mut(&mut self) -> &mut Vec<u8>;
 
+    /// Says how often a block was erased: an erase that did not begin is not one.
+    fn set_erases(&mut self, block: BlockAddress, erases: u32);
+
     /// A page, decoded.
     ///
     /// # Errors
@@ -346,6 +393,10 @@ impl RawMedium for ByteBacking {
 
     fn staged_mut(&mut self) -> &mut Vec<u8> {
         ByteBacking::staged_mut(self)
+    }
+
+    fn set_erases(&mut self, block: BlockAddress, erases: u32) {
+        ByteBacking::set_erases(self, block, erases);
     }
 
     fn decode(&mut self, page: PageAddress) -> Result<UnitImage, MediaError> {

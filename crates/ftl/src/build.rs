@@ -36,6 +36,7 @@ impl Design {
         self.check_parameters(profile)?;
         let packing = self.packing(&geometry);
         let format = self.oob_format(&geometry);
+        format.check(packing.grains_per_page, self.namespaces_max).map_err(fail)?;
         let oob_bytes = OOB_HEAD_BYTES as usize + format.bytes_max(packing.grains_per_page);
         if oob_bytes > geometry.oob_bytes as usize {
             return Err(fail(format!(
@@ -83,10 +84,10 @@ impl Design {
         fits.map_err(|why| DesignError::DoesNotFit { design, profile: profile_name, why })
     }
 
-    /// What the out-of-band areas of a drive of `geometry` look like.
+    /// What the out-of-band areas of a drive of `geometry` look like: as they are, or as they are chosen for a new one.
     #[must_use]
     pub fn oob_format(&self, geometry: &Geometry) -> OobFormat {
-        self.format_of(geometry, self.tags(geometry))
+        self.out_of_band.unwrap_or_else(|| self.format_of(geometry, self.tags(geometry)))
     }
 
     fn format_of(&self, geometry: &Geometry, tags: u64) -> OobFormat {
@@ -97,8 +98,8 @@ impl Design {
         if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
-    /// What all tags are below: those of its own index, and of the others that a namespace may have, as far as out-of-band areas have
-    /// room for them.
+    /// What all tags of a new drive are below: those of its own index, and of the others that a namespace may have, as far as
+    /// out-of-band areas have room for them. A drive that is there keeps to its format, whatever indexes there are by now.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
@@ -118,7 +119,6 @@ impl Design {
         Maker {
             design: self.clone(),
             room: self.room(geometry),
-            tags: self.tags(geometry),
             format: self.oob_format(geometry),
             prefetch_bytes,
             sector_bytes: geometry.sector_bytes(),

@@ -12,6 +12,7 @@
 //! power cut leaves behind: it is counted, and no finding.
 
 mod ledger;
+mod origins;
 mod overlay;
 mod pages;
 mod tables;
@@ -112,7 +113,13 @@ impl CheckReport {
         self.pages[kind as usize]
     }
 
-    fn find(&mut self, harm: Harm, place: impl Into<String>, what: impl Into<String>) {
+    /// The worst first.
+    pub fn sort(&mut self) {
+        self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.harm));
+    }
+
+    /// Adds a finding.
+    pub fn find(&mut self, harm: Harm, place: impl Into<String>, what: impl Into<String>) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { harm, place: place.into(), what: what.into() });
         } else {
@@ -143,7 +150,7 @@ impl Engine {
         let mut walk = pages::Walk::new(media, namespaces);
         walk.all();
         let mut report = walk.settle(&utilization);
-        report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.harm));
+        report.sort();
         report
     }
 }

@@ -192,7 +192,7 @@ fn read_value(
     let first_page = io.packing().page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);
-    Ok(Reply::Retrieved { value: value_of(io, parts)?, value_bytes: head.value_bytes })
+    Ok(Reply::Retrieved { value: value_of(io, place, parts)?, value_bytes: head.value_bytes })
 }
 
 pub(crate) fn delete(

@@ -1,11 +1,15 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
+mod described;
+
+pub use self::described::DesignTable;
 use crate::engine::Engine;
 use crate::gc::{EraseCounts, VictimPolicy};
 use crate::index::{
     DramHashPlan, HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan,
 };
 use crate::iterators::{IteratorPlan, PrefetchDegree};
+use crate::oob::OobFormat;
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
 use crate::recovery::MountReport;
@@ -108,6 +112,8 @@ pub struct Design {
     pub namespaces_max: u32,
     /// How garbage collection chooses what it collects.
     pub victims: VictimPolicy,
+    /// What out-of-band areas look like on a drive that is there already; what is chosen for a new one if nothing is said.
+    pub out_of_band: Option<OobFormat>,
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
 }
@@ -126,6 +132,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 2,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -140,6 +147,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 4,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -159,6 +167,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 4,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -173,6 +182,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 4,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -187,6 +197,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 4,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -201,6 +212,7 @@ pub const DESIGNS: [Design; 7] = [
         gc_high_superblocks: 4,
         namespaces_max: 1,
         victims: VictimPolicy::Greedy,
+        out_of_band: None,
         planted: None,
     },
     Design {
@@ -216,6 +228,7 @@ pub const DESIGNS: [Design; 7] = [
         namespaces_max: 16,
         // An estimate: the paper gives no bound.
         victims: VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 }),
+        out_of_band: None,
         planted: None,
     },
 ];
@@ -233,6 +246,7 @@ pub const BLOCK: Design = Design {
     gc_high_superblocks: 4,
     namespaces_max: 1,
     victims: VictimPolicy::Greedy,
+    out_of_band: None,
     planted: None,
 };
 

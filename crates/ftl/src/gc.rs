@@ -55,8 +55,6 @@ struct Victim {
     superblock: SuperblockId,
     /// The next of its pages to look at.
     next: u32,
-    /// Whether everything that was looked at could be read.
-    is_whole: bool,
 }
 
 /// What garbage collection did.
@@ -181,7 +179,7 @@ impl Collector {
         }
         let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
         io.cpu(mappings * io.media.costs.gc_record_ns);
-        self.victims.push(Victim { superblock, next: 0, is_whole: true });
+        self.victims.push(Victim { superblock, next: 0 });
         Ok(true)
     }
 
@@ -210,18 +208,18 @@ impl Collector {
             self.victims.pop();
             return close_victim(io, victim, &mut self.counters);
         }
-        victim.is_whole &= move_pages(io, namespaces, &pages, first, &mut self.counters)?;
-        Ok(())
+        move_pages(io, namespaces, &pages, first, &mut self.counters)
     }
 }
 
 fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> Result<(), KvError> {
-    let Victim { superblock, is_whole, .. } = victim;
+    let Victim { superblock, .. } = victim;
     let grains_per_page = io.media.packing.grains_per_page;
     for spill in io.media.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
-    if !is_whole && io.media.superblocks.get(superblock).live_grains > 0 {
+    // What could not be read stays, and so does what no page led to: nothing that lives is erased, whatever pages say.
+    if io.media.superblocks.get(superblock).live_grains > 0 {
         io.media.superblocks.retire(superblock);
         io.note(Change::Retired { superblock });
         return Ok(());
@@ -257,15 +255,15 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`. Gives whether everything
-/// could be read; what could not stays where it is.
+/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`. What cannot be
+/// read stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     pages: &[PageAddress],
     first: PageAddress,
     counters: &mut GcCounters,
-) -> Result<bool, KvError> {
+) -> Result<(), KvError> {
     let Superblock { stream, has_strays, .. } = *io.media.superblocks.get(io.media.geometry.superblock_of(first));
     let is_map = stream == Stream::Map;
     io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
@@ -275,7 +273,6 @@ fn move_pages(
     for &page in pages {
         oobs.extend(oob_of(io, namespaces, page)?.map(|oob| (page, oob)));
     }
-    let mut is_whole = oobs.len() == pages.len();
     if is_map {
         let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
         for namespace in namespaces.iter() {
@@ -290,40 +287,39 @@ fn move_pages(
         if *page == first
             && let Some(head) = oob.continues
         {
-            is_whole &= match tag_of(io, namespaces, head)? {
+            match tag_of(io, namespaces, head)? {
                 // Of its pages, the one in this superblock has been read.
                 Head::Of(namespace, tag) => {
                     let is_bound = match namespaces.index_of(io, (namespace, tag)) {
                         Some(index) => readable(index.is_bound(io, tag, head))?,
                         None => Some(false),
                     };
-                    copies.add(io, (tag, head), or_held(io, head, is_bound), &[first])?
+                    copies.add(io, (tag, head), or_held(io, head, is_bound), &[first])?;
                 }
-                Head::Gone => true,
-                Head::Unreadable => false,
-            };
+                Head::Gone | Head::Unreadable => {}
+            }
         }
         for entry in &oob.entries {
             let from = packing.grain(*page, entry.grain);
             io.cpu(io.media.costs.gc_record_ns);
-            is_whole &= match oob.kind {
+            match oob.kind {
                 Kind::Pair => {
                     let lives = fate(io, entry.tag, from, has_strays);
                     let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
                     io.namespace = entry.namespace;
-                    copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?
+                    copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?;
                 }
-                Kind::Section => match namespaces.index_of(io, (entry.namespace, entry.tag)) {
-                    Some(index) => readable(index.relocate_own(io, entry.tag, from))?.is_some(),
-                    None => true,
-                },
-                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from).map(|()| true)?,
-                Kind::Padding | Kind::Journal | Kind::Checkpoint => true,
-            };
+                Kind::Section => {
+                    if let Some(index) = namespaces.index_of(io, (entry.namespace, entry.tag)) {
+                        readable(index.relocate_own(io, entry.tag, from))?;
+                    }
+                }
+                Kind::InvalidMappings => move_spill(io, SuperblockId(entry.tag as u32), from)?,
+                Kind::Padding | Kind::Journal | Kind::Checkpoint => {}
+            }
         }
     }
-    is_whole &= copies.bind(io, namespaces, io.media.geometry.superblock_of(first), counters)?;
-    Ok(is_whole)
+    copies.bind(io, namespaces, io.media.geometry.superblock_of(first), counters)
 }
 
 /// Whether what lies at `place` is to be moved: an iterator may want what does not live.

@@ -333,6 +333,28 @@ impl<'a> Io<'a> {
         }
     }
 
+    /// The data of a page that was read, or is still gathered, on which the record at `place` goes on.
+    ///
+    /// # Errors
+    /// As [`Io::data`], and when another record goes on there, or none.
+    pub(crate) fn continued(&mut self, page: PageAddress, place: Grain) -> Result<RopeRef<'_>, KvError> {
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        let (continued, data) = match log.open_page(geometry, page) {
+            Some(data) => (log.continued(geometry, page), data),
+            None => {
+                let PageView { oob, data } = written(flash, geometry, page)?;
+                (OobFormat::continued(oob), data)
+            }
+        };
+        if continued != Some(place) {
+            return Err(KvError::Unrecovered(format!(
+                "page {} belongs to another record than the one before it",
+                page.0
+            )));
+        }
+        Ok(data)
+    }
+
     /// A page of a closed superblock that was read, with its out-of-band area.
     pub(crate) fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, KvError> {
         let Media { flash, geometry, .. } = &mut *self.media;
@@ -558,10 +580,12 @@ impl<'a> Io<'a> {
             // A cut must not find it in use and half erased.
             self.wait_until(erased);
         }
+        let generation = self.media.flash.generation(superblock);
+        self.media.superblocks.set_generation(superblock, generation);
         if stream == Stream::User {
             self.media.held.opened(superblock);
         }
-        self.note_of(stream, Change::Opened { stream, superblock, within: before });
+        self.note_of(stream, Change::Opened { stream, superblock, within: before, generation });
         self.stage(&Item::Opened(stream, superblock), None)
     }
 

@@ -345,7 +345,7 @@ impl Live {
             return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
         }
         let parts = parts_of(io, place, &head, 0..head.value_bytes as usize);
-        Ok((ahead.key.clone(), Some(value_of(io, parts)?)))
+        Ok((ahead.key.clone(), Some(value_of(io, place, parts)?)))
     }
 
     /// Has the values that follow read, as many as the degree says and the buffer takes.

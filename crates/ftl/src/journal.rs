@@ -9,7 +9,7 @@
 //! numbered in one row, without gaps since the last checkpoint.
 
 use crate::address::Grain;
-use crate::namespace::NamespaceAttributes;
+use crate::namespace::{NamespaceAttributes, SavedKind};
 use crate::oob::Stream;
 use kvssd_flash::SuperblockId;
 use kvssd_types::{NamespaceId, OwnedKey};
@@ -40,6 +40,8 @@ pub enum Change {
         superblock: SuperblockId,
         /// What it wrote to before, if the record that goes on began there.
         within: Option<SuperblockId>,
+        /// Which life of the superblock this is.
+        generation: u64,
     },
     /// A superblock is full.
     Closed {
@@ -143,6 +145,8 @@ pub enum Change {
         namespace: u32,
         /// What was chosen.
         attributes: NamespaceAttributes,
+        /// The index that it got.
+        kind: SavedKind,
     },
     /// A namespace was mapped to so many logs, or to all.
     Assigned {
@@ -369,8 +373,13 @@ mod tests {
             is_ordered: true,
             ..NamespaceAttributes::PLAIN
         };
-        let bytes = postcard::to_allocvec(&Change::Created { namespace: 2, attributes }).unwrap();
-        assert_eq!(bytes, b"\x0f\x02\x01\x04logs\x01\x03lsm\x00\x00\x00\x01");
+        let kind = SavedKind {
+            name: "lsm".to_owned(),
+            parameters: vec![("bloom_bits".to_owned(), "0".to_owned())],
+            tags: 300,
+        };
+        let bytes = postcard::to_allocvec(&Change::Created { namespace: 2, attributes, kind }).unwrap();
+        assert_eq!(bytes, b"\x0f\x02\x01\x04logs\x01\x03lsm\x00\x00\x00\x01\x03lsm\x01\x0abloom_bits\x010\xac\x02");
         let batch = [Change::Batch(BatchNote::Begun), Change::In { namespace: 2 }, Change::Batch(BatchNote::Committed)];
         let bytes: Vec<u8> = batch.iter().flat_map(|change| postcard::to_allocvec(change).unwrap()).collect();
         assert_eq!(bytes, [0x0d, 0, 0x0e, 2, 0x0d, 1]);

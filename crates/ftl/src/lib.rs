@@ -54,7 +54,7 @@ mod value;
 
 pub use address::Grain;
 pub use check::{CheckReport, Finding, Harm};
-pub use design::{BLOCK, DESIGNS, Design, DesignError, IndexKind, ValidityKind};
+pub use design::{BLOCK, DESIGNS, Design, DesignError, DesignTable, IndexKind, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
 pub use gc::{EraseCounts, GcCounters, VictimPolicy, greedy};
@@ -63,7 +63,7 @@ pub use io::{Io, Media};
 pub use iterators::{IteratorPlan, PrefetchDegree};
 pub use journal::{Change, PairPlace, TablePlace};
 pub use log::NewRecord;
-pub use namespace::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
+pub use namespace::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo, SavedKind};
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use packing::{Packing, RecordLayout, Slots};
 pub use placement::balance;

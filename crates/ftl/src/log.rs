@@ -128,6 +128,14 @@ impl Log {
         Some(log.page_data(page))
     }
 
+    /// The record that goes on in a page that is still being gathered.
+    pub(crate) fn continued(&self, geometry: &Geometry, page: PageAddress) -> Option<Grain> {
+        match self.gathered_page(geometry, page) {
+            Some(view) => OobFormat::continued(view.oob),
+            None => self.gathering(geometry, page)?.oob.continues,
+        }
+    }
+
     /// A page that is finished, whose unit is still being gathered.
     pub(crate) fn gathered_page(&self, geometry: &Geometry, page: PageAddress) -> Option<PageView<'_>> {
         let log = self.gathering(geometry, page).filter(|log| page < log.page)?;

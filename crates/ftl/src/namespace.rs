@@ -8,6 +8,9 @@
 //!
 //! An index knows nothing of this: whose work is done stands in its [`Io`].
 
+mod saved;
+
+pub use self::saved::SavedKind;
 use crate::design::{DESIGNS, Design, IndexKind};
 use crate::dram::DramUse;
 use crate::dram_shares::{Usage, Want, shares};
@@ -125,6 +128,11 @@ impl Namespace {
         self.fate == NamespaceFate::Lives
     }
 
+    /// Its index, to be written down.
+    pub(crate) fn saved_kind(&self) -> SavedKind {
+        self.kind.saved(self.tags)
+    }
+
     /// Bytes of flash that it takes.
     fn taken_bytes(&self) -> u64 {
         self.utilization.record_bytes + self.index.footprint_bytes()
@@ -138,6 +146,7 @@ pub(crate) struct SavedNamespace {
     pub(crate) attributes: NamespaceAttributes,
     pub(crate) fate: NamespaceFate,
     pub(crate) utilization: (u64, u64, u64),
+    pub(crate) kind: SavedKind,
     pub(crate) index: Vec<u8>,
 }
 
@@ -146,8 +155,6 @@ pub(crate) struct SavedNamespace {
 pub(crate) struct Maker {
     pub(crate) design: Design,
     pub(crate) room: Room,
-    /// All tags must be below.
-    pub(crate) tags: u64,
     pub(crate) format: OobFormat,
     /// DRAM for values that iterators of one namespace read ahead.
     pub(crate) prefetch_bytes: u64,
@@ -170,11 +177,20 @@ impl Maker {
         Ok(kind)
     }
 
-    /// An empty namespace.
-    fn make(&self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<Namespace, String> {
-        let kind = self.kind(&attributes)?;
+    /// An empty namespace, with an index that attributes choose or that was chosen already.
+    fn make(
+        &self,
+        id: NamespaceId,
+        attributes: NamespaceAttributes,
+        known: Option<&SavedKind>,
+    ) -> Result<Namespace, String> {
+        let kind = known.map_or_else(|| self.kind(&attributes), |known| IndexKind::of_saved(known, &self.design))?;
         let tags = kind.plan().tags(&self.room);
-        if tags > self.tags {
+        if let Some(known) = known.filter(|known| known.tags != tags) {
+            let (name, known) = (kind.plan().name(), known.tags);
+            return Err(format!("{name} has tags below {known} there, and below {tags} in this program"));
+        }
+        if tags > self.format.tags() {
             return Err(format!("{} needs wider tags than this drive's out-of-band areas have", kind.plan().name()));
         }
         if self.format.lacks_tags(Kind::Pair) && !kind.plan().has_tags_of_keys() {
@@ -215,7 +231,7 @@ pub(crate) struct Namespaces {
 impl Namespaces {
     /// With the first one, as the design has it.
     pub(crate) fn new(maker: Maker) -> Result<Self, String> {
-        let first = maker.make(NamespaceId::FIRST, NamespaceAttributes::PLAIN)?;
+        let first = maker.make(NamespaceId::FIRST, NamespaceAttributes::PLAIN, None)?;
         Ok(Namespaces { maker, all: vec![first], gone: Vec::new() })
     }
 
@@ -281,18 +297,28 @@ impl Namespaces {
         }
     }
 
-    /// Makes one.
-    pub(crate) fn create(&mut self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<(), String> {
+    /// Makes one; gives its index, to be written down.
+    pub(crate) fn create(&mut self, id: NamespaceId, attributes: NamespaceAttributes) -> Result<SavedKind, String> {
+        self.put(id, attributes, None).map(|namespace| namespace.saved_kind())
+    }
+
+    /// Puts one there, with an index that is known, or that its attributes choose.
+    pub(crate) fn put(
+        &mut self,
+        id: NamespaceId,
+        attributes: NamespaceAttributes,
+        known: Option<&SavedKind>,
+    ) -> Result<&mut Namespace, String> {
         if self.maker.design.layout == RecordLayout::Blocks && !self.all.is_empty() {
             return Err("a block drive has one namespace".to_owned());
         }
         if id.0 == 0 || id.0 > self.maker.design.namespaces_max || self.get(id).is_some() {
             return Err(format!("there can be no namespace {id}"));
         }
-        let made = self.maker.make(id, attributes)?;
+        let made = self.maker.make(id, attributes, known)?;
         let position = self.all.partition_point(|namespace| namespace.id < id);
         self.all.insert(position, made);
-        Ok(())
+        Ok(&mut self.all[position])
     }
 
     /// Forgets one that has nothing left.
@@ -373,23 +399,27 @@ impl Namespaces {
             attributes: namespace.attributes.clone(),
             fate: namespace.fate.clone(),
             utilization: namespace.utilization.saved(),
+            kind: namespace.saved_kind(),
             index: namespace.index.save(),
         };
         self.all.iter().map(saved).collect()
     }
 
-    /// A mount begins: they become what was saved. None when there can be no such namespaces.
-    pub(crate) fn restore(&mut self, saved: Vec<SavedNamespace>) -> Option<()> {
+    /// A mount begins: they become what was saved.
+    ///
+    /// # Errors
+    /// Why there can be no such namespaces.
+    pub(crate) fn restore(&mut self, saved: Vec<SavedNamespace>) -> Result<(), String> {
         self.all.clear();
-        for SavedNamespace { id, attributes, fate, utilization, index } in saved {
-            self.create(NamespaceId(id), attributes).ok()?;
-            let namespace = self.get_mut(NamespaceId(id))?;
+        for SavedNamespace { id, attributes, fate, utilization, kind, index } in saved {
+            let namespace = self.put(NamespaceId(id), attributes, Some(&kind))?;
             namespace.fate = if fate == NamespaceFate::Stays { NamespaceFate::Dies(None) } else { fate };
             namespace.utilization = Utilization::from_saved(utilization);
             namespace.index.set_dram_budget(u64::MAX);
-            namespace.index.restore(&index)?;
+            let restored = namespace.index.restore(&index);
+            restored.ok_or_else(|| format!("what its checkpoint says of namespace {id} is that of another index"))?;
         }
-        Some(())
+        Ok(())
     }
 }
 

@@ -102,53 +102,96 @@ pub struct Oob {
     pub entries: Vec<Entry>,
 }
 
-/// The widths of a drive's entries, fixed when it is designed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The widths of a drive's entries, chosen when it is made and written down where it lies in a file: other programs may choose others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OobFormat {
-    wide_grains: bool,
-    has_namespaces: bool,
-    tag_bytes: usize,
-    /// Bytes of the bitmap of pairs; none where these have tags.
-    bitmap_bytes: Option<usize>,
+    /// Bytes of a grain in its page.
+    grain_bytes: u8,
+    /// Bytes of a namespace's number; 0 where there is one only.
+    namespace_bytes: u8,
+    tag_bytes: u8,
+    /// Bytes of the bitmap of pairs; 0 where these have tags.
+    bitmap_bytes: u32,
 }
 
 const SEQUENCE_BYTES: usize = 6;
 const GRAIN_BYTES: usize = 5;
-const TAG_BYTES_MIN: usize = 4;
+const TAG_BYTES_MIN: u8 = 4;
+const TAG_BYTES_MAX: u8 = 8;
 const CONTINUES: u8 = 0x80;
 
 impl OobFormat {
     /// The narrowest format for pages of `grains_per_page`, so many namespaces and tags below `tags`.
     #[must_use]
     pub fn new(grains_per_page: u32, namespaces: u32, tags: u64) -> Self {
-        let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as usize / 8 + 1).max(TAG_BYTES_MIN);
+        let tag_bytes = (tags - 1).checked_ilog2().map_or(0, |bits| bits as u8 / 8 + 1).max(TAG_BYTES_MIN);
         OobFormat {
-            wide_grains: grains_per_page > 1 << 8,
-            has_namespaces: namespaces > 1,
+            grain_bytes: if grains_per_page > 1 << 8 { 2 } else { 1 },
+            namespace_bytes: u8::from(namespaces > 1),
             tag_bytes,
-            bitmap_bytes: None,
+            bitmap_bytes: 0,
         }
+    }
+
+    /// Whether pages of so many grains, of so many namespaces, can be described in this format.
+    ///
+    /// # Errors
+    /// What is too narrow, or is no width at all.
+    pub fn check(&self, grains_per_page: u32, namespaces: u32) -> Result<(), String> {
+        let OobFormat { grain_bytes, namespace_bytes, tag_bytes, bitmap_bytes } = *self;
+        if !(1..=2).contains(&grain_bytes) || grains_per_page > 1 << (8 * grain_bytes) {
+            return Err(format!(
+                "out_of_band.grain_bytes = {grain_bytes} is no width for {grains_per_page} grains a page"
+            ));
+        }
+        if namespace_bytes > 1 || namespaces > 1 && namespace_bytes == 0 {
+            let of = format!("for {namespaces} namespaces");
+            return Err(format!("out_of_band.namespace_bytes = {namespace_bytes} is no width {of}"));
+        }
+        if !(TAG_BYTES_MIN..=TAG_BYTES_MAX).contains(&tag_bytes) {
+            let bounds = format!("{TAG_BYTES_MIN} to {TAG_BYTES_MAX}");
+            return Err(format!("out_of_band.tag_bytes = {tag_bytes} must be {bounds}"));
+        }
+        if bitmap_bytes != 0 && bitmap_bytes != grains_per_page.div_ceil(8) {
+            return Err(format!("out_of_band.bitmap_bytes = {bitmap_bytes} is no bitmap of {grains_per_page} grains"));
+        }
+        Ok(())
+    }
+
+    /// What all tags that fit are below, as far as there is such a number.
+    #[must_use]
+    pub fn tags(&self) -> u64 {
+        1u64.checked_shl(8 * u32::from(self.tag_bytes)).unwrap_or(u64::MAX)
+    }
+
+    fn bitmap(&self) -> Option<usize> {
+        (self.bitmap_bytes > 0).then_some(self.bitmap_bytes as usize)
+    }
+
+    fn has_namespaces(&self) -> bool {
+        self.namespace_bytes > 0
     }
 
     /// The same, where the tags of pairs follow from their keys.
     #[must_use]
     pub fn with_bitmap(self, grains_per_page: u32) -> Self {
-        OobFormat { bitmap_bytes: Some(grains_per_page.div_ceil(8) as usize), ..self }
+        OobFormat { bitmap_bytes: grains_per_page.div_ceil(8), ..self }
     }
 
     /// Whether the tags of a page's records are to be computed from their keys.
     #[must_use]
     pub fn lacks_tags(&self, kind: Kind) -> bool {
-        kind == Kind::Pair && self.bitmap_bytes.is_some()
+        kind == Kind::Pair && self.bitmap_bytes > 0
     }
 
     /// The most bytes that a page of `entries` takes. Where pairs are in a bitmap, a page of other records has room for as many of
     /// them as their tags leave.
     #[must_use]
     pub fn bytes_max(&self, entries: u32) -> usize {
-        let entries_bytes = match self.bitmap_bytes {
+        let entries_bytes = match self.bitmap() {
             Some(bitmap_bytes) => {
-                let owners_bytes = if self.has_namespaces { entries as usize } else { 0 };
+                let owners_bytes = if self.has_namespaces() { entries as usize } else { 0 };
                 (bitmap_bytes + owners_bytes).max(self.entry_bytes())
             }
             None => entries as usize * self.entry_bytes(),
@@ -157,11 +200,7 @@ impl OobFormat {
     }
 
     fn entry_bytes(&self) -> usize {
-        self.grain_bytes() + usize::from(self.has_namespaces) + self.tag_bytes
-    }
-
-    fn grain_bytes(&self) -> usize {
-        if self.wide_grains { 2 } else { 1 }
+        usize::from(self.grain_bytes + self.namespace_bytes + self.tag_bytes)
     }
 
     /// Writes `oob` to the empty `bytes`.
@@ -172,18 +211,18 @@ impl OobFormat {
         if let Some(head) = oob.continues {
             bytes.extend_from_slice(&head.0.to_le_bytes()[..GRAIN_BYTES]);
         }
-        match self.bitmap_bytes.filter(|_| self.lacks_tags(oob.kind)) {
+        match self.bitmap().filter(|_| self.lacks_tags(oob.kind)) {
             Some(bitmap_bytes) => self.push_bitmap(&oob.entries, bitmap_bytes, bytes),
             None => oob.entries.iter().for_each(|entry| self.push_entry(entry, bytes)),
         }
     }
 
     fn push_entry(&self, entry: &Entry, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&entry.grain.to_le_bytes()[..self.grain_bytes()]);
-        if self.has_namespaces {
+        bytes.extend_from_slice(&entry.grain.to_le_bytes()[..usize::from(self.grain_bytes)]);
+        if self.has_namespaces() {
             bytes.push(entry.namespace.0 as u8);
         }
-        bytes.extend_from_slice(&entry.tag.to_le_bytes()[..self.tag_bytes]);
+        bytes.extend_from_slice(&entry.tag.to_le_bytes()[..usize::from(self.tag_bytes)]);
     }
 
     /// What `bytes` say; none when they are not an out-of-band area.
@@ -200,11 +239,19 @@ impl OobFormat {
         } else {
             None
         };
-        let entries = match self.bitmap_bytes.filter(|_| self.lacks_tags(kind)) {
+        let entries = match self.bitmap().filter(|_| self.lacks_tags(kind)) {
             Some(bitmap_bytes) => self.bitmap_entries(rest, bitmap_bytes)?,
             None => self.tagged_entries(rest)?,
         };
         Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
+    }
+
+    /// The first grain of the record that an area says runs on into its page: all that is looked at of it is there in every format.
+    #[must_use]
+    pub fn continued(bytes: &[u8]) -> Option<Grain> {
+        let is_continued = bytes.first().is_some_and(|head| head & CONTINUES != 0);
+        let grain = bytes.get(1 + SEQUENCE_BYTES..1 + SEQUENCE_BYTES + GRAIN_BYTES)?;
+        is_continued.then(|| Grain(number(grain)))
     }
 
     fn tagged_entries(&self, bytes: &[u8]) -> Option<Vec<Entry>> {
@@ -213,9 +260,9 @@ impl OobFormat {
     }
 
     fn decode_entry(&self, bytes: &[u8]) -> Entry {
-        let (grain, rest) = bytes.split_at(self.grain_bytes());
-        let (namespace, tag) = rest.split_at(usize::from(self.has_namespaces));
-        let namespace = if self.has_namespaces { NamespaceId(number(namespace) as u32) } else { NamespaceId::FIRST };
+        let (grain, rest) = bytes.split_at(self.grain_bytes.into());
+        let (namespace, tag) = rest.split_at(self.namespace_bytes.into());
+        let namespace = if self.has_namespaces() { NamespaceId(number(namespace) as u32) } else { NamespaceId::FIRST };
         Entry { grain: number(grain) as u32, namespace, tag: number(tag) }
     }
 
@@ -225,7 +272,7 @@ impl OobFormat {
         for entry in entries {
             bytes[start + entry.grain as usize / 8] |= 1 << (entry.grain % 8);
         }
-        if self.has_namespaces {
+        if self.has_namespaces() {
             bytes.extend(entries.iter().map(|entry| entry.namespace.0 as u8));
         }
     }
@@ -233,13 +280,13 @@ impl OobFormat {
     fn bitmap_entries(&self, bytes: &[u8], bitmap_bytes: usize) -> Option<Vec<Entry>> {
         let (bitmap, owners) = bytes.split_at_checked(bitmap_bytes)?;
         let grains = (0..8 * bitmap_bytes as u32).filter(|grain| bitmap[*grain as usize / 8] >> (grain % 8) & 1 == 1);
-        let owner = |number: usize| match self.has_namespaces {
+        let owner = |number: usize| match self.has_namespaces() {
             true => owners.get(number).map(|&owner| NamespaceId(owner.into())),
             false => Some(NamespaceId::FIRST),
         };
         let entry = |(number, grain)| Some(Entry { grain, namespace: owner(number)?, tag: 0 });
         let entries: Vec<Entry> = grains.enumerate().map(entry).collect::<Option<_>>()?;
-        let owners_bytes = if self.has_namespaces { entries.len() } else { 0 };
+        let owners_bytes = if self.has_namespaces() { entries.len() } else { 0 };
         (owners.len() == owners_bytes).then_some(entries)
     }
 }
@@ -274,11 +321,13 @@ mod tests {
             let mut bytes = Vec::new();
             format.encode(&oob, &mut bytes);
             prop_assert!(bytes.len() <= format.bytes_max(oob.entries.len() as u32));
+            prop_assert_eq!(OobFormat::continued(&bytes), oob.continues);
             prop_assert_eq!(format.decode(&bytes), Some(oob));
         }
 
         #[test]
         fn any_bytes_are_an_area_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = OobFormat::continued(&bytes);
             let _ = OobFormat::new(64, 1, 1 << 31).decode(&bytes);
             let _ = OobFormat::new(64, 9, 1 << 56).with_bitmap(64).decode(&bytes);
         }

@@ -74,6 +74,19 @@ pub enum RecordLayout {
     Blocks,
 }
 
+impl RecordLayout {
+    /// The name in descriptions.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordLayout::Grains => "grains",
+            RecordLayout::Chunks => "chunks",
+            RecordLayout::Slots(_) => "slots",
+            RecordLayout::Blocks => "blocks",
+        }
+    }
+}
+
 /// How records lie in pages, and pages are divided into grains.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {

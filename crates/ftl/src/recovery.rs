@@ -82,6 +82,9 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
             "a superblock is erased in which records should live: what is known of it is of an earlier time",
         ));
     }
+    if let Some(stale) = io.media.stale_superblock() {
+        return Err(damaged(&format!("superblock {} is in another life than what is known of it", stale.0)));
+    }
     if io.media.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
@@ -212,7 +215,10 @@ fn journal_changes(
 
 /// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
-    let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
+    let Media { superblocks, log, geometry, packing, planted, flash, .. } = &mut *io.media;
+    // What was read of the journal was of the life that its superblocks are in: no other page would have been one.
+    let of_journal_in =
+        |state, id| Superblock { generation: flash.generation(id), ..Superblock::new(state, Stream::Journal) };
     let open: Vec<SuperblockId> = log.iter().filter_map(|log| log.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
     let wanted: Vec<SuperblockId> = pages.range(wanted).filter_map(|(&number, _)| of_journal(number)).collect();
@@ -225,7 +231,7 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
                 return Err(damaged("pages of its journal lie among living records"));
             }
             let state = if is_open { State::Open } else { State::Closed };
-            *superblock = Superblock::new(state, Stream::Journal);
+            *superblock = of_journal_in(state, id);
         } else if superblock.stream == Stream::Journal && !is_open {
             *superblock = Superblock::new(State::Free, Stream::Journal);
         } else if superblock.state == State::Open && !is_open {
@@ -233,7 +239,7 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
             superblock.state = State::Closed;
             superblock.appended_grains = packing.grains_per_superblock;
         } else if is_open && superblock.state != State::Open {
-            *superblock = Superblock::new(State::Open, Stream::Journal);
+            *superblock = of_journal_in(State::Open, id);
         }
         // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to the next life.
         if superblock.state == State::Free && *planted != Some(PlantedBug::ReusedBlock) {

@@ -44,6 +44,9 @@ pub struct Superblock {
     pub must_erase: bool,
     /// The superblock that its stream went on to: a record that runs over its end goes on there.
     pub next: SuperblockId,
+    /// Which life of it this is, as its blocks counted their erases when it was opened ([`Flash::generation`](kvssd_flash::Flash::generation)):
+    /// a mount that finds it in another life knows that pages are stale.
+    pub generation: u64,
 }
 
 impl Superblock {
@@ -58,6 +61,7 @@ impl Superblock {
             has_strays: false,
             must_erase: false,
             next: SYSTEM,
+            generation: 0,
         }
     }
 }
@@ -171,6 +175,11 @@ impl Superblocks {
         if let Some(least) = least {
             free.push_front(least);
         }
+    }
+
+    /// Says in which life a superblock was opened.
+    pub fn set_generation(&mut self, superblock: SuperblockId, generation: u64) {
+        self.all[superblock.0 as usize].generation = generation;
     }
 
     /// Says where the stream of `superblock` went on.

@@ -44,6 +44,15 @@ impl Media {
         })
     }
 
+    /// A superblock that is in another life than when a stream opened it, though records live in it or the stream goes on there. Pages
+    /// and the table of blocks would agree: only who opened it can know.
+    pub(crate) fn stale_superblock(&self) -> Option<SuperblockId> {
+        let numbered = (0..).map(SuperblockId).zip(self.superblocks.all());
+        let mut wanted =
+            numbered.filter(|(_, superblock)| superblock.live_grains > 0 || superblock.state == State::Open);
+        wanted.find(|(id, superblock)| superblock.generation != self.flash.generation(*id)).map(|(id, _)| id)
+    }
+
     /// Whether validity and the table of superblocks, as a checkpoint has put them back, count the same.
     pub(crate) fn counts_agree(&self) -> bool {
         (0..).map(SuperblockId).zip(self.superblocks.all()).all(|(id, superblock)| {
@@ -97,12 +106,12 @@ impl Image {
 }
 
 /// Whether the streams, as the write buffer's memory has put them back, stand where the flash lets them go on: what lies
-/// behind them must be erased. None of them need be open.
+/// behind them must be erased, and what lies before them written. None of them need be open.
 pub(crate) fn stands_at_the_end(log: &Log, flash: &Flash, geometry: &Geometry) -> bool {
     log.iter().all(|log| {
         let Some(superblock) = log.superblock else { return true };
-        let end = geometry.unit_of(geometry.first_page(superblock)).0 + geometry.units_per_superblock();
-        (geometry.unit_of(log.page).0..end)
-            .all(|unit| !flash.is_programmed(PageAddress(unit * geometry.pages_per_program)))
+        let (first, stands) = (geometry.unit_of(geometry.first_page(superblock)).0, geometry.unit_of(log.page).0);
+        (first..first + geometry.units_per_superblock())
+            .all(|unit| flash.is_programmed(PageAddress(unit * geometry.pages_per_program)) == (unit < stands))
     })
 }

@@ -1,6 +1,6 @@
 //! Why an image cannot be created, opened or worked on: one line with the path and what to do.
 
-use super::layout::FORMAT_VERSION;
+use super::layout::{FORMAT_VERSION, reader_of};
 use crate::MediaError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -35,7 +35,8 @@ pub enum ImageFault {
     Unfinished,
     /// An image of another format.
     #[error(
-        "it has format version {found} and this program knows version {FORMAT_VERSION}; use a program that knows it"
+        "it has format version {found} and this program reads version {FORMAT_VERSION}; {} reads it (the file is left as it is)",
+        reader_of(*found)
     )]
     Version {
         /// The version that it has.

@@ -4,7 +4,13 @@ use super::error::{ImageFault, damaged};
 use crate::{Geometry, PageAddress, codec};
 
 /// The version of the format that this program reads and writes.
-pub(super) const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 3;
+/// Every version that there was, and who reads it. One is added here when bytes change their meaning; none is ever changed.
+const VERSIONS: [(u32, &str); 3] = [
+    (1, "a kvssd from before drives had several logs"),
+    (2, "a kvssd from before the checksums of pages had their address and generation in them"),
+    (FORMAT_VERSION, "this kvssd"),
+];
 /// What a finished image begins with.
 pub(super) const MAGIC: [u8; 8] = *b"KVSSDimg";
 /// What an image begins with while it is created.
@@ -178,6 +184,12 @@ impl Layout {
         }
         Ok(header_bytes as usize)
     }
+}
+
+/// The program that reads a version.
+pub(super) fn reader_of(version: u32) -> &'static str {
+    let known = VERSIONS.iter().find(|&&(known, _)| known == version).map(|&(_, reader)| reader);
+    known.unwrap_or(if version > FORMAT_VERSION { "a newer kvssd" } else { "no kvssd" })
 }
 
 /// That a file has not the bytes that it needs.

@@ -4,6 +4,7 @@
 //!   slot   [head of a literal] [data area] [out-of-band area]         the file is read to here, the checksum looked at, nothing copied
 //! ```
 
+use crate::codec::PageIdentity;
 use crate::rope::{LiteralHead, RopeRef};
 use crate::{Geometry, PageAddress, PageView, codec};
 
@@ -69,9 +70,10 @@ impl OpenedPages {
     }
 
     /// A page has been read to its place: takes it in, or says why it is none.
-    pub(super) fn open(&mut self, page: PageAddress) -> Result<(), &'static str> {
+    pub(super) fn open(&mut self, identity: PageIdentity) -> Result<(), &'static str> {
+        let page = identity.page;
         let slot = &mut self.slots[page.0 as usize % Self::SLOTS];
-        let (oob, _) = codec::verify(&self.geometry, &slot.bytes[self.head.len()..])?;
+        let (oob, _) = codec::verify(&self.geometry, identity, &slot.bytes[self.head.len()..])?;
         slot.oob_bytes = oob.len();
         slot.page = Some(page);
         Ok(())

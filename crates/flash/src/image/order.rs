@@ -17,7 +17,8 @@
 use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
 use super::layout::MAGIC;
-use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage, codec};
+use crate::codec::{self, PageIdentity};
+use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage};
 
 impl ImageBacking {
     /// Writes what was gathered, behind erases that came before it.
@@ -78,14 +79,16 @@ impl ImageBacking {
         let geometry = &self.layout.geometry;
         let first = PageAddress(unit.0 * geometry.pages_per_program);
         self.bytes.clear();
+        let (block, row) = geometry.block_of(unit);
+        let erases = self.table.get(geometry.block_index(block)).erases;
         for index in 0..content.pages() {
+            let page = PageAddress(first.0 + index as u32);
             // Whoever reads an erased page is told by the table, so that this is early enough.
-            self.opened.forget(PageAddress(first.0 + index as u32));
-            self.bytes.extend(codec::encode(geometry, content.page(index)));
+            self.opened.forget(page);
+            self.bytes.extend(codec::encode(geometry, PageIdentity { page, erases }, content.page(index)));
         }
         self.disk.write(self.layout.page_at(first), &self.bytes, "pages")?;
         self.has_loose_bytes = true;
-        let (block, row) = geometry.block_of(unit);
         self.table.programmed(geometry.block_index(block), row);
         if !self.sync {
             return self.write_entries();

@@ -11,7 +11,8 @@ fn a_page_lies_where_it_is_said_and_its_damage_is_named() {
     let image = ImageBacking::open(&path, READ).unwrap().0;
     let at = image.offset_of(PageAddress(1)) as usize;
     drop(image);
-    let page = codec::decode(&GEOMETRY, &bytes[at..at + 512 + 64]).unwrap();
+    let identity = codec::PageIdentity { page: PageAddress(1), erases: 0 };
+    let page = codec::decode(&GEOMETRY, identity, &bytes[at..at + 512 + 64]).unwrap();
     assert_eq!(page.page(0).oob, [10, 1]);
     bytes[at + 100] ^= 1;
     fs::write(&path, &bytes).unwrap();
@@ -49,7 +50,7 @@ fn no_byte_of_the_header_or_the_table_can_change_unseen() {
         file.write_all_at(&[whole[at] ^ 1 << (at % 8)], at as u64).unwrap();
         match ImageBacking::open(&path, WRITE).expect_err("a byte was changed").fault {
             ImageFault::Foreign => assert!(at < 8),
-            ImageFault::Version { found } => assert!((8..12).contains(&at) && found != 2),
+            ImageFault::Version { found } => assert!((8..12).contains(&at) && found != 3),
             ImageFault::Damaged { .. } => assert!(at >= 12, "{at}"),
             other => panic!("byte {at}: {other:?}"),
         }
@@ -66,10 +67,14 @@ fn no_byte_of_the_header_or_the_table_can_change_unseen() {
 fn another_version_is_named_with_ours() {
     let (_directory, path) = place();
     let mut bytes = used(&path);
-    bytes[8] = 7;
-    fs::write(&path, &bytes).unwrap();
-    let text = refused(&path, READ).to_string();
-    assert!(text.contains("version 7") && text.contains("version 2"), "{text}");
+    for (version, reader) in [(0, "no kvssd"), (1, "before"), (2, "before"), (4, "a newer"), (7, "a newer")] {
+        bytes[8] = version;
+        fs::write(&path, &bytes).unwrap();
+        let text = refused(&path, READ).to_string();
+        for named in [&format!("version {version}"), "version 3", reader] {
+            assert!(text.contains(named), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A medium over another: what is written to it is kept aside, and the other is only read.
 
+use kvssd_flash::codec::PageIdentity;
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
 };
@@ -39,6 +40,10 @@ impl Backing for Overlay {
             return Err(MediaError::Damaged { page, why: "it was never written" });
         }
         self.below.page(page)
+    }
+
+    fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
+        self.below.origin(page)
     }
 
     fn erase(&mut self, block: BlockAddress, _span: Span) -> Result<(), MediaError> {

@@ -2,6 +2,7 @@
 
 use crate::address::Grain;
 use crate::check::ledger::{Ledger, PairSeen};
+use crate::check::origins::name_origin;
 use crate::check::{CheckReport, Harm};
 use crate::index::Survey;
 use crate::io::{Io, Media, written};
@@ -88,7 +89,10 @@ impl<'a> Walk<'a> {
             }
             match written(flash, geometry, page).map(|view| log.format.decode(view.oob)) {
                 Ok(Some(oob)) => report.pages[oob.kind as usize] += 1,
-                Ok(None) | Err(_) => report.pages_unreadable += 1,
+                Ok(None) | Err(_) => {
+                    report.pages_unreadable += 1;
+                    name_origin(flash, geometry, page, report);
+                }
             }
         }
         if report.pages_unreadable > 0 {
@@ -186,6 +190,8 @@ impl<'a> Walk<'a> {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
                 self.report.pages_unreadable += 1;
+                let Media { flash, geometry, .. } = &mut *self.media;
+                name_origin(flash, geometry, page, &mut self.report);
                 return self.miss(page, &format!("cannot be read: {why}"));
             }
             Ok(Some((None, _))) => {

@@ -28,6 +28,10 @@ impl Walk<'_> {
             if (superblock.state == State::System) != (number == 0) {
                 find(Harm::DriveStops, "it is not the system's, or is and should not be");
             }
+            let is_used = superblock.live_grains > 0 || is_open;
+            if is_used && superblock.generation != self.media.flash.generation(id) {
+                find(Harm::DriveStops, "its blocks are in another life than the one that it was opened in");
+            }
             match (superblock.state == State::Free, is_listed) {
                 (true, false) => {
                     find(Harm::SpaceLeaked, "it is free, and not in the list of those that will be opened");

@@ -50,13 +50,13 @@ impl Engine {
     fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
         self.namespaces.check(&attributes).map_err(KvError::InvalidNamespace)?;
         let id = self.namespaces.next_id()?;
-        self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
+        let kind = self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
         let needed = self.dram().kept_bytes() + self.namespaces.iter().count() as u64 * self.least_bytes();
         if needed > self.dram_budget_bytes() {
             self.namespaces.withdraw(id);
             return Err(KvError::TooManyNamespaces { namespaces: self.namespaces.iter().count() as u32 });
         }
-        let done = self.note_at(at, Change::Created { namespace: id.0, attributes })?;
+        let done = self.note_at(at, Change::Created { namespace: id.0, attributes, kind })?;
         Ok((done, id))
     }
 

@@ -19,34 +19,29 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read. Gives
-    /// whether all that this takes could be.
+    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read.
     pub(super) fn add(
         &mut self,
         io: &mut Io<'_>,
         (tag, from): (u64, Grain),
         lives: Option<bool>,
         read: &[PageAddress],
-    ) -> Result<bool, KvError> {
-        Ok(match lives {
-            Some(true) => {
-                let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
-                self.moves.extend(copied.map(|pair| (io.namespace, pair)));
-                copied.is_some()
-            }
-            Some(false) => true,
-            None => false,
-        })
+    ) -> Result<(), KvError> {
+        if lives == Some(true) {
+            let copied = readable(copy_pair(io, tag, from, read, &mut self.bytes))?;
+            self.moves.extend(copied.map(|pair| (io.namespace, pair)));
+        }
+        Ok(())
     }
 
-    /// Tells the index, and frees what `victim` held of them. Gives whether the index could read where it keeps each.
+    /// Tells the index, and frees what `victim` held of them, as far as the index could read where it keeps each.
     pub(super) fn bind(
         self,
         io: &mut Io<'_>,
         namespaces: &mut Namespaces,
         victim: SuperblockId,
         counters: &mut GcCounters,
-    ) -> Result<bool, KvError> {
+    ) -> Result<(), KvError> {
         let packing = io.media.packing;
         // What only iterators want, the index knows nothing of; nor will the next mount. That it is dead is known where it died alone.
         let (kept, mut moves): (Vec<_>, Vec<_>) =
@@ -56,24 +51,22 @@ impl Copies {
             io.vacate(pair.from, pair.grains);
             io.media.superblocks.suspect(packing.superblock_of(pair.to));
         }
-        let mut is_whole = true;
         let ids: Vec<NamespaceId> = namespaces.iter().map(|namespace| namespace.id).collect();
         for id in ids {
             let mut own: Vec<Move> = moves.extract_if(.., |(of, _)| *of == id).map(|(_, pair)| pair).collect();
             if let Some(index) = namespaces.index(io, id) {
                 index.relocate(io, &mut own)?;
             }
-            is_whole &= settle(io, &own, victim, counters)?;
+            settle(io, &own, victim, counters)?;
         }
         assert!(moves.is_empty(), "what lives is of a namespace that there is");
-        Ok(is_whole)
+        Ok(())
     }
 }
 
-/// Frees what was moved. Gives whether the index could read where it keeps each.
-fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut GcCounters) -> Result<bool, KvError> {
+/// Frees what was moved, where the index could read where it keeps it.
+fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut GcCounters) -> Result<(), KvError> {
     let packing = io.media.packing;
-    let mut is_whole = true;
     for pair in moves {
         match pair.fate {
             Fate::Dead => panic!("validity and index disagree about {pair:?}"),
@@ -85,7 +78,6 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
                 }
             }
             Fate::Unreadable => {
-                is_whole = false;
                 io.discard(pair.to, pair.grains);
                 io.media.superblocks.suspect(packing.superblock_of(pair.to));
                 continue;
@@ -94,7 +86,7 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
         io.media.held.moved(pair.from, pair.to);
         counters.pairs_moved += 1;
     }
-    Ok(is_whole)
+    Ok(())
 }
 
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
@@ -107,7 +99,8 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
     copy.clear();
     loop {
         let count = (page_bytes - start).min(length - copy.len());
-        copy.push_slice(io.data(page)?, start..start + count);
+        let data = if copy.is_empty() { io.data(page)? } else { io.continued(page, from)? };
+        copy.push_slice(data, start..start + count);
         if copy.len() == length {
             break;
         }

@@ -25,6 +25,17 @@ pub enum VictimPolicy {
     EraseCounts(EraseCounts),
 }
 
+impl VictimPolicy {
+    /// The name in descriptions.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            VictimPolicy::Greedy => "greedy",
+            VictimPolicy::EraseCounts(_) => "erase-counts",
+        }
+    }
+}
+
 /// Erase counts that stay close to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraseCounts {

@@ -36,13 +36,14 @@ impl Redo<'_, '_> {
         let Media { superblocks, validity, packing, clients, .. } = &mut *self.io.media;
         let is_ours = image.superblocks.len() == superblocks.all().len()
             && image.is_possible(packing.grains_per_superblock)
-            && validity.restore(&image.validity).is_some()
-            && self.namespaces.restore(image.namespaces).is_some();
+            && validity.restore(&image.validity).is_some();
         if !is_ours {
             return Err(damaged("its checkpoint is that of another design or geometry"));
         }
         let saved = ClientTable::from_saved(image.clients);
         *clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
+        let restored = self.namespaces.restore(image.namespaces);
+        restored.map_err(|why| damaged(&format!("its checkpoint has a namespace that cannot be: {why}")))?;
         superblocks.recover(image.superblocks);
         superblocks.suspect_open();
         if !self.io.media.counts_agree() {
@@ -79,10 +80,10 @@ impl Redo<'_, '_> {
         for (position, change) in all.iter().enumerate() {
             match change {
                 Change::In { namespace: next } => namespace = NamespaceId(*next),
-                Change::Created { namespace, attributes } => {
-                    let created = self.namespaces.create(NamespaceId(*namespace), attributes.clone());
-                    created.map_err(|why| damaged(&format!("its journal makes a namespace: {why}")))?;
-                    self.named(*namespace)?.index.set_dram_budget(u64::MAX);
+                Change::Created { namespace, attributes, kind } => {
+                    let created = self.namespaces.put(NamespaceId(*namespace), attributes.clone(), Some(kind));
+                    let created = created.map_err(|why| damaged(&format!("its journal makes a namespace: {why}")))?;
+                    created.index.set_dram_budget(u64::MAX);
                 }
                 Change::Own { .. } | Change::Split { .. } => {
                     let known = self.named(namespace.0)?.index.redo_own(change, position);
@@ -148,12 +149,12 @@ impl Redo<'_, '_> {
 
     fn of_superblock(&mut self, change: &Change) -> Result<(), KvError> {
         match *change {
-            Change::Opened { stream, superblock, within } => {
+            Change::Opened { stream, superblock, within, generation } => {
                 let opened = self.superblock(superblock)?;
                 if opened.live_grains > 0 {
                     return Err(damaged("a superblock was opened with living records in it"));
                 }
-                *opened = Superblock { has_strays: true, ..Superblock::new(State::Open, stream) };
+                *opened = Superblock { has_strays: true, generation, ..Superblock::new(State::Open, stream) };
                 if let Some(before) = within {
                     self.superblock(before)?.next = superblock;
                 }

@@ -1,6 +1,9 @@
 //! A tiny drive whose power goes again and again.
 
-use kvssd_flash::{Backing, ByteBacking, Geometry, PageAddress, PageBytes, PowerCut, PowerLoss, Profile, RopeBacking};
+use kvssd_flash::{
+    Backing, BlockAddress, ByteBacking, Geometry, PageAddress, PageBytes, PowerCut, PowerLoss, Profile, RopeBacking,
+    SuperblockId,
+};
 use kvssd_ftl::{CheckReport, DESIGNS, Design, Engine};
 use kvssd_types::{
     Command, IteratorId, IteratorOptions, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value,
@@ -69,6 +72,8 @@ pub fn powered(geometry: Geometry, medium: &Medium) -> PowerCut {
 pub struct Snapshot {
     pub pages: Vec<PageBytes>,
     pub staged: Vec<u8>,
+    /// By block.
+    pub erases: Vec<u32>,
 }
 
 impl Snapshot {
@@ -78,6 +83,7 @@ impl Snapshot {
         Snapshot {
             pages: (0..pages).map(|page| medium.page_mut(PageAddress(page)).clone()).collect(),
             staged: medium.staged_mut().clone(),
+            erases: medium.erases().to_vec(),
         }
     }
 
@@ -87,6 +93,13 @@ impl Snapshot {
             medium.page_mut(page).clone_from(bytes);
         }
         medium.staged_mut().clone_from(&self.staged);
+        let geometry = geometry(design);
+        let superblocks = (0..geometry.superblocks()).map(SuperblockId);
+        let blocks = superblocks
+            .flat_map(|superblock| geometry.dies_of(superblock).map(move |die| BlockAddress { superblock, die }));
+        for block in blocks {
+            medium.set_erases(block, self.erases[geometry.block_index(block)]);
+        }
         Arc::new(Mutex::new(medium))
     }
 }

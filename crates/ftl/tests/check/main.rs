@@ -2,6 +2,7 @@
 
 mod damage;
 mod drive;
+mod identity;
 mod random;
 mod unreadable;
 
