@@ -32,6 +32,9 @@
 //! A call that has returned is safe: what it stored outlives the end of the process, `kill -9` included, and with
 //! [`Options::sync`] the end of the machine.
 //!
+//! A store belongs to the process that opened it: a child that is forked from it gets [`Error::Forked`] of every call, and opens one of its own,
+//! once the parent's is closed. What starts other programs has nothing to do for that: they inherit neither the image nor the connection.
+//!
 //! [`tx`] has transactions over it, with a cache.
 //!
 //! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),
@@ -55,6 +58,7 @@ mod wire;
 
 pub use batch::Batch;
 pub use error::Error;
+pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_types::{NamespaceId, StoreCondition};
 pub use namespace::Namespace;

@@ -5,6 +5,7 @@
 
 use super::error::{ImageError, ImageFault};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};
+use crate::Owner;
 use rustix::io::Errno;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, IoSliceMut};
@@ -20,6 +21,7 @@ const PID_BYTES: usize = 4;
 pub(super) struct Disk {
     pub(super) file: File,
     path: PathBuf,
+    owner: Owner,
     is_read_only: bool,
     failure: Option<ImageError>,
     /// What was written and when it was made durable, for those who ask what a crash leaves.
@@ -89,6 +91,7 @@ impl Disk {
         Disk {
             file,
             path: path.to_owned(),
+            owner: Owner::here(),
             is_read_only,
             failure: None,
             #[cfg(test)]
@@ -157,6 +160,9 @@ impl Disk {
 
     /// Whether something may be written.
     pub(super) fn check(&self) -> Result<(), ImageError> {
+        if !self.owner.is_here() {
+            return Err(self.error(ImageFault::Forked { process: self.owner.process() }));
+        }
         if self.is_read_only {
             return Err(self.error(ImageFault::ReadOnly));
         }
@@ -212,6 +218,9 @@ impl Disk {
 
     /// Takes the note away, so that nobody is blamed who has gone.
     pub(super) fn clear_holder(&self) {
+        if !self.owner.is_surely_here() {
+            return;
+        }
         let _ = self.file.write_all_at(&[0; HOLDER_BYTES], HOLDER_AT);
     }
 
@@ -238,9 +247,13 @@ impl Disk {
     }
 }
 
-/// Gives the lock back at once: a child that is being started may have the file open for a moment longer.
+/// Gives the lock back at once: a child that is being started may have the file open for a moment longer. A child that was forked shares the
+/// lock with its parent, and leaves it.
 impl Drop for Disk {
     fn drop(&mut self) {
+        if !self.owner.is_surely_here() {
+            return;
+        }
         let _ = self.file.unlock();
     }
 }
