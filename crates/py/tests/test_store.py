@@ -76,6 +76,11 @@ def test_a_program_that_ends_without_closing_loses_nothing(image: Path) -> None:
 def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
     with pytest.raises(kvssd.OpenError, match="there is no such file"):
         kvssd.open(image, missing="fail")
+    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+        kvssd.open(image)
+    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+        kvssd.open(image, create_bytes=SMALL, missing="fail")
+    assert not image.exists()
     with pytest.raises(ValueError, match="missing is"):
         kvssd.open(image, missing="never")  # type: ignore[arg-type]
     with pytest.raises(kvssd.InvalidError):
