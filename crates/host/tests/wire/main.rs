@@ -62,6 +62,13 @@ fn a_drive_that_does_not_tell_of_deletes_is_asked_before() {
 }
 
 #[test]
+fn a_drive_whose_firmware_has_panicked_has_failed_and_lacks_no_namespace() {
+    let peer = Peer::new(Manner { has_failed: true, ..PLAIN }, |_, _| Act::Answer);
+    let refused = connect(&peer.url("")).map(|_| ()).unwrap_err();
+    assert!(matches!(&refused, Error::Io { why } if why.contains("the drive has failed")), "{refused}");
+}
+
+#[test]
 fn pdus_come_in_pieces_and_values_in_parts() {
     for (split_bytes, r2t_bytes, data_bytes) in
         [(Some(1000), 8192, 512), (Some(4096), 16384, 100_000), (None, 65536, 5000)]

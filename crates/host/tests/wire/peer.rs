@@ -72,10 +72,18 @@ pub struct Manner {
     pub subsystems: &'static [&'static str],
     /// A delete of a key that is not there can be made an error.
     pub tells_of_deletes: bool,
+    /// Its firmware has panicked: whatever it is asked of namespaces is an internal error.
+    pub has_failed: bool,
 }
 
-pub const PLAIN: Manner =
-    Manner { split_bytes: None, r2t_bytes: 1 << 20, data_bytes: 1 << 20, subsystems: &[NQN], tells_of_deletes: true };
+pub const PLAIN: Manner = Manner {
+    split_bytes: None,
+    r2t_bytes: 1 << 20,
+    data_bytes: 1 << 20,
+    subsystems: &[NQN],
+    tells_of_deletes: true,
+    has_failed: false,
+};
 
 type Pairs = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 type Decide = dyn Fn(&KvCommand, u64) -> Act + Send + Sync;
@@ -357,6 +365,10 @@ impl Connection {
             AdminCommand::SetFeatures { .. } => Vec::new(),
             AdminCommand::Identify(identify) => match identify.cns {
                 cns::CONTROLLER => controller(),
+                _ if self.shared.manner.has_failed => {
+                    self.answer(entry, Err(Status::InternalError));
+                    return Ok(());
+                }
                 cns::COMMAND_SET_NAMESPACE if (1..=NAMESPACES).contains(&namespace) => self.kv_namespace(),
                 cns::COMMAND_SET_NAMESPACE_LIST => namespace_list(1..=NAMESPACES, namespace).to_vec(),
                 _ => {
