@@ -300,7 +300,7 @@ mod tests {
     fn after_a_panic_of_the_firmware_the_drive_has_failed_and_no_namespace_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
-        let drive = Drive::create(&folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
+        let drive = Drive::create(folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
         let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
         assert!(!subsystem.has_failed() && subsystem.failure().is_none());
         let planted = catch_unwind(AssertUnwindSafe(|| subsystem.with_drive(|_| panic!("planted"))));
