@@ -26,8 +26,8 @@ use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues, Records};
 use crate::medium::{Medium, Standing};
 use crate::{Completion, Device};
 use kvssd_flash::{
-    Backing, BlockAddress, BlockState, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
-    Profile, Span, UnitAddress, UnitImage,
+    Backing, BlockAddress, BlockState, Files, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
+    Profile, Span, SystemFiles, UnitAddress, UnitImage,
 };
 use kvssd_ftl::{
     CheckReport, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
@@ -73,7 +73,20 @@ impl Drive {
         design: &Design,
         options: CreateDrive,
     ) -> Result<Drive, DriveError> {
-        let path = path.as_ref();
+        Drive::create_in(&system_files(), path.as_ref(), profile, design, options)
+    }
+
+    /// As [`Drive::create`], among those files.
+    ///
+    /// # Errors
+    /// As [`Drive::create`].
+    pub fn create_in(
+        files: &Arc<dyn Files>,
+        path: &Path,
+        profile: &Profile,
+        design: &Design,
+        options: CreateDrive,
+    ) -> Result<Drive, DriveError> {
         if !design.takes_keys() {
             let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
             return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
@@ -88,10 +101,11 @@ impl Drive {
         let profile = with(profile, PowerLoss::Protected);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
         let description = Description { profile, design: design.clone(), value_bytes_max };
-        let image = ImageBacking::create(path, description.profile.geometry, &description.text(), options)?;
+        let geometry = description.profile.geometry;
+        let image = ImageBacking::create_in(files, path, geometry, &description.text(), options)?;
         Drive::begin(image, description).map_err(|error| {
             // It was made just now; what is wrong is said here.
-            let _ = std::fs::remove_file(path);
+            let _ = files.remove(path);
             mount_error(path, error)
         })
     }
@@ -113,7 +127,15 @@ impl Drive {
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged or in use. It is left as it was then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Drive, DriveError> {
-        Drive::open_as(path.as_ref(), options, None)
+        Drive::open_in(&system_files(), path.as_ref(), options)
+    }
+
+    /// As [`Drive::open`], among those files.
+    ///
+    /// # Errors
+    /// As [`Drive::open`].
+    pub fn open_in(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) -> Result<Drive, DriveError> {
+        Drive::open_as(files, path, options, None)
     }
 
     /// As [`Drive::open`] with the times of the hardware `times` (of flash, link, pipeline and cores) in place of the image's own, for
@@ -122,11 +144,16 @@ impl Drive {
     /// # Errors
     /// As [`Drive::open`].
     pub fn open_timed(path: impl AsRef<Path>, options: OpenOptions, times: &Profile) -> Result<Drive, DriveError> {
-        Drive::open_as(path.as_ref(), options, Some(times))
+        Drive::open_as(&system_files(), path.as_ref(), options, Some(times))
     }
 
-    fn open_as(path: &Path, options: OpenOptions, times: Option<&Profile>) -> Result<Drive, DriveError> {
-        let (image, description) = open_image(path, options)?;
+    fn open_as(
+        files: &Arc<dyn Files>,
+        path: &Path,
+        options: OpenOptions,
+        times: Option<&Profile>,
+    ) -> Result<Drive, DriveError> {
+        let (image, description) = open_image(files, path, options)?;
         let Description { mut profile, design, value_bytes_max } = description;
         if let Some(times) = times {
             profile = profile.with_times_of(times);
@@ -146,8 +173,16 @@ impl Drive {
     /// # Errors
     /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
     pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
+        Drive::check_in(&system_files(), path.as_ref())
+    }
+
+    /// As [`Drive::check`], among those files.
+    ///
+    /// # Errors
+    /// As [`Drive::check`].
+    pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
         let (image, Description { profile, design, .. }) =
-            open_image(path.as_ref(), OpenOptions { sync: false, read_only: true })?;
+            open_image(files, path, OpenOptions { sync: false, read_only: true })?;
         Ok(design.check(&profile, Box::new(image)))
     }
 
@@ -299,9 +334,17 @@ impl Drive {
     }
 }
 
+fn system_files() -> Arc<dyn Files> {
+    Arc::new(SystemFiles)
+}
+
 /// The image, and the drive that it says it holds.
-fn open_image(path: &Path, options: OpenOptions) -> Result<(ImageBacking, Description), DriveError> {
-    let (image, text) = ImageBacking::open(path, options)?;
+fn open_image(
+    files: &Arc<dyn Files>,
+    path: &Path,
+    options: OpenOptions,
+) -> Result<(ImageBacking, Description), DriveError> {
+    let (image, text) = ImageBacking::open_in(files, path, options)?;
     let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
     let description = read(&text).map_err(fail)?;
     if *image.geometry() != description.profile.geometry {

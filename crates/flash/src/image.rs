@@ -40,6 +40,7 @@
 
 mod disk;
 mod error;
+mod files;
 mod layout;
 mod opened;
 mod order;
@@ -51,6 +52,7 @@ mod table;
 mod tests;
 
 pub use error::{ImageError, ImageFault};
+pub use files::{Files, RawFile, SystemFiles};
 
 use crate::{
     Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
@@ -60,9 +62,9 @@ use kvssd_types::Nanos;
 use layout::{FIXED_BYTES, Layout, MAGIC, truncated};
 use opened::OpenedPages;
 use staging::Staging;
-use std::fs;
 use std::io::IoSliceMut;
 use std::path::Path;
+use std::sync::Arc;
 use table::Table;
 
 /// How an image is made.
@@ -125,13 +127,27 @@ impl ImageBacking {
         description: &str,
         options: CreateOptions,
     ) -> Result<ImageBacking, ImageError> {
-        let path = path.as_ref();
+        let files: Arc<dyn Files> = Arc::new(SystemFiles);
+        ImageBacking::create_in(&files, path.as_ref(), geometry, description, options)
+    }
+
+    /// As [`ImageBacking::create`], among those files.
+    ///
+    /// # Errors
+    /// As [`ImageBacking::create`].
+    pub fn create_in(
+        files: &Arc<dyn Files>,
+        path: &Path,
+        geometry: Geometry,
+        description: &str,
+        options: CreateOptions,
+    ) -> Result<ImageBacking, ImageError> {
         let layout = Layout::new(geometry, description.len(), options.staging_bytes)
             .map_err(|why| ImageError { path: path.to_owned(), fault: ImageFault::Impossible { why } })?;
-        let disk = Disk::create(path)?;
+        let disk = Disk::create(files, path)?;
         ImageBacking::fill(disk, layout, description, options).inspect_err(|_| {
             // It was made just now, and is good for nothing. What is wrong with the disk was said already.
-            let _ = fs::remove_file(path);
+            let _ = files.remove(path);
         })
     }
 
@@ -159,7 +175,20 @@ impl ImageBacking {
     /// [`ImageError`] when it is not there, is no whole image of this format, or is in use. Its bytes are as they were
     /// then.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<(ImageBacking, String), ImageError> {
-        let disk = Disk::open(path.as_ref(), options.read_only)?;
+        let files: Arc<dyn Files> = Arc::new(SystemFiles);
+        ImageBacking::open_in(&files, path.as_ref(), options)
+    }
+
+    /// As [`ImageBacking::open`], among those files.
+    ///
+    /// # Errors
+    /// As [`ImageBacking::open`].
+    pub fn open_in(
+        files: &Arc<dyn Files>,
+        path: &Path,
+        options: OpenOptions,
+    ) -> Result<(ImageBacking, String), ImageError> {
+        let mut disk = Disk::open(files, path, options.read_only)?;
         let file_bytes = disk.length()?;
         let mut header = vec![0; file_bytes.min(FIXED_BYTES as u64) as usize];
         disk.read(0, &mut header, "the header")?;
@@ -175,7 +204,9 @@ impl ImageBacking {
         if !options.read_only {
             disk.note_holder();
         }
-        let image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        let mut image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        // What an earlier life wrote is in the file, and may not be durable.
+        (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
         Ok((image, description))
     }
 

@@ -180,7 +180,8 @@ impl Io<'_> {
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
-    /// Writes a checkpoint and gives up the journal before it. No victim may be open.
+    /// Writes a checkpoint and gives up the journal before it, or leaves that to the next mount if it is the drive's last: nothing is to
+    /// happen behind it of which the mount would not know. No victim may be open.
     pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
@@ -201,6 +202,9 @@ impl Io<'_> {
         self.media.journal.namespace = NamespaceId::FIRST;
         self.media.journal.pages = 0;
         self.media.journal.checkpoint_pages = self.media.journal.number - first;
+        if is_last {
+            return Ok(());
+        }
         for superblock in before {
             // One that is open, or was closed by the checkpoint's own pages, goes with the next.
             if self.media.superblocks.get(superblock).state == State::Closed {

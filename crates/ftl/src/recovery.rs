@@ -78,7 +78,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
     let is_volatile = io.media.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
-    settle_superblocks(&mut io, &pages, checkpoint.start..end, was_closed)?;
+    settle_superblocks(&mut io, &pages, checkpoint.start..end)?;
     if !io.media.all_life_is_written() {
         return Err(damaged(
             "a superblock is erased in which records should live: what is known of it is of an earlier time",
@@ -213,12 +213,7 @@ fn journal_changes(
 }
 
 /// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
-fn settle_superblocks(
-    io: &mut Io<'_>,
-    pages: &Numbered,
-    wanted: std::ops::Range<u64>,
-    was_closed: bool,
-) -> Result<(), KvError> {
+fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
     let Media { superblocks, log, geometry, packing, planted, .. } = &mut *io.media;
     let open: Vec<SuperblockId> = log.iter().filter_map(|log| log.superblock).collect();
     let of_journal = |number: u64| pages.get(&number).map(|&(page, _)| geometry.superblock_of(page));
@@ -242,7 +237,8 @@ fn settle_superblocks(
         } else if is_open && superblock.state != State::Open {
             *superblock = Superblock::new(State::Open, Stream::Journal);
         }
-        if superblock.state == State::Free && !was_closed && *planted != Some(PlantedBug::ReusedBlock) {
+        // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to the next life.
+        if superblock.state == State::Free && *planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }
     }

@@ -9,11 +9,11 @@ use crate::backend::Backend;
 use crate::commits::{Coming, Commits};
 use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
-use kvssd_flash::OpenOptions;
+use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, KvError, NamespaceId, Reply};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A drive in a file that is open.
 pub(crate) struct Image {
@@ -33,10 +33,10 @@ struct State {
 
 impl Image {
     /// The image at `path`, and whether it was made.
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<(Image, bool), Error> {
+    pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<(Image, bool), Error> {
         let Options { missing, sync, read_only, .. } = *options;
-        let open = || Ok::<_, Error>(Drive::open(path, OpenOptions { sync, read_only })?);
-        let create = || create(path, options);
+        let open = || Ok::<_, Error>(Drive::open_in(files, path, OpenOptions { sync, read_only })?);
+        let create = || create(files, path, options);
         let (drive, was_created) = match missing {
             Missing::CreateNew => (create()?, true),
             _ => match open() {
@@ -164,13 +164,13 @@ impl State {
     }
 }
 
-fn create(path: &Path, options: &Options) -> Result<Drive, Error> {
+fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Drive, Error> {
     let invalid = |why: String| Error::InvalidOptions { why };
     let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
     let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
     let Options { preallocate, sync, value_bytes_max, .. } = *options;
     let create = CreateDrive { preallocate, sync, value_bytes_max };
-    Ok(Drive::create(path, &profile, &design, create)?)
+    Ok(Drive::create_in(files, path, &profile, &design, create)?)
 }
 
 fn panicked() -> Error {

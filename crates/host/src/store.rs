@@ -4,10 +4,11 @@ use crate::backend::Backend;
 use crate::image::Image;
 use crate::wire::{DriveUrl, Remote};
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
-use kvssd_flash::Owner;
+use kvssd_flash::{Files, Owner, SystemFiles};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, NamespaceId, Reply, StoreCondition};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The store over a drive, wherever that is: in an image file ([`Store::open`]), or on the wire, where `drive` is a URL
 /// `nvme+tcp://host:port/nqn?ns=1` ([`DriveUrl`]).
@@ -87,7 +88,16 @@ impl Store {
     /// [`Error::InvalidOptions`]. The image is left as it was.
     #[expect(clippy::needless_pass_by_value, reason = "who opens a store has no use for its options any more")]
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
-        let (image, was_created) = Image::open(path.as_ref(), &options)?;
+        let files: Arc<dyn Files> = Arc::new(SystemFiles);
+        Store::open_in(&files, path.as_ref(), &options)
+    }
+
+    /// As [`Store::open`], among those files: a simulated disk, say.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_in(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Store, Error> {
+        let (image, was_created) = Image::open(files, path, options)?;
         Ok(Store { owner: Owner::here(), drive: Box::new(image), own: NamespaceId::FIRST, was_created })
     }
 

@@ -6,8 +6,7 @@
 //!   durable: everything before the last sync -^             each sector behind it: after any of the writes to it
 //! ```
 
-use super::disk::Event;
-use super::{CreateOptions, ImageBacking, OpenOptions};
+use super::{CreateOptions, Files, ImageBacking, OpenOptions, RawFile, SystemFiles};
 use crate::rope::Rope;
 use crate::{
     Backing, BlockAddress, BlockState, DieId, Geometry, PageAddress, Span, SuperblockId, UnitAddress, UnitBuilder,
@@ -15,7 +14,9 @@ use crate::{
 use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, IoSliceMut};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 const GEOMETRY: Geometry = Geometry {
     channels: 2,
@@ -32,6 +33,85 @@ const SECTOR_BYTES: usize = 512;
 const ITEM_BYTES: usize = 40;
 const STAGING_BYTES: u64 = 2000;
 const SEEDS: u64 = 5;
+
+/// A write to the file, or that everything before has become durable.
+#[derive(Clone, Debug)]
+enum Event {
+    Write(u64, Vec<u8>),
+    Sync,
+}
+
+/// The writes and syncs of a life.
+type History = Arc<Mutex<Vec<Event>>>;
+
+/// The system's files, with what is done to them written down. Nobody is going to pull the plug, so that a sync is only that.
+#[derive(Debug, Default)]
+struct Recorded(History);
+
+#[derive(Debug)]
+struct RecordedFile(Box<dyn RawFile>, History);
+
+impl Files for Recorded {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
+        Ok(Box::new(RecordedFile(SystemFiles.create_new(path)?, self.0.clone())))
+    }
+
+    fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
+        Ok(Box::new(RecordedFile(SystemFiles.open(path, is_read_only)?, self.0.clone())))
+    }
+
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        SystemFiles.is_regular(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        SystemFiles.remove(path)
+    }
+
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        SystemFiles.sync_name(path)
+    }
+}
+
+impl RawFile for RecordedFile {
+    fn length_bytes(&self) -> io::Result<u64> {
+        self.0.length_bytes()
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        self.0.set_length(bytes)
+    }
+
+    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(at, out)
+    }
+
+    fn read_each(&self, at: u64, places: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        self.0.read_each(at, places)
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.1.lock().unwrap().push(Event::Write(at, bytes.to_owned()));
+        self.0.write_at(at, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.1.lock().unwrap().push(Event::Sync);
+        Ok(())
+    }
+
+    fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
+        self.0.try_lock(is_shared)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.0.lock()
+    }
+
+    fn unlock(&self) {
+        self.0.unlock();
+    }
+}
 
 /// What a life does, each with a number that is never used again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,6 +173,7 @@ fn state(image: &mut ImageBacking) -> State {
 /// Acts on an image at random; `stages` or leaves it to spans to say what must be there before what.
 struct Life<'a> {
     image: ImageBacking,
+    history: History,
     random: &'a mut Random,
     stages: bool,
     done: Vec<Done>,
@@ -102,8 +183,13 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
+    /// Writes and syncs so far.
+    fn written(&self) -> usize {
+        self.history.lock().unwrap().len()
+    }
+
     fn act(&mut self, number: u32) {
-        let begun = self.image.disk.history.len();
+        let begun = self.written();
         let which = self.random.below(BLOCKS as u64) as usize;
         let act = match self.random.below(12) {
             0..4 if self.stages => self.stage(number),
@@ -115,7 +201,7 @@ impl Life<'_> {
                 Act::Commit
             }
         };
-        self.done.push(Done { number, act, begun, ended: self.image.disk.history.len() });
+        self.done.push(Done { number, act, begun, ended: self.written() });
     }
 
     fn stage(&mut self, number: u32) -> Act {
@@ -276,23 +362,26 @@ fn campaign(stages: bool, seed: u64) -> (usize, usize) {
     let (mut number, mut torn, mut syncs) = (0, 0, 0);
     for _ in 0..60 {
         let before_bytes = fs::read(&path).unwrap();
-        let (mut image, _) = ImageBacking::open(&path, OpenOptions { sync: true, read_only: false }).unwrap();
-        image.disk.is_rehearsal = true;
+        let recorded = Recorded::default();
+        let history = recorded.0.clone();
+        let files: Arc<dyn Files> = Arc::new(recorded);
+        let (mut image, _) =
+            ImageBacking::open_in(&files, &path, OpenOptions { sync: true, read_only: false }).unwrap();
         let before = state(&mut image);
         let (done, random) = (Vec::new(), &mut random);
         let now = Nanos::ZERO;
-        let mut life = Life { image, random, stages, done, state: before.clone(), now, last_end: now };
+        let mut life = Life { image, history, random, stages, done, state: before.clone(), now, last_end: now };
         if stages && before.staged.is_empty() {
             number += 1;
             life.stage(number);
-            life.done.push(Done { number, act: Act::Stage, begun: 0, ended: life.image.disk.history.len() });
+            life.done.push(Done { number, act: Act::Stage, begun: 0, ended: life.written() });
         }
         for _ in 0..life.random.below(60) {
             number += 1;
             life.act(number);
         }
-        let Life { mut image, done, state: last, random, .. } = life;
-        let history = image.disk.history.clone();
+        let Life { mut image, history, done, state: last, random, .. } = life;
+        let history = history.lock().unwrap().clone();
         image.commit().unwrap();
         drop(image);
         assert_eq!(reopened(&path, &fs::read(&path).unwrap()), last, "what is committed is on file");

@@ -63,13 +63,12 @@ impl Table {
         self.entries[number]
     }
 
-    /// The unit with number `row` of a block has been programmed.
+    /// The unit with number `row` of a block has been programmed. The entry may say so already, where an earlier life has written it;
+    /// whether it is durable nobody knows, after a sync that failed.
     pub(super) fn programmed(&mut self, number: usize, row: u32) {
         let state = &mut self.entries[number];
-        if row >= state.units_programmed {
-            state.units_programmed = row + 1;
-            self.behind.insert(number);
-        }
+        state.units_programmed = state.units_programmed.max(row + 1);
+        self.behind.insert(number);
     }
 
     pub(super) fn erased(&mut self, number: usize) {

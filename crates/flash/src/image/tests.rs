@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{DieId, SuperblockId};
-use std::fs::File;
+use std::fs::{self, File};
 
 const GEOMETRY: Geometry = Geometry {
     channels: 1,
@@ -40,7 +40,7 @@ fn after_a_write_that_failed_nothing_is_written_and_everything_can_be_read() {
     image.commit().unwrap();
     let before = fs::read(image.path()).unwrap();
     let read_only = File::open(image.path()).unwrap();
-    let working = std::mem::replace(&mut image.disk.file, read_only);
+    let working = std::mem::replace(&mut image.disk.file, Box::new(read_only));
     let text = program(&mut image, 1).unwrap_err().to_string();
     assert!(text.starts_with("image ") && text.contains("drive.kv: cannot write pages: "), "{text}");
     image.disk.file = working;
@@ -65,7 +65,7 @@ fn a_sync_that_failed_is_an_error_once_and_for_all() {
     // A pipe takes no sync; its writes at a place fail before.
     image.write_staged().unwrap();
     let (reader, _writer) = std::io::pipe().unwrap();
-    image.disk.file = File::from(std::os::fd::OwnedFd::from(reader));
+    image.disk.file = Box::new(File::from(std::os::fd::OwnedFd::from(reader)));
     let text = image.commit().unwrap_err().to_string();
     assert!(text.contains("cannot make what was written durable: "), "{text}");
     assert_eq!(image.commit().unwrap_err().to_string(), text);

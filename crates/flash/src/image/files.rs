@@ -1,0 +1,184 @@
+//! Where images lie: the file system, or what stands in its place ([`SimulatedDisk`](crate::SimulatedDisk)).
+//!
+//! ```text
+//!   ImageBacking -> Disk (errors that name the file) -> RawFile: bytes at places, a lock
+//!                                                          ^
+//!   create, open, remove, names that are durable -- Files -+
+//! ```
+//!
+//! Every call may fail, and a write may take fewer bytes than it was given: that is what the system does.
+
+use rustix::io::Errno;
+use std::fmt::Debug;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A place for files.
+pub trait Files: Debug + Send + Sync {
+    /// A new file, open to be read and written.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] when there is one, and what else the system says.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>>;
+
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] when there is none, and what else the system says.
+    fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>>;
+
+    /// Whether a regular file is at `path`; opening anything else might wait for its other end.
+    ///
+    /// # Errors
+    /// As [`Files::open`].
+    fn is_regular(&self, path: &Path) -> io::Result<bool>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the name of the file at `path` outlive the machine, which is its directory's business.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_name(&self, path: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait RawFile: Debug + Send {
+    /// Its length.
+    ///
+    /// # Errors
+    /// What the system says, as with all that follow.
+    fn length_bytes(&self) -> io::Result<u64>;
+
+    /// Makes it so long; what is new reads as zeros.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn set_length(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Fills `out` with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] when there are not so many, and what else the system says.
+    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()>;
+
+    /// Fills one place behind the other with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// As [`RawFile::read_at`].
+    fn read_each(&self, at: u64, places: &mut [IoSliceMut<'_>]) -> io::Result<()>;
+
+    /// Writes `bytes` from `at` on, or the first of them; gives how many.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Returns when what was written would outlive the machine.
+    ///
+    /// # Errors
+    /// What the system says. What was written before is in doubt from then on.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Takes the lock: whoever only reads shares it. Gives whether it was free.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn try_lock(&self, is_shared: bool) -> io::Result<bool>;
+
+    /// Takes the lock for this one alone, when it is free.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn lock(&self) -> io::Result<()>;
+
+    /// Gives the lock back.
+    fn unlock(&self);
+}
+
+/// The files of the system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemFiles;
+
+impl Files for SystemFiles {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
+        Ok(Box::new(File::options().read(true).write(true).create_new(true).open(path)?))
+    }
+
+    fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
+        Ok(Box::new(File::options().read(true).write(!is_read_only).open(path)?))
+    }
+
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        Ok(fs::metadata(path)?.is_file())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()
+    }
+}
+
+impl RawFile for File {
+    fn length_bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(out, at)
+    }
+
+    fn read_each(&self, at: u64, mut places: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        let mut at = at;
+        while !places.is_empty() {
+            match rustix::io::preadv(self, places, at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    at += count as u64;
+                    IoSliceMut::advance_slices(&mut places, count);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, at)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
+        match if is_shared { self.try_lock_shared() } else { File::try_lock(self) } {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        File::lock(self)
+    }
+
+    fn unlock(&self) {
+        let _ = File::unlock(self);
+    }
+}

@@ -1,0 +1,549 @@
+//! A disk in memory that fails as disks do, at the call that is chosen: what lies under an image in a simulated world.
+//!
+//! ```text
+//!   RawFile::write_at --- call 17 ---> Strike? ---> the system's cache ---- sync ----> durable
+//!                                      |             what the process sees             what the machine leaves:
+//!                                      +- fails, is short, is lost, goes astray         durable, and of each sector written
+//!                                      +- the process is killed before, within, after   since any of the writes to it
+//! ```
+//!
+//! The fault model:
+//!
+//! - **The process is killed** ([`Strike::Kill`] and its kin, [`SimulatedDisk::kill`]): what was written stays; of the write under way
+//!   a prefix that ends at a page. The dead process can do nothing any more, and its locks are free.
+//! - **The machine stops** ([`SimulatedDisk::lose_power`]): besides, each sector that was written since the last sync holds what it had after any
+//!   one of the writes to it, or none; sectors are of 512 B or of 4 KiB. A file whose name was not synced may be gone.
+//! - **A sync fails**: what was to be synced is on the medium or not, and no later sync changes that (as Linux does).
+//! - **A write fails** with nothing, or a part, of it done; or it takes a part and says so; the disk may be full.
+//! - **A write is lost or goes astray**, and the drive says that it was done; **a read gives what was there before**.
+//!
+//! What it does not do: flip bits ([`FaultyMedium`](crate::FaultyMedium) does), or take time.
+
+mod pages;
+
+use crate::{Files, RawFile};
+use kvssd_types::Random;
+use pages::{PAGE_BYTES, Pages};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a disk writes whole or not at all, at the least.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskCall {
+    /// A file is made.
+    Create,
+    /// A file is opened.
+    Open,
+    /// A file is removed.
+    Remove,
+    /// Its length is asked for, or set.
+    Length,
+    /// Bytes are read.
+    Read,
+    /// Bytes are written.
+    Write,
+    /// What was written is made durable.
+    Sync,
+    /// A file's name is made durable.
+    SyncName,
+}
+
+/// What happens to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strike {
+    /// The process is killed before it.
+    KillBefore,
+    /// The process is killed within it: of a write the first pages are done.
+    KillWithin,
+    /// The process is killed after it, before it returns.
+    KillAfter,
+    /// The machine stops before it, and the process with it.
+    PowerBefore,
+    /// It fails, and nothing of it is done (`EIO`).
+    Fail,
+    /// It fails for want of room, and a part of it is done (`ENOSPC`).
+    Full,
+    /// A write takes a part of its bytes and says so.
+    Short,
+    /// A write is lost, and a read gives what was there before the last write.
+    Stale,
+    /// A write goes to another place of the file.
+    Astray,
+}
+
+/// A disk, shared by all who have it.
+#[derive(Clone, Debug)]
+pub struct SimulatedDisk(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    files: BTreeMap<PathBuf, FileState>,
+    random: Random,
+    /// Which process the open files must be of to do anything.
+    life: u64,
+    is_killed: bool,
+    calls: u64,
+    strikes: BTreeMap<u64, Strike>,
+    /// The calls, if they are written down.
+    trace: Option<Vec<(DiskCall, u64, u64)>>,
+    handles: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FileState {
+    /// What the process sees, and what the medium has for sure.
+    cached: Pages,
+    durable: Pages,
+    /// Written since the last sync that did not fail.
+    loose: Vec<Loose>,
+    has_durable_name: bool,
+    /// Handles that have the lock, and whether they share it.
+    locked_by: Vec<u64>,
+    is_shared: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Loose {
+    at: u64,
+    bytes: Vec<u8>,
+    /// No sync covers it any more: one failed.
+    is_doubtful: bool,
+}
+
+/// An open file of a process.
+#[derive(Debug)]
+struct Handle {
+    disk: SimulatedDisk,
+    path: PathBuf,
+    life: u64,
+    number: u64,
+    is_read_only: bool,
+}
+
+impl SimulatedDisk {
+    /// An empty disk, whose accidents are decided by `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        SimulatedDisk(Arc::new(Mutex::new(Inner {
+            files: BTreeMap::new(),
+            random: Random::new(seed),
+            life: 0,
+            is_killed: false,
+            calls: 0,
+            strikes: BTreeMap::new(),
+            trace: None,
+            handles: 0,
+        })))
+    }
+
+    /// Another disk with the same files as they are now, and no process.
+    #[must_use]
+    pub fn copy(&self, seed: u64) -> Self {
+        let mut files = self.lock().files.clone();
+        files.values_mut().for_each(|file| file.locked_by.clear());
+        let copy = SimulatedDisk::new(seed);
+        copy.lock().files = files;
+        copy
+    }
+
+    /// This disk as a place for files.
+    #[must_use]
+    pub fn files(&self) -> Arc<dyn Files> {
+        Arc::new(self.clone())
+    }
+
+    /// The calls so far, of all processes.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    /// Has something happen to the call that comes when so many came before it.
+    pub fn strike(&self, call: u64, strike: Strike) {
+        self.lock().strikes.insert(call, strike);
+    }
+
+    /// Forgets what was to happen to calls that have not come.
+    pub fn spare(&self) {
+        self.lock().strikes.clear();
+    }
+
+    /// Writes down the calls from here on: what, at which byte, how many.
+    pub fn begin_trace(&self) {
+        self.lock().trace = Some(Vec::new());
+    }
+
+    /// The calls since [`SimulatedDisk::begin_trace`].
+    #[must_use]
+    pub fn trace(&self) -> Vec<(DiskCall, u64, u64)> {
+        self.lock().trace.clone().unwrap_or_default()
+    }
+
+    /// Whether the process is dead: what its calls answered since means nothing.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.lock().is_killed
+    }
+
+    /// The process ends at once, if it has not, and another begins: what was opened before is dead.
+    pub fn kill(&self) {
+        self.lock().end_process();
+    }
+
+    /// The machine stops and starts again, with another process.
+    pub fn lose_power(&self) {
+        self.lock().lose_power();
+    }
+
+    /// The bytes of a file, if it is there.
+    #[must_use]
+    pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let inner = self.lock();
+        let pages = &inner.files.get(path)?.cached;
+        let mut bytes = vec![0; pages.length_bytes() as usize];
+        pages.read(0, &mut bytes);
+        Some(bytes)
+    }
+
+    /// Puts a file there, durably.
+    pub fn put(&self, path: &Path, bytes: &[u8]) {
+        let mut pages = Pages::default();
+        pages.set_length(bytes.len() as u64);
+        pages.write(0, bytes);
+        let durable = pages.clone();
+        let file = FileState { cached: pages, durable, has_durable_name: true, ..FileState::default() };
+        self.lock().files.insert(path.to_owned(), file);
+    }
+
+    /// The bytes that the files take.
+    #[must_use]
+    pub fn taken_bytes(&self) -> u64 {
+        self.lock().files.values().map(|file| file.cached.taken_bytes()).sum()
+    }
+
+    /// What is in it is never left half changed.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn dead() -> io::Error {
+    io::Error::other("the process is dead")
+}
+
+impl Inner {
+    /// Counts a call of a process and gives what is to happen to it.
+    fn call(&mut self, life: u64, call: DiskCall, at: u64, bytes: u64) -> io::Result<Option<Strike>> {
+        if self.is_killed || life != self.life {
+            return Err(dead());
+        }
+        let strike = self.strikes.remove(&self.calls);
+        self.calls += 1;
+        if let Some(trace) = &mut self.trace {
+            trace.push((call, at, bytes));
+        }
+        match strike {
+            Some(Strike::KillBefore) => {
+                self.is_killed = true;
+                Err(dead())
+            }
+            Some(Strike::PowerBefore) => {
+                self.lose_power();
+                self.is_killed = true;
+                Err(dead())
+            }
+            Some(Strike::Fail) => Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())),
+            Some(Strike::Full) if call != DiskCall::Write => Err(full()),
+            other => Ok(other),
+        }
+    }
+
+    /// What is left of a call that was done.
+    fn end<T>(&mut self, strike: Option<Strike>, result: T) -> io::Result<T> {
+        if matches!(strike, Some(Strike::KillAfter | Strike::KillWithin)) {
+            self.is_killed = true;
+            return Err(dead());
+        }
+        Ok(result)
+    }
+
+    fn end_process(&mut self) {
+        self.life += 1;
+        self.is_killed = false;
+        self.strikes.clear();
+        self.files.values_mut().for_each(|file| file.locked_by.clear());
+    }
+
+    fn lose_power(&mut self) {
+        self.end_process();
+        let random = &mut self.random;
+        self.files.retain(|_, file| {
+            if !file.has_durable_name && random.below(2) == 0 {
+                return false;
+            }
+            let sector_bytes = if random.below(2) == 0 { SECTOR_BYTES } else { PAGE_BYTES };
+            file.lose_power(sector_bytes, random);
+            true
+        });
+    }
+
+    fn file(&mut self, path: &Path) -> io::Result<&mut FileState> {
+        self.files.get_mut(path).ok_or_else(|| ErrorKind::NotFound.into())
+    }
+}
+
+fn full() -> io::Error {
+    io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error())
+}
+
+/// The first of the bytes that are written to `at`, up to the end of a page: the system copies a page at a time, and looks in between
+/// for signals and for room.
+fn first_pages<'a>(at: u64, bytes: &'a [u8], random: &mut Random) -> &'a [u8] {
+    let pages = (at + bytes.len() as u64).div_ceil(PAGE_BYTES) - at / PAGE_BYTES;
+    let end = (at / PAGE_BYTES + random.below(pages)) * PAGE_BYTES;
+    &bytes[..end.saturating_sub(at) as usize]
+}
+
+impl FileState {
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        self.cached.write(at, bytes);
+        self.loose.push(Loose { at, bytes: bytes.to_owned(), is_doubtful: false });
+    }
+
+    /// Whole pages go to the medium, with whatever else was written to them before.
+    fn sync(&mut self) {
+        self.durable.set_length(self.cached.length_bytes());
+        let (doubtful, loose): (Vec<Loose>, _) = self.loose.drain(..).partition(|loose| loose.is_doubtful);
+        let mut synced = BTreeSet::new();
+        for Loose { at, bytes, .. } in loose {
+            self.durable.copy_from(&self.cached, at, bytes.len() as u64);
+            synced.extend(at / PAGE_BYTES..(at + bytes.len() as u64).div_ceil(PAGE_BYTES));
+        }
+        self.loose.extend(doubtful.into_iter().filter(|loose| !synced.contains(&(loose.at / PAGE_BYTES))));
+    }
+
+    /// A sync failed: what it was to cover is on the medium or not, page by page.
+    fn doubt(&mut self) {
+        for Loose { at, bytes, .. } in std::mem::take(&mut self.loose) {
+            pieces(at, &bytes, PAGE_BYTES, |at, piece| {
+                self.loose.push(Loose { at, bytes: piece.to_owned(), is_doubtful: true });
+            });
+        }
+    }
+
+    fn lose_power(&mut self, sector_bytes: u64, random: &mut Random) {
+        // A length is metadata: it is there or not as a whole, and no shorter than what was synced.
+        if random.below(2) == 0 {
+            self.durable.set_length(self.cached.length_bytes());
+        }
+        let mut by_sector: BTreeMap<u64, Vec<(u64, &[u8])>> = BTreeMap::new();
+        for Loose { at, bytes, .. } in &self.loose {
+            pieces(*at, bytes, sector_bytes, |at, piece| {
+                by_sector.entry(at / sector_bytes).or_default().push((at, piece))
+            });
+        }
+        for writes in by_sector.into_values() {
+            let count = random.below(writes.len() as u64 + 1) as usize;
+            writes[..count].iter().for_each(|(at, piece)| self.durable.write_within(*at, piece));
+        }
+        self.loose.clear();
+        self.cached = self.durable.clone();
+        self.has_durable_name = true;
+    }
+}
+
+/// Shows the parts of the bytes at `at` that lie in a sector each.
+fn pieces<'a>(mut at: u64, bytes: &'a [u8], sector_bytes: u64, mut show: impl FnMut(u64, &'a [u8])) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min((sector_bytes - at % sector_bytes) as usize));
+        show(at, piece);
+        at += piece.len() as u64;
+        rest = after;
+    }
+}
+
+impl Files for SimulatedDisk {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
+        let mut inner = self.lock();
+        let life = inner.life;
+        let strike = inner.call(life, DiskCall::Create, 0, 0)?;
+        if inner.files.contains_key(path) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        inner.files.insert(path.to_owned(), FileState::default());
+        inner.handles += 1;
+        let number = inner.handles;
+        inner.end(strike, ())?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only: false }))
+    }
+
+    fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
+        let mut inner = self.lock();
+        let life = inner.life;
+        let strike = inner.call(life, DiskCall::Open, 0, 0)?;
+        inner.file(path)?;
+        inner.handles += 1;
+        let number = inner.handles;
+        inner.end(strike, ())?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only }))
+    }
+
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        self.lock().file(path).map(|_| true)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut inner = self.lock();
+        let life = inner.life;
+        let strike = inner.call(life, DiskCall::Remove, 0, 0)?;
+        inner.files.remove(path).ok_or(ErrorKind::NotFound)?;
+        inner.end(strike, ())
+    }
+
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        let mut inner = self.lock();
+        let life = inner.life;
+        let strike = inner.call(life, DiskCall::SyncName, 0, 0)?;
+        inner.file(path)?.has_durable_name = true;
+        inner.end(strike, ())
+    }
+}
+
+impl Handle {
+    fn read(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let strike = inner.call(self.life, DiskCall::Read, at, out.len() as u64)?;
+        let pages = &inner.file(&self.path)?.cached;
+        if at + out.len() as u64 > pages.length_bytes() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        if strike == Some(Strike::Stale) {
+            pages.read_before(at, out)
+        } else {
+            pages.read(at, out)
+        }
+        inner.end(strike, ())
+    }
+}
+
+impl RawFile for Handle {
+    fn length_bytes(&self) -> io::Result<u64> {
+        let mut inner = self.disk.lock();
+        let strike = inner.call(self.life, DiskCall::Length, 0, 0)?;
+        let length_bytes = inner.file(&self.path)?.cached.length_bytes();
+        inner.end(strike, length_bytes)
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let strike = inner.call(self.life, DiskCall::Length, 0, bytes)?;
+        inner.file(&self.path)?.cached.set_length(bytes);
+        inner.end(strike, ())
+    }
+
+    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read(at, out)
+    }
+
+    fn read_each(&self, at: u64, places: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        let mut bytes = vec![0; places.iter().map(|place| place.len()).sum()];
+        self.read(at, &mut bytes)?;
+        let mut rest = &bytes[..];
+        for place in places {
+            let (here, after) = rest.split_at(place.len());
+            place.copy_from_slice(here);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_read_only {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let mut inner = self.disk.lock();
+        let strike = inner.call(self.life, DiskCall::Write, at, bytes.len() as u64)?;
+        let Inner { random, files, .. } = &mut *inner;
+        let file = files.get_mut(&self.path).ok_or(ErrorKind::NotFound)?;
+        match strike {
+            Some(Strike::KillWithin) => {
+                file.write(at, first_pages(at, bytes, random));
+            }
+            Some(Strike::Short) if bytes.len() > 1 => {
+                let count = 1 + random.below(bytes.len() as u64 - 1) as usize;
+                file.write(at, &bytes[..count]);
+                return Ok(count);
+            }
+            Some(Strike::Full) => {
+                file.write(at, first_pages(at, bytes, random));
+                return Err(full());
+            }
+            Some(Strike::Stale) => {}
+            Some(Strike::Astray) => {
+                let pages = file.cached.length_bytes().saturating_sub(bytes.len() as u64) / PAGE_BYTES;
+                let elsewhere = random.below(pages.max(1)) * PAGE_BYTES + at % PAGE_BYTES;
+                let room = file.cached.length_bytes().saturating_sub(elsewhere).min(bytes.len() as u64) as usize;
+                file.write(elsewhere, &bytes[..room]);
+            }
+            _ => file.write(at, bytes),
+        }
+        inner.end(strike, bytes.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let called = inner.call(self.life, DiskCall::Sync, 0, 0);
+        let is_killed = inner.is_killed;
+        let file = inner.file(&self.path)?;
+        if called.is_err() && !is_killed {
+            file.doubt();
+        }
+        let strike = called?;
+        if strike != Some(Strike::KillWithin) {
+            file.sync();
+        }
+        inner.end(strike, ())
+    }
+
+    fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
+        let mut inner = self.disk.lock();
+        if inner.is_killed || self.life != inner.life {
+            return Err(dead());
+        }
+        let file = inner.file(&self.path)?;
+        let is_free = file.locked_by.is_empty() || file.is_shared && is_shared;
+        if is_free {
+            file.locked_by.push(self.number);
+            file.is_shared = is_shared;
+        }
+        Ok(is_free)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        if self.try_lock(false)? { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
+    }
+
+    fn unlock(&self) {
+        let mut inner = self.disk.lock();
+        if self.life == inner.life
+            && let Ok(file) = inner.file(&self.path)
+        {
+            file.locked_by.retain(|number| *number != self.number);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The drives of the world: so small that everything is soon full, evicted and collected.
+
+use kvssd_device::CreateDrive;
+use kvssd_flash::{Profile, ProfileError};
+use kvssd_ftl::{DESIGNS, Design};
+
+/// The largest value where values are large.
+pub const LARGE_VALUE_BYTES: u32 = 600_000;
+
+/// How many namespaces there are room for beside the first, where values are small.
+pub const SPACES_MAX: usize = 2;
+
+/// What a drive is made of.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// The firmware.
+    pub design: Design,
+    /// The flash, DRAM and buffers.
+    pub profile: Profile,
+    /// How its image is made.
+    pub create: CreateDrive,
+    /// The indexes of the namespaces beside the first.
+    pub indexes: [&'static str; SPACES_MAX],
+}
+
+impl Hardware {
+    /// A drive of 48 superblocks of 256 KiB with room for namespaces of every kind; with large values for twice as many, since each
+    /// has a shadow.
+    ///
+    /// # Errors
+    /// When the design does not fit such a drive.
+    pub fn tiny(design: &Design, sync: bool, has_large_values: bool) -> Result<Hardware, ProfileError> {
+        let mut design = design.clone();
+        let spaces = (1 + SPACES_MAX as u32 + 1) * if has_large_values { 2 } else { 1 };
+        design.namespaces_max = spaces;
+        let mut dram_bytes = 0;
+        for design in &DESIGNS {
+            dram_bytes = dram_bytes.max(design.tiny_profile(&[])?.memory.dram_bytes);
+        }
+        let dram_bytes = (dram_bytes * u64::from(spaces)).to_string();
+        let profile = design.tiny_profile(&[
+            ("memory.power_loss", "protected"),
+            ("geometry.pages_per_block", "16"),
+            ("geometry.oob_bytes", "1000"),
+            ("memory.dram_bytes", &dram_bytes),
+        ])?;
+        let value_bytes_max = has_large_values.then_some(LARGE_VALUE_BYTES);
+        let create = CreateDrive { preallocate: false, sync, value_bytes_max };
+        // A tree's pages are larger than what records may take of a page there.
+        let indexes = if design.name == "multilevel" { ["rhik", "hash-compact"] } else { ["lsm", "hash-compact"] };
+        Ok(Hardware { design, profile, create, indexes })
+    }
+}

@@ -1,0 +1,377 @@
+//! A program: it opens a store on a simulated disk, works with it, and knows what it was promised.
+//!
+//! ```text
+//!   open -> look: every key of every namespace, against the model -> act, act, ... -> close | drop | killed
+//!     ^                                                                                     |
+//!     +---------------------------- the next process, or the next start of the machine -----+
+//! ```
+//!
+//! Whatever was answered must be there; of what was not, all or nothing.
+
+use crate::act::{Act, key, number_of};
+use crate::hardware::Hardware;
+use crate::model::{Change, Content, Model, PairChange, Pairs, Spaces};
+use kvssd_device::Drive;
+use kvssd_flash::SimulatedDisk;
+use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store};
+use kvssd_types::StoreCondition;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where the image lies.
+pub const PATH: &str = "drive.kv";
+/// Keys that are listed at a time.
+const LIST: usize = 64;
+
+/// Why a process ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was killed, or its machine stopped.
+    Killed,
+    /// The disk failed and the store said so. It takes nothing any more.
+    Failed(String),
+    /// Something was lost, invented, mixed up, or not told.
+    Wrong(String),
+}
+
+/// A program and what it knows.
+#[derive(Debug)]
+pub struct Program<'a> {
+    hardware: &'a Hardware,
+    disk: SimulatedDisk,
+    store: Option<Running>,
+    model: Model,
+    /// Whether making the drive was answered.
+    is_made: bool,
+    /// A call of this process was struck so that it fails.
+    may_fail: bool,
+}
+
+/// A store that is open.
+struct Running {
+    store: Store,
+    /// The namespaces by the world's numbers.
+    spaces: BTreeMap<usize, NamespaceId>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.spaces.fmt(f)
+    }
+}
+
+impl<'a> Program<'a> {
+    /// A program over a drive that is still to be made.
+    #[must_use]
+    pub fn new(hardware: &'a Hardware, disk: SimulatedDisk) -> Self {
+        Program { hardware, disk, store: None, model: Model::default(), is_made: false, may_fail: false }
+    }
+
+    /// The disk.
+    #[must_use]
+    pub fn disk(&self) -> &SimulatedDisk {
+        &self.disk
+    }
+
+    /// What must be there.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Whether there is a drive to look at.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.is_made
+    }
+
+    /// From now on in this process a call of the disk fails.
+    pub fn expect_failure(&mut self) {
+        self.may_fail = true;
+    }
+
+    /// Another process: nothing of the one before is left but the disk.
+    pub fn begin_process(&mut self) {
+        self.store = None;
+        self.may_fail = false;
+    }
+
+    /// The end that an error means.
+    fn end(&self, what: &str, error: &dyn std::fmt::Display) -> End {
+        let words = format!("{what}: {error}");
+        match (self.disk.is_killed(), self.may_fail) {
+            (true, _) => End::Killed,
+            (false, true) => End::Failed(words),
+            (false, false) => End::Wrong(words),
+        }
+    }
+
+    /// The end that an answer means that cannot be.
+    fn wrong(&self, words: String) -> End {
+        if self.disk.is_killed() { End::Killed } else { End::Wrong(words) }
+    }
+
+    /// Opens the store, makes its drive if there is none, and looks at everything in it.
+    ///
+    /// # Errors
+    /// The end that came meanwhile.
+    pub fn open(&mut self) -> Result<(), End> {
+        let files = self.disk.files();
+        if !self.is_made {
+            // A process that was killed may have left a part of it.
+            let _ = files.remove(Path::new(PATH));
+            let Hardware { design, profile, create, .. } = self.hardware;
+            let created = Drive::create_in(&files, Path::new(PATH), profile, design, *create);
+            let drive = created.map_err(|error| self.end("create", &error))?;
+            self.alive()?;
+            self.is_made = true;
+            drop(drive);
+        }
+        let options = Options { missing: Missing::Fail, sync: self.hardware.create.sync, ..Options::default() };
+        let opened = Store::open_in(&files, Path::new(PATH), &options);
+        let store = opened.map_err(|error| self.end("open", &error))?;
+        self.alive()?;
+        self.store = Some(Running { store, spaces: BTreeMap::new() });
+        let found = self.look()?;
+        self.model.settle(found).map_err(|what| self.wrong(what))
+    }
+
+    /// Everything that is there.
+    fn look(&mut self) -> Result<Spaces, End> {
+        let running = self.store.take().expect("it was opened");
+        let (ids, found) = self.look_with(&running)?;
+        self.store = Some(Running { spaces: ids, ..running });
+        Ok(found)
+    }
+
+    fn look_with(&self, running: &Running) -> Result<(BTreeMap<usize, NamespaceId>, Spaces), End> {
+        let (mut ids, mut found) = (BTreeMap::new(), Spaces::new());
+        let infos = running.store.namespaces().map_err(|error| self.end("namespaces", &error))?;
+        for info in infos {
+            let name = info.attributes.name.as_deref().unwrap_or("s0");
+            let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
+            let number: usize = number.ok_or_else(|| End::Wrong(format!("there is a namespace {name}")))?;
+            ids.insert(number, info.id);
+            let namespace = running.store.namespace_at(info.id);
+            let mut pairs = Pairs::new();
+            for name in self.keys_of(running, info.id)? {
+                let key = number_of(&name).ok_or_else(|| End::Wrong(format!("there is a key {name:?}")))?;
+                let value = namespace.retrieve(&name).map_err(|error| self.end("retrieve", &error))?;
+                let value = value.ok_or_else(|| self.wrong(format!("key {number}/{key} is listed and not there")))?;
+                pairs.insert(key, self.content_of(number, key, &value)?);
+            }
+            if namespace.count().map_err(|error| self.end("count", &error))? != pairs.len() as u64 {
+                return Err(self.wrong(format!("namespace {name} counts other pairs than it lists")));
+            }
+            found.insert(number, pairs);
+        }
+        Ok((ids, found))
+    }
+
+    /// What a value was made from.
+    fn content_of(&self, space: usize, key: usize, value: &[u8]) -> Result<Content, End> {
+        let found = self.model.candidates(space, key).find(|content| *content == *value);
+        found.ok_or_else(|| {
+            self.wrong(format!("key {space}/{key} has a value of {} B that it never got, or no more", value.len()))
+        })
+    }
+
+    fn keys_of(&self, running: &Running, id: NamespaceId) -> Result<Vec<Box<[u8]>>, End> {
+        let namespace = running.store.namespace_at(id);
+        namespace.keys(None).collect::<Result<_, _>>().map_err(|error: Error| self.end("list", &error))
+    }
+
+    /// That what was answered just now was answered by a process that lives.
+    fn alive(&self) -> Result<(), End> {
+        if self.disk.is_killed() { Err(End::Killed) } else { Ok(()) }
+    }
+
+    /// Ends the process in order: the store is closed.
+    ///
+    /// # Errors
+    /// The end that came meanwhile.
+    pub fn close(&mut self) -> Result<(), End> {
+        if let Some(running) = self.store.take() {
+            running.store.close().map_err(|error| self.end("close", &error))?;
+        }
+        self.alive()
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// The end that came meanwhile.
+    pub fn act(&mut self, act: &Act) -> Result<(), End> {
+        match act {
+            Act::Close => {
+                self.close()?;
+                return self.open();
+            }
+            Act::Drop => {
+                self.store = None;
+                self.alive()?;
+                return self.open();
+            }
+            _ => {}
+        }
+        let running = self.store.take().ok_or(End::Killed)?;
+        let acted = self.act_with(&running, act);
+        self.store = Some(running);
+        let created = acted?;
+        if let (Some(running), Some((space, id))) = (&mut self.store, created) {
+            running.spaces.insert(space, id);
+        }
+        Ok(())
+    }
+
+    fn act_with(&mut self, running: &Running, act: &Act) -> Result<Option<(usize, NamespaceId)>, End> {
+        let store = &running.store;
+        let id = |space: &usize| running.spaces.get(space).copied().filter(|_| self.model.spaces().contains_key(space));
+        match act {
+            Act::Store(space, number, content) => {
+                let Some(id) = id(space) else { return Ok(None) };
+                let change = Change::Pairs(vec![(*space, *number, Some(*content))]);
+                let stored = store.namespace_at(id).store(&key(*number), &content.value());
+                self.changed(change, stored)?;
+            }
+            Act::StoreIf(space, number, content, condition) => {
+                let Some(id) = id(space) else { return Ok(None) };
+                let is_there = self.model.spaces()[space].contains_key(number);
+                let change = Change::Pairs(vec![(*space, *number, Some(*content))]);
+                let stored = store.namespace_at(id).store_if(&key(*number), &content.value(), *condition);
+                let (must_be, refusal) = match condition {
+                    StoreCondition::IfExists => (true, Error::KeyNotFound),
+                    _ => (false, Error::KeyExists),
+                };
+                match stored {
+                    Err(error) if error == refusal => {
+                        self.alive()?;
+                        if is_there == must_be {
+                            return Err(self.wrong(format!("{act} is refused: {error}")));
+                        }
+                    }
+                    Ok(()) if is_there != must_be => return Err(self.wrong(format!("{act} is done"))),
+                    stored => self.changed(change, stored)?,
+                }
+            }
+            Act::Delete(space, number) => {
+                let Some(id) = id(space) else { return Ok(None) };
+                let is_there = self.model.spaces()[space].contains_key(number);
+                let deleted = store.namespace_at(id).delete(&key(*number));
+                let was_there = deleted.as_ref().ok().copied();
+                self.changed(Change::Pairs(vec![(*space, *number, None)]), deleted.map(|_| ()))?;
+                if was_there.is_some_and(|was_there| was_there != is_there) {
+                    return Err(self.wrong(format!("{act} says that the key was there: {}", !is_there)));
+                }
+            }
+            Act::Retrieve(space, number) => {
+                let Some(id) = id(space) else { return Ok(None) };
+                let expected = self.model.spaces()[space].get(number).map(|content| content.value());
+                let found =
+                    store.namespace_at(id).retrieve(&key(*number)).map_err(|error| self.end("retrieve", &error))?;
+                if found != expected {
+                    return Err(self.wrong(format!("{act}: another value, or none")));
+                }
+            }
+            Act::Batch(changes) | Act::Bulk(changes) => {
+                let mut batch = Batch::new();
+                let mut made = Vec::new();
+                for &(space, number, content) in changes {
+                    // A batch names each key once.
+                    if made.iter().any(|&(other, key, _)| (other, key) == (space, number)) {
+                        continue;
+                    }
+                    let Some(id) = id(&space) else { continue };
+                    match content {
+                        Some(content) => batch.store_in(id, &key(number), &content.value()),
+                        None => batch.delete_in(id, &key(number)),
+                    };
+                    made.push((space, number, content));
+                }
+                if let Act::Batch(_) = act {
+                    self.changed(Change::Pairs(made), store.batch(&batch))?;
+                } else {
+                    self.bulk(running, made, store.bulk(&batch))?;
+                }
+            }
+            Act::CreateSpace(space) => {
+                if id(space).is_some() {
+                    return Ok(None);
+                }
+                let (name, index) = (Some(name_of(*space)), Some(self.hardware.indexes[space - 1].to_owned()));
+                let created = store.create_namespace(NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN });
+                let made = created.as_ref().ok().map(|namespace| (*space, namespace.id()));
+                self.changed(Change::Create(*space), created.map(|_| ()))?;
+                return Ok(made);
+            }
+            Act::DeleteSpace(space) => {
+                if id(space).is_none() {
+                    return Ok(None);
+                }
+                let deleted = store.delete_namespace(&name_of(*space));
+                self.changed(Change::Delete(*space), deleted)?;
+            }
+            Act::List(space) => {
+                let Some(id) = id(space) else { return Ok(None) };
+                let keys = store.namespace_at(id).list(None, LIST).map_err(|error| self.end("list", &error))?;
+                let is_known =
+                    |key: &[u8]| number_of(key).is_some_and(|key| self.model.spaces()[space].contains_key(&key));
+                let count = self.model.spaces()[space].len().min(LIST);
+                if keys.len() != count || !keys.iter().all(|key| is_known(key)) {
+                    return Err(self.wrong(format!("{act} gives {} keys of {count}", keys.len())));
+                }
+            }
+            Act::Flush => {
+                store.flush().map_err(|error| self.end("flush", &error))?;
+            }
+            Act::Close | Act::Drop => unreachable!("they were taken before"),
+        }
+        self.alive()?;
+        Ok(None)
+    }
+
+    /// A change was answered, refused, or not answered.
+    fn changed(&mut self, change: Change, answer: Result<(), Error>) -> Result<(), End> {
+        match answer {
+            Ok(()) if !self.disk.is_killed() => self.model.made(&change),
+            // It had no effect.
+            Err(Error::Full | Error::Refused { .. } | Error::BatchTooLarge { .. }) if !self.disk.is_killed() => {}
+            Ok(()) => {
+                self.model.doubts(change);
+                return Err(End::Killed);
+            }
+            Err(error) => {
+                self.model.doubts(change);
+                return Err(self.end("change", &error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes one by one: where it stops, those before are made.
+    fn bulk(&mut self, running: &Running, changes: Vec<PairChange>, answer: Result<(), Error>) -> Result<(), End> {
+        let each = changes.into_iter().map(|change| Change::Pairs(vec![change]));
+        match answer {
+            Ok(()) if !self.disk.is_killed() => {
+                each.for_each(|change| self.model.made(&change));
+                Ok(())
+            }
+            answer => {
+                each.for_each(|change| self.model.doubts(change));
+                match answer {
+                    Err(Error::Full) if !self.disk.is_killed() => {
+                        let (_, found) = self.look_with(running)?;
+                        self.model.settle(found).map_err(|what| self.wrong(what))
+                    }
+                    Err(error) => Err(self.end("bulk", &error)),
+                    Ok(()) => Err(End::Killed),
+                }
+            }
+        }
+    }
+}
+
+/// What a namespace is called.
+fn name_of(space: usize) -> String {
+    format!("s{space}")
+}

@@ -1,0 +1,179 @@
+//! One program and its drive, life after life: killed at any call of the disk, its machine stopped, its disk failing.
+
+use crate::act::{Act, Acts};
+use crate::hardware::Hardware;
+use crate::history::History;
+use crate::program::{End, PATH, Program};
+use kvssd_device::Drive;
+use kvssd_flash::{SimulatedDisk, Strike};
+use kvssd_ftl::Design;
+use kvssd_types::Random;
+use serde::Serialize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Lives of a drive before there is another one.
+pub const LIVES_PER_DRIVE: u64 = 32;
+/// Steps of a life at the most.
+const ACTS: u64 = 60;
+/// The next call that is struck is among so many: those of an open, of a few steps, of a life.
+const HORIZONS: [u64; 3] = [60, 400, 2000];
+/// A close makes about so many calls.
+const CLOSE_CALLS: u64 = 90;
+/// Before one of so many lives the whole drive is checked.
+const CHECKS: u64 = 8;
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SoloReport {
+    /// Processes that lived.
+    pub lives: u64,
+    /// Processes that were killed, and those within an open or a close.
+    pub kills: u64,
+    /// Kills before the store was open.
+    pub kills_in_open: u64,
+    /// Kills in an orderly close.
+    pub kills_in_close: u64,
+    /// Machines that stopped.
+    pub power_losses: u64,
+    /// Calls that failed, or took a part.
+    pub failures: u64,
+    /// Stores that were closed in order.
+    pub closes: u64,
+    /// Drives that were checked as a whole.
+    pub checks: u64,
+    /// Steps that were taken.
+    pub acts: u64,
+    /// Calls of the disk.
+    pub calls: u64,
+}
+
+/// Something that was lost, invented or not told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// The drive.
+    pub seed: u64,
+    /// The life in which it showed.
+    pub life: u64,
+    /// What it was.
+    pub what: String,
+    /// The last steps before it.
+    pub history: Vec<String>,
+}
+
+/// The lives of one drive.
+struct Lives<'a> {
+    program: Program<'a>,
+    acts: Acts,
+    random: Random,
+    history: History,
+    sync: bool,
+}
+
+/// Lets the drive with that seed live.
+///
+/// # Errors
+/// What was lost.
+pub fn run(design: &Design, seed: u64, report: &mut SoloReport) -> Result<(), Loss> {
+    let mut random = Random::new(seed);
+    let (sync, is_large) = (random.below(2) == 0, random.below(4) == 0);
+    let hardware = Hardware::tiny(design, sync, is_large).expect("every design fits the drives of the world");
+    let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
+    let acts = Acts::new(random.bits() >> 24, is_large);
+    let mut lives = Lives { program, acts, random, history: History::default(), sync };
+    for life in 0..LIVES_PER_DRIVE {
+        let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
+        let lived = lived.unwrap_or_else(|panic| {
+            let words = panic.downcast_ref::<String>().map(String::as_str);
+            let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+            Err(format!("panic: {words}"))
+        });
+        report.lives += 1;
+        lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
+    }
+    report.calls += lives.program.disk().calls();
+    Ok(())
+}
+
+impl Lives<'_> {
+    fn live(&mut self, report: &mut SoloReport) -> Result<(), String> {
+        self.program.begin_process();
+        self.program.disk().kill();
+        if self.random.below(CHECKS) == 0 {
+            self.check(report)?;
+        }
+        if self.random.below(8) > 0 {
+            let horizon = HORIZONS[self.random.below(3) as usize];
+            self.plan(horizon, report);
+        }
+        match self.try_live(report) {
+            Ok(()) => Ok(()),
+            Err(End::Killed) => {
+                report.kills += 1;
+                self.history.push("-- killed");
+                Ok(())
+            }
+            Err(End::Failed(why)) => {
+                self.history.push(format!("-- failed: {why}"));
+                Ok(())
+            }
+            Err(End::Wrong(what)) => Err(what),
+        }
+    }
+
+    fn try_live(&mut self, report: &mut SoloReport) -> Result<(), End> {
+        self.history.push("open");
+        self.program.open().inspect_err(|end| report.kills_in_open += u64::from(*end == End::Killed))?;
+        for _ in 0..self.random.below(ACTS) {
+            let act = self.acts.next_act();
+            self.history.push(act.to_string());
+            if act == Act::Close && self.random.below(2) == 0 {
+                self.plan(CLOSE_CALLS, report);
+            }
+            self.program.act(&act)?;
+            report.acts += 1;
+        }
+        if self.random.below(2) == 0 {
+            if self.random.below(3) > 0 {
+                self.plan(CLOSE_CALLS, report);
+            }
+            self.history.push("close");
+            self.program.close().inspect_err(|end| report.kills_in_close += u64::from(*end == End::Killed))?;
+            report.closes += 1;
+        }
+        Ok(())
+    }
+
+    /// Has something happen to one of the next calls.
+    fn plan(&mut self, horizon: u64, report: &mut SoloReport) {
+        let random = &mut self.random;
+        let call = self.program.disk().calls() + random.below(horizon);
+        let strike = match random.below(12) {
+            0..2 => Strike::KillBefore,
+            2..5 => Strike::KillWithin,
+            5..7 => Strike::KillAfter,
+            7..10 if self.sync => Strike::PowerBefore,
+            7..10 => Strike::KillWithin,
+            10 => [Strike::Fail, Strike::Full][random.below(2) as usize],
+            _ => Strike::Short,
+        };
+        report.power_losses += u64::from(strike == Strike::PowerBefore);
+        if matches!(strike, Strike::Fail | Strike::Full | Strike::Short) {
+            report.failures += 1;
+            self.program.expect_failure();
+        }
+        self.history.push(format!("-- {strike:?} at call {call}, now {}", self.program.disk().calls()));
+        self.program.disk().spare();
+        self.program.disk().strike(call, strike);
+    }
+
+    fn check(&mut self, report: &mut SoloReport) -> Result<(), String> {
+        if !self.program.is_made() {
+            return Ok(());
+        }
+        report.checks += 1;
+        let checked = Drive::check_in(&self.program.disk().files(), Path::new(PATH));
+        let checked = checked.map_err(|error| format!("the check says: {error}"))?;
+        if checked.is_clean() { Ok(()) } else { Err(format!("the check says: {checked}")) }
+    }
+}
