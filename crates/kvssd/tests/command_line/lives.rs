@@ -1,7 +1,7 @@
 //! Many lives of a service, each with thousands of synced puts of a host and SIGTERM: everything that was acknowledged is there in the next.
 //!
 //! ```sh
-//! cargo test -p kvssd --test command_line lives                        # 12 lives of each design
+//! cargo test -p kvssd --test command_line lives                        # 6 lives of each design
 //! cargo test -p kvssd --test command_line lives -- --ignored           # 200 lives of each design
 //! ```
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const PUTS: u64 = 3000;
 const KEYS: u64 = 3000;
 const SIZES: [usize; 3] = [10, 100, 1000];
-const LIVES: u32 = 12;
+const LIVES: u32 = 6;
 const LIVES_LONG: u32 = 200;
 
 fn live(design: &str, lives: u32) {
