@@ -3,15 +3,20 @@
 //! ```text
 //!   Handle 0x10 -> device      a number is not given twice in the life of the process, and devices and key spaces
 //!   Handle 0x20 -> key space   share them: a stale or foreign handle is not found
+//!
+//!   process 100   table, from 0x10 on                        a child that was forked begins a table of its own: in its parent's it would find
+//!   process 101   table, from 0x30 on: 0x10 is the parent's  what is the parent's, and locks that nobody gives back any more
 //! ```
 
 use crate::device::Device;
 use crate::key_space::KeySpace;
 use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
+use kvssd_host::Owner;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How far numbers are apart: pointers to structures are multiples of this, too.
 const STEP: usize = 16;
@@ -32,18 +37,30 @@ impl Handle {
 }
 
 /// What is open in this process.
+#[derive(Default)]
 struct Table {
-    next: usize,
     devices: BTreeMap<usize, Arc<Device>>,
     key_spaces: BTreeMap<usize, Arc<KeySpace>>,
 }
 
-static TABLE: RwLock<Table> = RwLock::new(Table { next: STEP, devices: BTreeMap::new(), key_spaces: BTreeMap::new() });
+/// The table of a process, and behind it those of the children that it was copied to.
+struct Tables {
+    owner: Owner,
+    /// Handles before this one are of processes before this one.
+    begin: usize,
+    table: RwLock<Table>,
+    of_child: OnceLock<Box<Tables>>,
+}
+
+static TABLES: OnceLock<Box<Tables>> = OnceLock::new();
+
+/// The next handle.
+static NEXT: AtomicUsize = AtomicUsize::new(STEP);
 
 /// Gives a device that was opened a handle.
 pub(crate) fn add_device(device: Device) -> Handle {
     let mut table = write();
-    let number = table.number();
+    let number = number();
     table.devices.insert(number, Arc::new(device));
     Handle::of(number)
 }
@@ -55,7 +72,7 @@ pub(crate) fn add_key_space(key_space: KeySpace) -> Result<Handle, Refusal> {
         let why = format!("key space {} is open already", key_space.name);
         return Err(Refusal::new(KvsResult::KeySpaceOpen, why));
     }
-    let number = table.number();
+    let number = number();
     table.key_spaces.insert(number, Arc::new(key_space));
     Ok(Handle::of(number))
 }
@@ -92,16 +109,35 @@ pub(crate) fn for_each_key_space_of(device: &Arc<Device>, mut work: impl FnMut(&
     read().key_spaces.values().filter(|open| Arc::ptr_eq(&open.device, device)).for_each(|open| work(open));
 }
 
-impl Table {
-    fn number(&mut self) -> usize {
-        let number = self.next;
-        self.next += STEP;
-        number
+impl Tables {
+    fn new() -> Box<Tables> {
+        let begin = NEXT.load(Ordering::Relaxed);
+        Box::new(Tables { owner: Owner::here(), begin, table: RwLock::default(), of_child: OnceLock::new() })
+    }
+
+    /// The one of this process.
+    fn here() -> &'static Tables {
+        let mut tables = TABLES.get_or_init(Tables::new);
+        while !tables.owner.is_here() {
+            tables = tables.of_child.get_or_init(Tables::new);
+        }
+        tables
     }
 }
 
+fn number() -> usize {
+    NEXT.fetch_add(STEP, Ordering::Relaxed)
+}
+
 fn check(handle: Handle) -> Result<(), Refusal> {
-    if handle.number() == 0 { Err(Refusal::new(KvsResult::ParamInvalid, "a handle is null")) } else { Ok(()) }
+    if handle.number() == 0 {
+        return Err(Refusal::new(KvsResult::ParamInvalid, "a handle is null"));
+    }
+    if handle.number() < Tables::here().begin {
+        let why = "the device was opened by the process that this one was forked from: open it again in this process";
+        return Err(Refusal::new(KvsResult::DeviceNotOpened, why));
+    }
+    Ok(())
 }
 
 fn no_device() -> Refusal {
@@ -113,9 +149,9 @@ fn no_key_space() -> Refusal {
 }
 
 fn read() -> RwLockReadGuard<'static, Table> {
-    TABLE.read().unwrap_or_else(PoisonError::into_inner)
+    Tables::here().table.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write() -> RwLockWriteGuard<'static, Table> {
-    TABLE.write().unwrap_or_else(PoisonError::into_inner)
+    Tables::here().table.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -54,6 +54,7 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let result = match &error {
             Error::NotFound(_) => KvsResult::DeviceNotExist,
+            Error::Forked { .. } => KvsResult::DeviceNotOpened,
             Error::Full => KvsResult::KeySpaceCapacity,
             Error::InvalidKey { .. } => KvsResult::KeyLengthInvalid,
             Error::InvalidValue { .. } => KvsResult::ValueLengthInvalid,

@@ -17,10 +17,13 @@ use tempfile::TempDir;
 
 /// An image that was just made.
 fn image(desk: &TempDir) -> String {
-    let path = desk.path().join("drive.kv");
+    image_at(&desk.path().join("drive.kv"))
+}
+
+fn image_at(path: &Path) -> String {
     let options = Options { missing: Missing::CreateNew, create_bytes: 128 << 20, ..Options::default() };
-    Store::open(&path, options).unwrap().close().unwrap();
-    text(&path)
+    Store::open(path, options).unwrap().close().unwrap();
+    text(path)
 }
 
 fn text(path: &Path) -> String {
@@ -59,21 +62,34 @@ fn a_program_written_for_the_api_runs_as_it_is() {
 }
 
 #[test]
+fn a_device_is_refused_to_a_forked_child() {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, "forked.c", &["-std=gnu11"]);
+    assert_eq!(output_of(&program, &[&image(&desk)]), "a device has one process\n");
+    assert_eq!(said_over_the_wire(&desk, &program), "a device has one process\n");
+}
+
+#[test]
 fn a_drive_on_the_wire_is_a_device_like_another() {
     let Some(desk) = desk_or_skip() else { return };
     let program = compile(&desk, "wire.c", &["-std=gnu11"]);
+    assert_eq!(said_over_the_wire(&desk, &program), "the wire makes no difference\n");
+}
+
+/// What a program prints that is given the URL of a drive.
+fn said_over_the_wire(desk: &TempDir, program: &Path) -> String {
     let open = OpenOptions { sync: false, read_only: false };
-    let drive = Drive::open(Path::new(&image(&desk)), open).unwrap();
+    let drive = Drive::open(Path::new(&image_at(&desk.path().join("served.kv"))), open).unwrap();
     let subsystem = Arc::new(Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test")));
     let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();
     let (url, stop) = (format!("nvme+tcp://{}", server.address()), Arc::new(AtomicBool::new(false)));
     let until = Arc::clone(&stop);
     let service = thread::spawn(move || server.serve(&until));
-    let said = catch_unwind(|| output_of(&program, &[&url]));
+    let said = catch_unwind(|| output_of(program, &[&url]));
     stop.store(true, Ordering::Relaxed);
     service.join().unwrap();
     subsystem.close().unwrap();
-    assert_eq!(said.unwrap(), "the wire makes no difference\n");
+    said.unwrap()
 }
 
 #[test]

@@ -344,7 +344,7 @@ impl FileState {
         let mut by_sector: BTreeMap<u64, Vec<(u64, &[u8])>> = BTreeMap::new();
         for Loose { at, bytes, .. } in &self.loose {
             pieces(*at, bytes, sector_bytes, |at, piece| {
-                by_sector.entry(at / sector_bytes).or_default().push((at, piece))
+                by_sector.entry(at / sector_bytes).or_default().push((at, piece));
             });
         }
         for writes in by_sector.into_values() {
@@ -424,9 +424,9 @@ impl Handle {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         if strike == Some(Strike::Stale) {
-            pages.read_before(at, out)
+            pages.read_before(at, out);
         } else {
-            pages.read(at, out)
+            pages.read(at, out);
         }
         inner.end(strike, ())
     }

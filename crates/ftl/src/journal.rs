@@ -253,7 +253,7 @@ pub struct TablePlace {
 }
 
 /// The changes that are not yet in the log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Journal {
     /// Pages that are full and wait to be appended.
     full: VecDeque<Vec<u8>>,
@@ -265,19 +265,6 @@ pub(crate) struct Journal {
     /// Pages since the last checkpoint, and pages that it took.
     pub(crate) pages: u64,
     pub(crate) checkpoint_pages: u64,
-}
-
-impl Default for Journal {
-    fn default() -> Self {
-        Journal {
-            full: VecDeque::new(),
-            gathered: Vec::new(),
-            namespace: None,
-            number: 0,
-            pages: 0,
-            checkpoint_pages: 0,
-        }
-    }
 }
 
 impl Journal {

@@ -321,6 +321,16 @@ impl Namespaces {
         Ok(&mut self.all[position])
     }
 
+    /// Whether some that were deleted have numbers that could be free.
+    pub(crate) fn holds_numbers(&self) -> bool {
+        self.dying().is_some() || !self.gone.is_empty()
+    }
+
+    /// Nothing speaks of those any more that have nothing left.
+    pub(crate) fn forget_gone(&mut self) {
+        self.gone.clear();
+    }
+
     /// Forgets one that has nothing left.
     pub(crate) fn remove(&mut self, id: NamespaceId) -> Option<Namespace> {
         let position = self.position(id)?;
@@ -393,7 +403,7 @@ impl Namespaces {
 
     /// What a checkpoint holds of them.
     pub(crate) fn save(&mut self) -> Vec<SavedNamespace> {
-        self.gone.clear();
+        self.forget_gone();
         let saved = |namespace: &Namespace| SavedNamespace {
             id: namespace.id.0,
             attributes: namespace.attributes.clone(),

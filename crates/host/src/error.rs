@@ -117,6 +117,12 @@ pub enum Error {
     /// The store was opened to be read.
     #[error("the store was opened to be read only")]
     ReadOnly,
+    /// The store was opened by a process that this one was forked from, and is that one's alone: open it again in this process.
+    #[error("the store was opened by process {process}, from which this one was forked: open it again in this process")]
+    Forked {
+        /// The one that opened it.
+        process: u32,
+    },
     /// An earlier call failed in the middle of a change or panicked: open the store again.
     #[error("the store has failed and takes nothing any more: {why}")]
     Failed {
@@ -186,6 +192,7 @@ impl From<ImageError> for Error {
             }
             ImageFault::Impossible { .. } => Error::InvalidOptions { why },
             ImageFault::ReadOnly => Error::ReadOnly,
+            ImageFault::Forked { process } => Error::Forked { process },
             ImageFault::Failed { .. } => Error::Io { why },
         }
     }

@@ -35,6 +35,9 @@
 //! On the wire an answer may be lost. Then what changes nothing is asked again; a change is sent again to a drive that knows it again by its number (`kvssd
 //! serve`), and made once; of any other drive the caller is told [`Error::InDoubt`], and nothing is made twice.
 //!
+//! A store belongs to the process that opened it: a child that is forked from it gets [`Error::Forked`] of every call, and opens one of its own,
+//! once the parent's is closed. What starts other programs has nothing to do for that: they inherit neither the image nor the connection.
+//!
 //! [`tx`] has transactions over it, with a cache.
 //!
 //! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),
@@ -58,6 +61,7 @@ mod wire;
 
 pub use batch::Batch;
 pub use error::Error;
+pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_types::{NamespaceId, StoreCondition};
 pub use namespace::Namespace;

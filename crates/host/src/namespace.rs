@@ -126,7 +126,7 @@ impl<'a> Namespace<'a> {
             Ok((self.id, Command::Retrieve { key: Key::new(key)?, offset_bytes: 0, length_bytes: u32::MAX }))
         });
         let mut answered = |number, reply: Option<Reply>| see(number, reply.map(|reply| value_of(reply).to_vec()));
-        self.store.drive().execute_each(&mut commands, &mut answered)
+        self.store.drive()?.execute_each(&mut commands, &mut answered)
     }
 
     /// Stores pairs, each with another key, and says of each that it is safe, with the number that it has among `pairs`. On the wire
@@ -143,7 +143,7 @@ impl<'a> Namespace<'a> {
             let (key, value, condition) = (Key::new(key)?, Value::from(value), StoreCondition::Always);
             Ok((self.id, Command::Store { key, value, condition }))
         });
-        self.store.drive().execute_each(&mut commands, &mut |number, _| stored(number))
+        self.store.drive()?.execute_each(&mut commands, &mut |number, _| stored(number))
     }
 
     /// Removes `key` and its value; gives whether it was there.
@@ -208,6 +208,10 @@ impl<'a> Namespace<'a> {
     #[must_use]
     pub fn pairs(&self) -> Pairs<'a> {
         Pairs::new(*self)
+    }
+
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        self.store.check_owner()
     }
 
     /// What the drive answers to a question; none when the key is not there.

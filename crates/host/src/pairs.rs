@@ -91,6 +91,10 @@ impl Iterator for Keys<'_> {
     type Item = Result<Box<[u8]>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // Keys that came before a fork are the parent's, and a child is not told that there are no more.
+        if let Err(error) = self.namespace.check_owner() {
+            return Some(Err(error));
+        }
         if self.coming.is_empty() {
             match self.cursor.next_page(self.namespace) {
                 Ok(page) => self.coming = page.into(),

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::image::Image;
 use crate::wire::{DriveUrl, Remote};
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
-use kvssd_flash::{Files, SystemFiles};
+use kvssd_flash::{Files, Owner, SystemFiles};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, NamespaceId, Reply, StoreCondition};
 use std::path::Path;
@@ -59,7 +59,7 @@ fn connect_with(url: &DriveUrl, options: &Options) -> Result<Store, Error> {
         return refused("whether a drive on the wire syncs is chosen where it is served, not by who calls it");
     }
     let drive = Box::new(Remote::connect(url, options.read_only)?);
-    Ok(Store { drive, own: url.namespace, was_created: false })
+    Ok(Store { owner: Owner::here(), drive, own: url.namespace, was_created: false })
 }
 
 /// A store over a drive. It can be shared: every call takes `&self`, from any thread.
@@ -67,9 +67,13 @@ fn connect_with(url: &DriveUrl, options: &Options) -> Result<Store, Error> {
 /// Calls on keys are those of one namespace: the first, which every image begins with, or the one that a URL names;
 /// [`Store::namespace`] gives the others.
 ///
+/// It belongs to the process that opened it. In a child that was forked from that one every call gives [`Error::Forked`], and to drop it there
+/// changes nothing for the parent: neither the image nor its lock, nor the connection.
+///
 /// Dropping it leaves the drive as it is, which is safe: the next open does again what the journal says. [`Store::close`] spares
 /// it that.
 pub struct Store {
+    owner: Owner,
     drive: Box<dyn Backend>,
     /// The namespace that calls without one are on.
     own: NamespaceId,
@@ -94,7 +98,7 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_in(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Store, Error> {
         let (image, was_created) = Image::open(files, path, options)?;
-        Ok(Store { drive: Box::new(image), own: NamespaceId::FIRST, was_created })
+        Ok(Store { owner: Owner::here(), drive: Box::new(image), own: NamespaceId::FIRST, was_created })
     }
 
     /// Whether opening it made the image.
@@ -215,7 +219,7 @@ impl Store {
     /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that
     /// is refused are made.
     pub fn bulk(&self, batch: &Batch) -> Result<(), Error> {
-        self.drive.bulk(batch, self.own)
+        self.drive()?.bulk(batch, self.own)
     }
 
     /// The namespace that calls without one are on.
@@ -261,7 +265,7 @@ impl Store {
     /// # Errors
     /// [`Error::Failed`].
     pub fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
-        self.drive.namespaces()
+        self.drive()?.namespaces()
     }
 
     /// Makes an empty namespace.
@@ -270,7 +274,7 @@ impl Store {
     /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, and as
     /// [`Store::flush`].
     pub fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<Namespace<'_>, Error> {
-        Ok(Namespace::new(self, self.drive.create_namespace(attributes)?))
+        Ok(Namespace::new(self, self.drive()?.create_namespace(attributes)?))
     }
 
     /// Deletes the namespace of that name, or number. What it had is removed while other calls come, when another one needs the room,
@@ -285,7 +289,7 @@ impl Store {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        self.drive.delete_namespace(id)
+        self.drive()?.delete_namespace(id)
     }
 
     /// Writes out what the write buffer holds. Nothing becomes safer by it: what has returned is safe already.
@@ -301,7 +305,7 @@ impl Store {
     /// # Errors
     /// [`Error::Failed`].
     pub fn stats(&self) -> Result<Stats, Error> {
-        self.drive.stats()
+        self.drive()?.stats()
     }
 
     /// Ends in order: namespaces that were deleted are gone, and the next open finds everything at once, and has nothing to do again.
@@ -309,16 +313,23 @@ impl Store {
     /// # Errors
     /// [`Error::Io`], [`Error::Failed`]. What had returned is safe all the same.
     pub fn close(self) -> Result<(), Error> {
+        self.check_owner()?;
         self.drive.close()
     }
 
     /// What the drive answers, to a change when that is safe; none when a key that is no store's is not there.
     pub(crate) fn execute_in(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        self.drive.execute(namespace, command)
+        self.drive()?.execute(namespace, command)
     }
 
-    /// The drive, for calls that give it many commands.
-    pub(crate) fn drive(&self) -> &dyn Backend {
-        self.drive.as_ref()
+    /// The drive, for who may use it.
+    pub(crate) fn drive(&self) -> Result<&dyn Backend, Error> {
+        self.check_owner()?;
+        Ok(self.drive.as_ref())
+    }
+
+    /// What a child inherits is a copy, of locks that are held and buffers that are written out as well: it touches none of it.
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        if self.owner.is_here() { Ok(()) } else { Err(Error::Forked { process: self.owner.process() }) }
     }
 }

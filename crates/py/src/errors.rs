@@ -1,7 +1,7 @@
 //! Exceptions, by what the caller can do about them.
 
-use kvssd_host::Error as StoreError;
 use kvssd_host::tx::{Refusal, TransactionError};
+use kvssd_host::{Error as StoreError, Owner};
 use kvssd_lab::LabError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError};
@@ -16,6 +16,7 @@ create_exception!(kvssd, ReadOnlyError, Error, "The store was opened to be read.
 create_exception!(kvssd, RefusedError, Error, "The drive does not do that, and goes on.");
 create_exception!(kvssd, DamagedError, Error, "Bytes are not what was written; other pairs may be whole.");
 create_exception!(kvssd, FailedError, Error, "The drive failed or is not reached: open it again.");
+create_exception!(kvssd, ForkedError, Error, "The store was opened by another process: open it again in this one.");
 create_exception!(kvssd, AbortedError, Error, "A transaction was aborted, and nothing is left of it: try it again.");
 create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, or found something wrong.");
 
@@ -33,6 +34,7 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
         StoreError::NoNamespace { .. } => NamespaceError::new_err(line),
         StoreError::Full => FullError::new_err(line),
         StoreError::ReadOnly => ReadOnlyError::new_err(line),
+        StoreError::Forked { .. } => ForkedError::new_err(line),
         StoreError::Refused { .. } => RefusedError::new_err(line),
         StoreError::Damaged { .. } => DamagedError::new_err(line),
         StoreError::KeyNotFound | StoreError::KeyExists => PyKeyError::new_err(line),
@@ -56,6 +58,11 @@ pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
 pub(crate) fn of_lab(error: &LabError) -> PyErr {
     // The lab speaks of options as the command line writes them.
     ExperimentError::new_err(error.to_string())
+}
+
+/// What a child is told that was forked from the owner of a store, before it waits for a thread that it does not have.
+pub(crate) fn check_owner(owner: &Owner) -> PyResult<()> {
+    if owner.is_here() { Ok(()) } else { Err(of_store(&StoreError::Forked { process: owner.process() })) }
 }
 
 /// A store that was closed.

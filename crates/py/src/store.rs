@@ -5,12 +5,12 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
-use crate::errors::{Error, closed, of_store};
+use crate::errors::{Error, check_owner, closed, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
     Batch, Error as StoreError, FirmwareStats, KeyCursor, Missing, Namespace, NamespaceAttributes, NamespaceId,
-    NamespaceInfo, Options, Stats, Store, StoreCondition, TrafficStats,
+    NamespaceInfo, Options, Owner, Stats, Store, StoreCondition, TrafficStats,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -28,6 +28,7 @@ type Change = (u32, PyBackedBytes, Option<PyBackedBytes>);
 /// A store that is open, or was.
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawStore {
+    owner: Owner,
     /// None once it is closed.
     open: RwLock<Option<Open>>,
 }
@@ -66,11 +67,12 @@ impl RawStore {
         let options = Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only };
         let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_store(&error))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
-        Ok(RawStore { open: RwLock::new(Some(open)) })
+        Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })
     }
 
     /// Ends in order. Closing twice is no error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        check_owner(&self.owner)?;
         py.detach(|| {
             let mut place = self.open.write().unwrap_or_else(PoisonError::into_inner);
             let transactions = place.as_mut().and_then(|open| open.transactions.take());
@@ -190,6 +192,7 @@ impl RawStore {
 
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>, isolation: &str) -> PyResult<RawTransaction> {
+        check_owner(&self.owner)?;
         let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let open = place.as_ref().ok_or_else(closed)?;
         // Nothing is kept from one transaction to the next, since others may change the store past them.
@@ -208,6 +211,7 @@ impl RawStore {
         py: Python<'_>,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,
     ) -> PyResult<T> {
+        check_owner(&self.owner)?;
         py.detach(|| {
             // It is not closed meanwhile.
             let open = self.open.read().unwrap_or_else(PoisonError::into_inner);

@@ -5,9 +5,9 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
-use crate::errors::{Error, of_transaction};
+use crate::errors::{Error, check_owner, of_transaction};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
-use kvssd_host::{NamespaceId, Store};
+use kvssd_host::{NamespaceId, Owner, Store};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -34,6 +34,7 @@ self_cell!(
 /// A transaction: open, or ended.
 #[pyclass(frozen, module = "kvssd._kvssd")]
 pub(crate) struct RawTransaction {
+    owner: Owner,
     open: Mutex<Option<Open>>,
 }
 
@@ -71,12 +72,16 @@ impl RawTransaction {
 
     /// Ends it: all that it wrote is there for good, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        check_owner(&self.owner)?;
         let open = self.take().ok_or_else(ended)?;
         py.detach(|| open.commit()).map_err(of_transaction)
     }
 
-    /// Ends it without a trace. Ending it twice is no error.
+    /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
     fn abort(&self, py: Python<'_>) {
+        if check_owner(&self.owner).is_err() {
+            return;
+        }
         let open = self.take();
         py.detach(|| drop(open));
     }
@@ -100,7 +105,7 @@ impl RawTransaction {
             }
         };
         let open = py.detach(|| Open::try_new(manager, |manager| manager.begin(isolation).map(Some)));
-        Ok(RawTransaction { open: Mutex::new(Some(open.map_err(of_transaction)?)) })
+        Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open.map_err(of_transaction)?)) })
     }
 
     fn take(&self) -> Option<Open> {
@@ -113,6 +118,7 @@ impl RawTransaction {
         py: Python<'_>,
         work: impl FnOnce(&mut Dependent<'_>) -> Result<T, TransactionError> + Send,
     ) -> PyResult<T> {
+        check_owner(&self.owner)?;
         py.detach(|| {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let open = open.as_mut().ok_or_else(ended)?;

@@ -67,7 +67,7 @@ def test_what_was_stored_is_there_in_the_next_life(image: Path) -> None:
 
 
 def test_a_program_that_ends_without_closing_loses_nothing(image: Path) -> None:
-    program = "import kvssd, os; store = kvssd.open(%r); store[b'key'] = b'value'; os._exit(9)" % os.fspath(image)
+    program = "import kvssd, os; store = kvssd.open(%r, missing='create'); store[b'key'] = b'value'; os._exit(9)" % os.fspath(image)
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
     with kvssd.open(image, missing="fail") as store:
         assert store[b"key"] == b"value"
@@ -76,10 +76,15 @@ def test_a_program_that_ends_without_closing_loses_nothing(image: Path) -> None:
 def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
     with pytest.raises(kvssd.OpenError, match="there is no such file"):
         kvssd.open(image, missing="fail")
+    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+        kvssd.open(image)
+    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+        kvssd.open(image, create_bytes=SMALL, missing="fail")
+    assert not image.exists()
     with pytest.raises(ValueError, match="missing is"):
         kvssd.open(image, missing="never")  # type: ignore[arg-type]
     with pytest.raises(kvssd.InvalidError):
-        kvssd.open(image, design="nonsense")
+        kvssd.open(image, create_bytes=SMALL, design="nonsense")
     with pytest.raises(kvssd.InvalidError):
         kvssd.open("nvme+tcp://")
     (tmp_path / "text").write_text("no image")

@@ -67,7 +67,7 @@ pub struct IdentifyController {
     pub entry_us: U32,
     /// OAES: which events there are; bit 8, changed namespaces.
     pub events: U32,
-    /// CTRATT.
+    /// CTRATT: bit 0, host identifiers of 128 bits.
     pub attributes: U32,
     /// RRLS.
     pub read_recovery_levels: U16,
@@ -126,7 +126,7 @@ pub struct IdentifyController {
     /// AWUPF.
     pub atomic_write_power_fail: U16,
     reserved_530: [u8; 6],
-    /// SGLS: bit 0, SGLs; bit 20, data in the capsule with an offset (bits 1:0, 01b: no alignment).
+    /// SGLS: bit 0, SGLs; bit 18, also longer than their data; bit 20, data in the capsule with an offset (bits 1:0, 01b: no alignment).
     pub sgl: U32,
     /// MNAN: the most namespaces at a time.
     pub allowed_namespaces_max: U32,
@@ -163,7 +163,10 @@ pub struct IdentifyNamespace {
     pub capacity: U64,
     /// NUSE, in blocks.
     pub utilization: U64,
-    reserved_24: [u8; 80],
+    reserved_24: [u8; 6],
+    /// NMIC: bit 0, more than one controller has it.
+    pub sharing: u8,
+    reserved_31: [u8; 73],
     /// NGUID.
     pub guid: [u8; 16],
     /// EUI64.

@@ -91,7 +91,7 @@ pub struct StoreOptions {
     pub must_exist: bool,
     /// Bit 1: only if the key is not there, else [`Status::KeyExists`].
     pub must_not_exist: bool,
-    /// Bit 2, about compression: revisions differ in what it means.
+    /// Bit 2: revision 1.3 has it for "do not compress", hosts of older ones for "compress".
     pub compression: bool,
 }
 

@@ -3,7 +3,7 @@
 use crate::answer::{Done, Outcome};
 use crate::clients::{OpenedClient, client_of};
 use crate::controller::{Controller, ControllerKind};
-use crate::identify::identify;
+use crate::identify::{absent, identify};
 use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
 use crate::status::status_of;
@@ -15,6 +15,8 @@ use kvssd_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
 use kvssd_types::{Nanos, RequestId};
 use std::net::SocketAddr;
 
+/// EXHID of feature 81h.
+const EXTENDED_HOST_ID: u32 = 1;
 /// Bytes of what comes with Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
 /// Critical warnings and changed namespaces can be told.
@@ -123,10 +125,10 @@ impl Admin<'_> {
 
     fn configure_namespace(&mut self, value: u32) -> Result<(), Status> {
         let all = self.namespace == kvssd_spec::command::NAMESPACE_ALL;
-        let chosen: Vec<u32> = self.subsystem.namespaces().iter().map(|info| info.id.0).collect();
+        let chosen: Vec<u32> = self.subsystem.namespaces()?.iter().map(|info| info.id.0).collect();
         let chosen: Vec<u32> = chosen.into_iter().filter(|&id| all || id == self.namespace).collect();
         if chosen.is_empty() {
-            return Err(Status::InvalidNamespace);
+            return Err(absent(self.namespace));
         }
         let needs_key = &mut self.controller.features.delete_needs_key;
         for id in chosen {
@@ -166,6 +168,8 @@ impl Admin<'_> {
             }
             feature::HOST_BEHAVIOR => return self.give(vec![0; HOST_BEHAVIOR_BYTES]),
             feature::NUMBERED_CHANGES => (SIGNATURE.into(), SIGNATURE.into(), CHANGEABLE),
+            // Over fabrics an identifier has 128 bits (EXHID).
+            feature::HOST_ID if value & EXTENDED_HOST_ID == 0 => return Err(Status::InvalidField.into()),
             feature::HOST_ID => return self.give(self.controller.host.id.to_vec()),
             _ => return Err(Status::InvalidField.into()),
         };

@@ -28,6 +28,9 @@ const EVENT_TEMPERATURE: u8 = 0x01;
 /// Information of a health event: the reliability has suffered.
 const EVENT_RELIABILITY: u8 = 0x00;
 
+/// How long a discovery controller without a keep-alive timer waits for its host: the specification's activity timeout of two minutes.
+const DISCOVERY_ACTIVITY_NS: Nanos = Nanos(120_000_000_000);
+
 const READY_MS: u64 = 500;
 
 /// CAP.CSS of a controller that has the NVM command set's admin commands only.
@@ -141,8 +144,16 @@ impl Controller {
 
     /// When it is dead, if the host says nothing until then.
     pub(crate) fn expires(&self) -> Option<Nanos> {
-        let keep_alive = Nanos(u64::from(self.features.keep_alive_ms) * 1_000_000);
+        let keep_alive = match (self.kind, Nanos(u64::from(self.features.keep_alive_ms) * 1_000_000)) {
+            (ControllerKind::Discovery, Nanos::ZERO) => DISCOVERY_ACTIVITY_NS,
+            (_, keep_alive) => keep_alive,
+        };
         (keep_alive > Nanos::ZERO).then(|| self.heard + keep_alive)
+    }
+
+    /// Since when nobody has said anything, if it has no queue but its admin queue.
+    pub(crate) fn idle_since(&self) -> Option<Nanos> {
+        self.queues.is_empty().then_some(self.heard)
     }
 
     pub(crate) fn property(&self, offset: u32, is_wide: bool) -> Result<u64, Status> {
@@ -206,6 +217,13 @@ impl Controller {
         }
         self.event_requests.push_back((command_id, now));
         Ok(())
+    }
+
+    /// Forgets a request for an event, if there is such a one: its host has.
+    pub(crate) fn forget_event_request(&mut self, command_id: u16) -> bool {
+        let before = self.event_requests.len();
+        self.event_requests.retain(|&(id, _)| id != command_id);
+        self.event_requests.len() < before
     }
 
     /// Aborts a request for an event, if there is such a one.

@@ -171,20 +171,27 @@ impl Turn<'_> {
     /// As many keys as there is room for, but for those that no command of NVMe can name.
     fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Refusal> {
         let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
+        if bytes_max < LIST_HEADER_BYTES {
+            return Err(Status::InvalidField.into());
+        }
         let mut writer = ListWriter::new(bytes_max);
         let mut last: Option<Box<[u8]>> = None;
         loop {
             let begin = last.as_deref().or(from.map(KvKey::bytes));
             let begin = begin.map(Key::new).transpose().map_err(|error| status_of(&error))?;
-            let room = bytes_max.saturating_sub(LIST_HEADER_BYTES) / 4;
+            let room = ((bytes_max - LIST_HEADER_BYTES) / 4).max(1);
             let keys_max = room.min(LIST_KEYS) + usize::from(last.is_some());
             let Reply::Listed(keys) = self.ask(Command::List { from: begin, keys_max })? else {
                 return Err(Status::InternalError.into());
             };
-            let is_end = keys.len() < keys_max || room == 0;
+            let is_end = keys.len() < keys_max;
             let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
             for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
                 if !writer.push(key) {
+                    // None at all would be taken for the end.
+                    if writer.keys() == 0 {
+                        return Err(Status::InvalidField.into());
+                    }
                     return Ok(writer.finish());
                 }
             }
@@ -200,7 +207,7 @@ fn key_of(key: &KvKey) -> Result<Key<'_>, Status> {
     Key::new(key.bytes()).map_err(|error| status_of(&error))
 }
 
-/// The hint about compression changes nothing.
+/// That a value is not to be compressed changes nothing: none is.
 fn condition_of(options: StoreOptions) -> Result<StoreCondition, Status> {
     match (options.must_exist, options.must_not_exist) {
         (false, false) => Ok(StoreCondition::Always),

@@ -23,8 +23,12 @@ use zerocopy::IntoBytes;
 const KEY_VALUE_VERSION: u32 = 0x0001_0000;
 /// The highest number of a namespace: a drive in a file has room for 16.
 const NAMESPACES_MAX: u32 = 16;
-/// SGLS: SGLs without alignment, data in the capsule at an offset, and by the transport.
-const SGL_SUPPORT: u32 = 1 | 1 << 20 | 1 << 21;
+/// SGLS: SGLs without alignment, longer than their data, data in the capsule at an offset, and by the transport.
+const SGL_SUPPORT: u32 = 1 | 1 << 18 | 1 << 20 | 1 << 21;
+/// CTRATT: host identifiers of 128 bits.
+const HOST_IDS_OF_128_BITS: u32 = 1;
+/// NMIC: several controllers have it.
+const SHARED: u8 = 1;
 /// Bytes of a block, where a host asks a key-value namespace for blocks.
 const BLOCK_BYTES_LOG2: u8 = 9;
 const PAGE_BYTES: u64 = 4096;
@@ -60,7 +64,7 @@ pub(crate) fn identify(
         cns::COMMAND_SETS => Ok(command_set_combinations().to_vec()),
         cns::NAMESPACE => of_namespace().map(|info| info.map_or_else(zeros, |info| block_namespace(subsystem, &info))),
         cns::NAMESPACE_DESCRIPTORS => {
-            let info = of_namespace()?.ok_or(Status::InvalidNamespace)?;
+            let info = of_namespace()?.ok_or(absent(namespace))?;
             Ok(namespace_descriptors(guid(subsystem, &info), uuid(subsystem, &info), COMMAND_SET_KEY_VALUE).to_vec())
         }
         cns::COMMAND_SET_NAMESPACE if is_key_value => {
@@ -79,17 +83,22 @@ fn zeros() -> Vec<u8> {
 
 /// The namespace; none when there is none of that number, though there could be.
 fn find(subsystem: &Subsystem, namespace: u32) -> Result<Option<NamespaceInfo>, Status> {
-    if !(1..=NAMESPACES_MAX).contains(&namespace) {
+    if absent(namespace) == Status::InvalidNamespace {
         return Err(Status::InvalidNamespace);
     }
-    Ok(subsystem.namespaces().into_iter().find(|info| info.id.0 == namespace))
+    Ok(subsystem.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
+}
+
+/// The status of a command on a namespace that is not there: none can have that number, or none has it now (Base, 3.2.1: an inactive one).
+pub(crate) fn absent(namespace: u32) -> Status {
+    if (1..=NAMESPACES_MAX).contains(&namespace) { Status::InvalidField } else { Status::InvalidNamespace }
 }
 
 fn list(subsystem: &Subsystem, after: u32) -> Result<Vec<u8>, Status> {
     if after >= NAMESPACE_ALL - 1 {
         return Err(Status::InvalidNamespace);
     }
-    Ok(namespace_list(subsystem.namespaces().iter().map(|info| info.id.0), after).to_vec())
+    Ok(namespace_list(subsystem.namespaces()?.iter().map(|info| info.id.0), after).to_vec())
 }
 
 fn common(controller: &Controller) -> IdentifyController {
@@ -99,6 +108,7 @@ fn common(controller: &Controller) -> IdentifyController {
     write_padded(&mut data.firmware, env!("CARGO_PKG_VERSION"));
     data.controller = controller.id.into();
     data.version = VERSION_2_0.into();
+    data.attributes = HOST_IDS_OF_128_BITS.into();
     data.event_request_limit = EVENT_REQUESTS_MAX as u8 - 1;
     data.log_attributes = 1 << 1 | 1 << 2;
     data.keep_alive_100ms = 1.into();
@@ -152,6 +162,7 @@ fn block_namespace(subsystem: &Subsystem, info: &NamespaceInfo) -> Vec<u8> {
     data.size = blocks(info.utilization.capacity_bytes);
     data.capacity = blocks(info.utilization.capacity_bytes);
     data.utilization = blocks(info.utilization.live_bytes);
+    data.sharing = SHARED;
     data.formats[0] = [0, 0, BLOCK_BYTES_LOG2, 0];
     data.guid = guid(subsystem, info);
     data.as_bytes().to_vec()
@@ -161,8 +172,8 @@ fn kv_namespace(subsystem: &Subsystem, info: &NamespaceInfo) -> Vec<u8> {
     let mut data = IdentifyKvNamespace::zeroed();
     data.size_bytes = info.utilization.capacity_bytes.into();
     data.utilization_bytes = info.utilization.record_bytes.into();
-    // Several controllers have it.
-    data.sharing = 1;
+    data.sharing = SHARED;
+    data.value_granularity_bytes = subsystem.value_granularity_bytes.into();
     data.guid = guid(subsystem, info);
     data.kv_formats[0] = kv_format(subsystem);
     data.as_bytes().to_vec()
@@ -183,7 +194,7 @@ fn kv_format(subsystem: &Subsystem) -> KvFormat {
 
 fn independent_namespace() -> Vec<u8> {
     let mut data = IdentifyIndependentNamespace::zeroed();
-    data.sharing = 1;
+    data.sharing = SHARED;
     // Ready.
     data.status = 1;
     data.as_bytes().to_vec()

@@ -1,7 +1,7 @@
 //! A drive on the wire: an NVMe/TCP target whose namespaces are those of a drive in a file.
 //!
 //! ```text
-//!   host  ==TCP==  Server        listener, a thread a connection                       server.rs: all threads and sockets
+//!   host  ==TCP==  Server        listener, a thread a connection                       server.rs: all threads and sockets (but metrics_server.rs)
 //!                    |
 //!                  Connection    one queue: PDUs, R2T, digests, bursts                 connection.rs: bytes and times in, bytes out
 //!                    |
@@ -30,6 +30,7 @@ pub mod limits;
 mod logs;
 mod memory;
 mod metrics;
+mod metrics_server;
 mod server;
 mod status;
 mod subsystem;
@@ -37,5 +38,6 @@ mod subsystem;
 pub use connection::Connection;
 pub use limits::Limits;
 pub use metrics::metrics_page;
-pub use server::{ServeError, Server, serve_metrics};
+pub use metrics_server::serve_metrics;
+pub use server::{ServeError, Server};
 pub use subsystem::{Subsystem, SubsystemOptions};

@@ -57,6 +57,8 @@ pub struct Limits {
     pub values_bytes_max: u64,
     /// A peer that has not made itself known (ICReq and Connect) by then is sent away.
     pub connect_ns: Nanos,
+    /// When all controllers are taken, one whose host has said nothing for so long, and that has no I/O queue, ends for another host's.
+    pub idle_ns: Nanos,
     /// The next part of data that was asked for by R2T must be there by then; all of it, a microsecond a byte later.
     pub transfer_ns: Nanos,
     /// A peer that has not taken its answers by then, and a microsecond a byte later, is sent away.
@@ -71,6 +73,7 @@ impl Default for Limits {
             connections_max: 128,
             values_bytes_max: 1 << 30,
             connect_ns: Nanos(10 * SECOND),
+            idle_ns: Nanos(10 * SECOND),
             transfer_ns: Nanos(30 * SECOND),
             send_ns: Nanos(30 * SECOND),
             stop_ns: Nanos(5 * SECOND),

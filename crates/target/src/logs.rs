@@ -6,7 +6,7 @@ use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::subsystem::Subsystem;
 use kvssd_spec::admin::{self, GetLogPage};
 use kvssd_spec::fabrics::FABRICS_OPCODE;
-use kvssd_spec::identify::COMMAND_SET_KEY_VALUE;
+use kvssd_spec::identify::{COMMAND_SET_KEY_VALUE, COMMAND_SET_NVM};
 use kvssd_spec::log_page::{
     CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage, HEALTH_UNIT_BYTES,
     HealthPage, SupportedPages, discovery_page, page,
@@ -80,6 +80,10 @@ fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) ->
         }
         // While a drive is served nobody makes namespaces or deletes them.
         page::CHANGED_NAMESPACES => Ok(vec![0; CHANGED_BYTES]),
+        // Of command sets that there are; that of blocks has its admin commands.
+        page::COMMAND_EFFECTS if !matches!(wanted.command_set, COMMAND_SET_NVM | COMMAND_SET_KEY_VALUE) => {
+            Err(Status::InvalidField)
+        }
         page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
         page::STATISTICS => Ok(statistics(subsystem).as_bytes().to_vec()),
         _ => Err(Status::InvalidLogPage),

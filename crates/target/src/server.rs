@@ -10,7 +10,6 @@
 
 use crate::connection::Connection;
 use crate::limits::TRANSFER_BYTE_NS;
-use crate::metrics::metrics_page;
 use crate::subsystem::Subsystem;
 use kvssd_types::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,7 +23,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How often it is looked whether the service is to stop.
-const STOP_LOOK: Duration = Duration::from_millis(200);
+pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
 /// How long a connection stays awake for what follows. An estimate: on a machine with idle cores, to sleep and to be woken costs a
 /// command several times what it costs itself; who keeps silent costs this once.
 const AWAKE: Nanos = Nanos(50_000);
@@ -231,7 +230,7 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn timespec(time: Duration) -> Timespec {
+pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().min(3600) as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
@@ -245,33 +244,4 @@ fn sharpen_timers(subsystem: &Subsystem) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = subsystem;
-}
-
-/// Gives the metrics of `subsystem` to whoever asks over HTTP on `address`, until `stop` is set. Gives the address with its port.
-///
-/// # Errors
-/// When the address cannot be listened on.
-pub fn serve_metrics(
-    subsystem: Arc<Subsystem>,
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-) -> Result<(SocketAddr, JoinHandle<()>), ServeError> {
-    let fail = |why: String| ServeError::Listen { address, why };
-    let server = tiny_http::Server::http(address).map_err(|error| fail(error.to_string()))?;
-    let bound = server.server_addr().to_ip().unwrap_or(address);
-    let body = move || {
-        while !stop.load(Ordering::Relaxed) {
-            let Ok(Some(request)) = server.recv_timeout(STOP_LOOK) else { continue };
-            let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
-            let response = tiny_http::Response::from_string(metrics_page(&subsystem));
-            let response = match kind.parse::<tiny_http::Header>() {
-                Ok(header) => response.with_header(header),
-                Err(()) => response,
-            };
-            // Whoever asked may have gone.
-            let _ = request.respond(response);
-        }
-    };
-    let spawned = thread::Builder::new().name("metrics".to_owned()).spawn(body);
-    Ok((bound, spawned.map_err(|error| fail(error.to_string()))?))
 }

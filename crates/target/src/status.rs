@@ -1,5 +1,6 @@
 //! What a drive's errors are in NVMe.
 
+use crate::identify::absent;
 use kvssd_spec::Status;
 use kvssd_types::KvError;
 
@@ -12,7 +13,7 @@ pub(crate) fn status_of(error: &KvError) -> Status {
         KvError::KeyNotFound => Status::KeyDoesNotExist,
         KvError::KeyExists => Status::KeyExists,
         KvError::InvalidCommand(_) => Status::InvalidOpcode,
-        KvError::NoSuchNamespace(_) => Status::InvalidNamespace,
+        KvError::NoSuchNamespace(id) => absent(id.0),
         // What follows answers commands that the Key Value command set has not.
         KvError::InvalidRange { .. }
         | KvError::TooManyNamespaces { .. }

@@ -61,6 +61,8 @@ pub struct Subsystem {
     pub(crate) options: SubsystemOptions,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
+    /// Values take flash in multiples of that.
+    pub(crate) value_granularity_bytes: u32,
     /// Values that hosts were asked for and that are not stored yet.
     pub(crate) values_in: Arc<Memory>,
     /// Answers that hosts have not taken yet.
@@ -74,6 +76,29 @@ pub struct Subsystem {
 struct Controllers {
     living: BTreeMap<u16, Arc<Mutex<Controller>>>,
     last: u16,
+}
+
+impl Controllers {
+    /// Ends the controller that has been idle for longest, if that is longer than `idle_ns`: its host said nothing, and has no I/O queue. Hosts
+    /// without a keep-alive timer may have gone long ago. Its connection notices.
+    fn end_idle(&mut self, idle_ns: Nanos, now: Nanos) -> bool {
+        let idle = |(&id, controller): (&u16, &Arc<Mutex<Controller>>)| {
+            // One that works is not idle.
+            let since = controller.try_lock().ok()?.idle_since()?;
+            (now > since + idle_ns).then_some((since, id))
+        };
+        let Some((_, id)) = self.living.iter().filter_map(idle).min() else { return false };
+        if let Some(controller) = self.living.remove(&id) {
+            let mut controller = lock(&controller);
+            controller.is_alive = false;
+            tracing::warn!(
+                controller = id,
+                host = controller.host.nqn,
+                "an idle controller was ended for another host"
+            );
+        }
+        true
+    }
 }
 
 /// Room for what a burst of commands gives.
@@ -118,6 +143,7 @@ impl Subsystem {
             options,
             metrics,
             value_bytes_max: executor.drive.value_bytes_max(),
+            value_granularity_bytes: executor.drive.design().grain_bytes,
             values_in: Memory::new(limits.values_bytes_max),
             values_out: Memory::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
@@ -147,7 +173,10 @@ impl Subsystem {
     /// Why the drive takes nothing any more, if so.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        self.with_drive(|drive| drive.failure().map(str::to_owned)).unwrap_or_default()
+        match self.executor.lock() {
+            Ok(executor) => executor.as_ref().and_then(|executor| executor.drive.failure().map(str::to_owned)),
+            Err(_) => Some("the firmware panicked in the middle of a change".to_owned()),
+        }
     }
 
     /// Executes a burst of I/O commands: each that `next` gives, which is told whether there is room for data.
@@ -180,7 +209,7 @@ impl Subsystem {
 
     /// Whether the drive takes nothing any more.
     pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
+        self.has_failed.load(Ordering::Relaxed) || self.executor.is_poisoned()
     }
 
     pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
@@ -194,8 +223,9 @@ impl Subsystem {
         executor.as_mut().map(|executor| executor.open_client(client))
     }
 
-    pub(crate) fn namespaces(&self) -> Vec<NamespaceInfo> {
-        self.with_drive(|drive| drive.namespaces()).unwrap_or_default()
+    /// The namespaces. A drive that is not there any more, as after a panic of its firmware, has not none: it has failed.
+    pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
+        self.with_drive(|drive| drive.namespaces()).ok_or(Status::InternalError)
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -234,7 +264,8 @@ impl Subsystem {
         now: Nanos,
     ) -> Result<Arc<Mutex<Controller>>, Status> {
         let mut controllers = lock(&self.controllers);
-        if controllers.living.len() >= CONTROLLERS_MAX {
+        if controllers.living.len() >= CONTROLLERS_MAX && !controllers.end_idle(self.options.limits.idle_ns, now) {
+            tracing::warn!(host = host.nqn, "a host was refused: all controllers are in use");
             return Err(Status::ConnectControllerBusy);
         }
         let mut id = controllers.last;
@@ -268,4 +299,37 @@ impl Subsystem {
 /// What is in such a mutex is never left half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Host;
+    use crate::identify::identify;
+    use kvssd_device::{CreateDrive, image_design, image_profile};
+    use kvssd_spec::admin::Identify;
+    use kvssd_spec::identify::cns;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn after_a_panic_of_the_firmware_the_drive_has_failed_and_no_namespace_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+        let drive = Drive::create(folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
+        let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
+        assert!(!subsystem.has_failed() && subsystem.failure().is_none());
+        let planted = catch_unwind(AssertUnwindSafe(|| subsystem.with_drive(|_| panic!("planted"))));
+        assert!(planted.is_err());
+        assert!(subsystem.has_failed() && subsystem.health().has_failed);
+        assert!(subsystem.failure().is_some_and(|why| why.contains("panicked")));
+        let host = Host { nqn: "nqn.host".to_owned(), id: [1; 16] };
+        let controller = Controller::new(ControllerKind::Io, 1, host, 0, Nanos::ZERO);
+        for cns in [cns::NAMESPACE, cns::NAMESPACE_LIST, cns::COMMAND_SET_NAMESPACE, cns::NAMESPACE_DESCRIPTORS] {
+            let wanted =
+                Identify { cns, command_set: u8::from(cns == cns::COMMAND_SET_NAMESPACE), ..Identify::default() };
+            let said = identify(&subsystem, &controller, &wanted, u32::from(cns != cns::NAMESPACE_LIST));
+            assert_eq!(said.map(|_| ()), Err(Status::InternalError), "CNS {cns:x}");
+        }
+        assert!(subsystem.close().is_err());
+    }
 }

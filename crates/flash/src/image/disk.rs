@@ -6,6 +6,7 @@
 use super::error::{ImageError, ImageFault};
 use super::files::{Files, RawFile};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};
+use crate::Owner;
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ pub(super) struct Disk {
     pub(super) file: Box<dyn RawFile>,
     files: Arc<dyn Files>,
     path: PathBuf,
+    owner: Owner,
     is_read_only: bool,
     failure: Option<ImageError>,
 }
@@ -73,7 +75,14 @@ impl Disk {
     }
 
     fn new(files: &Arc<dyn Files>, file: Box<dyn RawFile>, path: &Path, is_read_only: bool) -> Disk {
-        Disk { files: Arc::clone(files), file, path: path.to_owned(), is_read_only, failure: None }
+        Disk {
+            files: Arc::clone(files),
+            file,
+            path: path.to_owned(),
+            owner: Owner::here(),
+            is_read_only,
+            failure: None,
+        }
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -123,6 +132,9 @@ impl Disk {
 
     /// Whether something may be written.
     pub(super) fn check(&self) -> Result<(), ImageError> {
+        if !self.owner.is_here() {
+            return Err(self.error(ImageFault::Forked { process: self.owner.process() }));
+        }
         if self.is_read_only {
             return Err(self.error(ImageFault::ReadOnly));
         }
@@ -180,6 +192,9 @@ impl Disk {
 
     /// Takes the note away, so that nobody is blamed who has gone.
     pub(super) fn clear_holder(&mut self) {
+        if !self.owner.is_surely_here() {
+            return;
+        }
         let _ = self.write_all(HOLDER_AT, &[0; HOLDER_BYTES]);
     }
 
@@ -205,9 +220,13 @@ impl Disk {
     }
 }
 
-/// Gives the lock back at once: a child that is being started may have the file open for a moment longer.
+/// Gives the lock back at once: a child that is being started may have the file open for a moment longer. A child that was forked shares the
+/// lock with its parent, and leaves it.
 impl Drop for Disk {
     fn drop(&mut self) {
+        if !self.owner.is_surely_here() {
+            return;
+        }
         self.file.unlock();
     }
 }

@@ -71,6 +71,12 @@ pub enum ImageFault {
     /// Bytes are to be written through an image that was opened to be read.
     #[error("it was opened to be read only; open it to be written")]
     ReadOnly,
+    /// Bytes are to be written by a child that was forked from the process that opened it.
+    #[error("it was opened by process {process}, from which this one was forked; open it again in this process")]
+    Forked {
+        /// The one that opened it.
+        process: u32,
+    },
     /// The system failed, or the staging area is full. After that nothing is written any more.
     #[error("cannot {what}: {why}")]
     Failed {

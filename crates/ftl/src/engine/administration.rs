@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   create   an empty index, a note in the journal
-//!   delete   gone for hosts at once -> pairs are removed, a few in a step, as deletes do -> the index's records -> the number is free
+//!   delete   gone for hosts at once -> pairs are removed, a few in a step, as deletes do -> the index's records
+//!            -> a checkpoint: the number is free. Who makes one when no number is, waits for all of that
 //! ```
 
 use super::Engine;
@@ -31,7 +32,13 @@ impl Engine {
         attributes: NamespaceAttributes,
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
-        let created = self.works().and_then(|()| self.create(attributes, at));
+        let created = self.works().and_then(|()| match self.create(attributes.clone(), at) {
+            // What was deleted may hold the numbers, or the memory, that are wanted.
+            Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {
+                self.finish_removals(at).and_then(|at| self.create(attributes, at))
+            }
+            created => created,
+        });
         let created = self.noted(created);
         self.share_anew();
         match created {
@@ -187,6 +194,32 @@ impl Engine {
             self.share_anew();
         }
         Ok(())
+    }
+
+    /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are free when it returns. This
+    /// takes as long as their pairs take to delete. Gives when it is done.
+    fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
+        self.grown = self.grown.max(at);
+        while let Some(id) = self.namespaces.dying() {
+            if !self.has_room_to_grow() {
+                self.collector.clock = self.collector.clock.max(self.grown);
+                if !self.make_room(|engine| engine.has_room_to_grow())? {
+                    break;
+                }
+                self.grown = self.grown.max(self.collector.clock);
+            }
+            self.remove_some(id)?;
+        }
+        self.collector.clock = self.collector.clock.max(self.grown);
+        if self.media.is_durable() {
+            while self.collector.is_busy() {
+                self.collect()?;
+            }
+            self.checkpoint(false)?;
+        } else {
+            self.namespaces.forget_gone();
+        }
+        Ok(self.collector.clock)
     }
 
     pub(super) fn note_at(&mut self, at: Nanos, change: Change) -> Result<Nanos, KvError> {

@@ -41,6 +41,7 @@ pub use kvssd_transactions::{
 pub use port::Port;
 
 use crate::Error;
+use kvssd_flash::Owner;
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard};
 use kvssd_transactions::{
     Access, AccessStep, CommitStep, PutOutcome, TransactionId, TransactionManager, ViewStep, WriteSet,
@@ -48,8 +49,9 @@ use kvssd_transactions::{
 use kvssd_types::{Key, NamespaceId, Value};
 use std::collections::BTreeMap;
 
-/// Transactions over one drive. It can be shared: every call takes `&self`, from any thread.
+/// Transactions over one drive. It can be shared: every call takes `&self`, from any thread, of the process that made it.
 pub struct Transactions<P: Port> {
+    owner: Owner,
     port: P,
     state: Mutex<State>,
 }
@@ -75,7 +77,7 @@ impl<P: Port> Transactions<P> {
     #[must_use]
     pub fn new(port: P, options: &TransactionOptions) -> Self {
         let manager = TransactionManager::new(options);
-        Transactions { port, state: Mutex::new(State { manager, waiting: BTreeMap::new() }) }
+        Transactions { owner: Owner::here(), port, state: Mutex::new(State { manager, waiting: BTreeMap::new() }) }
     }
 
     /// Begins a transaction.
@@ -83,6 +85,7 @@ impl<P: Port> Transactions<P> {
     /// # Errors
     /// Of a snapshot, when the drive has no views or fails.
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction<'_, P>, TransactionError> {
+        self.check_owner()?;
         let id = self.lock().manager.begin(isolation);
         let mut transaction =
             Transaction { transactions: self, id, bell: Arc::default(), view: None, is_putting: false };
@@ -106,6 +109,11 @@ impl<P: Port> Transactions<P> {
     /// The drive, with nobody on it.
     pub fn into_port(self) -> P {
         self.port
+    }
+
+    /// A child that was forked may have inherited the lock as another thread held it.
+    fn check_owner(&self) -> Result<(), Error> {
+        if self.owner.is_here() { Ok(()) } else { Err(Error::Forked { process: self.owner.process() }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -178,6 +186,7 @@ impl<P: Port> Transaction<'_, P> {
     /// # Errors
     /// [`TransactionError::Aborted`] and [`TransactionError::Drive`]: nothing is. [`TransactionError::InDoubt`]: all or nothing is.
     pub fn commit(mut self) -> Result<(), TransactionError> {
+        self.transactions.check_owner()?;
         let mut state = self.transactions.lock();
         let mut failure = None;
         let mut step = state.manager.commit(self.id);
@@ -209,6 +218,7 @@ impl<P: Port> Transaction<'_, P> {
         key: &[u8],
         access: &Access,
     ) -> Result<Option<Value>, TransactionError> {
+        self.transactions.check_owner()?;
         let record = Record { namespace, key: Key::new(key).map_err(Error::from)? };
         let mut state = self.transactions.lock();
         loop {
@@ -273,6 +283,10 @@ impl<P: Port> Transaction<'_, P> {
 
 impl<P: Port> Drop for Transaction<'_, P> {
     fn drop(&mut self) {
+        // In a child it is the parent's.
+        if self.transactions.check_owner().is_err() {
+            return;
+        }
         // Where the manager has panicked there is nothing to be put in order any more.
         let Ok(mut state) = self.transactions.state.lock() else { return };
         if self.is_putting {

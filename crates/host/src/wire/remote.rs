@@ -18,6 +18,7 @@ use super::session::{HostIdentity, KEEP_ALIVE_INTERVAL, Session, Trouble};
 use super::url::DriveUrl;
 use crate::backend::Backend;
 use crate::{Batch, Error, Stats};
+use kvssd_flash::Owner;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use kvssd_runtime::thread::{self, sleep};
@@ -33,6 +34,7 @@ pub(super) const AGAIN: Duration = Duration::from_millis(10);
 
 /// A drive on the wire.
 pub(crate) struct Remote {
+    owner: Owner,
     link: Arc<Link>,
     ended: Arc<Ended>,
 }
@@ -79,7 +81,7 @@ impl Remote {
         let (of, until) = (Arc::downgrade(&link), ended.clone());
         let spawned = thread::Builder::new().name("keep-alive".to_owned()).spawn(move || keep_alive(&of, &until));
         spawned.map_err(|error| Error::Io { why: format!("{url}: no thread can be started: {error}") })?;
-        Ok(Remote { link, ended })
+        Ok(Remote { owner: Owner::here(), link, ended })
     }
 }
 
@@ -283,6 +285,10 @@ impl Backend for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
+        // A child that was forked has no such thread, and perhaps its lock held for ever.
+        if !self.owner.is_surely_here() {
+            return;
+        }
         *self.ended.is_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ended.changed.notify_all();
     }

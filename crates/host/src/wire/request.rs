@@ -167,9 +167,14 @@ fn error_of(status: Status, ask: Ask, namespace: NamespaceId) -> Error {
         (Status::UnrecoveredError, _) => {
             Error::Damaged { why: "the drive cannot read what was written there".to_owned() }
         }
-        (Status::InternalError, _) => Error::Io { why: "the drive has failed (internal error)".to_owned() },
+        (Status::InternalError, _) => drive_failed(),
         _ => Error::Refused { why: format!("the drive says: {status}") },
     }
+}
+
+/// What Internal Error says: it takes nothing any more until it is served anew.
+pub(super) fn drive_failed() -> Error {
+    Error::Io { why: "the drive has failed (internal error)".to_owned() }
 }
 
 fn reply(ask: Ask, answer: Answer) -> Result<Reply, Error> {

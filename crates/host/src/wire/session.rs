@@ -10,7 +10,7 @@
 use super::channel::{Channel, Lost};
 use super::memory::Memory;
 use super::queue::{Answer, Payload, QueueLimits};
-use super::request::{NamespaceLimits, Request};
+use super::request::{NamespaceLimits, Request, drive_failed};
 use super::url::DriveUrl;
 use crate::Error;
 use kvssd_runtime::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -394,6 +394,8 @@ fn succeeded(answer: Answer) -> Result<Answer, Error> {
     let refused = |why: String| Err(Error::Refused { why });
     match answer.entry.status() {
         Ok(Status::Success) => Ok(answer),
+        // It cannot say what it has any more.
+        Ok(Status::InternalError) => Err(drive_failed()),
         Ok(status) => refused(format!("the drive says: {status}")),
         Err(code) => refused(format!("the drive answers with status {code:03x}h")),
     }

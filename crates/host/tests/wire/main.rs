@@ -7,6 +7,7 @@ use kvssd_spec::Status;
 use kvssd_spec::kv::KvCommand;
 use peer::{Act, Manner, NQN, NUMBERED, Numbers, PLAIN, Peer};
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,23 @@ fn a_store_on_the_wire_does_what_one_in_a_file_does() {
 fn a_drive_that_does_not_tell_of_deletes_is_asked_before() {
     let peer = Peer::new(Manner { tells_of_deletes: false, ..PLAIN }, |_, _| Act::Answer);
     exercise(&connect(&peer.url("")).unwrap());
+}
+
+#[test]
+fn a_drive_whose_firmware_has_panicked_has_failed_and_lacks_no_namespace() {
+    let peer = Peer::new(Manner { has_failed: true, ..PLAIN }, |_, _| Act::Answer);
+    let refused = connect(&peer.url("")).map(|_| ()).unwrap_err();
+    assert!(matches!(&refused, Error::Io { why } if why.contains("the drive has failed")), "{refused}");
+}
+
+#[test]
+fn a_program_that_is_started_inherits_no_connection() {
+    let peer = Peer::plain();
+    let store = connect(&peer.url("")).unwrap();
+    let mut ls = Command::new("ls");
+    let listed = ls.args(["-l", "/proc/self/fd"]).stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap();
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("socket:"), "{listed:?}");
+    store.close().unwrap();
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub struct Manner {
     pub tells_of_deletes: bool,
     /// What it knows of numbered changes.
     pub numbers: Numbers,
+    /// Its firmware has panicked: whatever it is asked of namespaces is an internal error.
+    pub has_failed: bool,
 }
 
 /// What a drive knows of the changes that it has made.
@@ -97,6 +99,7 @@ pub const PLAIN: Manner = Manner {
     subsystems: &[NQN],
     tells_of_deletes: true,
     numbers: Numbers::None,
+    has_failed: false,
 };
 
 /// One that knows changes again.
@@ -397,6 +400,10 @@ impl Connection {
             AdminCommand::SetFeatures { .. } => Vec::new(),
             AdminCommand::Identify(identify) => match identify.cns {
                 cns::CONTROLLER => controller(),
+                _ if self.shared.manner.has_failed => {
+                    self.answer(entry, Err(Status::InternalError));
+                    return Ok(());
+                }
                 cns::COMMAND_SET_NAMESPACE if (1..=NAMESPACES).contains(&namespace) => self.kv_namespace(),
                 cns::COMMAND_SET_NAMESPACE_LIST => namespace_list(1..=NAMESPACES, namespace).to_vec(),
                 _ => {

@@ -3,6 +3,8 @@
 
 mod desk;
 mod embedded;
+#[cfg(unix)]
+mod lives;
 mod namespaces;
 mod refusals;
 mod replay;

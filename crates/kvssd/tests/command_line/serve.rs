@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 const NQN: &str = "nqn.2025-01.org.kvssd:drive";
 
 /// A service that runs.
-struct Service {
+pub struct Service {
     child: Child,
-    address: SocketAddr,
+    pub address: SocketAddr,
     said: String,
 }
 
 impl Service {
-    fn start(desk: &Desk, arguments: &str) -> Self {
+    pub fn start(desk: &Desk, arguments: &str) -> Self {
         let mut command = desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut said = String::new();
@@ -35,7 +35,7 @@ impl Service {
     }
 
     /// Sends a signal and gives the exit status.
-    fn end(mut self, signal: &str) -> Option<i32> {
+    pub fn end(mut self, signal: &str) -> Option<i32> {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let begin = Instant::now();

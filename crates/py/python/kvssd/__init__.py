@@ -2,7 +2,7 @@
 
     import kvssd
 
-    with kvssd.open("drive.kv") as store:      # or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
+    with kvssd.open("drive.kv", create_bytes=1 << 30) as store:      # or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
         store[b"city/oslo"] = b"59.91N"
         for key, value in store.scan(prefix=b"city/"):
             print(key, value)
@@ -16,6 +16,7 @@ from kvssd._kvssd import (
     Error,
     ExperimentError,
     FailedError,
+    ForkedError,
     FullError,
     InvalidError,
     NamespaceError,
@@ -45,6 +46,7 @@ __all__ = [
     "ExperimentError",
     "FailedError",
     "FirmwareStats",
+    "ForkedError",
     "FullError",
     "InvalidError",
     "Namespace",

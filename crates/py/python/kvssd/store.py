@@ -75,8 +75,8 @@ class Stats(TypedDict):
 def open(
     drive: str | os.PathLike[str],
     *,
-    missing: Literal["create", "fail", "create_new"] = "create",
-    create_bytes: int = 1 << 30,
+    missing: Literal["create", "fail", "create_new"] | None = None,
+    create_bytes: int | None = None,
     design: str = "plus",
     value_bytes_max: int | None = None,
     preallocate: bool = False,
@@ -85,10 +85,14 @@ def open(
 ) -> Store:
     """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/nqn?ns=1``.
 
-    An image that is missing is made, with ``create_bytes`` of flash and the firmware ``design``, for values of up to 2 MiB or, by choice,
-    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives
-    the process, and with ``sync`` the machine. Of a drive at a URL none of the options but ``read_only`` is chosen here.
+    An image that is missing is an ``OpenError``, unless it is asked for: with ``create_bytes`` of flash, or ``missing="create"`` for
+    1 GiB (``"create_new"``: and it must not be there). It is made with the firmware ``design``, for values of up to 2 MiB or, by choice,
+    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives the process, and with ``sync`` the machine. Of a drive at a URL none of the options but ``read_only`` is chosen here.
     """
+    if missing is None:
+        missing = "fail" if create_bytes is None else "create"
+    if create_bytes is None:
+        create_bytes = 1 << 30
     return Store(RawStore.open(os.fspath(drive), missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only))
 
 

@@ -32,6 +32,11 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
+    /// Whether somebody panicked who had it.
+    pub fn is_poisoned(&self) -> bool {
+        self.0.is_poisoned()
+    }
+
     /// Waits until it can be had.
     ///
     /// # Errors

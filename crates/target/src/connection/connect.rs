@@ -36,10 +36,17 @@ pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now
         return Err(invalid(AT_QUEUE_SIZE, false));
     }
     let name = |field: &[u8; 256], at| {
-        let text = read_text(&field[..]).filter(|text| (1..=NQN_BYTES_MAX).contains(&text.len()));
-        text.map(str::to_owned).ok_or(invalid(at, true))
+        let text = read_text(&field[..]).filter(|text| text.len() <= NQN_BYTES_MAX);
+        text.map(str::to_owned).ok_or_else(|| {
+            tracing::warn!(at, "a host was refused: a name in its Connect is too long, or no text");
+            invalid(at, true)
+        })
     };
     let host = Host { nqn: name(&data.host_nqn, AT_HOST_NQN)?, id: data.host_id };
+    if host.nqn.is_empty() {
+        // `spdk_nvme_perf` says none, and SPDK's own target takes that.
+        tracing::warn!(queue = command.queue_id, "a host says no name of its own (HOSTNQN)");
+    }
     let wanted = name(&data.subsystem_nqn, AT_SUBSYSTEM_NQN)?;
     let kind = match wanted.as_str() {
         DISCOVERY_NQN => ControllerKind::Discovery,

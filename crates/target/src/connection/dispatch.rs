@@ -28,7 +28,8 @@ impl Connection {
     pub(super) fn take_command(&mut self, entry: &SubmissionEntry, data: &[u8], is_intact: bool, now: Nanos) {
         self.queue.advance();
         let command_id = entry.command_id.get();
-        if !self.queue.insert(command_id) {
+        // A host that detaches ends its event requests without a word, and uses their identifiers again (SPDK).
+        if !self.queue.insert(command_id) && !self.forgets_event_request(command_id) {
             return self.refuse(entry, Status::CommandIdConflict, now);
         }
         if entry.flags != FLAGS_SGL {
@@ -48,14 +49,21 @@ impl Connection {
                 }
             }
             DataPointer::Transport { length_bytes } if length_bytes > 0 && brings_data(entry) => {
-                match self.may_transfer(entry, length_bytes) {
-                    Ok(()) => self.transfers.add(Pending { entry: *entry, length_bytes, arrived: now }),
+                match self.wanted_bytes(entry, length_bytes) {
+                    Ok(0) => self.dispatch(entry, &[], None, now),
+                    Ok(length_bytes) => self.transfers.add(Pending { entry: *entry, length_bytes, arrived: now }),
                     Err(status) => self.refuse(entry, status, now),
                 }
             }
             DataPointer::Transport { .. } => self.dispatch(entry, &[], None, now),
             DataPointer::Other { .. } => self.refuse(entry, Status::SglTypeInvalid, now),
         }
+    }
+
+    /// Whether the outstanding command of that identifier was a request for an event, which is no more.
+    fn forgets_event_request(&self, command_id: u16) -> bool {
+        let Phase::Admin { controller, .. } = &self.phase else { return false };
+        lock(controller).forget_event_request(command_id)
     }
 
     /// All data of a command has come.
@@ -67,21 +75,22 @@ impl Connection {
         self.dispatch(&entry, &[], Some((data, held)), arrived);
     }
 
-    /// Whether data of a command is to be asked for: it is not when the command will be refused anyway.
-    fn may_transfer(&self, entry: &SubmissionEntry, length_bytes: u32) -> Result<(), Status> {
+    /// How much of a command's data is to be asked for: none when the command will be refused anyway, and of a host's buffer that is longer
+    /// than the value no more than that.
+    fn wanted_bytes(&self, entry: &SubmissionEntry, length_bytes: u32) -> Result<u32, Status> {
         if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
-            return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(()) };
+            return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
         }
-        self.check_store(&KvCommand::from_entry(entry)?, length_bytes)
+        Ok(self.check_store(&KvCommand::from_entry(entry)?, length_bytes)?.unwrap_or(length_bytes))
     }
 
-    /// Whether a store's data is as long as its value, and that is not too long.
-    fn check_store(&self, command: &KvCommand, length_bytes: u32) -> Result<(), Status> {
-        let KvCommand::Store { value_bytes, .. } = command else { return Ok(()) };
-        if u64::from(*value_bytes) > self.subsystem.value_bytes_max {
+    /// The bytes of a store's value, none of other commands: not more than the host's data, nor than the drive takes.
+    fn check_store(&self, command: &KvCommand, length_bytes: u32) -> Result<Option<u32>, Status> {
+        let KvCommand::Store { value_bytes, .. } = *command else { return Ok(None) };
+        if u64::from(value_bytes) > self.subsystem.value_bytes_max {
             return Err(Status::InvalidValueSize);
         }
-        if length_bytes == *value_bytes { Ok(()) } else { Err(Status::SglLengthInvalid) }
+        if length_bytes >= value_bytes { Ok(Some(value_bytes)) } else { Err(Status::SglLengthInvalid) }
     }
 
     /// A command that has all it needs: `data` from its capsule, or `whole` from a transfer.
@@ -113,10 +122,11 @@ impl Connection {
         let mut command = KvCommand::from_entry(entry)?;
         let mut value = None;
         match &mut command {
-            KvCommand::Store { .. } => {
-                let bytes = whole.unwrap_or_else(|| data.into());
-                self.check_store(&command, bytes.len() as u32)?;
-                value = Some(bytes);
+            KvCommand::Store { value_bytes, .. } => {
+                let value_bytes = *value_bytes as usize;
+                let length_bytes = whole.as_ref().map_or(data.len(), |whole| whole.len());
+                self.check_store(&command, length_bytes as u32)?;
+                value = Some(whole.unwrap_or_else(|| data[..value_bytes].into()));
             }
             KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
                 // The host's buffer is as long as its descriptor says.

@@ -96,8 +96,11 @@ fn each_error_has_its_status() {
     let none = DataPointer::NONE;
     let ask = |host: &mut Host, entry: SubmissionEntry| host.io.ask(entry, &[]).status();
     let exist = KvCommand::Exist { key: key(b"k") };
-    for namespace in [0, 2, 17, NAMESPACE_ALL] {
+    for namespace in [0, 17, NAMESPACE_ALL] {
         assert_eq!(ask(&mut host, exist.entry(namespace)), Status::InvalidNamespace, "namespace {namespace}");
+    }
+    for namespace in [2, 16] {
+        assert_eq!(ask(&mut host, exist.entry(namespace)), Status::InvalidField, "namespace {namespace} could be");
     }
     for (length, status) in [(0, Status::InvalidKeySize), (17, Status::InvalidField), (255, Status::InvalidField)] {
         let mut entry = exist.entry(1);
@@ -132,6 +135,27 @@ fn each_error_has_its_status() {
     );
     assert_eq!(ask(&mut host, exist.entry(1).with_data(none)), Status::KeyDoesNotExist);
     assert_eq!(ask(&mut host, KvCommand::Flush.entry(NAMESPACE_ALL)), Status::Success);
+}
+
+#[test]
+fn a_buffer_of_the_host_may_be_longer_than_the_value() {
+    let target = Target::new();
+    let mut host = Host::new(&target);
+    for (name, bytes, more) in [(&b"in the capsule"[..], 100usize, 1), (b"nothing", 0, 50), (b"by R2T", 20_000, 4096)] {
+        let value = value(bytes, bytes + more);
+        let options = StoreOptions::default();
+        let store = KvCommand::Store { key: key(name), value_bytes: bytes as u32, options }.entry(1);
+        let length_bytes = value.len() as u32;
+        // Of what does not come with the command no more is asked for than the value has.
+        let (pointer, data) = match bytes {
+            20_000 => (DataPointer::Transport { length_bytes }, &value[..bytes]),
+            _ => (DataPointer::InCapsule { offset_bytes: 0, length_bytes }, &value[..]),
+        };
+        assert_eq!(host.io.ask(store.with_data(pointer), data).status(), Status::Success);
+        let retrieve = KvCommand::Retrieve { key: key(name), buffer_bytes: 30_000 }.entry(1);
+        let got = host.io.ask(retrieve.with_data(DataPointer::Transport { length_bytes: 40_000 }), &[]);
+        assert_eq!((got.status(), &got.data[..]), (Status::Success, &value[..bytes]));
+    }
 }
 
 #[test]
@@ -201,12 +225,17 @@ fn a_list_goes_through_all_keys_a_buffer_at_a_time() {
         wanted.sort();
         assert_eq!(found, wanted, "a buffer of {buffer_bytes} bytes");
     }
-    for (buffer_bytes, keys) in [(0, None), (3, None), (4, Some(0))] {
-        let command = KvCommand::List { from: None, buffer_bytes };
-        let got = host.io.ask(command.entry(1).with_data(DataPointer::Transport { length_bytes: buffer_bytes }), &[]);
-        assert_eq!(got.status(), Status::Success);
-        assert_eq!(ListReader::new(&got.data).ok().map(|list| list.keys()), keys);
+    // A buffer that not even one key fits into: an empty list would be the end.
+    let list_of = |host: &mut Host, namespace: u32, buffer_bytes: u32| {
+        let command = KvCommand::List { from: None, buffer_bytes }.entry(namespace);
+        let got = host.io.ask(command.with_data(DataPointer::Transport { length_bytes: buffer_bytes }), &[]);
+        (got.status(), ListReader::new(&got.data).ok().map(|list| list.keys()))
+    };
+    for buffer_bytes in [0, 3, 4, 7] {
+        assert_eq!(list_of(&mut host, 1, buffer_bytes), (Status::InvalidField, None), "{buffer_bytes} bytes");
     }
+    assert_eq!(list_of(&mut host, 1, 12), (Status::Success, Some(1)));
+    assert_eq!(list_of(&mut Host::new(&Target::new()), 1, 4), (Status::Success, Some(0)), "there are none");
 }
 
 #[test]

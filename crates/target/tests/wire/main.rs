@@ -5,6 +5,7 @@ mod commands;
 mod host;
 mod large;
 mod manners;
+mod metrics;
 mod numbered;
 mod soak;
 mod ways;

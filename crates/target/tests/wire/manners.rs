@@ -165,7 +165,7 @@ fn a_connect_that_cannot_be_is_refused_with_its_reason() {
     assert_eq!(refused(Connect { queue_size: 0, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN), (invalid, 44));
     assert_eq!(refused(Connect { queue_size: 4096, ..plain }, CONTROLLER_ANY, NQN, HOST_NQN), (invalid, 44));
     assert_eq!(refused(plain, CONTROLLER_ANY, "nqn.other", HOST_NQN), (invalid, 256 | 1 << 16));
-    assert_eq!(refused(plain, CONTROLLER_ANY, NQN, ""), (invalid, 512 | 1 << 16));
+    assert_eq!(refused(plain, CONTROLLER_ANY, NQN, "").0, Status::ConnectInvalidHost);
     assert_eq!(refused(plain, 3, NQN, HOST_NQN), (invalid, 16 | 1 << 16));
     assert_eq!(refused(io_connect(1), 99, NQN, HOST_NQN), (invalid, 16 | 1 << 16));
     assert_eq!(refused(plain, CONTROLLER_ANY, NQN, "nqn.stranger").0, Status::ConnectInvalidHost);
@@ -260,6 +260,45 @@ fn controllers_are_bounded() {
     let many: Vec<_> = (0..kvssd_target::limits::CONTROLLERS_MAX).map(|_| connect()).collect();
     assert!(many.iter().all(|(_, status)| *status == Status::Success));
     assert_eq!(connect().1, Status::ConnectControllerBusy);
+}
+
+#[test]
+fn a_host_without_a_name_is_served_where_anybody_is() {
+    let target = Target::new();
+    let mut admin = Queue::greeted(target.address, false, false);
+    let got = admin.connect(admin_connect(0), CONTROLLER_ANY, NQN, "");
+    assert_eq!(got.status(), Status::Success);
+    admin.set_configuration(kvssd_spec::fabrics::Configuration::KEY_VALUE);
+    let mut io = Queue::greeted(target.address, false, false);
+    assert_eq!(io.connect(io_connect(1), got.entry.result() as u16, NQN, "").status(), Status::Success);
+}
+
+#[test]
+fn idle_admin_queues_do_not_lock_other_hosts_out() {
+    let target = Target::with(|options| options.limits.idle_ns = Nanos(1_500_000_000));
+    let mut busy = Host::new(&target);
+    let connect = || {
+        let mut queue = Queue::greeted(target.address, false, false);
+        let status = queue.connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN).status();
+        (queue, status)
+    };
+    let mut idle: Vec<_> = (1..kvssd_target::limits::CONTROLLERS_MAX).map(|_| connect()).collect();
+    assert!(idle.iter().all(|(_, status)| *status == Status::Success));
+    assert_eq!(connect().1, Status::ConnectControllerBusy, "none has been idle for long");
+    std::thread::sleep(Duration::from_millis(1800));
+    // The second says something.
+    assert_eq!(idle[1].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
+    let mut host = Host::new(&target);
+    assert_eq!(host.store(b"k", b"v"), Status::Success);
+    assert_eq!(idle[0].0.hear(), Heard::Closed, "the one that was silent for longest goes");
+    let mut later: Vec<_> = (0..29).map(|_| connect()).collect();
+    assert!(later.iter().all(|(_, status)| *status == Status::Success));
+    assert_eq!(idle[1].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
+    assert_eq!(connect().1, Status::ConnectControllerBusy, "those that are left are in use, or have just come");
+    assert_eq!(later[28].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
+    assert_eq!(idle[1].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
+    // Who has an I/O queue stays, however silent.
+    assert_eq!((busy.store(b"k", b"w"), host.store(b"k", b"x")), (Status::Success, Status::Success));
 }
 
 #[test]

@@ -66,9 +66,7 @@ fn spdk_attaches_and_detaches() {
     assert!(identified.sgl.get() & 1 == 1 && identified.commands_max.get() >= 128);
     assert_eq!(kvssd_spec::read_text(&identified.subsystem_nqn), Some(NQN));
     assert_eq!(set_feature(&mut admin, feature::EVENTS, 0x1ff).0, Status::Success);
-    for _ in 0..4 {
-        request_event(&mut admin);
-    }
+    let events: Vec<u16> = (0..4).map(|_| request_event(&mut admin)).collect();
     assert_eq!(feature_of(&mut admin, feature::KEEP_ALIVE), (Status::Success, 10_000));
     assert_eq!(admin.identify(cns::COMMAND_SET_CONTROLLER, 0, 0).status(), Status::InvalidField);
     assert_eq!(admin.identify(cns::COMMAND_SET_CONTROLLER, 2, 0).status(), Status::InvalidField);
@@ -87,10 +85,21 @@ fn spdk_attaches_and_detaches() {
     assert_eq!(io.connect(io_connect(1), controller, NQN, HOST_NQN).status(), Status::Success);
     let exist = KvCommand::Exist { key: key(b"k") };
     assert_eq!(io.ask(exist.entry(1).with_data(DataPointer::NONE), &[]).status(), Status::KeyDoesNotExist);
-    // Detach.
-    let configuration = Configuration(admin.property(property::CONFIGURATION, false) as u32);
-    admin.set_configuration(configuration.with_shutdown());
-    assert!(ControllerStatus(admin.property(property::STATUS, false) as u32).is_shut_down());
+    // Detach: it ends its event requests without a word, the last one first, and their identifiers are the next ones that it uses.
+    let mut fabrics = |id: u16, command: FabricsCommand| {
+        let mut entry = SubmissionEntry::from(command);
+        entry.command_id = id.into();
+        admin.send(&Pdu::Command { entry, data: &[] });
+        let got = admin.take(id, &[]);
+        assert_eq!(got.status(), Status::Success);
+        got.entry.result()
+    };
+    let get = |offset| FabricsCommand::PropertyGet { offset, is_wide: false };
+    let configuration = Configuration(fabrics(events[3], get(property::CONFIGURATION)) as u32);
+    let value = configuration.with_shutdown().0.into();
+    fabrics(events[3], FabricsCommand::PropertySet { offset: property::CONFIGURATION, is_wide: false, value });
+    assert!(ControllerStatus(fabrics(events[2], get(property::STATUS)) as u32).is_shut_down());
+    assert!(ControllerStatus(fabrics(events[2], get(property::STATUS)) as u32).is_shut_down());
     assert_eq!(io.hear(), Heard::Closed);
     drop(admin);
     assert_eq!(Host::new(&target).store(b"k", b"v"), Status::Success);
@@ -103,7 +112,14 @@ fn linux_finds_what_it_asks_for() {
     let mut host = Host::with_digests(target.address, true, false);
     let admin = &mut host.admin;
     let data = admin.identify(cns::INDEPENDENT_NAMESPACE, 0, 1).data;
-    assert_eq!(IdentifyIndependentNamespace::from_data(&data).unwrap().status & 1, 1);
+    let independent = IdentifyIndependentNamespace::from_data(&data).unwrap();
+    assert_eq!(independent.status & 1, 1);
+    let data = admin.identify(cns::NAMESPACE, 0, 1).data;
+    let blocks = IdentifyNamespace::from_data(&data).unwrap().sharing;
+    let data = admin.identify(cns::COMMAND_SET_NAMESPACE, 1, 1).data;
+    let pairs = IdentifyKvNamespace::from_data(&data).unwrap();
+    assert_eq!((blocks, pairs.sharing, independent.sharing), (1, 1, 1), "each says that controllers share it");
+    assert_eq!(pairs.value_granularity_bytes.get(), 64);
     assert!(read_namespace_list(&admin.identify(cns::COMMAND_SET_NAMESPACE_LIST, 1, 0).data).eq([1]));
     assert_eq!(admin.identify(cns::COMMAND_SETS, 0, 0).data[0], 2);
     assert_eq!(admin.identify(cns::COMMAND_SET_FORMAT, 1, 1).status(), Status::Success);
@@ -119,6 +135,11 @@ fn linux_finds_what_it_asks_for() {
     let (status, data) = log(admin, page::FIRMWARE, 512, 0);
     assert_eq!((status, FirmwarePage::from_data(&data).unwrap().active), (Status::Success, 1));
     assert_eq!(log(admin, page::CHANGED_NAMESPACES, 4096, 0), (Status::Success, vec![0; 4096]));
+    for (command_set, status) in [(0, Status::Success), (2, Status::InvalidField), (7, Status::InvalidField)] {
+        let wanted =
+            GetLogPage { page: page::COMMAND_EFFECTS, length_bytes: 4096, command_set, ..GetLogPage::default() };
+        assert_eq!(admin.admin(AdminCommand::GetLogPage(wanted), 0xffff_ffff, 4096).status(), status);
+    }
     assert_eq!(log(admin, 0xc1, 512, 0).0, Status::InvalidLogPage);
     assert_eq!(log(admin, page::HEALTH, 512, 516).0, Status::InvalidField);
     let part = log(admin, page::COMMAND_EFFECTS, 1024, 1024).1;
@@ -127,7 +148,8 @@ fn linux_finds_what_it_asks_for() {
         (cns::COMMAND_SET_NAMESPACE, 0, 1, Status::InvalidField),
         (cns::NAMESPACE, 0, 0, Status::InvalidNamespace),
         (cns::NAMESPACE, 0, 99, Status::InvalidNamespace),
-        (cns::NAMESPACE_DESCRIPTORS, 0, 5, Status::InvalidNamespace),
+        (cns::NAMESPACE_DESCRIPTORS, 0, 5, Status::InvalidField),
+        (cns::NAMESPACE_DESCRIPTORS, 0, 99, Status::InvalidNamespace),
         (cns::NAMESPACE, 0, 5, Status::Success),
         (0x20, 0, 1, Status::InvalidField),
     ] {
@@ -213,6 +235,10 @@ fn features_are_set_and_read_back() {
     assert_eq!(admin.admin(save, 0, 0).status(), Status::FeatureNotSaveable);
     let host_id = AdminCommand::GetFeatures { feature: feature::HOST_ID, select: 0, value: 1 };
     assert_eq!(admin.admin(host_id, 0, 16).data, crate::host::HOST_ID);
+    let short = AdminCommand::GetFeatures { feature: feature::HOST_ID, select: 0, value: 0 };
+    assert_eq!(admin.admin(short, 0, 8).status(), Status::InvalidField, "over fabrics it has 128 bits");
+    let data = admin.identify(cns::CONTROLLER, 0, 0).data;
+    assert_eq!(IdentifyController::from_data(&data).unwrap().attributes.get() & 1, 1);
     assert_eq!(admin.ask(SubmissionEntry::new(0x0d, 0), &[]).status(), Status::InvalidOpcode);
     assert_eq!(admin.ask(FabricsCommand::Other { kind: 0x55 }.into(), &[]).status(), Status::InvalidField);
     let unknown = FabricsCommand::PropertyGet { offset: 0x40, is_wide: false };

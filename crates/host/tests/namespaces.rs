@@ -1,0 +1,45 @@
+//! Namespaces that come and go in one life.
+
+use kvssd_host::{NamespaceAttributes, Options, Store};
+
+const LARGE: u32 = 8 << 20;
+
+fn named(name: String) -> NamespaceAttributes {
+    NamespaceAttributes { name: Some(name), ..NamespaceAttributes::PLAIN }
+}
+
+#[test]
+fn namespaces_are_made_and_deleted_in_one_life_as_often_as_one_likes() {
+    for design in kvssd_ftl::DESIGNS.map(|design| design.name) {
+        for value_bytes_max in [None, Some(LARGE)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("drive.kv");
+            let (create_bytes, design_name) = (64 << 20, design.to_owned());
+            let options = Options { create_bytes, design: design_name, value_bytes_max, ..Options::default() };
+            let store = Store::open(&path, options).unwrap();
+            store.store(b"here", b"all the time").unwrap();
+            let large = vec![7; if value_bytes_max.is_some() { 3 << 20 } else { 100 }];
+            for round in 0..40 {
+                let made = store.create_namespace(named(format!("round {round}")));
+                let made = made.unwrap_or_else(|error| panic!("{design}, round {round}: {error}"));
+                assert_eq!(made.keys(None).count(), 0, "{design}: it has what another one had");
+                for number in 0..50u32 {
+                    made.store(&number.to_be_bytes(), &[1; 200]).unwrap();
+                }
+                made.store(b"large", &large).unwrap();
+                // Some stay for a while.
+                if round >= 2 {
+                    store.delete_namespace(&format!("round {}", round - 2)).unwrap();
+                }
+            }
+            store.close().unwrap();
+            let store = Store::open(&path, Options::default()).unwrap();
+            assert_eq!(store.namespaces().unwrap().len(), 3, "{design}");
+            for name in ["round 38", "round 39"] {
+                let last = store.namespace(name).unwrap();
+                assert_eq!((last.count(), last.retrieve(b"large")), (Ok(51), Ok(Some(large.clone()))), "{design}");
+            }
+            assert_eq!(store.retrieve(b"here").unwrap().unwrap(), b"all the time");
+        }
+    }
+}
