@@ -14,9 +14,16 @@ mod history;
 mod model;
 mod program;
 pub mod solo;
+pub mod sweep;
 
 pub use act::{Act, Acts};
 pub use hardware::Hardware;
 pub use history::History;
 pub use model::{Content, Model};
 pub use program::{End, PATH, Program};
+
+/// What a panic said.
+fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

@@ -83,11 +83,7 @@ pub fn run(design: &Design, seed: u64, report: &mut SoloReport) -> Result<(), Lo
     let mut lives = Lives { program, acts, random, history: History::default(), sync };
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
-        let lived = lived.unwrap_or_else(|panic| {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-            Err(format!("panic: {words}"))
-        });
+        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
         report.lives += 1;
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }
