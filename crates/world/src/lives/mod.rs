@@ -13,6 +13,8 @@ mod hardware;
 mod history;
 mod model;
 mod program;
+mod report;
+mod scenario;
 pub mod solo;
 
 pub use act::{Act, Acts};
@@ -20,3 +22,5 @@ pub use hardware::Hardware;
 pub use history::History;
 pub use model::{Content, Model};
 pub use program::{End, PATH, Program};
+pub use report::{Loss, Report};
+pub use scenario::{SCENARIOS, Scenario};
