@@ -13,6 +13,8 @@ mod hardware;
 mod history;
 mod model;
 mod program;
+mod report;
+mod scenario;
 pub mod solo;
 pub mod sweep;
 
@@ -21,6 +23,8 @@ pub use hardware::Hardware;
 pub use history::History;
 pub use model::{Content, Model};
 pub use program::{End, PATH, Program};
+pub use report::{Loss, Report};
+pub use scenario::{SCENARIOS, Scenario};
 
 /// What a panic said.
 fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
