@@ -9,6 +9,7 @@
 //! A loss says its seed and life and the last steps before it, and the same seed shows it again.
 
 mod act;
+mod campaign;
 mod hardware;
 mod history;
 mod model;
@@ -19,6 +20,7 @@ pub mod solo;
 pub mod sweep;
 
 pub use act::{Act, Acts};
+pub use campaign::{Campaign, Row};
 pub use hardware::Hardware;
 pub use history::History;
 pub use model::{Content, Model};

@@ -13,10 +13,12 @@ use super::act::Act;
 use super::hardware::{Hardware, LARGE_VALUE_BYTES};
 use super::model::Content;
 use super::program::{End, PATH, Program};
+use super::report::{Loss, Report};
+use super::words_of;
 use kvssd_device::Drive;
 use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
+use kvssd_ftl::Design;
 use kvssd_types::StoreCondition;
-use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -25,35 +27,31 @@ const TABLE_OFFSET_AT: usize = 104;
 const STAGING_OFFSET_AT: usize = 112;
 const PAGES_OFFSET_AT: usize = 128;
 
-/// What was seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SweepReport {
-    /// Calls of the script.
-    pub calls: u64,
-    /// Lives of the script that were struck.
-    pub struck: u64,
-    /// Those in which the process was killed, or its machine stopped.
-    pub killed: u64,
-    /// Those in which the store said that it failed.
-    pub told: u64,
-    /// Those after which the image is not opened any more, or a value not read: only where the disk itself lost or misplaced something.
-    pub refused: u64,
-}
-
-/// A strike that lost something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SweepLoss {
-    /// The call of the script.
-    pub call: u64,
-    /// What was done to it.
-    pub strike: String,
-    /// What came of it.
-    pub what: String,
+/// Strikes the call that the seed names: an even one of a drive that does not sync and has large values, an odd one of a drive that does. Seeds
+/// of twice as many as the script has calls are the whole sweep; behind those there is nothing to do.
+///
+/// # Errors
+/// What was lost.
+pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    let sync = !seed.is_multiple_of(2);
+    let hardware = Hardware::tiny(design, sync, !sync, sync).expect("every design fits the drives of the world");
+    let loss = |what: String, life, history| Loss { seed, life, what, history };
+    let sweep = Sweep::new(hardware).map_err(|what| loss(what, 0, Vec::new()))?;
+    let call = seed / 2;
+    let Some(&(what, at, bytes)) = sweep.trace.get(call as usize) else { return Ok(()) };
+    for (life, strike) in (1..).zip(sweep.strikes(call)) {
+        let history =
+            || vec![format!("{what:?} of {bytes} B at {at}, call {call} of {}: {strike:?}", sweep.trace.len())];
+        let lived = catch_unwind(AssertUnwindSafe(|| sweep.strike(call, strike, report)));
+        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", words_of(&*panic))));
+        lived.map_err(|what| loss(what, life, history()))?;
+    }
+    report.drives += 1;
+    Ok(())
 }
 
 /// The script: all that a store can do, on a drive that is nearly full of it.
-#[must_use]
-pub fn script(has_large_values: bool) -> Vec<Act> {
+fn script(has_large_values: bool) -> Vec<Act> {
     let mut seed = 0;
     let mut content = |bytes: usize| {
         seed += 1;
@@ -79,7 +77,7 @@ pub fn script(has_large_values: bool) -> Vec<Act> {
 
 /// The lives of one drive.
 #[derive(Debug)]
-pub struct Sweep {
+struct Sweep {
     hardware: Hardware,
     script: Vec<Act>,
     trace: Vec<(DiskCall, u64, u64)>,
@@ -93,7 +91,7 @@ impl Sweep {
     ///
     /// # Errors
     /// What went wrong, though nothing was struck.
-    pub fn new(hardware: Hardware) -> Result<Sweep, String> {
+    fn new(hardware: Hardware) -> Result<Sweep, String> {
         let script = script(hardware.create.value_bytes_max.is_some());
         let disk = SimulatedDisk::new(0);
         disk.begin_trace();
@@ -108,15 +106,8 @@ impl Sweep {
         Ok(Sweep { hardware, script, trace, table, pages_offset })
     }
 
-    /// Calls of the script.
-    #[must_use]
-    pub fn calls(&self) -> u64 {
-        self.trace.len() as u64
-    }
-
     /// What can be done to a call.
-    #[must_use]
-    pub fn strikes(&self, call: u64) -> Vec<Strike> {
+    fn strikes(&self, call: u64) -> Vec<Strike> {
         let (what, at, _) = self.trace[call as usize];
         let mut strikes = vec![Strike::KillBefore, Strike::KillAfter, Strike::Fail];
         if self.hardware.create.sync {
@@ -138,17 +129,8 @@ impl Sweep {
     }
 
     /// Lives through the script with that call struck, and through what comes behind it.
-    ///
-    /// # Errors
-    /// What was lost.
-    pub fn strike(&self, call: u64, strike: Strike, report: &mut SweepReport) -> Result<(), SweepLoss> {
-        report.struck += 1;
-        let lived = catch_unwind(AssertUnwindSafe(|| self.try_strike(call, strike, report)));
-        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
-        lived.map_err(|what| SweepLoss { call, strike: format!("{strike:?}"), what })
-    }
-
-    fn try_strike(&self, call: u64, strike: Strike, report: &mut SweepReport) -> Result<(), String> {
+    fn strike(&self, call: u64, strike: Strike, report: &mut Report) -> Result<(), String> {
+        report.lives += 1;
         let disk = SimulatedDisk::new(call);
         disk.strike(call, strike);
         let mut program = Program::new(&self.hardware, disk);
@@ -158,8 +140,8 @@ impl Sweep {
         }
         match live(&mut program, &self.script) {
             Ok(()) => {}
-            Err(End::Killed) => report.killed += 1,
-            Err(End::Failed(_)) => report.told += 1,
+            Err(End::Killed) => report.kills += 1,
+            Err(End::Failed(_)) => report.failures += 1,
             Err(End::Wrong(what)) => return Err(what),
         }
         program.begin_process();
@@ -186,12 +168,12 @@ impl Sweep {
     }
 
     /// The disk has lost or misplaced something: whatever is given is right, and what is not given is told.
-    fn told(&self, program: &mut Program<'_>, report: &mut SweepReport) -> Result<(), String> {
+    fn told(&self, program: &mut Program<'_>, report: &mut Report) -> Result<(), String> {
         match program.look_for_lies() {
             Ok(()) => Ok(()),
             Err(End::Wrong(what)) => Err(what),
             Err(End::Killed | End::Failed(_)) => {
-                report.refused += 1;
+                report.told += 1;
                 Ok(())
             }
         }
