@@ -9,8 +9,12 @@
 //! A loss says its seed and life and the last steps before it, and the same seed shows it again.
 
 mod act;
+mod book;
+mod caller;
 mod hardware;
 mod history;
+pub mod hosts;
+mod machine;
 mod model;
 mod program;
 mod report;
@@ -18,8 +22,10 @@ mod scenario;
 pub mod solo;
 
 pub use act::{Act, Acts};
+pub use book::{Book, SharedBook};
 pub use hardware::Hardware;
 pub use history::History;
+pub use machine::Machine;
 pub use model::{Content, Model};
 pub use program::{End, PATH, Program};
 pub use report::{Loss, Report};

@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::solo;
+use super::{hosts, solo};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,8 +16,15 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 1] = [Scenario {
-    name: "solo",
-    about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
-    run: solo::run,
-}];
+pub const SCENARIOS: [Scenario; 2] = [
+    Scenario {
+        name: "solo",
+        about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
+        run: solo::run,
+    },
+    Scenario {
+        name: "hosts",
+        about: "hosts on a network that breaks, and a service that is killed and comes again",
+        run: hosts::run,
+    },
+];
