@@ -38,6 +38,8 @@ const FIRST_HOST: u32 = 10;
 const LIVES: u64 = 12;
 /// The next call of the disk that is struck is among so many.
 const HORIZONS: [u64; 3] = [60, 600, 3000];
+/// How long a life of the service may be.
+const MOMENTS_MS: [u64; 4] = [8, 60, 60, 200];
 /// A close makes about so many calls.
 const CLOSE_CALLS: u64 = 90;
 /// After one of so many lives the whole drive is checked.
@@ -203,9 +205,7 @@ fn befall(common: &Rc<Common>, random: &mut Random, is_last: bool) {
         plan(common, random, horizon);
     }
     let stop = begin_service(common);
-    let most = [8, 8, 60, 60, 60, 60, 60, 60, 200, 200, 20_000]
-        [random.below(if random.below(5) == 0 { 11 } else { 9 }) as usize]
-        * MILLISECOND;
+    let most = MILLISECOND * if random.below(50) == 0 { 20_000 } else { MOMENTS_MS[random.below(4) as usize] };
     let until = Instant::now() + Duration::from_nanos(MILLISECOND / 4 + random.below(most));
     while common.world.is_alive(SERVICE) && Instant::now() < until && !common.book.borrow().has_failed() {
         thread::sleep(Duration::from_micros(500));
