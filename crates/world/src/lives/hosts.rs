@@ -39,7 +39,7 @@ const LIVES: u64 = 12;
 /// The next call of the disk that is struck is among so many.
 const HORIZONS: [u64; 3] = [60, 600, 3000];
 /// How long a life of the service may be.
-const MOMENTS_MS: [u64; 4] = [8, 60, 60, 200];
+const MOMENTS_MS: [u64; 4] = [8, 20, 20, 60];
 /// A close makes about so many calls.
 const CLOSE_CALLS: u64 = 90;
 /// After one of so many lives the whole drive is checked.
@@ -205,7 +205,7 @@ fn befall(common: &Rc<Common>, random: &mut Random, is_last: bool) {
         plan(common, random, horizon);
     }
     let stop = begin_service(common);
-    let most = MILLISECOND * if random.below(50) == 0 { 20_000 } else { MOMENTS_MS[random.below(4) as usize] };
+    let most = MILLISECOND * if random.below(200) == 0 { 20_000 } else { MOMENTS_MS[random.below(4) as usize] };
     let until = Instant::now() + Duration::from_nanos(MILLISECOND / 4 + random.below(most));
     while common.world.is_alive(SERVICE) && Instant::now() < until && !common.book.borrow().has_failed() {
         thread::sleep(Duration::from_micros(500));
