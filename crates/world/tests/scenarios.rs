@@ -55,3 +55,9 @@ fn hosts_and_a_killed_service_are_linearizable() {
     live("hosts");
     repeat("hosts");
 }
+
+#[test]
+fn threads_on_one_store_are_linearizable_and_serializable() {
+    live("threads");
+    repeat("threads");
+}

@@ -9,6 +9,7 @@
 //! A loss says its seed and life and the last steps before it, and the same seed shows it again.
 
 mod act;
+mod bank;
 mod book;
 mod caller;
 mod hardware;
@@ -20,6 +21,7 @@ mod program;
 mod report;
 mod scenario;
 pub mod solo;
+pub mod threads;
 
 pub use act::{Act, Acts};
 pub use book::{Book, SharedBook};

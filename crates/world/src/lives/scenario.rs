@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{hosts, solo};
+use super::{hosts, solo, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 2] = [
+pub const SCENARIOS: [Scenario; 3] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
@@ -26,5 +26,10 @@ pub const SCENARIOS: [Scenario; 2] = [
         name: "hosts",
         about: "hosts on a network that breaks, and a service that is killed and comes again",
         run: hosts::run,
+    },
+    Scenario {
+        name: "threads",
+        about: "threads of a program on one store: batches, namespaces that come and go, transactions, close while others call",
+        run: threads::run,
     },
 ];
