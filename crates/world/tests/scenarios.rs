@@ -30,6 +30,7 @@ fn live(name: &str) {
         for seed in first..first + drives {
             if let Err(loss) = (scenario(name).run)(design, seed, &mut report) {
                 let (what, history) = (loss.what, loss.history.join("\n  "));
+                println!("{name} {} seed {seed} life {}: {what}", design.name, loss.life);
                 losses.push(format!("{name} {} seed {seed} life {}: {what}\n  {history}", design.name, loss.life));
             }
         }
@@ -60,4 +61,10 @@ fn hosts_and_a_killed_service_are_linearizable() {
 fn threads_on_one_store_are_linearizable_and_serializable() {
     live("threads");
     repeat("threads");
+}
+
+#[test]
+fn an_image_has_one_owner_who_finds_everything() {
+    live("owners");
+    repeat("owners");
 }

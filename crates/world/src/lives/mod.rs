@@ -17,6 +17,7 @@ mod history;
 pub mod hosts;
 mod machine;
 mod model;
+pub mod owners;
 mod program;
 mod report;
 mod scenario;

@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{hosts, solo, threads};
+use super::{hosts, owners, solo, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 3] = [
+pub const SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
@@ -31,5 +31,10 @@ pub const SCENARIOS: [Scenario; 3] = [
         name: "threads",
         about: "threads of a program on one store: batches, namespaces that come and go, transactions, close while others call",
         run: threads::run,
+    },
+    Scenario {
+        name: "owners",
+        about: "programs that want one image: one has it, and the next finds everything when that was killed; readers beside each other",
+        run: owners::run,
     },
 ];
