@@ -87,6 +87,8 @@ struct Inner {
     /// Which process the open files must be of to do anything.
     life: u64,
     is_killed: bool,
+    /// How often the machine has stopped.
+    stops: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
     /// The calls, if they are written down.
@@ -134,6 +136,7 @@ impl SimulatedDisk {
             random: Random::new(seed),
             life: 0,
             is_killed: false,
+            stops: 0,
             calls: 0,
             strikes: BTreeMap::new(),
             trace: None,
@@ -193,6 +196,17 @@ impl SimulatedDisk {
     /// The process ends at once, if it has not, and another begins: what was opened before is dead.
     pub fn kill(&self) {
         self.lock().end_process();
+    }
+
+    /// A process that was killed is gone, and others of the machine go on: who has several of them sees to it that the dead one calls nothing.
+    pub fn outlive(&self) {
+        self.lock().is_killed = false;
+    }
+
+    /// How often the machine has stopped.
+    #[must_use]
+    pub fn stops(&self) -> u64 {
+        self.lock().stops
     }
 
     /// The machine stops and starts again, with another process.
@@ -281,6 +295,7 @@ impl Inner {
 
     fn lose_power(&mut self) {
         self.end_process();
+        self.stops += 1;
         let random = &mut self.random;
         self.files.retain(|_, file| {
             if !file.has_durable_name && random.below(2) == 0 {

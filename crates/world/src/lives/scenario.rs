@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{solo, sweep};
+use super::{hosts, owners, solo, sweep, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 2] = [
+pub const SCENARIOS: [Scenario; 5] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
@@ -26,5 +26,20 @@ pub const SCENARIOS: [Scenario; 2] = [
         name: "sweep",
         about: "a scripted life in which the call of the disk that the seed names fails in each way, loses, misplaces, or is killed",
         run: sweep::run,
+    },
+    Scenario {
+        name: "hosts",
+        about: "hosts on a network that breaks, and a service that is killed and comes again",
+        run: hosts::run,
+    },
+    Scenario {
+        name: "threads",
+        about: "threads of a program on one store: batches, namespaces that come and go, transactions, close while others call",
+        run: threads::run,
+    },
+    Scenario {
+        name: "owners",
+        about: "programs that want one image: one has it, and the next finds everything when that was killed; readers beside each other",
+        run: owners::run,
     },
 ];
