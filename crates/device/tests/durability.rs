@@ -2,6 +2,7 @@
 
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk, Strike};
+use kvssd_ftl::DESIGNS;
 use kvssd_types::{Command, Key, KvError, Reply, StoreCondition, Value};
 use std::path::Path;
 
@@ -73,4 +74,62 @@ fn a_drive_that_was_closed_in_order_begins_every_life_with_all_it_had() {
         drive.close().unwrap();
         if life % 2 == 0 { disk.lose_power() } else { disk.kill() }
     }
+}
+
+/// A life of a tiny drive of every design, killed at calls of its close: every `stride`th, before it, within it and after it.
+fn kill_in_close(stride: usize) {
+    for (design, sync) in DESIGNS.iter().flat_map(|design| [(design, false), (design, true)]) {
+        let options = CreateDrive { sync, ..CreateDrive::default() };
+        let profile = design.tiny_profile(&[("memory.power_loss", "protected")]).unwrap();
+        let disk = SimulatedDisk::new(1);
+        Drive::create_in(&disk.files(), Path::new(PATH), &profile, design, options).unwrap().close().unwrap();
+        let live = |disk: &SimulatedDisk, life: u8| {
+            let options = OpenOptions { sync, read_only: false };
+            let mut drive = Drive::open_in(&disk.files(), Path::new(PATH), options).unwrap();
+            (0..120u8)
+                .for_each(|key| drop(store(&mut drive, &[key % 60], &vec![life; 900 + usize::from(key)]).unwrap()));
+            drive
+        };
+        // What is in the table of free superblocks was used before.
+        (0..3).for_each(|life| live(&disk, life).close().unwrap());
+        let rehearsal = disk.copy(0);
+        let drive = live(&rehearsal, 3);
+        let begin = rehearsal.calls();
+        drive.close().unwrap();
+        let calls = rehearsal.calls() - begin;
+        assert!(calls > 5, "{}: a close makes {calls} calls", design.name);
+        for number in (0..calls * 3).step_by(stride) {
+            let strike = [Strike::KillBefore, Strike::KillWithin, Strike::KillAfter][(number % 3) as usize];
+            let disk = disk.copy(number);
+            let drive = live(&disk, 3);
+            disk.strike(disk.calls() + number / 3, strike);
+            let _ = drive.close();
+            if sync && number % 2 == 0 {
+                disk.lose_power()
+            } else {
+                disk.kill()
+            }
+            let mut drive = live(&disk, 3);
+            for life in 4..6 {
+                for key in 0..60u8 {
+                    let found = retrieve(&mut drive, &[key]);
+                    let value = vec![life - 1; 960 + usize::from(key)];
+                    assert_eq!(found, Some(value), "{} sync {sync} {strike:?} at {number}", design.name);
+                }
+                drive.close().unwrap();
+                drive = live(&disk, life);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kill_anywhere_in_a_close_loses_nothing() {
+    kill_in_close(17);
+}
+
+#[test]
+#[ignore = "takes a minute: every call of the close, before, within and after it"]
+fn a_kill_at_every_call_of_a_close_loses_nothing() {
+    kill_in_close(1);
 }
