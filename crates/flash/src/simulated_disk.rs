@@ -224,13 +224,13 @@ impl SimulatedDisk {
         Some(bytes)
     }
 
-    /// Puts a file there, durably.
-    pub fn put(&self, path: &Path, bytes: &[u8]) {
-        let mut pages = Pages::default();
-        pages.set_length(bytes.len() as u64);
-        pages.write(0, bytes);
-        let durable = pages.clone();
-        let file = FileState { cached: pages, durable, has_durable_name: true, ..FileState::default() };
+    /// Puts a file of so many bytes there, durably: these pieces at their places, zeros elsewhere.
+    pub fn put<'b>(&self, path: &Path, length_bytes: u64, pieces: impl IntoIterator<Item = (u64, &'b [u8])>) {
+        let mut cached = Pages::default();
+        cached.set_length(length_bytes);
+        pieces.into_iter().for_each(|(at, bytes)| cached.write_within(at, bytes));
+        let durable = cached.clone();
+        let file = FileState { cached, durable, has_durable_name: true, ..FileState::default() };
         self.lock().files.insert(path.to_owned(), file);
     }
 

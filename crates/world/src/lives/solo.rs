@@ -43,7 +43,25 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let acts = Acts::new(random.bits() >> 24, is_large);
-    let mut lives = Lives { program, acts, random, history: History::default(), sync };
+    live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
+}
+
+/// Lets an image live that somebody else has made, of a version of before perhaps, and that lies on the disk.
+///
+/// # Errors
+/// What was lost, of that which was there before, too.
+pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    let mut random = Random::new(seed);
+    let sync = random.below(2) == 0;
+    let mut hardware = Hardware::tiny(design, sync, false, false).expect("every design fits the drives of the world");
+    // What fits beside it depends on who has made it; another of its own does.
+    hardware.indexes = hardware.indexes.map(|_| design.index.plan().name());
+    let program = Program::over(&hardware, disk);
+    let acts = Acts::new(random.bits() >> 24, false);
+    live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
+}
+
+fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss> {
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
         let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
