@@ -67,3 +67,38 @@ fn what_was_read_is_there_after_the_machine_stopped() {
         assert_eq!(stopped, 60, "look {number}");
     }
 }
+
+/// What there is of the key when the program that stores it was killed at a call of its disk, and the image is opened again; then after the machine
+/// stopped.
+fn found_twice(seed: u64, call: u64, read_only: bool) -> [Option<Vec<u8>>; 2] {
+    let disk = SimulatedDisk::new(seed);
+    let Hardware { design, profile, create, .. } = Hardware::tiny(&DESIGNS[0], true, false, false).unwrap();
+    drop(kvssd_device::Drive::create_in(&disk.files(), Path::new(PATH), &profile, &design, create).unwrap());
+    disk.kill();
+    let open = |read_only| {
+        let options = StoreOptions { missing: Missing::Fail, sync: true, read_only, ..StoreOptions::default() };
+        Store::open_in(&disk.files(), Path::new(PATH), &options)
+    };
+    let store = open(false).unwrap();
+    disk.strike(disk.calls() + call, kvssd_flash::Strike::KillAfter);
+    let _ = store.store(b"key", &[7; 3000]);
+    disk.kill();
+    let first = open(read_only).unwrap().retrieve(b"key").unwrap();
+    disk.lose_power();
+    [first, open(false).unwrap().retrieve(b"key").unwrap()]
+}
+
+#[test]
+fn what_a_killed_program_left_is_durable_before_the_next_one_shows_it() {
+    let mut seen = 0;
+    for (seed, call) in (0..20).flat_map(|seed| (0..40).map(move |call| (seed, call))) {
+        let read_only = seed % 2 == 0;
+        let [first, second] = found_twice(seed, call, read_only);
+        assert!(
+            first == second,
+            "seed {seed}, killed after call {call}, read only {read_only}: it was shown, and is lost"
+        );
+        seen += u32::from(first.is_some());
+    }
+    assert!(seen > 0);
+}
