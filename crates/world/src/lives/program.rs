@@ -13,7 +13,7 @@ use super::hardware::Hardware;
 use super::model::{Change, Content, Model, PairChange, Pairs, Spaces};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store};
+use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Store};
 use kvssd_types::StoreCondition;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -179,6 +179,38 @@ impl<'a> Program<'a> {
     fn keys_of(&self, running: &Running, id: NamespaceId) -> Result<Vec<Box<[u8]>>, End> {
         let namespace = running.store.namespace_at(id);
         namespace.keys(None).collect::<Result<_, _>>().map_err(|error: Error| self.end("list", &error))
+    }
+
+    /// Opens a store under which the disk has lost or misplaced something, and asks for every key: a value must be right, and a key that
+    /// was there may not be missing. What cannot be read is told.
+    ///
+    /// # Errors
+    /// [`End::Failed`] when something was told, and the end that came meanwhile.
+    pub fn look_for_lies(&mut self) -> Result<(), End> {
+        let options = Options { missing: Missing::Fail, sync: self.hardware.create.sync, ..Options::default() };
+        let opened = Store::open_in(&self.disk.files(), Path::new(PATH), &options);
+        let store = opened.map_err(|error| self.end("open", &error))?;
+        let infos = store.namespaces().map_err(|error| self.end("namespaces", &error))?;
+        let mut told = None;
+        for (space, pairs) in self.model.spaces() {
+            let is_it = |info: &&NamespaceInfo| info.attributes.name == (*space > 0).then(|| name_of(*space));
+            let is_doubtful = self.model.is_doubtful(*space);
+            let Some(info) = infos.iter().find(is_it) else {
+                if is_doubtful {
+                    continue;
+                }
+                return Err(End::Wrong(format!("namespace {space} is lost, and nobody said so")));
+            };
+            for number in pairs.keys() {
+                match store.namespace_at(info.id).retrieve(&key(*number)) {
+                    Ok(Some(value)) => drop(self.content_of(*space, *number, &value)?),
+                    Ok(None) if self.model.may_be_absent(*space, *number) => {}
+                    Ok(None) => return Err(End::Wrong(format!("key {space}/{number} is lost, and nobody said so"))),
+                    Err(error) => told = Some(self.end("retrieve", &error)),
+                }
+            }
+        }
+        told.map_or(Ok(()), Err)
     }
 
     /// That what was answered just now was answered by a process that lives.

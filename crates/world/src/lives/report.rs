@@ -32,6 +32,8 @@ pub struct Report {
     pub recognized: u64,
     /// Opens that were refused, because another process had the image.
     pub refusals: u64,
+    /// Images that were not opened any more, or values that were not read, because the disk had lost or misplaced something.
+    pub told: u64,
     /// Transactions that were committed.
     pub commits: u64,
     /// Transactions that were aborted.
@@ -57,6 +59,7 @@ impl AddAssign for Report {
         self.doubts += other.doubts;
         self.recognized += other.recognized;
         self.refusals += other.refusals;
+        self.told += other.told;
         self.commits += other.commits;
         self.aborts += other.aborts;
         self.calls += other.calls;

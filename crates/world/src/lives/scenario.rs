@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{hosts, owners, solo, threads};
+use super::{hosts, owners, solo, sweep, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,11 +16,16 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 4] = [
+pub const SCENARIOS: [Scenario; 5] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
         run: solo::run,
+    },
+    Scenario {
+        name: "sweep",
+        about: "a scripted life in which the call of the disk that the seed names fails in each way, loses, misplaces, or is killed",
+        run: sweep::run,
     },
     Scenario {
         name: "hosts",

@@ -37,7 +37,8 @@ struct Lives<'a> {
 /// # Errors
 /// What was lost.
 pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
-    let mut random = Random::new(seed);
+    // Designs that differ little do not live the same lives.
+    let mut random = Random::stream(seed, design.name.bytes().map(u64::from).sum());
     let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
@@ -45,11 +46,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut lives = Lives { program, acts, random, history: History::default(), sync };
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
-        let lived = lived.unwrap_or_else(|panic| {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-            Err(format!("panic: {words}"))
-        });
+        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
         report.lives += 1;
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }
