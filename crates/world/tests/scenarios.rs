@@ -1,6 +1,6 @@
 //! The scenarios with several programs or threads, each for a while, on every design.
 //!
-//! SCENARIO, DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
+//! DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
 
 use kvssd_ftl::DESIGNS;
 use kvssd_world::lives::{Report, SCENARIOS, Scenario};

@@ -243,7 +243,7 @@ fn transfer(
         } else {
             transaction.read(NamespaceId::FIRST, &key)?
         };
-        let (balance, version) = known(value)?;
+        let (balance, version) = known(value.as_deref())?;
         bank.borrow_mut().seen[number].reads.insert(which, version);
         transaction.update(NamespaceId::FIRST, &key, &content(balance + sign * amount, number))?;
     }
@@ -255,7 +255,7 @@ fn sum(bank: &RefCell<Bank>, books: &Books, number: usize, isolation: Isolation)
     let mut transaction = books.begin(isolation)?;
     let mut sum = 0;
     for which in 0..ACCOUNTS {
-        let (balance, version) = known(transaction.read(NamespaceId::FIRST, &account(which))?)?;
+        let (balance, version) = known(transaction.read(NamespaceId::FIRST, &account(which))?.as_deref())?;
         bank.borrow_mut().seen[number].reads.insert(which, version);
         sum += balance;
     }
@@ -266,7 +266,7 @@ fn sum(bank: &RefCell<Bank>, books: &Books, number: usize, isolation: Isolation)
     Err(TransactionError::Drive(Error::Failed { why: format!("a sum is {sum}") }))
 }
 
-fn known(value: Option<Vec<u8>>) -> Result<(i64, usize), TransactionError> {
-    let known = value.as_deref().and_then(read);
+fn known(value: Option<&[u8]>) -> Result<(i64, usize), TransactionError> {
+    let known = value.and_then(read);
     known.ok_or(TransactionError::Drive(Error::Failed { why: "an account is none".to_owned() }))
 }

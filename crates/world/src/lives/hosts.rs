@@ -142,9 +142,9 @@ impl Conditions {
             refuse_one_in: one_of(random, &[0, 3, 10]),
             ..NetworkFaults::default()
         };
-        let mut limits = Limits::default();
-        limits.values_bytes_max = [32 << 10, 1 << 20, 1 << 30][random.below(3) as usize];
-        limits.connections_max = one_of(random, &[24, 128]) as usize;
+        let values_bytes_max = [32 << 10, 1 << 20, 1 << 30][random.below(3) as usize];
+        let connections_max = one_of(random, &[24, 128]) as usize;
+        let limits = Limits { values_bytes_max, connections_max, ..Limits::default() };
         Conditions {
             sync,
             has_large_values,

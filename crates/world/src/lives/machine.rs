@@ -60,12 +60,11 @@ impl Machine {
         if self.disk.is_killed()
             && let Some(world) = World::current()
         {
-            let myself = world.process();
             self.disk.outlive();
             if self.disk.stops() > stops {
-                self.processes.iter().filter(|process| **process != myself).for_each(|process| world.kill(*process));
+                world.kill_all(&self.processes);
             }
-            world.kill(myself);
+            world.kill(world.process());
         }
         result
     }

@@ -158,7 +158,8 @@ fn strike(common: &Common, random: &mut Random) -> Strike {
 fn tidy(common: &Common) {
     let is_alone = (1..=PROGRAMS).all(|number| !common.world.is_alive(Process(number)));
     if is_alone && !common.is_made.get() {
-        // There may be none.
+        // There may be none; and what was to happen to a program does not happen to this.
+        common.machine.disk().kill();
         let _ = common.machine.disk().files().remove(Path::new(PATH));
     }
 }
@@ -227,7 +228,8 @@ fn own(common: &Common, random: &mut Random) {
 
 /// A program that reads beside others.
 fn read(common: &Common, random: &mut Random) {
-    let options = StoreOptions { missing: Missing::Fail, read_only: true, ..StoreOptions::default() };
+    let sync = common.hardware.create.sync;
+    let options = StoreOptions { missing: Missing::Fail, read_only: true, sync, ..StoreOptions::default() };
     let Some(store) = open(common, random, &options) else { return };
     let _having = Having::new(&common.readers);
     if common.writers.get() > 0 {
