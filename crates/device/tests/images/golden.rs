@@ -10,8 +10,8 @@
 //!   file    zstd of  [bytes of the image u64]  then for each 4096 bytes that are not all zeros  [number u32] [bytes]
 //! ```
 
-use crate::script::{bytes, create, expected, get, id, model, steps, take};
-use kvssd_device::Drive;
+use crate::script::{self, KEYS, bytes, expected, get, id, model, small_profile, steps, take};
+use kvssd_device::{Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_ftl::DESIGNS;
 use kvssd_types::{Command, Key, Reply};
@@ -74,8 +74,10 @@ fn write_golden_images() {
         for (end, is_closed) in ENDS {
             let place = TempDir::new().unwrap();
             let path = place.path().join("drive.kv");
-            let mut drive = create(&path, name, is_closed);
-            for (life, steps) in steps(seed(name, is_closed), STEPS).chunks(STEPS / LIVES).enumerate() {
+            let design = image_design(name).unwrap();
+            let profile = if is_closed { small_profile(&design, 2 << 20) } else { image_profile(64 << 20).unwrap() };
+            let mut drive = script::create(&path, &design, &profile);
+            for (life, steps) in steps(seed(name, is_closed), STEPS, KEYS).chunks(STEPS / LIVES).enumerate() {
                 if life > 0 {
                     drive.close().unwrap();
                     drive = Drive::open(&path, WRITE).unwrap();
@@ -97,7 +99,7 @@ fn write_golden_images() {
 
 /// Everything that was put is there, and nothing else.
 fn verify(drive: &mut Drive, name: &str, is_closed: bool) {
-    let steps = steps(seed(name, is_closed), STEPS);
+    let steps = steps(seed(name, is_closed), STEPS, KEYS);
     for (key, value) in expected(&steps) {
         let found = get(drive, &key).unwrap();
         assert!(found == value.map(bytes), "{name}, closed {is_closed}: {key:?}");
@@ -129,13 +131,13 @@ fn golden_images_are_read_checked_written_and_read_again() {
             verify(&mut drive, name, is_closed);
             for number in 0..400u64 {
                 let key = format!("new {}", number % 50).into_bytes();
-                let put = crate::script::Step::Put(((0, key), Some((number, 3000))));
+                let put = script::Step::Put(((0, key), Some((number, 3000))));
                 take(&mut drive, &put).unwrap();
             }
             for number in 0..50u64 {
                 let key = (0, format!("new {number}").into_bytes());
                 assert_eq!(get(&mut drive, &key).unwrap(), Some(bytes((number + 350, 3000))));
-                take(&mut drive, &crate::script::Step::Put((key, None))).unwrap();
+                take(&mut drive, &script::Step::Put((key, None))).unwrap();
             }
             drive.close().unwrap();
             let mut drive = Drive::open(&path, WRITE).unwrap();

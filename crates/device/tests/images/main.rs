@@ -3,4 +3,6 @@
 mod golden;
 mod misplaced;
 mod script;
+mod traced;
+mod used;
 mod widths;

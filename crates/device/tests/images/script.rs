@@ -1,14 +1,14 @@
 //! A life of a drive by script: what is done follows from a seed, and so does what the drive must then hold.
 
-use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
+use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Random, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Keys of each namespace.
-const KEYS: u64 = 120;
+/// Keys of each namespace, as a rule.
+pub const KEYS: u64 = 120;
 /// Bytes of a value that lies in a record; a few have all sizes up to the first, most up to the second.
 const SIZES: [u64; 2] = [9000, 700];
 /// Bytes of a large value: segments of two or three superblocks.
@@ -35,13 +35,13 @@ pub enum Step {
 /// A key that gets a value, or loses it.
 pub type Change = ((usize, Vec<u8>), Option<(u64, u32)>);
 
-/// The first `length` steps that follow from a seed.
-pub fn steps(seed: u64, length: usize) -> Vec<Step> {
+/// The first `length` steps that follow from a seed, with so many keys in each namespace.
+pub fn steps(seed: u64, length: usize, keys: u64) -> Vec<Step> {
     let mut random = Random::new(seed);
     let mut steps: Vec<Step> = (1..NAMES.len()).map(Step::Create).collect();
     let mut lives = true;
     let key = |random: &mut Random, names: usize| {
-        let number = random.below(KEYS);
+        let number = random.below(keys);
         (
             random.below(names as u64) as usize,
             format!("key {number:0width$}", width = (number % 30) as usize).into_bytes(),
@@ -81,17 +81,19 @@ pub fn steps(seed: u64, length: usize) -> Vec<Step> {
 /// What a drive holds when these steps were taken.
 pub fn model(steps: &[Step]) -> Model {
     let mut model = Model::new();
-    let mut put = |(key, value): &Change| match value {
-        Some(value) => drop(model.insert(key.clone(), *value)),
-        None => drop(model.remove(key)),
-    };
     for step in steps {
-        match step {
-            Step::Put(change) => put(change),
-            Step::Batch(changes) => changes.iter().for_each(&mut put),
+        let changes = match step {
+            Step::Put(change) => std::slice::from_ref(change),
+            Step::Batch(changes) => changes,
             Step::Create(name) | Step::Delete(name) => {
-                let all = |number: u64| format!("key {number:0width$}", width = (number % 30) as usize).into_bytes();
-                (0..KEYS).for_each(|number| put(&((*name, all(number)), None)));
+                model.retain(|(of, _), _| of != name);
+                continue;
+            }
+        };
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(model.insert(key.clone(), *value)),
+                None => drop(model.remove(key)),
             }
         }
     }
@@ -191,21 +193,20 @@ pub fn expected(steps: &[Step]) -> Vec<Change> {
     keys.into_iter().filter(|((name, _), _)| *name != 3 || lives).collect()
 }
 
-/// A drive of 24 MiB: everything is soon collected, and the file is small.
-pub fn small_profile(design: &Design) -> Profile {
+/// A drive of 24 MiB: everything is soon collected, and the file is small. Of DRAM it has as much as given.
+pub fn small_profile(design: &Design, dram_bytes: u64) -> Profile {
+    let dram_bytes = dram_bytes.to_string();
     let keys = [
         ("geometry.blocks_per_die", "192"),
         ("geometry.oob_bytes", "512"),
-        ("memory.dram_bytes", "2097152"),
+        ("memory.dram_bytes", dram_bytes.as_str()),
         ("memory.power_loss", "protected"),
     ];
     design.tiny_profile(&keys).unwrap()
 }
 
-/// A new drive, of 24 or of 64 MiB.
-pub fn create(path: &Path, name: &str, is_small: bool) -> Drive {
-    let design = image_design(name).unwrap();
-    let profile = if is_small { small_profile(&design) } else { image_profile(64 << 20).unwrap() };
+/// A new drive of that profile.
+pub fn create(path: &Path, design: &Design, profile: &Profile) -> Drive {
     let options = CreateDrive { value_bytes_max: Some(2 << 20), ..CreateDrive::default() };
-    Drive::create(path, &profile, &design, options).unwrap()
+    Drive::create(path, profile, design, options).unwrap()
 }
