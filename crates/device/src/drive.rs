@@ -167,7 +167,12 @@ impl Drive {
         let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
         let large = large.map_err(|error| mount_error(path, error.into()))?;
-        Ok(Drive { clocked, design, large, mounted: Some(report), standing, is_read_only })
+        let mut drive = Drive { clocked, design, large, mounted: Some(report), standing, is_read_only };
+        if !is_read_only {
+            // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
+            drive.commit().map_err(|error| mount_error(path, error.into()))?;
+        }
+        Ok(drive)
     }
 
     /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.

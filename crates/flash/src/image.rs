@@ -206,6 +206,10 @@ impl ImageBacking {
         if !options.read_only {
             disk.note_holder();
         }
+        if options.sync {
+            // An earlier life may have written it without a sync, and was killed: what is shown now is not to be lost.
+            disk.sync_found()?;
+        }
         let mut image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
         // What an earlier life wrote is in the file, and may not be durable.
         (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);

@@ -87,6 +87,8 @@ struct Inner {
     /// Which process the open files must be of to do anything.
     life: u64,
     is_killed: bool,
+    /// How often the machine has stopped.
+    stops: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
     /// The calls, if they are written down.
@@ -134,6 +136,7 @@ impl SimulatedDisk {
             random: Random::new(seed),
             life: 0,
             is_killed: false,
+            stops: 0,
             calls: 0,
             strikes: BTreeMap::new(),
             trace: None,
@@ -195,6 +198,17 @@ impl SimulatedDisk {
         self.lock().end_process();
     }
 
+    /// A process that was killed is gone, and others of the machine go on: who has several of them sees to it that the dead one calls nothing.
+    pub fn outlive(&self) {
+        self.lock().is_killed = false;
+    }
+
+    /// How often the machine has stopped.
+    #[must_use]
+    pub fn stops(&self) -> u64 {
+        self.lock().stops
+    }
+
     /// The machine stops and starts again, with another process.
     pub fn lose_power(&self) {
         self.lock().lose_power();
@@ -210,13 +224,13 @@ impl SimulatedDisk {
         Some(bytes)
     }
 
-    /// Puts a file there, durably.
-    pub fn put(&self, path: &Path, bytes: &[u8]) {
-        let mut pages = Pages::default();
-        pages.set_length(bytes.len() as u64);
-        pages.write(0, bytes);
-        let durable = pages.clone();
-        let file = FileState { cached: pages, durable, has_durable_name: true, ..FileState::default() };
+    /// Puts a file of so many bytes there, durably: these pieces at their places, zeros elsewhere.
+    pub fn put<'b>(&self, path: &Path, length_bytes: u64, pieces: impl IntoIterator<Item = (u64, &'b [u8])>) {
+        let mut cached = Pages::default();
+        cached.set_length(length_bytes);
+        pieces.into_iter().for_each(|(at, bytes)| cached.write_within(at, bytes));
+        let durable = cached.clone();
+        let file = FileState { cached, durable, has_durable_name: true, ..FileState::default() };
         self.lock().files.insert(path.to_owned(), file);
     }
 
@@ -281,6 +295,7 @@ impl Inner {
 
     fn lose_power(&mut self) {
         self.end_process();
+        self.stops += 1;
         let random = &mut self.random;
         self.files.retain(|_, file| {
             if !file.has_durable_name && random.below(2) == 0 {

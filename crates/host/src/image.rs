@@ -1,12 +1,13 @@
 //! The drive in a file, under a store: threads take turns, and share waits for the disk.
 //!
 //! ```text
-//!   threads   execute            lock the drive, execute; with `sync`: wait for a commit, shared
+//!   threads   execute            lock the drive, execute; with `sync`: wait for a commit, shared; who reads what waits, waits as well
 //!   one       bulk               hold commits, execute all, commit once
 //! ```
 
 use crate::backend::Backend;
 use crate::commits::{Coming, Commits};
+use crate::loose::Loose;
 use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{Files, OpenOptions};
@@ -29,6 +30,8 @@ struct State {
     drive: Drive,
     /// Changes that were executed.
     executed: u64,
+    /// Those of them that are not committed, where somebody waits for that.
+    loose: Option<Loose>,
     failure: Option<String>,
 }
 
@@ -51,31 +54,44 @@ impl Image {
         };
         let commits = (sync && !read_only).then(Commits::default);
         drive.hold_commits(commits.is_some());
-        let state = Mutex::new(State { drive, executed: 0, failure: None });
+        let loose = commits.is_some().then(Loose::default);
+        let state = Mutex::new(State { drive, executed: 0, loose, failure: None });
         Ok((Image { state, commits, is_read_only: read_only }, was_created))
     }
 
-    /// Makes a change; returns when it is safe.
-    fn change<T>(&self, make: impl FnOnce(&mut State) -> Result<T, Error>) -> Result<T, Error> {
+    /// Makes a change under a ticket of its own; returns when it is safe.
+    fn change<T>(&self, make: impl FnOnce(&mut State, u64) -> Result<T, Error>) -> Result<T, Error> {
         if self.is_read_only {
             return Err(Error::ReadOnly);
         }
         let coming: Option<Coming<'_>> = self.commits.as_ref().map(Commits::come);
         let mut state = self.lock()?;
-        let made = make(&mut state);
-        state.executed += 1;
-        let ticket = state.executed;
+        let ticket = state.executed + 1;
+        let made = make(&mut state, ticket);
+        state.executed = ticket;
         drop(state);
         drop(coming);
-        if let Some(commits) = &self.commits {
-            let commit = || {
-                let mut state = self.lock()?;
-                state.commit()?;
-                Ok(state.executed)
-            };
-            commits.wait(ticket, commit)?;
-        }
+        self.wait(ticket)?;
         made
+    }
+
+    /// Looks at something, and gives the ticket of the change that it may have seen; returns when that is safe.
+    fn look<T>(&self, look: impl FnOnce(&mut State) -> (Option<u64>, Result<T, Error>)) -> Result<T, Error> {
+        let mut state = self.lock()?;
+        let (seen, found) = look(&mut state);
+        drop(state);
+        seen.map_or(Ok(()), |ticket| self.wait(ticket))?;
+        found
+    }
+
+    /// Waits until that change is committed, where changes are committed together.
+    fn wait(&self, ticket: u64) -> Result<(), Error> {
+        let Some(commits) = &self.commits else { return Ok(()) };
+        commits.wait(ticket, || {
+            let mut state = self.lock()?;
+            state.commit()?;
+            Ok(state.executed)
+        })
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
@@ -90,15 +106,24 @@ impl Image {
 impl Backend for Image {
     fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         if command.is_change() {
-            self.change(|state| state.execute(namespace, command))
+            self.change(|state, ticket| {
+                state.note(|loose| loose.note(ticket, namespace, &command));
+                state.execute(namespace, command)
+            })
         } else {
-            self.lock()?.execute(namespace, command)
+            self.look(|state| {
+                let seen = state.loose.as_ref().and_then(|loose| loose.seen_by(namespace, &command));
+                (seen, state.execute(namespace, command))
+            })
         }
     }
 
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
         let commands = batch.commands(own)?;
-        self.change(|state| {
+        self.change(|state, ticket| {
+            state.note(|loose| {
+                commands.iter().for_each(|(namespace, command)| loose.note(ticket, *namespace, command));
+            });
             state.drive.hold_commits(true);
             let mut commands = commands.into_iter();
             let made = commands.try_for_each(|(namespace, command)| state.execute(namespace, command).map(|_| ()));
@@ -112,18 +137,22 @@ impl Backend for Image {
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
-        Ok(self.lock()?.drive.namespaces())
+        self.look(|state| (state.loose.as_ref().and_then(Loose::last), Ok(state.drive.namespaces())))
     }
 
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
-        self.change(|state| {
+        self.change(|state, ticket| {
+            state.note(|loose| loose.note_other(ticket));
             let created = state.drive.create_namespace(attributes);
             created.map_err(|error| state.failed(error))
         })
     }
 
     fn delete_namespace(&self, id: NamespaceId) -> Result<(), Error> {
-        self.change(|state| state.drive.delete_namespace(id).map_err(|error| state.failed(error)))
+        self.change(|state, ticket| {
+            state.note(|loose| loose.note_other(ticket));
+            state.drive.delete_namespace(id).map_err(|error| state.failed(error))
+        })
     }
 
     fn stats(&self) -> Result<Stats, Error> {
@@ -149,7 +178,16 @@ impl State {
     }
 
     fn commit(&mut self) -> Result<(), Error> {
-        self.drive.commit().map_err(|error| self.failed(error))
+        self.drive.commit().map_err(|error| self.failed(error))?;
+        self.note(Loose::clear);
+        Ok(())
+    }
+
+    /// Keeps account of what is not committed, where somebody waits for that.
+    fn note(&mut self, note: impl FnOnce(&mut Loose)) {
+        if let Some(loose) = &mut self.loose {
+            note(loose);
+        }
     }
 
     /// Nobody works on with a drive whose image failed, or that was left in the middle of a change.

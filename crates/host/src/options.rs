@@ -36,7 +36,7 @@ pub struct Options {
     /// An image that is made takes all its room at once, so that no store finds the disk full.
     pub preallocate: bool,
     /// What has returned outlives the machine and not only the process. A store then waits for the disk; threads that wait at
-    /// the same time wait once.
+    /// the same time wait once. Who reads what another thread is about to make safe waits for that as well.
     pub sync: bool,
     /// Nothing is written; others may read at the same time. An image that is not there is an error then.
     pub read_only: bool,

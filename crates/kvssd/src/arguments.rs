@@ -5,6 +5,7 @@ pub mod image;
 pub mod namespace;
 pub mod replay;
 pub mod serve;
+pub mod world;
 
 use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -17,6 +18,7 @@ use namespace::NamespaceAction;
 use replay::ReplayOptions;
 use serve::ServeOptions;
 use std::path::PathBuf;
+use world::WorldOptions;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
 #[derive(Debug, Parser)]
@@ -54,6 +56,8 @@ pub enum Action {
     Reproduce(ReproduceOptions),
     /// Cut the power of tiny, nearly full drives again and again, and check that nothing is lost
     Crash(CrashOptions),
+    /// Let the whole program live in a simulated world, killed and cut anywhere, and check that nothing is lost
+    World(WorldOptions),
     /// List the designs
     Designs,
     /// List the profiles

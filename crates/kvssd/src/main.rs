@@ -16,6 +16,7 @@ mod serve;
 mod stat;
 mod text;
 mod transfer;
+mod world;
 
 use arguments::{Action, Arguments};
 use clap::Parser;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Action::Replay(options) => replay::run(&options),
         Action::Reproduce(options) => reproduce::run(&options),
         Action::Crash(options) => crash::run(&options),
+        Action::World(options) => world::run(&options),
         Action::Designs => catalogue::designs(),
         Action::Profiles => catalogue::profiles(),
         Action::Create(options) => image::create(&options),

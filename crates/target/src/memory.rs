@@ -24,9 +24,13 @@ impl Memory {
         Arc::new(Memory { held_bytes: AtomicU64::new(0), bytes_max })
     }
 
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
     /// Bytes that nobody holds.
     pub(crate) fn room_bytes(&self) -> u64 {
-        self.bytes_max.saturating_sub(self.held_bytes.load(Ordering::Relaxed))
+        self.bytes_max.saturating_sub(self.held_bytes())
     }
 
     /// So many bytes, if they are there, or nobody holds any: what comes alone always has room.

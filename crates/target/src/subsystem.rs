@@ -170,6 +170,24 @@ impl Subsystem {
         executor.drive.close()
     }
 
+    /// Bytes of values on their way in, and on their way out, of all connections; each has its bound in [`Limits::values_bytes_max`].
+    #[must_use]
+    pub fn values_bytes(&self) -> (u64, u64) {
+        (self.values_in.held_bytes(), self.values_out.held_bytes())
+    }
+
+    /// The largest value that the drive takes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u64 {
+        self.value_bytes_max
+    }
+
+    /// Changes that came again and had been made.
+    #[must_use]
+    pub fn recognized(&self) -> u64 {
+        self.metrics.recognized.get()
+    }
+
     /// Why the drive takes nothing any more, if so.
     #[must_use]
     pub fn failure(&self) -> Option<String> {

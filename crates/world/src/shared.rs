@@ -159,14 +159,14 @@ impl Shared {
         self.switch();
     }
 
-    /// Ends a process: all its actors unwind before this returns, which it does not in one of them.
-    pub(crate) fn kill(&self, process: Process) {
+    /// Ends processes, all at once: their actors unwind before this returns, which it does not in one of them.
+    pub(crate) fn kill(&self, processes: &[Process]) {
         if self.is_unwinding() {
             return;
         }
         let mut turns = self.turns.borrow_mut();
-        turns.kill(|other| other == process);
-        network::kill(&mut turns, process);
+        turns.kill(|other| processes.contains(&other));
+        processes.iter().for_each(|process| network::kill(&mut turns, *process));
         if turns.current().life == Life::Alive {
             turns.step_aside();
             drop(turns);

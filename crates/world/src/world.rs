@@ -101,7 +101,12 @@ impl World {
     /// Kills a process: all its actors unwind, and its connections break, before this returns. In one of its own actors it does not return.
     /// Numbers of processes can be used again.
     pub fn kill(&self, process: Process) {
-        self.0.kill(process);
+        self.0.kill(&[process]);
+    }
+
+    /// Kills processes at the same moment, as when their machine stops.
+    pub fn kill_all(&self, processes: &[Process]) {
+        self.0.kill(processes);
     }
 
     /// Whether an actor of that process has not ended.

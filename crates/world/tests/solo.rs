@@ -1,7 +1,8 @@
 //! Drives live through kills, stops and failures at every call of the disk, and lose nothing.
 
 use kvssd_ftl::DESIGNS;
-use kvssd_world::lives::solo::{SoloReport, run};
+use kvssd_world::lives::Report;
+use kvssd_world::lives::solo::run;
 
 /// Drives of each design. WORLD_DRIVES and WORLD_SEED say others.
 const DRIVES: u64 = 6;
@@ -16,7 +17,7 @@ fn one_program_loses_nothing() {
     let only = std::env::var("DESIGN").ok();
     let mut losses = Vec::new();
     for design in DESIGNS.iter().filter(|design| only.as_deref().is_none_or(|only| only == design.name)) {
-        let mut report = SoloReport::default();
+        let mut report = Report::default();
         for seed in first..first + drives {
             if let Err(loss) = run(design, seed, &mut report) {
                 losses.push(format!(

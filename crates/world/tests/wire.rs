@@ -156,6 +156,44 @@ fn what_was_acknowledged_is_there_after_cuts_and_kills() {
     assert!(pairs > 20 * 8, "{pairs} pairs, {doubts} in doubt");
 }
 
+/// Threads that share a store ask for many values at a time, while connections break under them.
+fn readers(seed: u64) -> Run<()> {
+    const KEYS: u8 = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    create(&path);
+    World::run(Options::of_seed(seed), move |world| {
+        let stop = Rc::new(Cell::new(false));
+        serve(world, path, stop);
+        let store = Rc::new(reach());
+        (0..KEYS).for_each(|key| store.store(&[key], &[key; 3000]).unwrap());
+        world.set_network(NetworkFaults { cut_one_in: 80, ..NetworkFaults::default() });
+        let threads: Vec<_> = (0..6)
+            .map(|_| {
+                let (inner, store) = (world.clone(), store.clone());
+                world.spawn(world.process(), "a reader", move || {
+                    for _ in 0..60 {
+                        let asked: Vec<[u8; 1]> = (0..12).map(|_| [(inner.random_u64() % 16) as u8]).collect();
+                        let keys: Vec<&[u8]> = asked.iter().map(<[u8; 1]>::as_slice).collect();
+                        let values = store.retrieve_many(&keys).unwrap();
+                        let wanted: Vec<_> = asked.iter().map(|key| Some(vec![key[0]; 3000])).collect();
+                        assert_eq!(values, wanted);
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(folder);
+    })
+}
+
+#[test]
+fn an_answer_is_never_taken_for_that_of_a_command_on_an_older_connection() {
+    for seed in 0..40 {
+        readers(seed).result.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_life() {
     let lives = [5, 5, 6].map(|seed| life(seed, breaking(), 2, 40));

@@ -165,6 +165,11 @@ impl Disk {
         self.file.sync().map_err(|error| self.fail(failed("make what was written durable", &error)))
     }
 
+    /// Makes durable what was found in the file, also where that is only read.
+    pub(super) fn sync_found(&mut self) -> Result<(), ImageError> {
+        self.file.sync().map_err(|error| self.fail(failed("make what was found durable", &error)))
+    }
+
     /// Makes the file's name durable.
     pub(super) fn sync_name(&self) -> Result<(), ImageError> {
         self.files.sync_name(&self.path).map_err(|error| self.error(failed("make its name durable", &error)))

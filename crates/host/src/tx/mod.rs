@@ -204,6 +204,7 @@ impl<P: Port> Transaction<'_, P> {
                     let outcome = self.put(&writes, &mut failure);
                     state = self.transactions.lock();
                     step = state.manager.put_done(self.id, outcome);
+                    self.is_putting = false;
                 }
             }
         }
@@ -261,7 +262,6 @@ impl<P: Port> Transaction<'_, P> {
     fn put(&mut self, writes: &WriteSet, failure: &mut Option<Error>) -> PutOutcome {
         self.is_putting = true;
         let put = self.transactions.port.put(&writes.changes());
-        self.is_putting = false;
         let outcome = match put {
             Ok(()) => PutOutcome::Done,
             Err(Error::Io { .. } | Error::Failed { .. } | Error::InDoubt { .. }) => PutOutcome::InDoubt,

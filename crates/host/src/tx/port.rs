@@ -57,6 +57,8 @@ impl Port for Store {
             match self.execute_in(info.id, Command::CreateIterator { options: IteratorOptions::default() }) {
                 Ok(Some(Reply::IteratorCreated(iterator))) => view.insert(info.id, iterator),
                 Ok(other) => unreachable!("{other:?} does not answer the creation of an iterator"),
+                // It has gone since it was listed.
+                Err(Error::NoNamespace { .. }) => continue,
                 Err(error) => {
                     self.destroy_view(view);
                     return Err(error);

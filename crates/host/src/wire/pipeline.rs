@@ -17,9 +17,15 @@ use kvssd_runtime::thread::sleep;
 use kvssd_runtime::time::Instant;
 use kvssd_types::{Command, NamespaceId, Reply};
 use std::collections::VecDeque;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 type Coming<'c> = Result<(NamespaceId, Command<'c>), Error>;
+
+/// Commands with their numbers.
+trait Commands<'c>: Iterator<Item = (usize, Coming<'c>)> {}
+
+impl<'c, I: Iterator<Item = (usize, Coming<'c>)>> Commands<'c> for I {}
 
 /// What a command of many is known by.
 struct Tag {
@@ -47,16 +53,22 @@ impl Link {
         commands: &mut dyn Iterator<Item = Coming<'_>>,
         answered: &mut dyn FnMut(usize, Option<Reply>),
     ) -> Result<(), Error> {
-        let mut commands = commands.enumerate();
+        let mut commands = commands.enumerate().peekable();
         let pipeline = Pipeline { coming: VecDeque::new(), under_way: Vec::new() };
         let mut run = Run { link: self, pipeline, stalled: None, failed: None, deadline: self.deadline() };
         let mut before: Option<Arc<Session>> = None;
         loop {
             let session = self.session(run.deadline).map_err(|error| run.doubt(error))?;
-            if before.replace(session.clone()).is_none_or(|before| !Arc::ptr_eq(&before, &session)) {
+            if let Some(before) = before.replace(session.clone()).filter(|before| !Arc::ptr_eq(before, &session)) {
+                // Another thread has lost it. Its numbers of commands are those of others on the new one.
+                run.lose(&before, &Lost::of("the connection was lost"))?;
                 run.prepare_again(&session)?;
             }
-            run.fill(&session, &mut commands);
+            if let Err(lost) = run.fill(&session, &mut commands) {
+                run.lose(&session, &lost)?;
+                self.check_time(run.deadline, &lost.why).map_err(|error| run.doubt(error))?;
+                continue;
+            }
             if run.failed.is_some() {
                 run.pipeline.coming.clear();
             }
@@ -77,20 +89,19 @@ impl Link {
 
 impl Run<'_> {
     /// Takes as many commands as the queue does.
-    fn fill<'c>(&mut self, session: &Session, commands: &mut dyn Iterator<Item = (usize, Coming<'c>)>) {
+    fn fill<'c>(&mut self, session: &Session, commands: &mut Peekable<impl Commands<'c>>) -> Result<(), Lost> {
         while self.failed.is_none() && self.pipeline.commands() < session.io.depth() {
             let mut call = match self.stalled.take() {
                 Some(call) => call,
-                None => {
-                    let Some((number, command)) = commands.next() else { break };
-                    match self.call_of(session, number, command) {
-                        Ok(call) => call,
-                        Err(error) => {
-                            self.failed = Some(error);
-                            break;
-                        }
+                None => match self.next_call(session, commands) {
+                    Ok(Some(call)) => call,
+                    Ok(None) => break,
+                    Err(Trouble::Lost(lost)) => return Err(lost),
+                    Err(Trouble::Refused(error)) => {
+                        self.failed = Some(error);
+                        break;
                     }
-                }
+                },
             };
             if call.tag.copies.prepare(session.memory, &self.link.serials, &mut call.entry) == Turn::Now {
                 self.pipeline.coming.push_back(call);
@@ -106,20 +117,28 @@ impl Run<'_> {
             }
             self.link.serials.wait(AGAIN);
         }
+        Ok(())
     }
 
-    fn call_of(&self, session: &Session, number: usize, command: Coming<'_>) -> Result<Call<Tag>, Error> {
+    /// The next command, which stays where it is when the connection is lost before it is known what its namespace takes.
+    fn next_call<'c>(
+        &self,
+        session: &Session,
+        commands: &mut Peekable<impl Commands<'c>>,
+    ) -> Result<Option<Call<Tag>>, Trouble> {
+        let limits = match commands.peek() {
+            Some((_, Ok((namespace, _)))) => Some(session.limits(*namespace, self.deadline)?),
+            _ => None,
+        };
+        let Some((number, command)) = commands.next() else { return Ok(None) };
         let (namespace, command) = command?;
         if self.link.is_read_only && command.is_change() {
-            return Err(Error::ReadOnly);
+            return Err(Error::ReadOnly.into());
         }
-        let limits = session.limits(namespace, self.deadline).map_err(|trouble| match trouble {
-            Trouble::Lost(lost) => self.link.unreachable(&lost.why),
-            Trouble::Refused(error) => error,
-        })?;
+        let limits = limits.expect("there is a command");
         let copies = Copies::of(&command);
         let Request { entry, payload, ask } = Request::of(namespace, command, limits)?;
-        Ok(Call { entry, payload, tag: Tag { number, namespace, ask, copies } })
+        Ok(Some(Call { entry, payload, tag: Tag { number, namespace, ask, copies } }))
     }
 
     /// What was lost comes again, on another connection.

@@ -156,7 +156,7 @@ impl Link {
         }
     }
 
-    fn check_time(&self, deadline: Instant, why: &str) -> Result<(), Error> {
+    pub(super) fn check_time(&self, deadline: Instant, why: &str) -> Result<(), Error> {
         if Instant::now() >= deadline { Err(self.unreachable(why)) } else { Ok(()) }
     }
 

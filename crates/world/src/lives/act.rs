@@ -70,10 +70,11 @@ pub fn key(number: usize) -> Vec<u8> {
     key
 }
 
-/// The number of a key.
+/// The number of a key, if it is one of these.
 #[must_use]
-pub fn number_of(key: &[u8]) -> Option<usize> {
-    std::str::from_utf8(key.get(..4)?).ok()?.parse().ok()
+pub fn number_of(bytes: &[u8]) -> Option<usize> {
+    let number = std::str::from_utf8(bytes.get(..4)?).ok()?.parse().ok()?;
+    (key(number) == bytes).then_some(number)
 }
 
 /// Steps at random.

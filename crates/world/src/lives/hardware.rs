@@ -24,7 +24,7 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// A drive of 12 MiB with room for namespaces of every kind; with large values for twice as many, since each has a shadow. It has 48
+    /// A drive of 12 to 16 MiB with room for namespaces of every kind; with large values for twice as many, since each has a shadow. It has few
     /// superblocks, or many small ones, so that the table of blocks takes several pages of the disk.
     ///
     /// # Errors
@@ -42,11 +42,17 @@ impl Hardware {
         for design in &DESIGNS {
             dram_bytes = dram_bytes.max(design.tiny_profile(&[])?.memory.dram_bytes);
         }
+        let (pages_per_block, blocks_per_die) = match (has_small_blocks, has_large_values) {
+            (true, _) => ("4", "192"),
+            (false, false) => ("16", "48"),
+            // The journal may become three times as long as DRAM is large.
+            (false, true) => ("16", "64"),
+        };
         let dram_bytes = (dram_bytes * u64::from(spaces)).to_string();
         let profile = design.tiny_profile(&[
             ("memory.power_loss", "protected"),
-            ("geometry.pages_per_block", if has_small_blocks { "4" } else { "16" }),
-            ("geometry.blocks_per_die", if has_small_blocks { "192" } else { "48" }),
+            ("geometry.pages_per_block", pages_per_block),
+            ("geometry.blocks_per_die", blocks_per_die),
             ("geometry.oob_bytes", "1000"),
             ("memory.dram_bytes", &dram_bytes),
         ])?;

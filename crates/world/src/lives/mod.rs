@@ -9,14 +9,36 @@
 //! A loss says its seed and life and the last steps before it, and the same seed shows it again.
 
 mod act;
+mod bank;
+mod book;
+mod caller;
+mod campaign;
 mod hardware;
 mod history;
+pub mod hosts;
+mod machine;
 mod model;
+pub mod owners;
 mod program;
+mod report;
+mod scenario;
 pub mod solo;
+pub mod sweep;
+pub mod threads;
 
 pub use act::{Act, Acts};
+pub use book::{Book, SharedBook};
+pub use campaign::{Campaign, Row};
 pub use hardware::Hardware;
 pub use history::History;
+pub use machine::Machine;
 pub use model::{Content, Model};
 pub use program::{End, PATH, Program};
+pub use report::{Loss, Report};
+pub use scenario::{SCENARIOS, Scenario};
+
+/// What a panic said.
+fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

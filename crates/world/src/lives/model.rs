@@ -113,6 +113,24 @@ impl Model {
         known.into_iter().chain(doubtful.flatten().filter(of_key).filter_map(|&(_, _, content)| content))
     }
 
+    /// Whether a change is in doubt that removes a key, or its namespace.
+    #[must_use]
+    pub fn may_be_absent(&self, space: usize, key: usize) -> bool {
+        let removes = |change: &Change| match change {
+            Change::Pairs(changes) => changes.contains(&(space, key, None)),
+            _ => false,
+        };
+        self.is_doubtful(space) || self.doubtful.iter().any(removes)
+    }
+
+    /// Whether it is in doubt that a namespace is there.
+    #[must_use]
+    pub fn is_doubtful(&self, space: usize) -> bool {
+        self.doubtful
+            .iter()
+            .any(|change| matches!(change, Change::Create(other) | Change::Delete(other) if *other == space))
+    }
+
     /// Takes what was found for what is there from now on.
     ///
     /// # Errors

@@ -13,13 +13,16 @@ use super::hardware::Hardware;
 use super::model::{Change, Content, Model, PairChange, Pairs, Spaces};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store};
+use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Store};
 use kvssd_types::StoreCondition;
 use std::collections::BTreeMap;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Where the image lies.
 pub const PATH: &str = "drive.kv";
+/// What the names of the program's namespaces begin with.
+const NAME_PREFIX: &str = "s";
 /// Keys that are listed at a time.
 const LIST: usize = 64;
 
@@ -45,6 +48,19 @@ pub struct Program<'a> {
     is_made: bool,
     /// A call of this process was struck so that it fails.
     may_fail: bool,
+    /// What somebody else has stored in the image: nobody changes it. None before it was looked at.
+    foreign: Option<Foreign>,
+}
+
+/// Pairs that are not the program's: the namespace, the key, a hash of the value.
+type Foreign = BTreeMap<(NamespaceId, Box<[u8]>), u64>;
+
+/// Everything that is in an image.
+struct Found {
+    /// The namespaces of the program.
+    ids: BTreeMap<usize, NamespaceId>,
+    spaces: Spaces,
+    foreign: Foreign,
 }
 
 /// A store that is open.
@@ -64,7 +80,14 @@ impl<'a> Program<'a> {
     /// A program over a drive that is still to be made.
     #[must_use]
     pub fn new(hardware: &'a Hardware, disk: SimulatedDisk) -> Self {
-        Program { hardware, disk, store: None, model: Model::default(), is_made: false, may_fail: false }
+        let foreign = Some(Foreign::new());
+        Program { hardware, disk, store: None, model: Model::default(), is_made: false, may_fail: false, foreign }
+    }
+
+    /// A program over the image that lies on the disk, whoever has made it.
+    #[must_use]
+    pub fn over(hardware: &'a Hardware, disk: SimulatedDisk) -> Self {
+        Program { is_made: true, foreign: None, ..Program::new(hardware, disk) }
     }
 
     /// The disk.
@@ -136,36 +159,45 @@ impl<'a> Program<'a> {
         self.model.settle(found).map_err(|what| self.wrong(what))
     }
 
-    /// Everything that is there.
+    /// Everything that is there; what is not the program's must be as it was.
     fn look(&mut self) -> Result<Spaces, End> {
         let running = self.store.take().expect("it was opened");
-        let (ids, found) = self.look_with(&running)?;
+        let Found { ids, spaces, foreign } = self.look_with(&running)?;
         self.store = Some(Running { spaces: ids, ..running });
-        Ok(found)
+        if *self.foreign.get_or_insert_with(|| foreign.clone()) != foreign {
+            return Err(self.wrong("what was in the image before has changed".to_owned()));
+        }
+        Ok(spaces)
     }
 
-    fn look_with(&self, running: &Running) -> Result<(BTreeMap<usize, NamespaceId>, Spaces), End> {
-        let (mut ids, mut found) = (BTreeMap::new(), Spaces::new());
+    fn look_with(&self, running: &Running) -> Result<Found, End> {
+        let mut found = Found { ids: BTreeMap::new(), spaces: Spaces::new(), foreign: Foreign::new() };
         let infos = running.store.namespaces().map_err(|error| self.end("namespaces", &error))?;
         for info in infos {
-            let name = info.attributes.name.as_deref().unwrap_or("s0");
-            let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
-            let number: usize = number.ok_or_else(|| End::Wrong(format!("there is a namespace {name}")))?;
-            ids.insert(number, info.id);
+            let number = match &info.attributes.name {
+                None => Some(0),
+                Some(name) => name.strip_prefix(NAME_PREFIX).and_then(|number| number.parse().ok()),
+            };
             let namespace = running.store.namespace_at(info.id);
-            let mut pairs = Pairs::new();
+            let (mut pairs, mut count) = (Pairs::new(), 0);
             for name in self.keys_of(running, info.id)? {
-                let key = number_of(&name).ok_or_else(|| End::Wrong(format!("there is a key {name:?}")))?;
                 let value = namespace.retrieve(&name).map_err(|error| self.end("retrieve", &error))?;
-                let value = value.ok_or_else(|| self.wrong(format!("key {number}/{key} is listed and not there")))?;
-                pairs.insert(key, self.content_of(number, key, &value)?);
+                let value = value.ok_or_else(|| self.wrong(format!("key {name:?} is listed and not there")))?;
+                count += 1;
+                match number.zip(number_of(&name)) {
+                    Some((space, key)) => drop(pairs.insert(key, self.content_of(space, key, &value)?)),
+                    None => drop(found.foreign.insert((info.id, name), xxh3_64(&value))),
+                }
             }
-            if namespace.count().map_err(|error| self.end("count", &error))? != pairs.len() as u64 {
-                return Err(self.wrong(format!("namespace {name} counts other pairs than it lists")));
+            if namespace.count().map_err(|error| self.end("count", &error))? != count {
+                return Err(self.wrong(format!("namespace {} counts other pairs than it lists", info.id)));
             }
-            found.insert(number, pairs);
+            if let Some(number) = number {
+                found.ids.insert(number, info.id);
+                found.spaces.insert(number, pairs);
+            }
         }
-        Ok((ids, found))
+        Ok(found)
     }
 
     /// What a value was made from.
@@ -179,6 +211,38 @@ impl<'a> Program<'a> {
     fn keys_of(&self, running: &Running, id: NamespaceId) -> Result<Vec<Box<[u8]>>, End> {
         let namespace = running.store.namespace_at(id);
         namespace.keys(None).collect::<Result<_, _>>().map_err(|error: Error| self.end("list", &error))
+    }
+
+    /// Opens a store under which the disk has lost or misplaced something, and asks for every key: a value must be right, and a key that
+    /// was there may not be missing. What cannot be read is told.
+    ///
+    /// # Errors
+    /// [`End::Failed`] when something was told, and the end that came meanwhile.
+    pub fn look_for_lies(&mut self) -> Result<(), End> {
+        let options = Options { missing: Missing::Fail, sync: self.hardware.create.sync, ..Options::default() };
+        let opened = Store::open_in(&self.disk.files(), Path::new(PATH), &options);
+        let store = opened.map_err(|error| self.end("open", &error))?;
+        let infos = store.namespaces().map_err(|error| self.end("namespaces", &error))?;
+        let mut told = None;
+        for (space, pairs) in self.model.spaces() {
+            let is_it = |info: &&NamespaceInfo| info.attributes.name == (*space > 0).then(|| name_of(*space));
+            let is_doubtful = self.model.is_doubtful(*space);
+            let Some(info) = infos.iter().find(is_it) else {
+                if is_doubtful {
+                    continue;
+                }
+                return Err(End::Wrong(format!("namespace {space} is lost, and nobody said so")));
+            };
+            for number in pairs.keys() {
+                match store.namespace_at(info.id).retrieve(&key(*number)) {
+                    Ok(Some(value)) => drop(self.content_of(*space, *number, &value)?),
+                    Ok(None) if self.model.may_be_absent(*space, *number) => {}
+                    Ok(None) => return Err(End::Wrong(format!("key {space}/{number} is lost, and nobody said so"))),
+                    Err(error) => told = Some(self.end("retrieve", &error)),
+                }
+            }
+        }
+        told.map_or(Ok(()), Err)
     }
 
     /// That what was answered just now was answered by a process that lives.
@@ -314,10 +378,11 @@ impl<'a> Program<'a> {
             Act::List(space) => {
                 let Some(id) = id(space) else { return Ok(None) };
                 let keys = store.namespace_at(id).list(None, LIST).map_err(|error| self.end("list", &error))?;
-                let is_known =
-                    |key: &[u8]| number_of(key).is_some_and(|key| self.model.spaces()[space].contains_key(&key));
-                let count = self.model.spaces()[space].len().min(LIST);
-                if keys.len() != count || !keys.iter().all(|key| is_known(key)) {
+                let foreign = |key: &[u8]| self.foreign.iter().any(|all| all.contains_key(&(id, key.into())));
+                let own = |key: &[u8]| number_of(key).is_some_and(|key| self.model.spaces()[space].contains_key(&key));
+                let others = self.foreign.iter().flatten().filter(|((namespace, _), _)| *namespace == id).count();
+                let count = (self.model.spaces()[space].len() + others).min(LIST);
+                if keys.len() != count || !keys.iter().all(|key| own(key) || foreign(key)) {
                     return Err(self.wrong(format!("{act} gives {} keys of {count}", keys.len())));
                 }
             }
@@ -360,8 +425,8 @@ impl<'a> Program<'a> {
                 each.for_each(|change| self.model.doubts(change));
                 match answer {
                     Err(Error::Full) if !self.disk.is_killed() => {
-                        let (_, found) = self.look_with(running)?;
-                        self.model.settle(found).map_err(|what| self.wrong(what))
+                        let found = self.look_with(running)?;
+                        self.model.settle(found.spaces).map_err(|what| self.wrong(what))
                     }
                     Err(error) => Err(self.end("bulk", &error)),
                     Ok(()) => Err(End::Killed),
@@ -373,5 +438,5 @@ impl<'a> Program<'a> {
 
 /// What a namespace is called.
 fn name_of(space: usize) -> String {
-    format!("s{space}")
+    format!("{NAME_PREFIX}{space}")
 }

@@ -4,11 +4,11 @@ use super::act::{Act, Acts};
 use super::hardware::Hardware;
 use super::history::History;
 use super::program::{End, PATH, Program};
+use super::report::{Loss, Report};
 use kvssd_device::Drive;
 use kvssd_flash::{SimulatedDisk, Strike};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
-use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -23,44 +23,6 @@ const CLOSE_CALLS: u64 = 90;
 /// Before one of so many lives the whole drive is checked.
 const CHECKS: u64 = 8;
 
-/// What was seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SoloReport {
-    /// Processes that lived.
-    pub lives: u64,
-    /// Processes that were killed, and those within an open or a close.
-    pub kills: u64,
-    /// Kills before the store was open.
-    pub kills_in_open: u64,
-    /// Kills in an orderly close.
-    pub kills_in_close: u64,
-    /// Machines that stopped.
-    pub power_losses: u64,
-    /// Calls that failed, or took a part.
-    pub failures: u64,
-    /// Stores that were closed in order.
-    pub closes: u64,
-    /// Drives that were checked as a whole.
-    pub checks: u64,
-    /// Steps that were taken.
-    pub acts: u64,
-    /// Calls of the disk.
-    pub calls: u64,
-}
-
-/// Something that was lost, invented or not told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Loss {
-    /// The drive.
-    pub seed: u64,
-    /// The life in which it showed.
-    pub life: u64,
-    /// What it was.
-    pub what: String,
-    /// The last steps before it.
-    pub history: Vec<String>,
-}
-
 /// The lives of one drive.
 struct Lives<'a> {
     program: Program<'a>,
@@ -74,29 +36,45 @@ struct Lives<'a> {
 ///
 /// # Errors
 /// What was lost.
-pub fn run(design: &Design, seed: u64, report: &mut SoloReport) -> Result<(), Loss> {
-    let mut random = Random::new(seed);
+pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    // Designs that differ little do not live the same lives.
+    let mut random = Random::stream(seed, design.name.bytes().map(u64::from).sum());
     let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let acts = Acts::new(random.bits() >> 24, is_large);
-    let mut lives = Lives { program, acts, random, history: History::default(), sync };
+    live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
+}
+
+/// Lets an image live that somebody else has made, of a version of before perhaps, and that lies on the disk.
+///
+/// # Errors
+/// What was lost, of that which was there before, too.
+pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    let mut random = Random::new(seed);
+    let sync = random.below(2) == 0;
+    let mut hardware = Hardware::tiny(design, sync, false, false).expect("every design fits the drives of the world");
+    // What fits beside it depends on who has made it; another of its own does.
+    hardware.indexes = hardware.indexes.map(|_| design.index.plan().name());
+    let program = Program::over(&hardware, disk);
+    let acts = Acts::new(random.bits() >> 24, false);
+    live(Lives { program, acts, random, history: History::default(), sync }, seed, report)
+}
+
+fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss> {
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
-        let lived = lived.unwrap_or_else(|panic| {
-            let words = panic.downcast_ref::<String>().map(String::as_str);
-            let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-            Err(format!("panic: {words}"))
-        });
+        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
         report.lives += 1;
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }
+    report.drives += 1;
     report.calls += lives.program.disk().calls();
     Ok(())
 }
 
 impl Lives<'_> {
-    fn live(&mut self, report: &mut SoloReport) -> Result<(), String> {
+    fn live(&mut self, report: &mut Report) -> Result<(), String> {
         self.program.begin_process();
         self.program.disk().kill();
         if self.random.below(CHECKS) == 0 {
@@ -121,7 +99,7 @@ impl Lives<'_> {
         }
     }
 
-    fn try_live(&mut self, report: &mut SoloReport) -> Result<(), End> {
+    fn try_live(&mut self, report: &mut Report) -> Result<(), End> {
         self.history.push("open");
         self.program.open().inspect_err(|end| report.kills_in_open += u64::from(*end == End::Killed))?;
         for _ in 0..self.random.below(ACTS) {
@@ -145,7 +123,7 @@ impl Lives<'_> {
     }
 
     /// Has something happen to one of the next calls.
-    fn plan(&mut self, horizon: u64, report: &mut SoloReport) {
+    fn plan(&mut self, horizon: u64, report: &mut Report) {
         let random = &mut self.random;
         let call = self.program.disk().calls() + random.below(horizon);
         let strike = match random.below(12) {
@@ -167,7 +145,7 @@ impl Lives<'_> {
         self.program.disk().strike(call, strike);
     }
 
-    fn check(&mut self, report: &mut SoloReport) -> Result<(), String> {
+    fn check(&mut self, report: &mut Report) -> Result<(), String> {
         if !self.program.is_made() {
             return Ok(());
         }

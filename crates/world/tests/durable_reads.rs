@@ -1,0 +1,104 @@
+//! What a thread has read of a store with `sync` outlives the machine: it was not shown before it was on the disk.
+
+use kvssd_flash::SimulatedDisk;
+use kvssd_ftl::DESIGNS;
+use kvssd_host::{Missing, Options as StoreOptions, Store};
+use kvssd_runtime::thread;
+use kvssd_runtime::time::Duration;
+use kvssd_types::NamespaceId;
+use kvssd_world::lives::{Hardware, Machine, PATH};
+use kvssd_world::{Options, Process, World};
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+
+const PROGRAM: Process = Process(1);
+
+fn open(machine: &Machine) -> Store {
+    let options = StoreOptions { missing: Missing::Fail, sync: true, ..StoreOptions::default() };
+    Store::open_in(&machine.files(), Path::new(PATH), &options).unwrap()
+}
+
+/// How a reader looks for the key.
+type Look = fn(&Store) -> bool;
+
+const LOOKS: [Look; 4] = [
+    |store| store.retrieve(b"key").unwrap().is_some(),
+    |store| store.exist(b"key").unwrap(),
+    |store| !store.list(None, 10).unwrap().is_empty(),
+    |store| store.namespace_at(NamespaceId::FIRST).count().unwrap() > 0 && store.exist(b"key").unwrap(),
+];
+
+/// Whether the machine stopped just when a reader had found the key.
+fn stops(seed: u64, look: Look) -> bool {
+    let machine = Machine::new(SimulatedDisk::new(seed), vec![PROGRAM]);
+    let hardware = Hardware::tiny(&DESIGNS[0], true, false, false).unwrap();
+    let Hardware { design, profile, create, .. } = hardware;
+    drop(kvssd_device::Drive::create_in(&machine.disk().files(), Path::new(PATH), &profile, &design, create).unwrap());
+    machine.disk().kill();
+    let run = World::run(Options { loses_turn_one_in: 2, ..Options::of_seed(seed) }, move |world| {
+        let (inner, seen, of) = (world.clone(), Rc::new(Cell::new(false)), machine.clone());
+        let has_seen = seen.clone();
+        drop(world.spawn(PROGRAM, "program", move || {
+            let store = Rc::new(open(&of));
+            let its = store.clone();
+            drop(inner.spawn(PROGRAM, "writer", move || its.store(b"key", &[7; 3000]).unwrap()));
+            while !look(&store) {
+                thread::yield_now();
+            }
+            has_seen.set(true);
+            of.disk().lose_power();
+            inner.kill(PROGRAM);
+        }));
+        while world.is_alive(PROGRAM) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(seen.get());
+        assert!(open(&machine).retrieve(b"key").unwrap() == Some(vec![7; 3000]), "it was seen, and is lost");
+    });
+    run.result.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    true
+}
+
+#[test]
+fn what_was_read_is_there_after_the_machine_stopped() {
+    for (number, look) in LOOKS.into_iter().enumerate() {
+        let stopped = (0..60).filter(|seed| stops(*seed, look)).count();
+        assert_eq!(stopped, 60, "look {number}");
+    }
+}
+
+/// What there is of the key when the program that stores it was killed at a call of its disk, and the image is opened again; then after the machine
+/// stopped.
+fn found_twice(seed: u64, call: u64, read_only: bool) -> [Option<Vec<u8>>; 2] {
+    let disk = SimulatedDisk::new(seed);
+    let Hardware { design, profile, create, .. } = Hardware::tiny(&DESIGNS[0], true, false, false).unwrap();
+    drop(kvssd_device::Drive::create_in(&disk.files(), Path::new(PATH), &profile, &design, create).unwrap());
+    disk.kill();
+    let open = |read_only| {
+        let options = StoreOptions { missing: Missing::Fail, sync: true, read_only, ..StoreOptions::default() };
+        Store::open_in(&disk.files(), Path::new(PATH), &options)
+    };
+    let store = open(false).unwrap();
+    disk.strike(disk.calls() + call, kvssd_flash::Strike::KillAfter);
+    let _ = store.store(b"key", &[7; 3000]);
+    disk.kill();
+    let first = open(read_only).unwrap().retrieve(b"key").unwrap();
+    disk.lose_power();
+    [first, open(false).unwrap().retrieve(b"key").unwrap()]
+}
+
+#[test]
+fn what_a_killed_program_left_is_durable_before_the_next_one_shows_it() {
+    let mut seen = 0;
+    for (seed, call) in (0..20).flat_map(|seed| (0..40).map(move |call| (seed, call))) {
+        let read_only = seed % 2 == 0;
+        let [first, second] = found_twice(seed, call, read_only);
+        assert!(
+            first == second,
+            "seed {seed}, killed after call {call}, read only {read_only}: it was shown, and is lost"
+        );
+        seen += u32::from(first.is_some());
+    }
+    assert!(seen > 0);
+}
