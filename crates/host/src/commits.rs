@@ -41,6 +41,26 @@ impl Drop for Coming<'_> {
     }
 }
 
+/// A thread that commits for all. However that ends, those who wait are told.
+struct Lead<'a> {
+    commits: &'a Commits,
+    /// What came of it; none when it panicked.
+    committed: Option<Result<u64, Error>>,
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut state = self.commits.lock();
+        state.is_led = false;
+        match self.committed.take() {
+            Some(Ok(last)) => state.committed = state.committed.max(last),
+            Some(Err(error)) => state.failure = Some(error),
+            None => state.failure = Some(Error::Failed { why: "a thread panicked while it committed".to_owned() }),
+        }
+        self.commits.changed.notify_all();
+    }
+}
+
 impl Commits {
     /// Says that a change is about to be executed, until what this gives is dropped.
     pub(crate) fn come(&self) -> Coming<'_> {
@@ -65,15 +85,11 @@ impl Commits {
             }
             state.is_led = true;
             drop(state);
+            let mut lead = Lead { commits: self, committed: None };
             self.let_in();
-            let committed = commit();
+            lead.committed = Some(commit());
+            drop(lead);
             state = self.lock();
-            state.is_led = false;
-            match committed {
-                Ok(last) => state.committed = state.committed.max(last),
-                Err(error) => state.failure = Some(error),
-            }
-            self.changed.notify_all();
         }
     }
 
@@ -138,5 +154,23 @@ mod tests {
         assert_eq!(commits.wait(6, || Err(Error::Full)), Err(Error::Full));
         assert_eq!(commits.wait(7, || Ok(7)), Err(Error::Full));
         commits.wait(5, || panic!("it is committed")).unwrap();
+    }
+
+    #[test]
+    fn a_commit_that_panicked_fails_for_all_who_wait() {
+        let (commits, led) = (Commits::default(), Barrier::new(2));
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(|| {
+                commits.wait(2, || {
+                    led.wait();
+                    std::thread::sleep(Duration::from_millis(20));
+                    panic!("the disk is on fire")
+                })
+            });
+            led.wait();
+            let waited = commits.wait(1, || panic!("another one leads"));
+            assert!(matches!(waited, Err(Error::Failed { why }) if why.contains("panicked")));
+            assert!(leader.join().is_err());
+        });
     }
 }
