@@ -38,9 +38,11 @@ struct Tag {
 /// Commands on their way.
 struct Run<'l> {
     link: &'l Link,
+    /// The one that the commands that are under way were given to.
+    session: Option<Arc<Session>>,
     pipeline: Pipeline<Tag>,
-    /// What waits for older changes to be answered.
-    stalled: Option<Call<Tag>>,
+    /// What waits for older changes to be answered. None of it was sent.
+    stalled: VecDeque<Call<Tag>>,
     /// The first error; no more commands are given after it.
     failed: Option<Error>,
     deadline: Instant,
@@ -55,11 +57,11 @@ impl Link {
     ) -> Result<(), Error> {
         let mut commands = commands.enumerate().peekable();
         let pipeline = Pipeline { coming: VecDeque::new(), under_way: Vec::new() };
-        let mut run = Run { link: self, pipeline, stalled: None, failed: None, deadline: self.deadline() };
-        let mut before: Option<Arc<Session>> = None;
+        let deadline = self.deadline();
+        let mut run = Run { link: self, session: None, pipeline, stalled: VecDeque::new(), failed: None, deadline };
         loop {
             let session = self.session(run.deadline).map_err(|error| run.doubt(error))?;
-            if let Some(before) = before.replace(session.clone()).filter(|before| !Arc::ptr_eq(before, &session)) {
+            if let Some(before) = run.session.replace(session.clone()).filter(|before| !Arc::ptr_eq(before, &session)) {
                 // Another thread has lost it. Its numbers of commands are those of others on the new one.
                 run.lose(&before, &Lost::of("the connection was lost"))?;
                 run.prepare_again(&session)?;
@@ -73,7 +75,7 @@ impl Link {
                 run.pipeline.coming.clear();
             }
             if run.pipeline.commands() == 0 {
-                return run.failed.map_or(Ok(()), Err);
+                return run.failed.take().map_or(Ok(()), Err);
             }
             match session.io.advance(&mut run.pipeline, run.deadline) {
                 Ok(answers) => {
@@ -87,11 +89,21 @@ impl Link {
     }
 }
 
+impl Drop for Run<'_> {
+    /// Nobody takes the answers to what is left under way: the places that it has in the queue go with the connection, before its serials are
+    /// released.
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take().filter(|_| !self.pipeline.under_way.is_empty()) {
+            self.link.lost(&session);
+        }
+    }
+}
+
 impl Run<'_> {
     /// Takes as many commands as the queue does.
     fn fill<'c>(&mut self, session: &Session, commands: &mut Peekable<impl Commands<'c>>) -> Result<(), Lost> {
         while self.failed.is_none() && self.pipeline.commands() < session.io.depth() {
-            let mut call = match self.stalled.take() {
+            let mut call = match self.stalled.pop_front() {
                 Some(call) => call,
                 None => match self.next_call(session, commands) {
                     Ok(Some(call)) => call,
@@ -107,7 +119,7 @@ impl Run<'_> {
                 self.pipeline.coming.push_back(call);
                 continue;
             }
-            self.stalled = Some(call);
+            self.stalled.push_front(call);
             if self.pipeline.commands() > 0 {
                 // The older ones may be this thread's.
                 break;
@@ -143,9 +155,13 @@ impl Run<'_> {
 
     /// What was lost comes again, on another connection.
     fn prepare_again(&mut self, session: &Session) -> Result<(), Error> {
-        for call in &mut self.pipeline.coming {
-            if call.tag.copies.prepare(session.memory, &self.link.serials, &mut call.entry) != Turn::Now {
-                return Err(call.tag.copies.doubt(&self.link.url, self.link.unreachable("it was lost for good")));
+        for mut call in std::mem::take(&mut self.pipeline.coming) {
+            match call.tag.copies.prepare(session.memory, &self.link.serials, &mut call.entry) {
+                Turn::Now => self.pipeline.coming.push_back(call),
+                Turn::Later => self.stalled.push_back(call),
+                Turn::Never => {
+                    return Err(call.tag.copies.doubt(&self.link.url, self.link.unreachable("it was lost for good")));
+                }
             }
         }
         Ok(())
@@ -177,12 +193,12 @@ impl Run<'_> {
             }
             Outcome::Again(_) => sleep(AGAIN),
             Outcome::Elsewhere(status) => {
+                self.link.lost(session);
                 let is_forgotten = status == kvssd_spec::Status::RequestForgotten && call.tag.copies.are_out();
                 if is_late || is_forgotten {
                     let error = self.link.unreachable(&format!("the drive says: {status}"));
                     return Err(call.tag.copies.doubt(&self.link.url, error));
                 }
-                self.link.lost(session);
             }
         }
         self.pipeline.coming.push_back(call);
