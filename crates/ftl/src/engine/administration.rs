@@ -120,6 +120,14 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn balance_logs(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        let balanced = self.works().and_then(|()| self.balance(at));
+        match self.noted(balanced) {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn balance(&mut self, at: Nanos) -> Result<Nanos, KvError> {
         let targets = self.media.geometry.targets();
         let stored: Vec<(NamespaceId, u64)> = (self.namespaces.iter_mut())
             .filter(|namespace| namespace.lives())
@@ -128,12 +136,9 @@ impl Engine {
         let bytes: Vec<u64> = stored.iter().map(|(_, bytes)| *bytes).collect();
         let mut done = at;
         for ((id, _), logs) in stored.into_iter().zip(balance(&bytes, targets)) {
-            match self.assign(id, Some(logs), at) {
-                Ok(assigned) => done = done.max(assigned),
-                Err(error) => return (at, Err(error)),
-            }
+            done = done.max(self.assign(id, Some(logs), at)?);
         }
-        (done, Ok(()))
+        Ok(done)
     }
 
     /// Tells the logs whose they are.

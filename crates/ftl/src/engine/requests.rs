@@ -12,16 +12,21 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<u64, KvError>) {
+        let opened = self.works().and_then(|()| self.open(client, at));
+        match self.noted(opened) {
+            Ok((done, since)) => (done, Ok(since)),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn open(&mut self, client: ClientId, at: Nanos) -> Result<(Nanos, u64), KvError> {
         let mut done = at;
         if let Some(slot) = self.media.clients.free_slot(client) {
             self.media.clients.open(slot, client).expect("there is such a slot");
-            match self.note_at(at, Change::Client { slot, client: client.0 }) {
-                Ok(noted) => done = noted,
-                Err(error) => return (at, Err(error)),
-            }
+            done = self.note_at(at, Change::Client { slot, client: client.0 })?;
             self.share_dram();
         }
-        (done, Ok(self.media.clients.since(client).expect("it has a slot")))
+        Ok((done, self.media.clients.since(client).expect("it has a slot")))
     }
 
     /// The answer to a change that comes again and was made, or of which that cannot be known any more; none for one that is to be made.
