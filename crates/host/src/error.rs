@@ -167,8 +167,9 @@ impl From<DriveError> for Error {
             DriveError::Design(_) | DriveError::Profile(_) | DriveError::Size { .. } | DriveError::ValueSize { .. } => {
                 Error::InvalidOptions { why: error.to_string() }
             }
-            DriveError::Description { ref path, .. } => {
-                Error::Foreign { path: path.clone(), why: "it holds no drive that this program knows".to_owned() }
+            DriveError::Description { path, why } => {
+                let why = format!("it holds no drive that this program knows: {why}; a newer kvssd may read it");
+                Error::Foreign { path, why }
             }
             DriveError::Failed { .. } => Error::Io { why: error.to_string() },
             DriveError::Mount { .. } => Error::Damaged { why: error.to_string() },
