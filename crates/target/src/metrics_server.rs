@@ -69,7 +69,15 @@ fn wait(listener: &TcpListener, askers: &[Asker]) {
 /// Takes in who has come, a few at a time: the others wait in the system's queue.
 fn welcome(listener: &TcpListener, askers: &mut Vec<Asker>) {
     for _ in 0..ASKERS_MAX {
-        let Ok((stream, _)) = listener.accept() else { return };
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
+            Err(error) => {
+                // As a rule there are too many open files: others may end.
+                tracing::error!(%error, "one who asks for metrics cannot be accepted");
+                return thread::sleep(STOP_LOOK);
+            }
+        };
         if askers.len() >= ASKERS_MAX {
             askers.remove(0);
         }
