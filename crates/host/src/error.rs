@@ -38,7 +38,8 @@ pub enum Error {
         /// What is damaged, in which image.
         why: String,
     },
-    /// The system failed to write or to read. The store takes nothing any more; what had returned before is in the image.
+    /// The system failed to write or to read. The store takes nothing any more; what had returned before is in the image. The change that
+    /// failed was done or not: when the store is opened again, it may be there.
     #[error("{why}")]
     Io {
         /// What was tried, and what the system said.
@@ -102,7 +103,7 @@ pub enum Error {
         why: String,
     },
     /// The answer to a change was lost on the wire, and to send it again might make it twice: the drive does not number changes, has forgotten this
-    /// host, or is not reached in time. It was made once, or will be, or not.
+    /// host, or is not reached in time. Or the drive itself has failed in it. It was made once, or will be, or not.
     #[error("{why}")]
     InDoubt {
         /// Which change, and how the answer was lost.

@@ -75,7 +75,7 @@ impl Executor {
         }
         self.drive.hold_commits(false);
         if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {
-            // What was not committed was not done, whatever the drive had said.
+            // Whatever the drive had said: what was not committed may be lost, or be there when the drive is served again.
             let refusal = status_of(&error).into();
             for answer in &mut answers[begin..] {
                 let Answer { command_id, kind, arrived, .. } = *answer;

@@ -21,6 +21,8 @@ const LIST_KEY_BYTES: usize = 20;
 /// Keys of one list at the most: a buffer of 80 KiB.
 const LIST_KEYS_MAX: usize = 4096;
 
+const DRIVE_FAILED: &str = "the drive has failed (internal error)";
+
 /// What a namespace takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamespaceLimits {
@@ -167,6 +169,10 @@ fn error_of(status: Status, ask: Ask, namespace: NamespaceId) -> Error {
         (Status::UnrecoveredError, _) => {
             Error::Damaged { why: "the drive cannot read what was written there".to_owned() }
         }
+        // It may have failed in the middle of it, or behind it before it was safe: the next who serves the drive will know.
+        (Status::InternalError, Ask::Store { .. } | Ask::Delete) => {
+            Error::InDoubt { why: format!("{DRIVE_FAILED}: it is not known whether the change was done") }
+        }
         (Status::InternalError, _) => drive_failed(),
         _ => Error::Refused { why: format!("the drive says: {status}") },
     }
@@ -174,7 +180,7 @@ fn error_of(status: Status, ask: Ask, namespace: NamespaceId) -> Error {
 
 /// What Internal Error says: it takes nothing any more until it is served anew.
 pub(super) fn drive_failed() -> Error {
-    Error::Io { why: "the drive has failed (internal error)".to_owned() }
+    Error::Io { why: DRIVE_FAILED.to_owned() }
 }
 
 fn reply(ask: Ask, answer: Answer) -> Result<Reply, Error> {

@@ -332,6 +332,38 @@ fn a_change_is_sent_first_to_a_drive_that_has_forgotten_its_host() {
 }
 
 #[test]
+fn a_pipeline_that_ends_early_leaves_its_connection() {
+    // The first is lost, and its number forgotten. Those that are under way behind it then are never answered.
+    let decide = |command: &KvCommand, count| match count {
+        0 => Act::EndAfter,
+        1 => Act::Status(Status::RequestForgotten),
+        _ if command.key().is_some_and(|key| key.bytes() == b"a") => Act::Answer,
+        _ => Act::Silence,
+    };
+    let peer = Peer::new(NUMBERED, decide);
+    let store = connect(&peer.url("depth=4")).unwrap();
+    let mut batch = Batch::new();
+    for number in 0..4 {
+        batch.store(&[number], b"1");
+    }
+    let error = store.bulk(&batch).unwrap_err();
+    assert!(matches!(error, Error::InDoubt { .. }), "{error}");
+    assert_eq!(peer.io_queues(), 2);
+    // On that connection there would be room for one of depth 4 alone.
+    store.store(b"a", b"2").unwrap();
+    assert_eq!((peer.io_queues(), peer.value(1, b"a").unwrap()), (3, b"2".to_vec()));
+}
+
+#[test]
+fn a_change_that_a_drive_failed_in_is_in_doubt() {
+    let peer = numbered(NUMBERED, Act::Status(Status::InternalError), 0);
+    let error = connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap_err();
+    assert!(matches!(&error, Error::InDoubt { why } if why.contains("the drive has failed")), "{error}");
+    let peer = numbered(NUMBERED, Act::Status(Status::InternalError), 0);
+    assert!(matches!(connect(&peer.url("")).unwrap().exist(b"a"), Err(Error::Io { .. })));
+}
+
+#[test]
 fn a_pipeline_goes_on_where_the_connection_ended() {
     for number in [0, 1, 40, 99, 150] {
         let peer = numbered(NUMBERED, Act::EndAfter, number);

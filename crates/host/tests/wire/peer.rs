@@ -126,6 +126,7 @@ struct Shared {
     commands: AtomicU64,
     keep_alives: AtomicU64,
     shutdowns: AtomicU64,
+    io_queues: AtomicU64,
     is_ended: AtomicBool,
     address: SocketAddr,
 }
@@ -149,6 +150,7 @@ impl Peer {
             commands: AtomicU64::new(0),
             keep_alives: AtomicU64::new(0),
             shutdowns: AtomicU64::new(0),
+            io_queues: AtomicU64::new(0),
             is_ended: AtomicBool::new(false),
             address,
         });
@@ -179,6 +181,11 @@ impl Peer {
 
     pub fn shutdowns(&self) -> u64 {
         self.shared.shutdowns.load(Ordering::SeqCst)
+    }
+
+    /// How often one was connected.
+    pub fn io_queues(&self) -> u64 {
+        self.shared.io_queues.load(Ordering::SeqCst)
     }
 
     pub fn value(&self, namespace: u32, key: &[u8]) -> Option<Vec<u8>> {
@@ -357,6 +364,7 @@ impl Connection {
                 self.is_discovery = nqn == DISCOVERY_NQN;
                 self.is_io = connect.queue_id > 0;
                 if self.is_io {
+                    self.shared.io_queues.fetch_add(1, Ordering::SeqCst);
                     self.framing.data_bytes_max = VALUE_BYTES_MAX;
                 }
                 if nqn == NQN || self.is_discovery { Ok(7) } else { Err(Status::ConnectInvalidParameters) }
