@@ -6,7 +6,7 @@ use super::history::History;
 use super::program::{End, PATH, Program};
 use super::report::{Loss, Report};
 use kvssd_device::Drive;
-use kvssd_flash::{SimulatedDisk, Strike};
+use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +18,8 @@ pub const LIVES_PER_DRIVE: u64 = 32;
 const ACTS: u64 = 60;
 /// The next call that is struck is among so many: those of an open, of a few steps, of a life.
 const HORIZONS: [u64; 3] = [60, 400, 2000];
+/// The first few calls behind an open.
+const FIRST_CALLS: u64 = 12;
 /// A close makes about so many calls.
 const CLOSE_CALLS: u64 = 90;
 /// Before one of so many lives the whole drive is checked.
@@ -102,6 +104,10 @@ impl Lives<'_> {
     fn try_live(&mut self, report: &mut Report) -> Result<(), End> {
         self.history.push("open");
         self.program.open().inspect_err(|end| report.kills_in_open += u64::from(*end == End::Killed))?;
+        if self.random.below(8) == 0 {
+            // What it has read must be as safe as what it will write.
+            self.plan(FIRST_CALLS, report);
+        }
         for _ in 0..self.random.below(ACTS) {
             let act = self.acts.next_act();
             self.history.push(act.to_string());
@@ -140,9 +146,16 @@ impl Lives<'_> {
             report.failures += 1;
             self.program.expect_failure();
         }
-        self.history.push(format!("-- {strike:?} at call {call}, now {}", self.program.disk().calls()));
-        self.program.disk().spare();
-        self.program.disk().strike(call, strike);
+        let disk = self.program.disk();
+        disk.spare();
+        let is_aimed = self.sync && self.random.below(3) == 0;
+        if is_aimed {
+            disk.strike_next(call, DiskCall::Sync, strike);
+        } else {
+            disk.strike(call, strike);
+        }
+        let what = if is_aimed { "the sync from" } else { "" };
+        self.history.push(format!("-- {strike:?} at {what} call {call}, now {}", disk.calls()));
     }
 
     fn check(&mut self, report: &mut Report) -> Result<(), String> {
