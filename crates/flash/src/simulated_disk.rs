@@ -93,6 +93,8 @@ struct Inner {
     is_killed: bool,
     /// How often the machine has stopped.
     stops: u64,
+    /// Calls that failed, were short, or did something else than they said.
+    failures: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
     /// The calls, if they are written down.
@@ -110,6 +112,7 @@ impl SimulatedDisk {
             life: 0,
             is_killed: false,
             stops: 0,
+            failures: 0,
             calls: 0,
             strikes: BTreeMap::new(),
             trace: None,
@@ -187,6 +190,12 @@ impl SimulatedDisk {
         self.lock().lose_power();
     }
 
+    /// How many calls failed, took a part, were lost or misplaced.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.lock().failures
+    }
+
     /// The bytes of a file, if it is there.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
@@ -229,6 +238,9 @@ impl Inner {
         }
         let strike = self.strikes.remove(&self.calls);
         self.calls += 1;
+        let is_failure =
+            matches!(strike, Some(Strike::Fail | Strike::Full | Strike::Short | Strike::Stale | Strike::Astray));
+        self.failures += u64::from(is_failure);
         if let Some(trace) = &mut self.trace {
             trace.push((call, at, bytes));
         }
