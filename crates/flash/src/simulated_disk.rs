@@ -19,13 +19,17 @@
 //!
 //! What it does not do: flip bits ([`FaultyMedium`](crate::FaultyMedium) does), or take time.
 
+mod file;
+mod handle;
 mod pages;
 
 use crate::{Files, RawFile};
+use file::FileState;
+use handle::Handle;
 use kvssd_types::Random;
 use pages::{PAGE_BYTES, Pages};
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +93,8 @@ struct Inner {
     is_killed: bool,
     /// How often the machine has stopped.
     stops: u64,
+    /// Calls that failed, were short, or did something else than they said.
+    failures: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
     /// From that call on, what happens to the first one that is such.
@@ -96,37 +102,6 @@ struct Inner {
     /// The calls, if they are written down.
     trace: Option<Vec<(DiskCall, u64, u64)>>,
     handles: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct FileState {
-    /// What the process sees, and what the medium has for sure.
-    cached: Pages,
-    durable: Pages,
-    /// Written since the last sync that did not fail.
-    loose: Vec<Loose>,
-    has_durable_name: bool,
-    /// Handles that have the lock, and whether they share it.
-    locked_by: Vec<u64>,
-    is_shared: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Loose {
-    at: u64,
-    bytes: Vec<u8>,
-    /// No sync covers it any more: one failed.
-    is_doubtful: bool,
-}
-
-/// An open file of a process.
-#[derive(Debug)]
-struct Handle {
-    disk: SimulatedDisk,
-    path: PathBuf,
-    life: u64,
-    number: u64,
-    is_read_only: bool,
 }
 
 impl SimulatedDisk {
@@ -139,6 +114,7 @@ impl SimulatedDisk {
             life: 0,
             is_killed: false,
             stops: 0,
+            failures: 0,
             calls: 0,
             strikes: BTreeMap::new(),
             aimed: None,
@@ -224,6 +200,12 @@ impl SimulatedDisk {
         self.lock().lose_power();
     }
 
+    /// How many calls failed, took a part, were lost or misplaced.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.lock().failures
+    }
+
     /// The bytes of a file, if it is there.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
@@ -239,9 +221,7 @@ impl SimulatedDisk {
         let mut cached = Pages::default();
         cached.set_length(length_bytes);
         pieces.into_iter().for_each(|(at, bytes)| cached.write_within(at, bytes));
-        let durable = cached.clone();
-        let file = FileState { cached, durable, has_durable_name: true, ..FileState::default() };
-        self.lock().files.insert(path.to_owned(), file);
+        self.lock().files.insert(path.to_owned(), FileState::durable(cached));
     }
 
     /// The bytes that the files take.
@@ -269,6 +249,9 @@ impl Inner {
         let aimed = self.aimed.take_if(|(from, what, _)| *from <= self.calls && *what == call);
         let strike = self.strikes.remove(&self.calls).or(aimed.map(|(_, _, strike)| strike));
         self.calls += 1;
+        let is_failure =
+            matches!(strike, Some(Strike::Fail | Strike::Full | Strike::Short | Strike::Stale | Strike::Astray));
+        self.failures += u64::from(is_failure);
         if let Some(trace) = &mut self.trace {
             trace.push((call, at, bytes));
         }
@@ -328,73 +311,6 @@ fn full() -> io::Error {
     io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error())
 }
 
-/// The first of the bytes that are written to `at`, up to the end of a page: the system copies a page at a time, and looks in between
-/// for signals and for room.
-fn first_pages<'a>(at: u64, bytes: &'a [u8], random: &mut Random) -> &'a [u8] {
-    let pages = (at + bytes.len() as u64).div_ceil(PAGE_BYTES) - at / PAGE_BYTES;
-    let end = (at / PAGE_BYTES + random.below(pages)) * PAGE_BYTES;
-    &bytes[..end.saturating_sub(at) as usize]
-}
-
-impl FileState {
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        self.cached.write(at, bytes);
-        self.loose.push(Loose { at, bytes: bytes.to_owned(), is_doubtful: false });
-    }
-
-    /// Whole pages go to the medium, with whatever else was written to them before.
-    fn sync(&mut self) {
-        self.durable.set_length(self.cached.length_bytes());
-        let (doubtful, loose): (Vec<Loose>, _) = self.loose.drain(..).partition(|loose| loose.is_doubtful);
-        let mut synced = BTreeSet::new();
-        for Loose { at, bytes, .. } in loose {
-            self.durable.copy_from(&self.cached, at, bytes.len() as u64);
-            synced.extend(at / PAGE_BYTES..(at + bytes.len() as u64).div_ceil(PAGE_BYTES));
-        }
-        self.loose.extend(doubtful.into_iter().filter(|loose| !synced.contains(&(loose.at / PAGE_BYTES))));
-    }
-
-    /// A sync failed: what it was to cover is on the medium or not, page by page.
-    fn doubt(&mut self) {
-        for Loose { at, bytes, .. } in std::mem::take(&mut self.loose) {
-            pieces(at, &bytes, PAGE_BYTES, |at, piece| {
-                self.loose.push(Loose { at, bytes: piece.to_owned(), is_doubtful: true });
-            });
-        }
-    }
-
-    fn lose_power(&mut self, sector_bytes: u64, random: &mut Random) {
-        // A length is metadata: it is there or not as a whole, and no shorter than what was synced.
-        if random.below(2) == 0 {
-            self.durable.set_length(self.cached.length_bytes());
-        }
-        let mut by_sector: BTreeMap<u64, Vec<(u64, &[u8])>> = BTreeMap::new();
-        for Loose { at, bytes, .. } in &self.loose {
-            pieces(*at, bytes, sector_bytes, |at, piece| {
-                by_sector.entry(at / sector_bytes).or_default().push((at, piece));
-            });
-        }
-        for writes in by_sector.into_values() {
-            let count = random.below(writes.len() as u64 + 1) as usize;
-            writes[..count].iter().for_each(|(at, piece)| self.durable.write_within(*at, piece));
-        }
-        self.loose.clear();
-        self.cached = self.durable.clone();
-        self.has_durable_name = true;
-    }
-}
-
-/// Shows the parts of the bytes at `at` that lie in a sector each.
-fn pieces<'a>(mut at: u64, bytes: &'a [u8], sector_bytes: u64, mut show: impl FnMut(u64, &'a [u8])) {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(rest.len().min((sector_bytes - at % sector_bytes) as usize));
-        show(at, piece);
-        at += piece.len() as u64;
-        rest = after;
-    }
-}
-
 impl Files for SimulatedDisk {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
         let mut inner = self.lock();
@@ -439,136 +355,6 @@ impl Files for SimulatedDisk {
         let strike = inner.call(life, DiskCall::SyncName, 0, 0)?;
         inner.file(path)?.has_durable_name = true;
         inner.end(strike, ())
-    }
-}
-
-impl Handle {
-    fn read(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
-        let mut inner = self.disk.lock();
-        let strike = inner.call(self.life, DiskCall::Read, at, out.len() as u64)?;
-        let pages = &inner.file(&self.path)?.cached;
-        if at + out.len() as u64 > pages.length_bytes() {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        if strike == Some(Strike::Stale) {
-            pages.read_before(at, out);
-        } else {
-            pages.read(at, out);
-        }
-        inner.end(strike, ())
-    }
-}
-
-impl RawFile for Handle {
-    fn length_bytes(&self) -> io::Result<u64> {
-        let mut inner = self.disk.lock();
-        let strike = inner.call(self.life, DiskCall::Length, 0, 0)?;
-        let length_bytes = inner.file(&self.path)?.cached.length_bytes();
-        inner.end(strike, length_bytes)
-    }
-
-    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
-        let mut inner = self.disk.lock();
-        let strike = inner.call(self.life, DiskCall::Length, 0, bytes)?;
-        inner.file(&self.path)?.cached.set_length(bytes);
-        inner.end(strike, ())
-    }
-
-    fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read(at, out)
-    }
-
-    fn read_each(&self, at: u64, places: &mut [IoSliceMut<'_>]) -> io::Result<()> {
-        let mut bytes = vec![0; places.iter().map(|place| place.len()).sum()];
-        self.read(at, &mut bytes)?;
-        let mut rest = &bytes[..];
-        for place in places {
-            let (here, after) = rest.split_at(place.len());
-            place.copy_from_slice(here);
-            rest = after;
-        }
-        Ok(())
-    }
-
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
-        if self.is_read_only {
-            return Err(ErrorKind::PermissionDenied.into());
-        }
-        let mut inner = self.disk.lock();
-        let strike = inner.call(self.life, DiskCall::Write, at, bytes.len() as u64)?;
-        let Inner { random, files, .. } = &mut *inner;
-        let file = files.get_mut(&self.path).ok_or(ErrorKind::NotFound)?;
-        match strike {
-            Some(Strike::KillWithin) => {
-                file.write(at, first_pages(at, bytes, random));
-            }
-            Some(Strike::Short) if bytes.len() > 1 => {
-                let count = 1 + random.below(bytes.len() as u64 - 1) as usize;
-                file.write(at, &bytes[..count]);
-                return Ok(count);
-            }
-            Some(Strike::Full) => {
-                file.write(at, first_pages(at, bytes, random));
-                return Err(full());
-            }
-            Some(Strike::Stale) => {}
-            Some(Strike::Astray) => {
-                let pages = file.cached.length_bytes().saturating_sub(bytes.len() as u64) / PAGE_BYTES;
-                let elsewhere = random.below(pages.max(1)) * PAGE_BYTES + at % PAGE_BYTES;
-                let room = file.cached.length_bytes().saturating_sub(elsewhere).min(bytes.len() as u64) as usize;
-                file.write(elsewhere, &bytes[..room]);
-            }
-            _ => file.write(at, bytes),
-        }
-        inner.end(strike, bytes.len())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut inner = self.disk.lock();
-        let called = inner.call(self.life, DiskCall::Sync, 0, 0);
-        let is_killed = inner.is_killed;
-        let file = inner.file(&self.path)?;
-        if called.is_err() && !is_killed {
-            file.doubt();
-        }
-        let strike = called?;
-        if strike != Some(Strike::KillWithin) {
-            file.sync();
-        }
-        inner.end(strike, ())
-    }
-
-    fn try_lock(&self, is_shared: bool) -> io::Result<bool> {
-        let mut inner = self.disk.lock();
-        if inner.is_killed || self.life != inner.life {
-            return Err(dead());
-        }
-        let file = inner.file(&self.path)?;
-        let is_free = file.locked_by.is_empty() || file.is_shared && is_shared;
-        if is_free {
-            file.locked_by.push(self.number);
-            file.is_shared = is_shared;
-        }
-        Ok(is_free)
-    }
-
-    fn lock(&self) -> io::Result<()> {
-        if self.try_lock(false)? { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
-    }
-
-    fn unlock(&self) {
-        let mut inner = self.disk.lock();
-        if self.life == inner.life
-            && let Ok(file) = inner.file(&self.path)
-        {
-            file.locked_by.retain(|number| *number != self.number);
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.unlock();
     }
 }
 

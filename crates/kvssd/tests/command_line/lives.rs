@@ -17,7 +17,7 @@ const LIVES: u32 = 6;
 const LIVES_LONG: u32 = 200;
 
 fn live(design: &str, lives: u32) {
-    let desk = Desk::new();
+    let desk = Desk::in_memory();
     desk.prints(&format!("create drive.kv --size 64MiB --design {design}"));
     let mut pairs: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut random = Random::new(16);

@@ -24,6 +24,7 @@ mod program;
 mod report;
 mod scenario;
 pub mod solo;
+mod steps;
 pub mod sweep;
 pub mod threads;
 

@@ -8,13 +8,12 @@
 //!
 //! Whatever was answered must be there; of what was not, all or nothing.
 
-use super::act::{Act, key, number_of};
+use super::act::{key, number_of};
 use super::hardware::Hardware;
-use super::model::{Change, Content, Model, PairChange, Pairs, Spaces};
+use super::model::{Content, Model, Pairs, Spaces};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Store};
-use kvssd_types::StoreCondition;
+use kvssd_host::{Error, Missing, NamespaceId, NamespaceInfo, Options, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,8 +22,6 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const PATH: &str = "drive.kv";
 /// What the names of the program's namespaces begin with.
 const NAME_PREFIX: &str = "s";
-/// Keys that are listed at a time.
-const LIST: usize = 64;
 
 /// Why a process ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,34 +37,34 @@ pub enum End {
 /// A program and what it knows.
 #[derive(Debug)]
 pub struct Program<'a> {
-    hardware: &'a Hardware,
-    disk: SimulatedDisk,
-    store: Option<Running>,
-    model: Model,
+    pub(super) hardware: &'a Hardware,
+    pub(super) disk: SimulatedDisk,
+    pub(super) store: Option<Running>,
+    pub(super) model: Model,
     /// Whether making the drive was answered.
     is_made: bool,
     /// A call of this process was struck so that it fails.
     may_fail: bool,
     /// What somebody else has stored in the image: nobody changes it. None before it was looked at.
-    foreign: Option<Foreign>,
+    pub(super) foreign: Option<Foreign>,
 }
 
 /// Pairs that are not the program's: the namespace, the key, a hash of the value.
-type Foreign = BTreeMap<(NamespaceId, Box<[u8]>), u64>;
+pub(super) type Foreign = BTreeMap<(NamespaceId, Box<[u8]>), u64>;
 
 /// Everything that is in an image.
-struct Found {
+pub(super) struct Found {
     /// The namespaces of the program.
     ids: BTreeMap<usize, NamespaceId>,
-    spaces: Spaces,
+    pub(super) spaces: Spaces,
     foreign: Foreign,
 }
 
 /// A store that is open.
-struct Running {
-    store: Store,
+pub(super) struct Running {
+    pub(super) store: Store,
     /// The namespaces by the world's numbers.
-    spaces: BTreeMap<usize, NamespaceId>,
+    pub(super) spaces: BTreeMap<usize, NamespaceId>,
 }
 
 impl std::fmt::Debug for Running {
@@ -120,7 +117,7 @@ impl<'a> Program<'a> {
     }
 
     /// The end that an error means.
-    fn end(&self, what: &str, error: &dyn std::fmt::Display) -> End {
+    pub(super) fn end(&self, what: &str, error: &dyn std::fmt::Display) -> End {
         let words = format!("{what}: {error}");
         match (self.disk.is_killed(), self.may_fail) {
             (true, _) => End::Killed,
@@ -130,7 +127,7 @@ impl<'a> Program<'a> {
     }
 
     /// The end that an answer means that cannot be.
-    fn wrong(&self, words: String) -> End {
+    pub(super) fn wrong(&self, words: String) -> End {
         if self.disk.is_killed() { End::Killed } else { End::Wrong(words) }
     }
 
@@ -170,7 +167,7 @@ impl<'a> Program<'a> {
         Ok(spaces)
     }
 
-    fn look_with(&self, running: &Running) -> Result<Found, End> {
+    pub(super) fn look_with(&self, running: &Running) -> Result<Found, End> {
         let mut found = Found { ids: BTreeMap::new(), spaces: Spaces::new(), foreign: Foreign::new() };
         let infos = running.store.namespaces().map_err(|error| self.end("namespaces", &error))?;
         for info in infos {
@@ -246,7 +243,7 @@ impl<'a> Program<'a> {
     }
 
     /// That what was answered just now was answered by a process that lives.
-    fn alive(&self) -> Result<(), End> {
+    pub(super) fn alive(&self) -> Result<(), End> {
         if self.disk.is_killed() { Err(End::Killed) } else { Ok(()) }
     }
 
@@ -260,183 +257,9 @@ impl<'a> Program<'a> {
         }
         self.alive()
     }
-
-    /// Takes a step.
-    ///
-    /// # Errors
-    /// The end that came meanwhile.
-    pub fn act(&mut self, act: &Act) -> Result<(), End> {
-        match act {
-            Act::Close => {
-                self.close()?;
-                return self.open();
-            }
-            Act::Drop => {
-                self.store = None;
-                self.alive()?;
-                return self.open();
-            }
-            _ => {}
-        }
-        let running = self.store.take().ok_or(End::Killed)?;
-        let acted = self.act_with(&running, act);
-        self.store = Some(running);
-        let created = acted?;
-        if let (Some(running), Some((space, id))) = (&mut self.store, created) {
-            running.spaces.insert(space, id);
-        }
-        Ok(())
-    }
-
-    fn act_with(&mut self, running: &Running, act: &Act) -> Result<Option<(usize, NamespaceId)>, End> {
-        let store = &running.store;
-        let id = |space: &usize| running.spaces.get(space).copied().filter(|_| self.model.spaces().contains_key(space));
-        match act {
-            Act::Store(space, number, content) => {
-                let Some(id) = id(space) else { return Ok(None) };
-                let change = Change::Pairs(vec![(*space, *number, Some(*content))]);
-                let stored = store.namespace_at(id).store(&key(*number), &content.value());
-                self.changed(change, stored)?;
-            }
-            Act::StoreIf(space, number, content, condition) => {
-                let Some(id) = id(space) else { return Ok(None) };
-                let is_there = self.model.spaces()[space].contains_key(number);
-                let change = Change::Pairs(vec![(*space, *number, Some(*content))]);
-                let stored = store.namespace_at(id).store_if(&key(*number), &content.value(), *condition);
-                let (must_be, refusal) = match condition {
-                    StoreCondition::IfExists => (true, Error::KeyNotFound),
-                    _ => (false, Error::KeyExists),
-                };
-                match stored {
-                    Err(error) if error == refusal => {
-                        self.alive()?;
-                        if is_there == must_be {
-                            return Err(self.wrong(format!("{act} is refused: {error}")));
-                        }
-                    }
-                    Ok(()) if is_there != must_be => return Err(self.wrong(format!("{act} is done"))),
-                    stored => self.changed(change, stored)?,
-                }
-            }
-            Act::Delete(space, number) => {
-                let Some(id) = id(space) else { return Ok(None) };
-                let is_there = self.model.spaces()[space].contains_key(number);
-                let deleted = store.namespace_at(id).delete(&key(*number));
-                let was_there = deleted.as_ref().ok().copied();
-                self.changed(Change::Pairs(vec![(*space, *number, None)]), deleted.map(|_| ()))?;
-                if was_there.is_some_and(|was_there| was_there != is_there) {
-                    return Err(self.wrong(format!("{act} says that the key was there: {}", !is_there)));
-                }
-            }
-            Act::Retrieve(space, number) => {
-                let Some(id) = id(space) else { return Ok(None) };
-                let expected = self.model.spaces()[space].get(number).map(|content| content.value());
-                let found =
-                    store.namespace_at(id).retrieve(&key(*number)).map_err(|error| self.end("retrieve", &error))?;
-                if found != expected {
-                    return Err(self.wrong(format!("{act}: another value, or none")));
-                }
-            }
-            Act::Batch(changes) | Act::Bulk(changes) => {
-                let mut batch = Batch::new();
-                let mut made = Vec::new();
-                for &(space, number, content) in changes {
-                    // A batch names each key once.
-                    if made.iter().any(|&(other, key, _)| (other, key) == (space, number)) {
-                        continue;
-                    }
-                    let Some(id) = id(&space) else { continue };
-                    match content {
-                        Some(content) => batch.store_in(id, &key(number), &content.value()),
-                        None => batch.delete_in(id, &key(number)),
-                    };
-                    made.push((space, number, content));
-                }
-                if let Act::Batch(_) = act {
-                    self.changed(Change::Pairs(made), store.batch(&batch))?;
-                } else {
-                    self.bulk(running, made, store.bulk(&batch))?;
-                }
-            }
-            Act::CreateSpace(space) => {
-                if id(space).is_some() {
-                    return Ok(None);
-                }
-                let (name, index) = (Some(name_of(*space)), Some(self.hardware.indexes[space - 1].to_owned()));
-                let created = store.create_namespace(NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN });
-                let made = created.as_ref().ok().map(|namespace| (*space, namespace.id()));
-                self.changed(Change::Create(*space), created.map(|_| ()))?;
-                return Ok(made);
-            }
-            Act::DeleteSpace(space) => {
-                if id(space).is_none() {
-                    return Ok(None);
-                }
-                let deleted = store.delete_namespace(&name_of(*space));
-                self.changed(Change::Delete(*space), deleted)?;
-            }
-            Act::List(space) => {
-                let Some(id) = id(space) else { return Ok(None) };
-                let keys = store.namespace_at(id).list(None, LIST).map_err(|error| self.end("list", &error))?;
-                let foreign = |key: &[u8]| self.foreign.iter().any(|all| all.contains_key(&(id, key.into())));
-                let own = |key: &[u8]| number_of(key).is_some_and(|key| self.model.spaces()[space].contains_key(&key));
-                let others = self.foreign.iter().flatten().filter(|((namespace, _), _)| *namespace == id).count();
-                let count = (self.model.spaces()[space].len() + others).min(LIST);
-                if keys.len() != count || !keys.iter().all(|key| own(key) || foreign(key)) {
-                    return Err(self.wrong(format!("{act} gives {} keys of {count}", keys.len())));
-                }
-            }
-            Act::Flush => {
-                store.flush().map_err(|error| self.end("flush", &error))?;
-            }
-            Act::Close | Act::Drop => unreachable!("they were taken before"),
-        }
-        self.alive()?;
-        Ok(None)
-    }
-
-    /// A change was answered, refused, or not answered.
-    fn changed(&mut self, change: Change, answer: Result<(), Error>) -> Result<(), End> {
-        match answer {
-            Ok(()) if !self.disk.is_killed() => self.model.made(&change),
-            // It had no effect.
-            Err(Error::Full | Error::Refused { .. } | Error::BatchTooLarge { .. }) if !self.disk.is_killed() => {}
-            Ok(()) => {
-                self.model.doubts(change);
-                return Err(End::Killed);
-            }
-            Err(error) => {
-                self.model.doubts(change);
-                return Err(self.end("change", &error));
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes one by one: where it stops, those before are made.
-    fn bulk(&mut self, running: &Running, changes: Vec<PairChange>, answer: Result<(), Error>) -> Result<(), End> {
-        let each = changes.into_iter().map(|change| Change::Pairs(vec![change]));
-        match answer {
-            Ok(()) if !self.disk.is_killed() => {
-                each.for_each(|change| self.model.made(&change));
-                Ok(())
-            }
-            answer => {
-                each.for_each(|change| self.model.doubts(change));
-                match answer {
-                    Err(Error::Full) if !self.disk.is_killed() => {
-                        let found = self.look_with(running)?;
-                        self.model.settle(found.spaces).map_err(|what| self.wrong(what))
-                    }
-                    Err(error) => Err(self.end("bulk", &error)),
-                    Ok(()) => Err(End::Killed),
-                }
-            }
-        }
-    }
 }
 
 /// What a namespace is called.
-fn name_of(space: usize) -> String {
+pub(super) fn name_of(space: usize) -> String {
     format!("{NAME_PREFIX}{space}")
 }

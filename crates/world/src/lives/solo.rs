@@ -64,6 +64,8 @@ pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Re
 }
 
 fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    let disk = lives.program.disk().clone();
+    let begun = (disk.calls(), disk.stops(), disk.failures());
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
         let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
@@ -71,7 +73,9 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }
     report.drives += 1;
-    report.calls += lives.program.disk().calls();
+    report.calls += disk.calls() - begun.0;
+    report.power_losses += disk.stops() - begun.1;
+    report.failures += disk.failures() - begun.2;
     Ok(())
 }
 
@@ -84,7 +88,7 @@ impl Lives<'_> {
         }
         if self.random.below(8) > 0 {
             let horizon = HORIZONS[self.random.below(3) as usize];
-            self.plan(horizon, report);
+            self.plan(horizon);
         }
         match self.try_live(report) {
             Ok(()) => Ok(()),
@@ -112,14 +116,14 @@ impl Lives<'_> {
             let act = self.acts.next_act();
             self.history.push(act.to_string());
             if act == Act::Close && self.random.below(2) == 0 {
-                self.plan(CLOSE_CALLS, report);
+                self.plan(CLOSE_CALLS);
             }
             self.program.act(&act)?;
             report.acts += 1;
         }
         if self.random.below(2) == 0 {
             if self.random.below(3) > 0 {
-                self.plan(CLOSE_CALLS, report);
+                self.plan(CLOSE_CALLS);
             }
             self.history.push("close");
             self.program.close().inspect_err(|end| report.kills_in_close += u64::from(*end == End::Killed))?;
@@ -129,7 +133,7 @@ impl Lives<'_> {
     }
 
     /// Has something happen to one of the next calls.
-    fn plan(&mut self, horizon: u64, report: &mut Report) {
+    fn plan(&mut self, horizon: u64) {
         let random = &mut self.random;
         let call = self.program.disk().calls() + random.below(horizon);
         let strike = match random.below(12) {
@@ -141,9 +145,7 @@ impl Lives<'_> {
             10 => [Strike::Fail, Strike::Full][random.below(2) as usize],
             _ => Strike::Short,
         };
-        report.power_losses += u64::from(strike == Strike::PowerBefore);
         if matches!(strike, Strike::Fail | Strike::Full | Strike::Short) {
-            report.failures += 1;
             self.program.expect_failure();
         }
         let disk = self.program.disk();
