@@ -110,7 +110,7 @@ impl Lives<'_> {
         self.program.open().inspect_err(|end| report.kills_in_open += u64::from(*end == End::Killed))?;
         if self.random.below(8) == 0 {
             // What it has read must be as safe as what it will write.
-            self.plan(FIRST_CALLS, report);
+            self.plan(FIRST_CALLS);
         }
         for _ in 0..self.random.below(ACTS) {
             let act = self.acts.next_act();
@@ -156,8 +156,8 @@ impl Lives<'_> {
         } else {
             disk.strike(call, strike);
         }
-        let what = if is_aimed { "the sync from" } else { "" };
-        self.history.push(format!("-- {strike:?} at {what} call {call}, now {}", disk.calls()));
+        let what = if is_aimed { "the next sync from" } else { "at" };
+        self.history.push(format!("-- {strike:?} {what} call {call}, now {}", disk.calls()));
     }
 
     fn check(&mut self, report: &mut Report) -> Result<(), String> {
