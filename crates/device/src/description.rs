@@ -106,6 +106,8 @@ mod tests {
             ("index = \"hash-compact\"", "index = \"cabbage-heap\"", "cabbage-heap"),
             ("tag_bytes = 4\n", "", "tag_bytes"),
             ("channels = 8", "channels = 0", "geometry.channels"),
+            ("dram_bytes = ", "dram_bytes = 9223372036854775807 # ", "memory.dram_bytes"),
+            ("write_buffer_bytes = ", "write_buffer_bytes = 9223372036854775807 # ", "memory.write_buffer_bytes"),
             ("cores = ", "cabbages = ", "cabbages"),
             ("grain_bytes = \"64\"\n", "", "grain_bytes"),
         ] {

@@ -10,6 +10,11 @@ use std::fs;
 use std::path::Path;
 use thiserror::Error;
 
+/// The largest write buffer: 16 GiB, far more than a drive has.
+const WRITE_BUFFER_BYTES_MAX: u64 = 1 << 34;
+/// The most DRAM: 64 TiB.
+const DRAM_BYTES_MAX: u64 = 1 << 46;
+
 /// The profiles that come with the program.
 pub const PROFILE_NAMES: [&str; 6] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos", "kaml"];
 
@@ -308,6 +313,19 @@ impl Profile {
         if !(0.0..=50.0).contains(&self.space.over_provisioning_percent) {
             return Err("space.over_provisioning_percent must lie between 0 and 50".to_owned());
         }
+        self.check_memory()
+    }
+
+    /// More than these is a slip, or a description that was made up: it would be allocated.
+    fn check_memory(&self) -> Result<(), String> {
+        let most = [
+            ("memory.write_buffer_bytes", self.memory.write_buffer_bytes, WRITE_BUFFER_BYTES_MAX),
+            ("memory.dram_bytes", self.memory.dram_bytes, DRAM_BYTES_MAX),
+        ];
+        if let Some((key, bytes, most)) = most.iter().find(|(_, bytes, most)| bytes > most) {
+            return Err(format!("{key} = {bytes} must be at most {most}"));
+        }
+        let geometry = self.geometry;
         if self.write_buffer_units() < 4 {
             return Err(format!(
                 "memory.write_buffer_bytes = {} must hold at least 4 programs of {} bytes",

@@ -93,8 +93,12 @@ struct Inner {
     is_killed: bool,
     /// How often the machine has stopped.
     stops: u64,
+    /// Calls that failed, were short, or did something else than they said.
+    failures: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
+    /// From that call on, what happens to the first one that is such.
+    aimed: Option<(u64, DiskCall, Strike)>,
     /// The calls, if they are written down.
     trace: Option<Vec<(DiskCall, u64, u64)>>,
     handles: u64,
@@ -110,8 +114,10 @@ impl SimulatedDisk {
             life: 0,
             is_killed: false,
             stops: 0,
+            failures: 0,
             calls: 0,
             strikes: BTreeMap::new(),
+            aimed: None,
             trace: None,
             handles: 0,
         })))
@@ -144,9 +150,16 @@ impl SimulatedDisk {
         self.lock().strikes.insert(call, strike);
     }
 
+    /// Has something happen to the first call of a kind, from that call on: when most is at stake, before a sync say.
+    pub fn strike_next(&self, call: u64, what: DiskCall, strike: Strike) {
+        self.lock().aimed = Some((call, what, strike));
+    }
+
     /// Forgets what was to happen to calls that have not come.
     pub fn spare(&self) {
-        self.lock().strikes.clear();
+        let mut inner = self.lock();
+        inner.strikes.clear();
+        inner.aimed = None;
     }
 
     /// Writes down the calls from here on: what, at which byte, how many.
@@ -185,6 +198,12 @@ impl SimulatedDisk {
     /// The machine stops and starts again, with another process.
     pub fn lose_power(&self) {
         self.lock().lose_power();
+    }
+
+    /// How many calls failed, took a part, were lost or misplaced.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.lock().failures
     }
 
     /// The bytes of a file, if it is there.
@@ -227,8 +246,12 @@ impl Inner {
         if self.is_killed || life != self.life {
             return Err(dead());
         }
-        let strike = self.strikes.remove(&self.calls);
+        let aimed = self.aimed.take_if(|(from, what, _)| *from <= self.calls && *what == call);
+        let strike = self.strikes.remove(&self.calls).or(aimed.map(|(_, _, strike)| strike));
         self.calls += 1;
+        let is_failure =
+            matches!(strike, Some(Strike::Fail | Strike::Full | Strike::Short | Strike::Stale | Strike::Astray));
+        self.failures += u64::from(is_failure);
         if let Some(trace) = &mut self.trace {
             trace.push((call, at, bytes));
         }
@@ -261,6 +284,7 @@ impl Inner {
         self.life += 1;
         self.is_killed = false;
         self.strikes.clear();
+        self.aimed = None;
         self.files.values_mut().for_each(|file| file.locked_by.clear());
     }
 

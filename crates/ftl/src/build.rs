@@ -203,7 +203,7 @@ impl Design {
     /// The bytes of flash that living records and the index may take on a drive of `profile`.
     #[must_use]
     pub fn capacity_bytes(&self, profile: &Profile) -> u64 {
-        let reserve = self.reserve_superblocks(profile) + self.journal_superblocks(profile);
+        let reserve = self.reserve_superblocks(profile).saturating_add(self.journal_superblocks(profile));
         let superblocks = profile.geometry.superblocks().saturating_sub(reserve);
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
@@ -216,7 +216,8 @@ impl Design {
         }
         let packing = self.packing(&profile.geometry);
         let image_bytes = profile.memory.dram_bytes + u64::from(packing.page_bytes()) * 32;
-        (3 * image_bytes).div_ceil(packing.superblock_bytes()) as u32 + 3 * profile.geometry.targets()
+        let superblocks = (3 * image_bytes).div_ceil(packing.superblock_bytes());
+        u32::try_from(superblocks).unwrap_or(u32::MAX).saturating_add(3 * profile.geometry.targets())
     }
 
     /// Superblocks that living records never take: the system's, the over-provisioning, and at the least what garbage

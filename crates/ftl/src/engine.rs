@@ -131,18 +131,20 @@ impl Engine {
 
     /// Whether the flash has failed before.
     fn works(&self) -> Result<(), KvError> {
-        self.failure.clone().map_or(Ok(()), Err)
+        match &self.failure {
+            None => Ok(()),
+            Some(failure) => Err(failure.clone()),
+        }
     }
 
-    /// Remembers that the flash has failed, if that is what came out.
-    fn noted<T>(&mut self, result: Result<T, KvError>) -> Result<T, KvError> {
-        if let Err(error) = &result
+    /// Remembers that the flash has failed, if that is what came out. It is only looked at: replies are large, and each command has one.
+    fn note_failure<T>(&mut self, result: &Result<T, KvError>) {
+        if let Err(error) = result
             && error.is_fatal()
             && self.failure.is_none()
         {
             self.failure = Some(error.clone());
         }
-        result
     }
 
     fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
@@ -172,7 +174,8 @@ impl Engine {
     pub fn commit(&mut self) -> Result<(), KvError> {
         self.works()?;
         let paused = self.pause(self.collector.clock);
-        self.noted(paused)
+        self.note_failure(&paused);
+        paused
     }
 
     /// Executes a command of the first namespace, as [`Engine::execute_in`].
@@ -234,7 +237,8 @@ impl Engine {
             reply = Err(error);
         }
         self.share_dram();
-        (done, self.noted(reply))
+        self.note_failure(&reply);
+        (done, reply)
     }
 
     /// A command that brings a part of the next one, which arrives when it is done.
@@ -305,7 +309,8 @@ impl Engine {
     pub fn advance(&mut self, now: Nanos) -> Result<(), KvError> {
         self.works()?;
         let worked = self.work_until(now);
-        self.noted(worked)
+        self.note_failure(&worked);
+        worked
     }
 
     fn work_until(&mut self, now: Nanos) -> Result<(), KvError> {

@@ -23,7 +23,8 @@ pub fn run(options: &WorldOptions) -> Outcome {
         Campaign { scenarios: scenarios(&options.scenario)?, designs: designs(&options.design)?, seeds, jobs };
     let mut progress = Progress::new();
     progress.begin("drives", campaign.drives());
-    let until = options.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+    let until =
+        options.minutes.and_then(|minutes| Instant::now().checked_add(Duration::from_secs(minutes.saturating_mul(60))));
     let hook = std::panic::take_hook();
     // A panic is a line of the report.
     std::panic::set_hook(Box::new(|_| {}));
@@ -38,6 +39,10 @@ pub fn run(options: &WorldOptions) -> Outcome {
         print(&text_of(&rows))?;
     }
     json_file.write(&json!({ "rows": rows }))?;
+    if rows.iter().all(|row| row.report.lives == 0 && row.losses.is_empty()) && !is_interrupted {
+        let why = format!("--seed {}: no drive lived: there is nothing behind the last call of a sweep", options.seed);
+        return Err(LabError::Setup(why).into());
+    }
     let losses: usize = rows.iter().map(|row| row.losses.len()).sum();
     match losses {
         0 if is_interrupted => Err(LabError::Interrupted.into()),
@@ -49,7 +54,7 @@ pub fn run(options: &WorldOptions) -> Outcome {
 fn scenarios(name: &str) -> Result<Vec<Scenario>, Failure> {
     let found: Vec<Scenario> = SCENARIOS.into_iter().filter(|one| name == "all" || one.name == name).collect();
     if found.is_empty() {
-        let names = SCENARIOS.map(|one| format!("{} ({})", one.name, one.about)).join("; ");
+        let names = SCENARIOS.map(|one| one.name).join(", ");
         return Err(LabError::Setup(format!("--scenario {name}: there are all, {names}")).into());
     }
     Ok(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 from collections.abc import Iterator
@@ -51,3 +52,24 @@ def test_large_values_go_over_the_wire(url: str) -> None:
         assert store[b"large"] == value
         with pytest.raises(kvssd.Error):
             store[b"larger"] = bytes((32 << 20) + 1)
+
+
+WORKERS = 4
+PUTS = 50
+
+
+def _put_own(task: tuple[str, int]) -> None:
+    url, worker = task
+    with kvssd.open(url) as store:
+        for number in range(PUTS):
+            store[b"%d/%d" % (worker, number)] = b"%d" % number
+
+
+def test_forked_workers_that_open_the_url_are_hosts_of_their_own(url: str) -> None:
+    with kvssd.open(url) as store:
+        store[b"before"] = b"1"
+        with multiprocessing.get_context("fork").Pool(WORKERS) as pool:
+            pool.map(_put_own, [(url, worker) for worker in range(2 * WORKERS)], chunksize=1)
+        assert len(store) == 1 + 2 * WORKERS * PUTS
+        for worker in range(2 * WORKERS):
+            assert all(store[b"%d/%d" % (worker, number)] == b"%d" % number for number in range(PUTS))

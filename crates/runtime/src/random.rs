@@ -1,12 +1,14 @@
 use crate::machine::machine;
-use std::hash::{BuildHasher, RandomState};
+use std::io;
 
-/// A random number that is not fit for secrets.
-#[must_use]
-pub fn random_u64() -> u64 {
+/// A random number that nobody else has: a child that is forked draws others than its parent, and than its brothers.
+///
+/// # Errors
+/// When the system has none.
+pub fn random_u64() -> io::Result<u64> {
     match machine() {
-        Some(machine) => machine.random_u64(),
-        // The standard library's hash tables have random keys.
-        None => RandomState::new().hash_one(0u8),
+        Some(machine) => Ok(machine.random_u64()),
+        // From the system each time: what a process keeps of randomness, a forked child has as well.
+        None => getrandom::u64().map_err(io::Error::other),
     }
 }

@@ -68,3 +68,8 @@ fn an_image_has_one_owner_who_finds_everything() {
     live("owners");
     repeat("owners");
 }
+
+#[test]
+fn what_a_disk_lies_about_is_told_and_never_served() {
+    live("liar");
+}

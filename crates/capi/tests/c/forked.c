@@ -4,7 +4,7 @@
 
 #include <sys/wait.h>
 
-enum { PAIRS = 300, CHILDREN = 4 };
+enum { PAIRS = 300, CHILDREN = 4, OWN = 100000 };
 
 static void put(kvs_key_space_handle space, int from, int to) {
   char key[16], value[32];
@@ -41,6 +41,8 @@ static void child(kvs_device_handle device, kvs_key_space_handle space, const ch
     OK(kvs_open_device((char *)drive, &own));
     OK(kvs_open_key_space(own, "1", &space));
     holds(space, "key 000001", "value 1");
+    /* Each child is a host of its own: what one stores is not taken for what another one has stored. */
+    put(space, OWN + PAIRS * way, OWN + PAIRS * (way + 1));
     OK(kvs_close_device(own));
   } else {
     MUST(kvs_open_device((char *)drive, &own) != KVS_SUCCESS);
@@ -72,6 +74,11 @@ int main(int count, char **arguments) {
   OK(kvs_open_device(arguments[1], &device));
   OK(kvs_open_key_space(device, "1", &space));
   for (int i = 0; i < PAIRS * (CHILDREN + 2); i++) {
+    snprintf(key, sizeof key, "key %06d", i);
+    snprintf(value, sizeof value, "value %d", i);
+    holds(space, key, value);
+  }
+  for (int i = OWN; strncmp(arguments[1], "nvme", 4) == 0 && i < OWN + PAIRS * CHILDREN; i++) {
     snprintf(key, sizeof key, "key %06d", i);
     snprintf(value, sizeof value, "value %d", i);
     holds(space, key, value);

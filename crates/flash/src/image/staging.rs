@@ -167,6 +167,9 @@ impl Staging {
 
     /// Begins the next epoch with `bytes`, which must not be more than fit.
     pub(super) fn replace(&mut self, disk: &mut Disk, bytes: &[u8], sync: bool) -> Result<(), ImageError> {
+        if sync && self.is_inherited {
+            self.write_again(disk)?;
+        }
         let superseded = self.offset + self.half * self.half_bytes;
         self.half = 1 - self.half;
         self.epoch += 1;
@@ -182,6 +185,16 @@ impl Staging {
         let mut mark = [0; HEAD_BYTES];
         put_head(&mut mark, SUPERSEDED, self.epoch, 0);
         disk.write(superseded, &mark, WHAT)
+    }
+
+    /// Makes durable what an earlier life has written, before what came before that is written over. A sync that failed may have left it in
+    /// the system's memory alone, where no later sync looks for it.
+    fn write_again(&self, disk: &mut Disk) -> Result<(), ImageError> {
+        let at = self.offset + self.half * self.half_bytes;
+        let mut bytes = vec![0; self.end as usize];
+        disk.read(at, &mut bytes, WHAT)?;
+        disk.write(at, &bytes, WHAT)?;
+        disk.sync()
     }
 
     /// What was written so far will be there after a crash.

@@ -104,3 +104,15 @@ fn writes_are_short_fail_are_lost_and_go_astray() {
     file.read_at(0, &mut stale).unwrap();
     assert!(!stale.contains(&6));
 }
+
+#[test]
+fn a_strike_waits_for_the_call_that_it_is_for() {
+    let disk = SimulatedDisk::new(1);
+    let mut file = file(&disk);
+    disk.strike_next(disk.calls() + 2, DiskCall::Sync, Strike::Fail);
+    file.sync().unwrap();
+    file.write_at(0, b"a").unwrap();
+    file.write_at(1, b"b").unwrap();
+    assert!(file.sync().is_err(), "the first sync behind two other calls");
+    file.sync().unwrap();
+}

@@ -39,7 +39,7 @@ impl Engine {
             }
             created => created,
         });
-        let created = self.noted(created);
+        self.note_failure(&created);
         self.share_anew();
         match created {
             Ok((done, id)) => (done, Ok(id)),
@@ -78,7 +78,8 @@ impl Engine {
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn delete_namespace(&mut self, id: NamespaceId, at: Nanos) -> (Nanos, Result<(), KvError>) {
         let deleted = self.works().and_then(|()| self.delete(id, at));
-        match self.noted(deleted) {
+        self.note_failure(&deleted);
+        match deleted {
             Ok(done) => (done, Ok(())),
             Err(error) => (at, Err(error)),
         }
@@ -102,7 +103,8 @@ impl Engine {
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn set_logs(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> (Nanos, Result<(), KvError>) {
         let assigned = self.works().and_then(|()| self.assign(id, logs, at));
-        match self.noted(assigned) {
+        self.note_failure(&assigned);
+        match assigned {
             Ok(done) => (done, Ok(())),
             Err(error) => (at, Err(error)),
         }

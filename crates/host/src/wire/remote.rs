@@ -69,6 +69,7 @@ impl Remote {
     /// The drive at `url`, which must be there now.
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Remote, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref());
+        let host = host.map_err(|error| Error::Io { why: format!("{url}: there are no random numbers: {error}") })?;
         let (serials, state) = (Arc::default(), Mutex::default());
         let link = Link { url: url.clone(), host, is_read_only, serials, state };
         let session = match Session::connect(url, &link.host, is_read_only, link.deadline()) {

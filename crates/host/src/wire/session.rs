@@ -68,22 +68,24 @@ pub(super) struct HostIdentity {
 
 impl HostIdentity {
     /// Another host than all others, called `nqn` where it has a name.
-    pub(super) fn new(nqn: Option<&str>) -> Self {
-        let random = || random_u64().to_le_bytes();
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub(super) fn new(nqn: Option<&str>) -> std::io::Result<Self> {
         let wide = || {
             let mut bytes = [0; 16];
-            bytes[..8].copy_from_slice(&random());
-            bytes[8..].copy_from_slice(&random());
-            bytes
+            bytes[..8].copy_from_slice(&random_u64()?.to_le_bytes());
+            bytes[8..].copy_from_slice(&random_u64()?.to_le_bytes());
+            Ok::<_, std::io::Error>(bytes)
         };
-        let (mut id, instance) = (wide(), wide());
+        let (mut id, instance) = (wide()?, wide()?);
         // A UUID of version 4.
         id[6] = id[6] & 0x0f | 0x40;
         id[8] = id[8] & 0x3f | 0x80;
         let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
         let own = || format!("nqn.2014-08.org.nvmexpress:uuid:{}", parts.join("-"));
-        HostIdentity { id, instance, nqn: nqn.map_or_else(own, str::to_owned) }
+        Ok(HostIdentity { id, instance, nqn: nqn.map_or_else(own, str::to_owned) })
     }
 }
 

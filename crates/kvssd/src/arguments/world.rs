@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   kvssd world                                          every scenario with every design, for some minutes
   kvssd world --scenario solo --drives 10000 --jobs 2 --json world.json
-  kvssd world --scenario sweep --drives 4000           every call of a scripted life, struck in every way
+  kvssd world --scenario sweep --seed 0 --drives 5100  every call of a scripted life, struck in every way, on three drives
   kvssd world --scenario hosts --design plus --seed 17 --drives 1      a loss again, with its last steps
 
 Each drive is alone in a world of its own: the same seed gives the same lives, on however many threads.

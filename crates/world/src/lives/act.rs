@@ -7,6 +7,8 @@ use std::fmt;
 
 /// Keys of a namespace.
 const KEYS: u64 = 90;
+/// The largest value of those who write much.
+const HEAVY_VALUE_BYTES: u64 = 40_000;
 /// One of so many values is large, where values may be.
 const LARGE: u64 = 24;
 /// A batch has 2 changes and up to so many more.
@@ -82,14 +84,16 @@ pub fn number_of(bytes: &[u8]) -> Option<usize> {
 pub struct Acts {
     random: Random,
     has_large_values: bool,
+    is_heavy: bool,
     values: u64,
 }
 
 impl Acts {
-    /// By that seed.
+    /// By that seed. One of four writes so much that the drive is soon full, and collected.
     #[must_use]
     pub fn new(seed: u64, has_large_values: bool) -> Self {
-        Acts { random: Random::new(seed), has_large_values, values: seed << 24 }
+        let is_heavy = !has_large_values && seed.is_multiple_of(4);
+        Acts { random: Random::new(seed), has_large_values, is_heavy, values: seed << 24 }
     }
 
     fn content(&mut self) -> Content {
@@ -102,6 +106,7 @@ impl Acts {
             8..20 => random.below(2500),
             _ => random.below(200),
         };
+        let bytes = if self.is_heavy { (8 * bytes).min(HEAVY_VALUE_BYTES) } else { bytes };
         Content { seed: self.values, bytes: bytes as usize }
     }
 

@@ -2,9 +2,11 @@
 
 use super::report::{Loss, Report};
 use super::scenario::Scenario;
+use super::words_of;
 use kvssd_ftl::Design;
 use serde::Serialize;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -47,7 +49,7 @@ impl Campaign {
     /// Drives there are.
     #[must_use]
     pub fn drives(&self) -> u64 {
-        self.rows() as u64 * (self.seeds.end - self.seeds.start)
+        (self.rows() as u64).saturating_mul(self.seeds.end.saturating_sub(self.seeds.start))
     }
 
     fn rows(&self) -> usize {
@@ -100,7 +102,11 @@ impl Campaign {
         let (scenario, design) =
             (&self.scenarios[number / self.designs.len()], &self.designs[number % self.designs.len()]);
         let (begun, mut report) = (Instant::now(), Report::default());
-        let lived = (scenario.run)(design, seed, &mut report);
+        let lived = catch_unwind(AssertUnwindSafe(|| (scenario.run)(design, seed, &mut report)));
+        let lived = lived.unwrap_or_else(|panic| {
+            let what = format!("panic: {}", words_of(&*panic));
+            Err(Loss { seed, life: report.lives, what, history: Vec::new() })
+        });
         let mut row = lock();
         row.report += report;
         row.seconds += begun.elapsed().as_secs_f64();

@@ -16,6 +16,7 @@ mod campaign;
 mod hardware;
 mod history;
 pub mod hosts;
+pub mod liar;
 mod machine;
 mod model;
 pub mod owners;

@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{hosts, owners, solo, sweep, threads};
+use super::{hosts, liar, owners, solo, sweep, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 5] = [
+pub const SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
@@ -26,6 +26,11 @@ pub const SCENARIOS: [Scenario; 5] = [
         name: "sweep",
         about: "a scripted life in which the call of the disk that the seed names fails in each way, loses, misplaces, or is killed",
         run: sweep::run,
+    },
+    Scenario {
+        name: "liar",
+        about: "a disk that swaps pages, or gives back what a page or a superblock once was",
+        run: liar::run,
     },
     Scenario {
         name: "hosts",

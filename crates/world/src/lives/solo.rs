@@ -6,7 +6,7 @@ use super::history::History;
 use super::program::{End, PATH, Program};
 use super::report::{Loss, Report};
 use kvssd_device::Drive;
-use kvssd_flash::{SimulatedDisk, Strike};
+use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +18,8 @@ pub const LIVES_PER_DRIVE: u64 = 32;
 const ACTS: u64 = 60;
 /// The next call that is struck is among so many: those of an open, of a few steps, of a life.
 const HORIZONS: [u64; 3] = [60, 400, 2000];
+/// The first few calls behind an open.
+const FIRST_CALLS: u64 = 12;
 /// A close makes about so many calls.
 const CLOSE_CALLS: u64 = 90;
 /// Before one of so many lives the whole drive is checked.
@@ -62,6 +64,8 @@ pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Re
 }
 
 fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    let disk = lives.program.disk().clone();
+    let begun = (disk.calls(), disk.stops(), disk.failures());
     for life in 0..LIVES_PER_DRIVE {
         let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
         let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
@@ -69,7 +73,9 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }
     report.drives += 1;
-    report.calls += lives.program.disk().calls();
+    report.calls += disk.calls() - begun.0;
+    report.power_losses += disk.stops() - begun.1;
+    report.failures += disk.failures() - begun.2;
     Ok(())
 }
 
@@ -82,7 +88,7 @@ impl Lives<'_> {
         }
         if self.random.below(8) > 0 {
             let horizon = HORIZONS[self.random.below(3) as usize];
-            self.plan(horizon, report);
+            self.plan(horizon);
         }
         match self.try_live(report) {
             Ok(()) => Ok(()),
@@ -102,18 +108,22 @@ impl Lives<'_> {
     fn try_live(&mut self, report: &mut Report) -> Result<(), End> {
         self.history.push("open");
         self.program.open().inspect_err(|end| report.kills_in_open += u64::from(*end == End::Killed))?;
+        if self.random.below(8) == 0 {
+            // What it has read must be as safe as what it will write.
+            self.plan(FIRST_CALLS);
+        }
         for _ in 0..self.random.below(ACTS) {
             let act = self.acts.next_act();
             self.history.push(act.to_string());
             if act == Act::Close && self.random.below(2) == 0 {
-                self.plan(CLOSE_CALLS, report);
+                self.plan(CLOSE_CALLS);
             }
             self.program.act(&act)?;
             report.acts += 1;
         }
         if self.random.below(2) == 0 {
             if self.random.below(3) > 0 {
-                self.plan(CLOSE_CALLS, report);
+                self.plan(CLOSE_CALLS);
             }
             self.history.push("close");
             self.program.close().inspect_err(|end| report.kills_in_close += u64::from(*end == End::Killed))?;
@@ -123,7 +133,7 @@ impl Lives<'_> {
     }
 
     /// Has something happen to one of the next calls.
-    fn plan(&mut self, horizon: u64, report: &mut Report) {
+    fn plan(&mut self, horizon: u64) {
         let random = &mut self.random;
         let call = self.program.disk().calls() + random.below(horizon);
         let strike = match random.below(12) {
@@ -135,14 +145,19 @@ impl Lives<'_> {
             10 => [Strike::Fail, Strike::Full][random.below(2) as usize],
             _ => Strike::Short,
         };
-        report.power_losses += u64::from(strike == Strike::PowerBefore);
         if matches!(strike, Strike::Fail | Strike::Full | Strike::Short) {
-            report.failures += 1;
             self.program.expect_failure();
         }
-        self.history.push(format!("-- {strike:?} at call {call}, now {}", self.program.disk().calls()));
-        self.program.disk().spare();
-        self.program.disk().strike(call, strike);
+        let disk = self.program.disk();
+        disk.spare();
+        let is_aimed = self.sync && self.random.below(3) == 0;
+        if is_aimed {
+            disk.strike_next(call, DiskCall::Sync, strike);
+        } else {
+            disk.strike(call, strike);
+        }
+        let what = if is_aimed { "the next sync from" } else { "at" };
+        self.history.push(format!("-- {strike:?} {what} call {call}, now {}", disk.calls()));
     }
 
     fn check(&mut self, report: &mut Report) -> Result<(), String> {

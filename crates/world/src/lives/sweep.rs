@@ -27,17 +27,20 @@ const TABLE_OFFSET_AT: usize = 104;
 const STAGING_OFFSET_AT: usize = 112;
 const PAGES_OFFSET_AT: usize = 128;
 
-/// Strikes the call that the seed names: an even one of a drive that does not sync and has large values, an odd one of a drive that does. Seeds
-/// of twice as many as the script has calls are the whole sweep; behind those there is nothing to do.
+/// The drives that live through the script: with sync or not, with large values or not, with small blocks or not.
+const KINDS: [(bool, bool, bool); 3] = [(false, true, false), (true, false, true), (true, true, false)];
+
+/// Strikes the call that the seed names, of each kind of drive in turn. Seeds from 0 to three times as many as the script has calls are the whole
+/// sweep; behind those there is nothing to do.
 ///
 /// # Errors
 /// What was lost.
 pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
-    let sync = !seed.is_multiple_of(2);
-    let hardware = Hardware::tiny(design, sync, !sync, sync).expect("every design fits the drives of the world");
+    let (sync, is_large, is_small) = KINDS[(seed % KINDS.len() as u64) as usize];
+    let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
     let loss = |what: String, life, history| Loss { seed, life, what, history };
     let sweep = Sweep::new(hardware).map_err(|what| loss(what, 0, Vec::new()))?;
-    let call = seed / 2;
+    let call = seed / KINDS.len() as u64;
     let Some(&(what, at, bytes)) = sweep.trace.get(call as usize) else { return Ok(()) };
     for (life, strike) in (1..).zip(sweep.strikes(call)) {
         let history =
@@ -141,9 +144,12 @@ impl Sweep {
         match live(&mut program, &self.script) {
             Ok(()) => {}
             Err(End::Killed) => report.kills += 1,
-            Err(End::Failed(_)) => report.failures += 1,
+            Err(End::Failed(_)) => {}
             Err(End::Wrong(what)) => return Err(what),
         }
+        report.failures += program.disk().failures();
+        report.power_losses += program.disk().stops();
+        report.calls += program.disk().calls();
         program.begin_process();
         program.disk().kill();
         if is_silent {
