@@ -123,7 +123,8 @@ impl Engine {
     /// What the flash operations answer.
     pub fn balance_logs(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
         let balanced = self.works().and_then(|()| self.balance(at));
-        match self.noted(balanced) {
+        self.note_failure(&balanced);
+        match balanced {
             Ok(done) => (done, Ok(())),
             Err(error) => (at, Err(error)),
         }

@@ -13,7 +13,8 @@ impl Engine {
     /// What the flash operations answer.
     pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<u64, KvError>) {
         let opened = self.works().and_then(|()| self.open(client, at));
-        match self.noted(opened) {
+        self.note_failure(&opened);
+        match opened {
             Ok((done, since)) => (done, Ok(since)),
             Err(error) => (at, Err(error)),
         }
