@@ -7,8 +7,8 @@ use std::fmt;
 
 /// Keys of a namespace.
 const KEYS: u64 = 90;
-/// The largest value of those who write much.
-const HEAVY_VALUE_BYTES: u64 = 40_000;
+/// The largest value of those who write much; what a batch takes of it is no empty value, of which one is like another.
+const HEAVY_VALUE_BYTES: u64 = 48_999;
 /// One of so many values is large, where values may be.
 const LARGE: u64 = 24;
 /// A batch has 2 changes and up to so many more.
@@ -89,11 +89,17 @@ pub struct Acts {
 }
 
 impl Acts {
-    /// By that seed. One of four writes so much that the drive is soon full, and collected.
+    /// By that seed. One of eight writes so much that the drive is soon full, and collected.
     #[must_use]
     pub fn new(seed: u64, has_large_values: bool) -> Self {
-        let is_heavy = !has_large_values && seed.is_multiple_of(4);
+        let is_heavy = !has_large_values && seed.is_multiple_of(8);
         Acts { random: Random::new(seed), has_large_values, is_heavy, values: seed << 24 }
+    }
+
+    /// Whether it writes so much.
+    #[must_use]
+    pub fn is_heavy(&self) -> bool {
+        self.is_heavy
     }
 
     fn content(&mut self) -> Content {
@@ -106,7 +112,7 @@ impl Acts {
             8..20 => random.below(2500),
             _ => random.below(200),
         };
-        let bytes = if self.is_heavy { (8 * bytes).min(HEAVY_VALUE_BYTES) } else { bytes };
+        let bytes = if self.is_heavy { (64 * bytes).min(HEAVY_VALUE_BYTES) } else { bytes };
         Content { seed: self.values, bytes: bytes as usize }
     }
 
@@ -134,6 +140,8 @@ impl Acts {
         let (space, key) = (self.space(), self.key());
         match self.random.below(100) {
             0..45 => Act::Store(space, key, self.content()),
+            // What goes need not be moved.
+            60..67 | 91..93 if self.is_heavy => Act::Store(space, key, self.content()),
             45..50 => Act::StoreIf(space, key, self.content(), StoreCondition::IfAbsent),
             50..55 => Act::StoreIf(space, key, self.content(), StoreCondition::IfExists),
             55..67 => Act::Delete(space, key),

@@ -14,8 +14,9 @@ use std::path::Path;
 
 /// Lives of a drive before there is another one.
 pub const LIVES_PER_DRIVE: u64 = 32;
-/// Steps of a life at the most.
+/// Steps of a life at the most, and where much is written.
 const ACTS: u64 = 60;
+const HEAVY_ACTS: u64 = 240;
 /// The next call that is struck is among so many: those of an open, of a few steps, of a life.
 const HORIZONS: [u64; 3] = [60, 400, 2000];
 /// The first few calls behind an open.
@@ -87,7 +88,9 @@ impl Lives<'_> {
             self.check(report)?;
         }
         if self.random.below(8) > 0 {
-            let horizon = HORIZONS[self.random.below(3) as usize];
+            // Who writes much is to come far.
+            let horizon = if self.acts.is_heavy() { 2 } else { self.random.below(3) };
+            let horizon = HORIZONS[horizon as usize];
             self.plan(horizon);
         }
         match self.try_live(report) {
@@ -112,7 +115,8 @@ impl Lives<'_> {
             // What it has read must be as safe as what it will write.
             self.plan(FIRST_CALLS);
         }
-        for _ in 0..self.random.below(ACTS) {
+        let acts = if self.acts.is_heavy() { HEAVY_ACTS } else { ACTS };
+        for _ in 0..self.random.below(acts) {
             let act = self.acts.next_act();
             self.history.push(act.to_string());
             if act == Act::Close && self.random.below(2) == 0 {
