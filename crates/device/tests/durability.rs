@@ -105,9 +105,9 @@ fn kill_in_close(stride: usize) {
             disk.strike(disk.calls() + number / 3, strike);
             let _ = drive.close();
             if sync && number % 2 == 0 {
-                disk.lose_power()
+                disk.lose_power();
             } else {
-                disk.kill()
+                disk.kill();
             }
             let mut drive = live(&disk, 3);
             for life in 4..6 {
