@@ -62,9 +62,15 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
 /// The design called `name` as a drive in a file has it: with room for namespaces.
 ///
 /// # Errors
-/// As [`Design::named`].
+/// As [`Design::named`]; the error names the designs that a drive in a file can have.
 pub fn image_design(name: &str) -> Result<Design, DesignError> {
-    let mut design = Design::named(name)?;
+    let mut design = Design::named(name).map_err(|error| match error {
+        DesignError::Unknown { name, .. } => {
+            let with_keys: Vec<&str> = Design::all().filter(Design::takes_keys).map(|design| design.name).collect();
+            DesignError::Unknown { name, known: with_keys.join(", ") }
+        }
+        other => other,
+    })?;
     if design.takes_keys() {
         design.namespaces_max = NAMESPACES_MAX;
     }
@@ -77,6 +83,12 @@ mod tests {
     use kvssd_flash::RopeBacking;
     use kvssd_ftl::{DESIGNS, NamespaceAttributes};
     use kvssd_types::Nanos;
+
+    #[test]
+    fn who_asks_for_a_design_that_is_none_hears_of_those_that_an_image_can_have() {
+        let why = image_design("nonsense").unwrap_err().to_string();
+        assert!(DESIGNS.iter().all(|design| why.contains(design.name)) && !why.contains("block"), "{why}");
+    }
 
     #[test]
     fn every_design_fits_images_of_every_size() {

@@ -133,3 +133,20 @@ fn a_kill_anywhere_in_a_close_loses_nothing() {
 fn a_kill_at_every_call_of_a_close_loses_nothing() {
     kill_in_close(1);
 }
+
+/// Who makes an image is killed when it can be opened and its name is not durable yet; another one uses it, and the machine stops.
+#[test]
+fn an_image_that_was_opened_with_sync_keeps_its_name() {
+    for seed in 0..16 {
+        let disk = SimulatedDisk::new(seed);
+        let design = image_design("plus").unwrap();
+        let options = CreateDrive { sync: true, ..CreateDrive::default() };
+        disk.strike_next(0, DiskCall::SyncName, Strike::KillBefore);
+        let profile = image_profile(64 << 20).unwrap();
+        assert!(Drive::create_in(&disk.files(), Path::new(PATH), &profile, &design, options).is_err());
+        disk.kill();
+        store(&mut open(&disk), b"key", b"value").unwrap();
+        disk.lose_power();
+        assert_eq!(retrieve(&mut open(&disk), b"key").as_deref(), Some(&b"value"[..]), "seed {seed}");
+    }
+}

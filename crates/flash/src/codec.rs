@@ -19,6 +19,10 @@ const CHECKSUM_DIFFERS: &str = "the checksum does not match";
 /// So many earlier lives of a block a stale page is looked for in.
 const EARLIER_LIVES: u32 = 1 << 16;
 
+/// So many pages around its place a page that went astray is looked for in: all of a drive of 16 GiB with pages of 4 KiB. With more, a damaged page
+/// would be taken for another one too often ([`origin`]).
+const SUSPECTS_MAX: u64 = 1 << 22;
+
 /// Which page bytes must be: the place where they are looked for, and how often that had been erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageIdentity {
@@ -78,7 +82,8 @@ pub fn verify<'a>(
 }
 
 /// Which page the bytes are of, if they are whole and of one of `candidates`: what the checksum must have begun with follows from the
-/// bytes, so that each candidate is a look at eight bytes. One that fits by chance is as rare as a damage that the checksum does not see.
+/// bytes, so that each candidate is a look at eight bytes. Of bytes that are damaged one fits by chance in candidates / 2^32 of the cases: with the
+/// most that there are, in one of a thousand.
 #[must_use]
 pub fn origin(
     geometry: &Geometry,
@@ -108,7 +113,7 @@ pub fn origin(
     candidates.find(|&candidate| crc32c::crc32c(&seed(candidate)) == wanted)
 }
 
-/// Whose page this may be that is not the one that was looked for: an earlier life of its block, or any page of the drive, whose blocks
+/// Whose page this may be that is not the one that was looked for: an earlier life of its block, or one of the pages around it, whose blocks
 /// `erases` knows.
 pub(crate) fn suspects<'e>(
     geometry: &'e Geometry,
@@ -119,7 +124,9 @@ pub(crate) fn suspects<'e>(
         move |page: PageAddress| PageIdentity { page, erases: erases(geometry.block_of(geometry.unit_of(page)).0) };
     let known = of(page).erases;
     let earlier = (known.saturating_sub(EARLIER_LIVES)..known).rev().map(move |erases| PageIdentity { page, erases });
-    earlier.chain((0..geometry.pages() as u32).map(PageAddress).filter(move |other| *other != page).map(of))
+    let first = u64::from(page.0).saturating_sub(SUSPECTS_MAX / 2);
+    let around = first..geometry.pages().min(first + SUSPECTS_MAX);
+    earlier.chain(around.map(|other| PageAddress(other as u32)).filter(move |other| *other != page).map(of))
 }
 
 fn seed(identity: PageIdentity) -> [u8; 8] {
@@ -186,6 +193,20 @@ mod tests {
         fn any_bytes_are_a_page_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
             let identity = PageIdentity { page: PageAddress(1), erases: 2 };
             let _ = (decode(&GEOMETRY, identity, &bytes), origin(&GEOMETRY, &bytes, [identity].into_iter()));
+        }
+    }
+
+    #[test]
+    fn a_page_of_a_large_drive_has_few_suspects() {
+        let geometry = Geometry { blocks_per_die: 1 << 20, pages_per_block: 1 << 10, ..GEOMETRY };
+        for page in [0, 1 << 29, (1 << 30) - 1].map(PageAddress) {
+            let near = PageAddress(page.0 ^ 1000);
+            let (mut count, mut is_near) = (0, false);
+            for suspect in suspects(&geometry, page, |_| u32::MAX) {
+                assert!(suspect != PageIdentity { page, erases: u32::MAX });
+                (count, is_near) = (count + 1, is_near || suspect.page == near);
+            }
+            assert!(is_near && count < 1 << 23, "{count}");
         }
     }
 }

@@ -76,5 +76,5 @@ fn a_stream_is_one_of_the_machine() {
 
 #[test]
 fn random_numbers_differ() {
-    assert_ne!(kvssd_runtime::random_u64(), kvssd_runtime::random_u64());
+    assert_ne!(kvssd_runtime::random_u64().unwrap(), kvssd_runtime::random_u64().unwrap());
 }

@@ -165,9 +165,11 @@ impl Disk {
         self.file.sync().map_err(|error| self.fail(failed("make what was written durable", &error)))
     }
 
-    /// Makes durable what was found in the file, also where that is only read.
+    /// Makes durable what was found in the file, also where that is only read; and its name, since who made it may have been killed before
+    /// that was durable.
     pub(super) fn sync_found(&mut self) -> Result<(), ImageError> {
-        self.file.sync().map_err(|error| self.fail(failed("make what was found durable", &error)))
+        self.file.sync().map_err(|error| self.fail(failed("make what was found durable", &error)))?;
+        self.sync_name()
     }
 
     /// Makes the file's name durable.

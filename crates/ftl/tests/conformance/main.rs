@@ -5,6 +5,7 @@
 
 mod dram_hash;
 mod drive;
+mod failure;
 mod iterators;
 mod lives;
 mod mistakes;

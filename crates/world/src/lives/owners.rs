@@ -44,6 +44,8 @@ struct Common {
     report: RefCell<Report>,
     /// Making the image was answered.
     is_made: Cell<bool>,
+    /// The image was opened: who made it may have been killed before that was answered.
+    is_there: Cell<bool>,
     /// Who has it, and how many read it.
     writers: Cell<u32>,
     readers: Cell<u32>,
@@ -87,6 +89,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
             book: its_book,
             report: RefCell::default(),
             is_made: Cell::new(false),
+            is_there: Cell::new(false),
             writers: Cell::new(0),
             readers: Cell::new(0),
         });
@@ -139,7 +142,7 @@ fn live(common: &Rc<Common>, random: &mut Random) {
         }
     }
     tidy(common);
-    if common.is_made.get() {
+    if common.is_made.get() || common.is_there.get() {
         check(common);
     }
 }
@@ -157,7 +160,7 @@ fn strike(common: &Common, random: &mut Random) -> Strike {
 /// Takes away what is left of an image that nobody has finished, and nobody makes.
 fn tidy(common: &Common) {
     let is_alone = (1..=PROGRAMS).all(|number| !common.world.is_alive(Process(number)));
-    if is_alone && !common.is_made.get() {
+    if is_alone && !common.is_made.get() && !common.is_there.get() {
         // There may be none; and what was to happen to a program does not happen to this.
         common.machine.disk().kill();
         let _ = common.machine.disk().files().remove(Path::new(PATH));
@@ -249,10 +252,13 @@ fn read(common: &Common, random: &mut Random) {
 fn open(common: &Common, random: &mut Random, options: &StoreOptions) -> Option<Store> {
     let files = common.machine.files();
     for _ in 0..TRIES {
-        let was_made = common.is_made.get();
+        let was_made = common.is_made.get() || common.is_there.get();
         let is_alone = is_alone(common);
         match Store::open_in(&files, Path::new(PATH), options) {
-            Ok(store) => return Some(store),
+            Ok(store) => {
+                common.is_there.set(true);
+                return Some(store);
+            }
             Err(Error::NotFound(_)) if !was_made => create(common, random),
             Err(Error::Locked { .. }) if !is_alone || !self::is_alone(common) => {
                 common.report.borrow_mut().refusals += 1;
