@@ -56,7 +56,8 @@ look() {
         return 0
     fi
     grep -q '^NOTHING' "$log" && return 1
-    # It stopped, or hangs: no run of the tree does.
+    # It stopped, or hangs: no run of the tree does. Somebody who ends it has found nothing.
+    [[ $status -eq 130 || $status -eq 137 || $status -eq 143 ]] && { echo "$1 was ended from outside" >&2; return 1; }
     found="$* | $((SECONDS - begin)) s | ended with $status"
 }
 
