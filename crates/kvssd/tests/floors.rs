@@ -46,7 +46,7 @@ const RUNTIME: &str = "runtime";
 /// What runs in a world: who waits there for the machine stops the world.
 const IN_A_WORLD: [&str; 2] = ["host/src", "target/src"];
 /// But for who serves sockets of the machine.
-const ON_SOCKETS: [&str; 1] = ["target/src/server.rs"];
+const ON_SOCKETS: [&str; 2] = ["target/src/server.rs", "target/src/metrics_server.rs"];
 /// What waits for the machine, or differs from run to run.
 const OF_THE_MACHINE: [&str; 9] = [
     "std::time::Instant",

@@ -87,11 +87,11 @@ fn an_image_of_an_older_format_is_refused_and_left_as_it_was() {
     let desk = desk_with_image("plus");
     let mut older = std::fs::read(desk.path("drive.kv")).unwrap();
     let version = older.iter_mut().skip(8).find(|byte| **byte != 0).unwrap();
-    assert_eq!(*version, 2);
-    *version = 1;
+    assert_eq!(*version, 3);
+    *version = 2;
     std::fs::write(desk.path("older.kv"), &older).unwrap();
     for command in ["get older.kv a", "namespace list older.kv", "check older.kv"] {
-        desk.refuses(command, &["older.kv", "version 1"]);
+        desk.refuses(command, &["older.kv", "version 2"]);
     }
     assert!(older == std::fs::read(desk.path("older.kv")).unwrap());
 }
