@@ -222,12 +222,6 @@ impl Flash {
         self.nand.is_programmed(page)
     }
 
-    /// See [`Nand::is_erased`].
-    #[must_use]
-    pub fn is_erased(&self, superblock: SuperblockId) -> bool {
-        self.nand.is_erased(superblock)
-    }
-
     /// What keeps the pages, for its other services: staging and committing.
     pub fn backing(&mut self) -> &mut dyn Backing {
         self.nand.backing()

@@ -73,13 +73,6 @@ impl Nand {
         row < self.blocks[self.geometry.block_index(block)].units_programmed
     }
 
-    /// Whether nothing was programmed in a superblock since its blocks were erased.
-    #[must_use]
-    pub fn is_erased(&self, superblock: SuperblockId) -> bool {
-        let mut blocks = self.geometry.dies_of(superblock).map(|die| BlockAddress { superblock, die });
-        blocks.all(|block| self.blocks[self.geometry.block_index(block)].units_programmed == 0)
-    }
-
     /// Reads a page.
     ///
     /// # Errors
@@ -205,7 +198,6 @@ mod tests {
                 nand.erase(block, Span::NONE).unwrap();
             }
             assert_eq!(nand.erases().collect::<Vec<_>>(), [0, 0, 0, 3]);
-            assert!([0, 1].map(SuperblockId).into_iter().all(|superblock| nand.is_erased(superblock)));
             assert_eq!([0, 1].map(|superblock| nand.generation(SuperblockId(superblock))), [0, 3]);
         }
     }
