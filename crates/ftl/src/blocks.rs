@@ -238,7 +238,7 @@ fn put(
         cause: Cause::User,
     })?;
     let old = position.place.map(|old| block.at(old));
-    io.note(Change::Bound { tag, probes: 0, pair: block.at(place), old });
+    io.note(Change::Bound { tag, note: 0, pair: block.at(place), old });
     if let Some(old) = old {
         io.pair_died(tag, old.place, packing.grains_of_record(&block))?;
         utilization.remove(&block, &packing).expect("what is overwritten was counted");

@@ -132,9 +132,9 @@ pub(crate) fn bind_pair(
     (key, position, pair, found): (Key<'_>, Position, PairPlace, Option<Found>),
 ) -> Result<(), KvError> {
     let packing = io.packing();
-    let Position { tag, probes, .. } = position;
+    let Position { tag, note, .. } = position;
     note_key(io, index, key, pair.value_bytes);
-    io.note(Change::Bound { tag, probes, pair, old: found.map(|old| old.head.at(old.place)) });
+    io.note(Change::Bound { tag, note, pair, old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         let freed = packing.grains_of_record(&old.head);
         io.pair_died(tag, old.place, freed)?;
@@ -155,7 +155,7 @@ pub(crate) fn unbind_pair(
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
     note_key(io, index, key, 0);
-    io.note(Change::Unbound { tag: position.tag, probes: position.probes, old: found.head.at(found.place) });
+    io.note(Change::Unbound { tag: position.tag, note: position.note, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
     index.unbind(io, key, position)?;
     utilization.remove(&found.head, &packing).expect("what is deleted was counted");

@@ -22,20 +22,27 @@ mod probe;
 mod record_table;
 mod rhik;
 pub mod section;
+mod section_index;
+mod sectioned;
 mod sections;
 mod survey;
+mod view;
 
-pub use dram_hash::{DramHash, DramHashPlan};
-pub use hash::{HashCompact, HashFixed, HashIndex};
+pub use dram_hash::DramHashPlan;
+pub use hash::{HashCompact, HashFixed};
 pub use lsm::{Lsm, LsmPlan};
-pub use multilevel::{Multilevel, MultilevelPlan};
+pub use multilevel::MultilevelPlan;
 pub use page_map::{PageMap, PageMapPlan};
 pub use plan::{IndexPlan, Parameter, Parameters, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
-pub use rhik::{Rhik, RhikPlan};
-pub use sections::SectionForm;
-pub use survey::{IndexFault, OwnRecord, Seen, Survey};
+pub use rhik::RhikPlan;
+pub use section_index::{PairChange, SECOND_FIRST_NUMBER, SectionIndex};
+pub use sectioned::Sectioned;
+pub use sections::{SavedSections, SectionEdit, SectionForm, Ticket};
+pub(crate) use survey::audit_tags;
+pub use survey::{Audit, IndexEntry, IndexFault, OwnRecord, Survey};
+pub use view::View;
 
 use crate::address::Grain;
 use crate::dram::DramUse;
@@ -53,8 +60,8 @@ pub struct Position {
     pub place: Option<Grain>,
     /// The hash of the key.
     pub hash: u64,
-    /// How many slots were looked at before the position.
-    pub probes: u32,
+    /// What the index wants to be told again when the change is made, and made again by a mount: only it understands that.
+    pub note: u32,
     /// The bytes of the pair's value, from an index that keeps whole keys: it knows the pair without a look at the record.
     pub value_bytes: Option<u32>,
 }
@@ -111,7 +118,7 @@ pub enum Growth {
 }
 
 /// Reads the record at a place and tells whether it is the key's.
-pub type Holds<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
+pub type VerifyKey<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
 
 /// What an index counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,11 +217,11 @@ pub struct CursorPlan {
 /// An index touches flash through `io` and in no other way, so that every access takes its time and is counted. It writes what
 /// it wants to keep to the map log ([`Io::append`]) and is asked about it again when garbage collection comes by.
 pub trait Index: Send {
-    /// Finds `key`. `holds` reads the record at a candidate place and compares the whole key.
+    /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError>;
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
 
     /// Makes sure that the key of `position`, which was not found, can be bound.
     ///
@@ -317,8 +324,11 @@ pub trait Index: Send {
     /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
     fn survey(&self, io: &mut Io<'_>) -> Survey;
 
-    /// Appends to `way` the tags that a look-up of `key` looks at before it comes to `tag`; gives whether it ever comes there.
-    fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool;
+    /// An audit of the pairs that live, against what a survey found.
+    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
+        let _ = survey;
+        audit_tags(|key| self.tag_of(key))
+    }
 
     /// The tag of the pair of `key`, where it follows from the key ([`IndexPlan::has_tags_of_keys`]).
     fn tag_of(&self, key: Key<'_>) -> Option<u64> {

@@ -62,8 +62,8 @@ pub enum Change {
     Bound {
         /// What the index finds it by.
         tag: u64,
-        /// How many slots it looked at before.
-        probes: u32,
+        /// What it noted of the change.
+        note: u32,
         /// The pair.
         pair: PairPlace,
         /// The pair that it was bound to before.
@@ -73,8 +73,8 @@ pub enum Change {
     Unbound {
         /// What the index found it by.
         tag: u64,
-        /// How many slots it looked at before.
-        probes: u32,
+        /// What it noted of the change.
+        note: u32,
         /// The pair.
         old: PairPlace,
     },
@@ -212,6 +212,16 @@ pub enum Change {
 }
 
 impl Change {
+    /// The same change of a record of an index's own, by another number.
+    #[must_use]
+    pub(crate) fn numbered(&self, number: u64) -> Change {
+        let mut change = self.clone();
+        if let Change::Own { number: own, .. } | Change::Split { number: own, .. } = &mut change {
+            *own = number;
+        }
+        change
+    }
+
     /// Whether it matters whose it is. Superblocks are nobody's; and who works on them may work for a namespace that is no more.
     pub(crate) fn is_of_namespace(&self) -> bool {
         matches!(

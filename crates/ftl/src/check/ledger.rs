@@ -1,4 +1,4 @@
-//! The sums of a check: which grains live, which searches pass by where, which keys there are twice.
+//! The sums of a check: which grains live, which keys there are twice.
 
 use crate::address::Grain;
 use crate::check::Harm;
@@ -22,23 +22,14 @@ pub(super) struct Ledger {
     pub(super) runs: Vec<(Grain, u32, Grain)>,
     /// Whose it is, hash and place of each key.
     keys: Vec<(NamespaceId, u64, Grain)>,
-    /// The slots that searches pass by.
-    passed: Vec<(NamespaceId, u64)>,
     /// Grains of all pairs.
     pub(super) record_bytes: u64,
 }
 
 impl Ledger {
     /// A pair lives.
-    pub(super) fn add(
-        &mut self,
-        (namespace, place): (NamespaceId, Grain),
-        key: Key<'_>,
-        bytes_charged: u64,
-        way: &[u64],
-    ) {
+    pub(super) fn add(&mut self, (namespace, place): (NamespaceId, Grain), key: Key<'_>, bytes_charged: u64) {
         self.keys.push((namespace, xxh3_64(key.bytes()), place));
-        self.passed.extend(way.iter().map(|&slot| (namespace, slot)));
         self.record_bytes += bytes_charged;
     }
 }
@@ -128,35 +119,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether searches find what they must: passes that are what they count, no key twice.
+    /// Whether searches find what they must, no key twice.
     pub(super) fn searches(&mut self) {
-        let mut passed = std::mem::take(&mut self.ledger.passed);
-        passed.sort_unstable();
-        let mut counts: Vec<((NamespaceId, u64), u64)> = Vec::new();
-        for slots in passed.chunk_by(|left, right| left == right) {
-            counts.push((slots[0], slots.len() as u64));
-        }
-        let seen = self.surveys.iter().flat_map(|(&namespace, survey)| {
-            survey.seen.iter().filter(|seen| seen.passes > 0).map(move |seen| (namespace, seen.tag))
-        });
-        let mut slots: Vec<(NamespaceId, u64)> = counts.iter().map(|&(slot, _)| slot).chain(seen).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        for slot in slots {
-            let found = counts.binary_search_by_key(&slot, |&(slot, _)| slot).map_or(0, |index| counts[index].1);
-            let survey = &self.surveys[&slot.0];
-            let known = survey.get(slot.1).passes;
-            // A count that is full has lost its number.
-            if u64::from(known) == found || known == survey.passes_max {
-                continue;
-            }
-            let (harm, means) = if u64::from(known) > found {
-                (Harm::Harmless, "searches look further than they need")
-            } else {
-                (Harm::PairLost, "a delete will hide the others")
-            };
-            let what = format!("{found} pairs were put behind it, and it counts {known}: {means}");
-            self.report.find(harm, format!("slot {} of the index", slot.1), what);
+        for fault in std::mem::take(&mut self.audits).into_values().flat_map(|audit| audit.end()) {
+            let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::Harmless };
+            self.report.find(harm, format!("entry {} of the index", fault.number), fault.why);
         }
         let mut keys = std::mem::take(&mut self.ledger.keys);
         keys.sort_unstable();

@@ -4,7 +4,7 @@ use crate::address::Grain;
 use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::origins::name_origin;
 use crate::check::{CheckReport, Harm};
-use crate::index::Survey;
+use crate::index::{Audit, Survey};
 use crate::io::{Io, Media, written};
 use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
@@ -40,6 +40,8 @@ pub(super) struct Walk<'a> {
     pub(super) namespaces: &'a Namespaces,
     pub(super) report: CheckReport,
     pub(super) surveys: BTreeMap<NamespaceId, Survey>,
+    /// Whether pairs are found, of each namespace.
+    pub(super) audits: BTreeMap<NamespaceId, Box<dyn Audit + 'a>>,
     /// By place.
     pub(super) living: Vec<Living>,
     /// The record that each page goes on with, and whether it can be read; by page.
@@ -51,9 +53,19 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(media: &'a mut Media, namespaces: &'a Namespaces) -> Self {
-        let (report, surveys, ledger) = (CheckReport::default(), BTreeMap::new(), Ledger::default());
+        let (report, ledger) = (CheckReport::default(), Ledger::default());
         let continues = vec![None; media.geometry.pages() as usize];
-        Walk { media, namespaces, report, surveys, living: Vec::new(), continues, ledger, numbered: BTreeMap::new() }
+        Walk {
+            media,
+            namespaces,
+            report,
+            surveys: BTreeMap::new(),
+            audits: BTreeMap::new(),
+            living: Vec::new(),
+            continues,
+            ledger,
+            numbered: BTreeMap::new(),
+        }
     }
 
     /// Looks at everything.
@@ -63,6 +75,10 @@ impl<'a> Walk<'a> {
             self.surveys.insert(namespace.id, namespace.index.survey(&mut io));
         }
         self.collect();
+        for (id, survey) in std::mem::take(&mut self.surveys) {
+            let namespace = self.namespaces.get(id).expect("it was surveyed");
+            self.audits.insert(id, namespace.index.audit(survey));
+        }
         for number in 1..self.media.geometry.superblocks() {
             let superblock = SuperblockId(number);
             let first = self.media.geometry.first_page(superblock).0;
@@ -109,9 +125,9 @@ impl<'a> Walk<'a> {
         for namespace in namespaces.iter() {
             let id = namespace.id;
             let survey = &surveys[&id];
-            let pairs = survey.seen.iter().filter(|seen| seen.place != Grain(0));
+            let pairs = survey.entries.iter().filter(|entry| entry.place != Grain(0));
             let lives = |kind, tag, place, bytes| Living { place, kind, namespace: id, tag, bytes };
-            living.extend(pairs.map(|seen| lives(Kind::Pair, seen.tag, seen.place, 0)));
+            living.extend(pairs.map(|entry| lives(Kind::Pair, entry.tag, entry.place, 0)));
             let own = namespace.index.own_records().into_iter();
             living.extend(own.map(|own| lives(Kind::Section, own.number, own.place, own.bytes)));
             for fault in &survey.faults {
@@ -305,13 +321,9 @@ impl<'a> Walk<'a> {
     fn pair(&mut self, living: Living, pair: &PairSeen) {
         let Ok(key) = Key::new(&pair.key) else { return };
         let at = || format!("{}, key \"{}\"", place(self.media, living.place), pair.key.escape_ascii());
-        let mut way = Vec::new();
-        let Some(namespace) = self.namespaces.get(living.namespace) else { return };
-        if !namespace.index.way_to(key, living.tag, &mut way) {
-            self.report.find(Harm::PairLost, at(), format!("no search for the key comes to its slot {}", living.tag));
-        } else if let Some(end) = way.iter().find(|&&tag| self.surveys[&living.namespace].is_end(tag)) {
-            let what = format!("a search for the key ends at slot {end} and does not come to {}", living.tag);
-            self.report.find(Harm::PairLost, at(), what);
+        let Some(audit) = self.audits.get_mut(&living.namespace) else { return };
+        if let Some(why) = audit.pair(key, living.tag) {
+            self.report.find(Harm::PairLost, at(), why);
         }
         let grains = self.media.packing.grains_of_record(&pair.head);
         let Some(runs) = self.media.runs_of(living.place, grains) else {
@@ -320,7 +332,7 @@ impl<'a> Walk<'a> {
         };
         self.report.pairs += 1;
         self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
-        self.ledger.add((living.namespace, living.place), key, self.media.packing.bytes_charged(&pair.head), &way);
+        self.ledger.add((living.namespace, living.place), key, self.media.packing.bytes_charged(&pair.head));
         self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
     }
 

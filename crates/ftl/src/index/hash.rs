@@ -8,29 +8,23 @@
 //! How the slots of a section lie in bytes is its [`SectionLayout`]: that is all that `hash-fixed` and `hash-compact` differ
 //! in.
 
-mod redo;
+mod audit;
 
+use self::audit::ProbeAudit;
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::index::lookups::Lookups;
 use crate::index::plan::{IndexPlan, Room};
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::{CompactLayout, FixedLayout, SectionLayout};
-use crate::index::sections::Sections;
-use crate::index::{Fate, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
-use crate::io::{Io, readable};
-use crate::journal::{Change, PairPlace};
+use crate::index::{Audit, Index, IndexEntry, PairChange, Position, SectionIndex, Sectioned, Survey, VerifyKey, View};
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The index over sections of one layout.
-pub struct HashIndex<L> {
-    sections: Sections<L>,
+struct HashIndex<L> {
     probe: Probe,
     slots: u64,
-    /// Slots of a section.
-    section_slots: u64,
-    lookups: Lookups,
+    layout: L,
 }
 
 /// The table with every slot on flash.
@@ -43,8 +37,7 @@ impl IndexPlan for HashFixed {
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        let layout = FixedLayout::new(room.page_bytes, room.grains);
-        Ok(Box::new(HashIndex::new(layout, room.grains, room.page_bytes)))
+        Ok(Box::new(HashIndex::sectioned(FixedLayout::new(room.page_bytes, room.grains), room)))
     }
 
     fn tags(&self, room: &Room) -> u64 {
@@ -66,10 +59,10 @@ impl IndexPlan for HashCompact {
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        let Room { page_bytes, grain_bytes, grains, .. } = *room;
+        let Room { page_bytes, grain_bytes, .. } = *room;
         let layout = CompactLayout::new(page_bytes, grain_bytes);
         let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
-        Ok(Box::new(HashIndex::new(layout.ok_or_else(none)?, grains, page_bytes)))
+        Ok(Box::new(HashIndex::sectioned(layout.ok_or_else(none)?, room)))
     }
 
     fn tags(&self, room: &Room) -> u64 {
@@ -83,18 +76,11 @@ impl IndexPlan for HashCompact {
     }
 }
 
-impl<L: SectionLayout> HashIndex<L> {
+impl<L: SectionLayout + Copy> HashIndex<L> {
     /// An empty table with a slot for every grain of the drive.
-    #[must_use]
-    pub fn new(layout: L, grains: u64, page_bytes: u32) -> Self {
-        let section_slots = layout.slots();
-        HashIndex {
-            sections: Sections::new(layout, grains.div_ceil(section_slots), page_bytes),
-            probe: Probe::new(grains),
-            slots: grains,
-            section_slots,
-            lookups: Lookups::default(),
-        }
+    fn sectioned(layout: L, room: &Room) -> Sectioned<Self> {
+        let index = HashIndex { probe: Probe::new(room.grains), slots: room.grains, layout };
+        Sectioned::new(index, room.page_bytes)
     }
 
     /// Charges the directory of a table with a slot for each of `grains`.
@@ -102,148 +88,130 @@ impl<L: SectionLayout> HashIndex<L> {
         dram.add("index_directory", grains.div_ceil(layout.slots()) * layout.directory_entry_bytes());
     }
 
-    fn section_of(&self, slot: u64) -> (u64, u32) {
-        (slot / self.section_slots, (slot % self.section_slots) as u32)
+    fn within(&self, slot: u64) -> u32 {
+        (slot % self.layout.slots()) as u32
     }
 
     /// Looks for the entry of a slot, which costs the directory and a search.
-    fn look_up(&mut self, io: &mut Io<'_>, slot: u64) -> Result<Entry, KvError> {
-        io.cpu(io.costs().section_ns);
-        let (entry, comparisons) = self.entry(io, slot)?;
-        io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
+    fn look_up(&self, view: &mut View<'_, '_, L>, slot: u64) -> Result<Entry, KvError> {
+        view.look_up_directory();
+        let ticket = view.search(self.section_of(slot))?;
+        let (entry, comparisons) = view.form().get(view.bytes(ticket), self.within(slot));
+        view.compare(comparisons.into());
         Ok(entry)
     }
 
-    /// The entry of a slot, and the comparisons; loads its section if need be.
-    fn entry(&mut self, io: &mut Io<'_>, slot: u64) -> Result<(Entry, u32), KvError> {
-        let (section, within) = self.section_of(slot);
-        let ticket = self.sections.load(io, section)?;
-        Ok(self.sections.form().get(self.sections.bytes(ticket), within))
+    /// Changes the entry of a slot. The firmware holds a pointer to it, and pays only for sorting a section anew.
+    fn set(&self, view: &mut View<'_, '_, L>, slot: u64, change: impl FnOnce(Entry) -> Entry) -> Result<bool, KvError> {
+        let within = self.within(slot);
+        view.edit(self.section_of(slot), |layout, section| {
+            let (old, _) = layout.get(section, within);
+            let new = change(old);
+            Some(if new == old { 0 } else { layout.set(section.to_mut(), within, new) })
+        })
     }
 
-    /// Sets the entry of a slot that was looked up: the firmware holds a pointer to it, and pays only for
-    /// sorting a section anew.
-    fn set_entry(&mut self, io: &mut Io<'_>, slot: u64, entry: Entry) -> Result<(), KvError> {
-        let (section, within) = self.section_of(slot);
-        let comparisons = self.sections.change(io, section, |layout, bytes| layout.set(bytes, within, entry))?;
-        io.cpu(u64::from(comparisons) * io.costs().comparison_ns);
-        self.sections.keep_to_budget(io)
+    fn set_place(&self, view: &mut View<'_, '_, L>, slot: u64, place: Grain) -> Result<bool, KvError> {
+        self.set(view, slot, |entry| Entry { place, ..entry })
     }
 
-    /// Adds to, or takes from, the passes of the slots that `position` came by.
-    fn count_passes(&mut self, io: &mut Io<'_>, position: Position, comes: bool) -> Result<(), KvError> {
-        for count in 0..position.probes {
-            let slot = self.probe.slot(position.hash, count);
-            let mut entry = self.entry(io, slot)?.0;
-            // A saturated count has lost its number and must stay.
-            if entry.passes < self.sections.form().passes_max() {
-                entry.passes = if comes { entry.passes + 1 } else { entry.passes - 1 };
-                self.set_entry(io, slot, entry)?;
-            }
+    /// Counts in the slots that a search passes before it comes to `slot` that a pair was put there, or went.
+    fn count_passes(&self, view: &mut View<'_, '_, L>, slot: u64, probes: u32, comes: bool) -> Result<bool, KvError> {
+        let first = self.probe.first_of(slot, probes);
+        for count in 0..probes {
+            self.set(view, self.probe.slot(first, count), |entry| Entry {
+                passes: match entry.passes {
+                    // A saturated count has lost its number and must stay.
+                    passes if passes == self.layout.passes_max() => passes,
+                    passes if comes => passes + 1,
+                    passes => passes.saturating_sub(1),
+                },
+                ..entry
+            })?;
         }
-        Ok(())
+        Ok(true)
+    }
+}
+
+impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
+    type Form = L;
+
+    fn sections(&self) -> u64 {
+        self.slots.div_ceil(self.layout.slots())
     }
 
-    fn search(&mut self, io: &mut Io<'_>, hash: u64, holds: &mut Holds<'_>) -> Result<Position, KvError> {
+    fn form(&self) -> L {
+        self.layout
+    }
+
+    fn section_of(&self, slot: u64) -> u64 {
+        slot / self.layout.slots()
+    }
+
+    fn find(&self, section: &[u8], slot: u64, place: Grain) -> (bool, u32) {
+        let (entry, comparisons) = self.layout.get(section, self.within(slot));
+        (entry.place == place, comparisons)
+    }
+
+    fn place_of(&self, section: &[u8], slot: u64) -> Option<Grain> {
+        Some(self.layout.get(section, self.within(slot)).0.place).filter(|&place| place != Grain(0))
+    }
+
+    fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry> {
+        let slots = self.layout.slots();
+        let entries =
+            (0..slots).map(move |within| (number * slots + within, self.layout.get(section, within as u32).0));
+        let taken = entries.filter(|(_, entry)| !entry.is_end());
+        taken.map(|(tag, entry)| IndexEntry { tag, place: entry.place, note: entry.passes })
+    }
+
+    fn locate(
+        &mut self,
+        view: &mut View<'_, '_, L>,
+        key: Key<'_>,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError> {
+        view.hash();
+        let hash = xxh3_64(key.bytes());
         let mut free = None;
-        for probes in 0..PROBES_MAX {
-            let slot = self.probe.slot(hash, probes);
-            let entry = self.look_up(io, slot)?;
-            self.lookups.access();
-            let here = Position { tag: slot, place: Some(entry.place), hash, probes, value_bytes: None };
+        for note in 0..PROBES_MAX {
+            let tag = self.probe.slot(hash, note);
+            let entry = self.look_up(view, tag)?;
+            let here = Position { tag, place: Some(entry.place), hash, note, value_bytes: None };
             if entry.place == Grain(0) {
                 free = free.or(Some(Position { place: None, ..here }));
                 if entry.is_end() {
                     break;
                 }
-            } else if holds(io, entry.place)? {
+            } else if view.verify(verify, entry.place)? {
                 return Ok(here);
-            } else {
-                self.lookups.collide();
             }
         }
-        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, probes: PROBES_MAX, value_bytes: None }))
-    }
-}
-
-impl<L: SectionLayout> Index for HashIndex<L> {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
-        self.lookups.begin(self.sections.counters());
-        self.sections.wear_off_surplus();
-        io.cpu(io.costs().hash_ns);
-        let position = self.search(io, xxh3_64(key.bytes()), holds)?;
-        self.lookups.end(self.sections.counters());
-        Ok(position)
+        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, note: PROBES_MAX, value_bytes: None }))
     }
 
-    fn bind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
-        self.sections.hold();
-        let entry = self.entry(io, position.tag)?.0;
-        if position.place.is_none() {
-            self.count_passes(io, position, true)?;
-        }
-        self.set_entry(io, position.tag, Entry { place: pair.place, ..entry })?;
-        self.sections.release(io)
-    }
-
-    fn unbind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
-        self.sections.hold();
-        let entry = self.entry(io, position.tag)?.0;
-        self.set_entry(io, position.tag, Entry { place: Grain(0), ..entry })?;
-        self.count_passes(io, position, false)?;
-        self.sections.release(io)
-    }
-
-    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
-        // In the order of the sections, so that each is changed in one go.
-        moves.sort_unstable_by_key(|pair| pair.tag);
-        let at_once = self.sections.at_once(io);
-        for moves in moves.chunks_mut(at_once) {
-            let sections: Vec<u64> = moves.iter().map(|pair| self.section_of(pair.tag).0).collect();
-            self.sections.load_all(io, &sections)?;
-            for pair in moves {
-                let Some(entry) = readable(self.look_up(io, pair.tag))? else {
-                    pair.fate = Fate::Unreadable;
-                    continue;
-                };
-                if entry.place == pair.from {
-                    pair.fate = Fate::Moved;
-                    let Move { tag, from, to, grains, .. } = *pair;
-                    io.note(Change::Moved { tag, from, to, grains });
-                    self.set_entry(io, pair.tag, Entry { place: pair.to, ..entry })?;
-                }
+    /// The note is the number of slots before the pair's own.
+    fn change(&mut self, view: &mut View<'_, '_, L>, change: &PairChange<'_>) -> Result<bool, KvError> {
+        let slot = change.tag();
+        let place = change.to().unwrap_or(Grain(0));
+        match *change {
+            _ if slot >= self.slots => Ok(false),
+            PairChange::Insert { note, .. } | PairChange::Remove { note, .. } if note > PROBES_MAX => Ok(false),
+            PairChange::Insert { note, .. } => {
+                self.count_passes(view, slot, note, true)?;
+                self.set_place(view, slot, place)
             }
+            PairChange::Remove { note, .. } => {
+                self.set_place(view, slot, place)?;
+                self.count_passes(view, slot, note, false)
+            }
+            PairChange::Update { .. } | PairChange::Move { .. } => self.set_place(view, slot, place),
         }
-        Ok(())
-    }
-
-    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
-        Ok(self.look_up(io, tag)?.place == place)
-    }
-
-    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
-        self.sections.relocate_own(io, number, from)
-    }
-
-    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
-        let slots: Vec<_> = keys.iter().map(|key| self.section_of(self.probe.slot(xxh3_64(key.bytes()), 0))).collect();
-        self.sections.expect(io, slots.iter().map(|&(section, _)| section));
-        let entry = |&(section, within): &(u64, u32)| {
-            let bytes = self.sections.peek(io, section)?;
-            Some(self.sections.form().get(bytes, within).0.place).filter(|&place| place != Grain(0))
-        };
-        let records: Vec<Grain> = slots.iter().filter_map(entry).collect();
-        io.warm(&records);
-        io.warm_fates(&records);
-    }
-
-    fn warm(&self, numbers: &[u64]) {
-        self.sections.warm(numbers);
     }
 
     fn list(
         &mut self,
-        io: &mut Io<'_>,
+        view: &mut View<'_, '_, L>,
         from: Option<Position>,
         count: usize,
         places: &mut Vec<Grain>,
@@ -256,114 +224,36 @@ impl<L: SectionLayout> Index for HashIndex<L> {
         };
         let mut left = count;
         while slot < self.slots && left > 0 {
-            let (section, within) = self.section_of(slot);
-            slot = (section + 1) * self.section_slots;
-            if self.sections.is_nowhere(section) {
+            let (section, mut within) = (self.section_of(slot), self.within(slot));
+            slot = (section + 1) * self.layout.slots();
+            if view.is_nowhere(section) {
                 continue;
             }
-            let ticket = self.sections.load(io, section)?;
-            let mut from = within;
+            let ticket = view.load(section)?;
             while left > 0
-                && let Some((at, entry)) = self.sections.form().next(self.sections.bytes(ticket), from)
+                && let Some((at, entry)) = view.form().next(view.bytes(ticket), within)
             {
-                io.cpu(io.costs().comparison_ns);
+                view.compare(1);
                 places.push(entry.place);
-                from = at + 1;
-                left -= 1;
+                (within, left) = (at + 1, left - 1);
             }
         }
         Ok(())
     }
 
-    fn own_records(&self) -> Vec<OwnRecord> {
-        self.sections.own_records().collect()
+    fn first_tag(&self, key: Key<'_>) -> u64 {
+        self.probe.slot(xxh3_64(key.bytes()), 0)
     }
 
-    fn survey(&self, io: &mut Io<'_>) -> Survey {
-        let layout = self.sections.form();
-        let mut survey = Survey { passes_max: layout.passes_max(), ..Survey::default() };
-        self.sections.survey(io, &mut survey, |number, bytes, survey| {
-            for within in 0..self.section_slots {
-                let tag = number * self.section_slots + within;
-                let (entry, _) = layout.get(bytes, within as u32);
-                if entry.is_end() {
-                    continue;
-                }
-                if tag < self.slots {
-                    survey.seen.push(Seen { tag, place: entry.place, passes: entry.passes });
-                } else {
-                    let why = format!("it has an entry of slot {tag}, which the table has not");
-                    survey.faults.push(IndexFault { number, place: Grain(0), why, loses_pairs: true });
-                }
-            }
-        });
-        survey
+    fn tag_of(&self, _key: Key<'_>) -> Option<u64> {
+        None
     }
 
-    fn way_to(&self, key: Key<'_>, tag: u64, way: &mut Vec<u64>) -> bool {
-        let hash = xxh3_64(key.bytes());
-        for count in 0..PROBES_MAX {
-            let slot = self.probe.slot(hash, count);
-            if slot == tag {
-                return true;
-            }
-            way.push(slot);
-        }
-        false
+    fn belongs(&self, slot: u64, section: u64) -> bool {
+        slot < self.slots && self.section_of(slot) == section
     }
 
-    fn set_dram_budget(&mut self, bytes: u64) {
-        let mut directory = DramUse::default();
-        HashIndex::charge_directory(self.sections.form(), self.slots, &mut directory);
-        self.sections.set_budget(bytes.saturating_sub(directory.total_bytes()));
-    }
-
-    fn dram(&self, dram: &mut DramUse) {
-        HashIndex::charge_directory(self.sections.form(), self.slots, dram);
-        self.sections.dram(dram);
-    }
-
-    fn footprint_bytes(&self) -> u64 {
-        self.sections.footprint_bytes()
-    }
-
-    fn counters(&self) -> IndexCounters {
-        self.lookups.counters(self.sections.counters())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        postcard::to_allocvec(&self.sections.save()).expect("a directory is plain data")
-    }
-
-    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
-        self.sections.restore(postcard::from_bytes(bytes).ok()?)
-    }
-
-    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
-        match *change {
-            Change::Own { number, place, bytes, .. } => self.sections.redo_written(number, place, bytes, position),
-            _ => Some(()),
-        }
-    }
-
-    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
-        match *change {
-            Change::Bound { tag, probes, pair, old } => {
-                if old.is_none() {
-                    self.redo_passes(io, tag, probes, position, true)?;
-                }
-                self.redo_entry(io, tag, position, |entry| Entry { place: pair.place, ..entry })
-            }
-            Change::Unbound { tag, probes, .. } => {
-                self.redo_entry(io, tag, position, |entry| Entry { place: Grain(0), ..entry })?;
-                self.redo_passes(io, tag, probes, position, false)
-            }
-            Change::Moved { tag, to, .. } => self.redo_entry(io, tag, position, |entry| Entry { place: to, ..entry }),
-            _ => Ok(()),
-        }
-    }
-
-    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.sections.end_redo(io)
+    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
+        Box::new(ProbeAudit { probe: self.probe, passes_max: self.layout.passes_max(), survey, passed: Vec::new() })
     }
 }

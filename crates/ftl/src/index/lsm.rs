@@ -36,7 +36,9 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, Move, OwnRecord, Position, RangeIndex, Seen, Survey};
+use crate::index::{
+    Fate, Growth, Index, IndexCounters, IndexEntry, Move, OwnRecord, Position, RangeIndex, Survey, VerifyKey,
+};
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
@@ -144,13 +146,13 @@ fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> 
 }
 
 impl Index for Lsm {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut Holds<'_>) -> Result<Position, KvError> {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut VerifyKey<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.tables.counters);
         let found = self.look_up(io, key.bytes())?.filter(|entry| !entry.is_deleted());
         self.lookups.end(self.tables.counters);
         let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
         let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
-        Ok(Position { tag, place, hash: tag, probes: 0, value_bytes })
+        Ok(Position { tag, place, hash: tag, note: 0, value_bytes })
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {
@@ -266,18 +268,14 @@ impl Index for Lsm {
     fn survey(&self, io: &mut Io<'_>) -> Survey {
         let mut survey = Survey::default();
         for (key, entry) in self.everything(io, &mut survey.faults) {
-            survey.seen.push(Seen { tag: tag_of(&key), place: entry.place, passes: 0 });
+            survey.entries.push(IndexEntry { tag: tag_of(&key), place: entry.place, note: 0 });
         }
-        survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
+        survey.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
         survey
     }
 
     fn tag_of(&self, key: Key<'_>) -> Option<u64> {
         Some(tag_of(key.bytes()))
-    }
-
-    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
-        tag_of(key.bytes()) == tag
     }
 
     fn set_dram_budget(&mut self, bytes: u64) {

@@ -22,13 +22,11 @@ use self::local::LocalIndex;
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::bloom::Bloom;
-use crate::index::lookups::Lookups;
 use crate::index::plan::Room;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
-use crate::index::sections::{SavedSections, SectionForm, Sections};
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
-use crate::io::{Io, readable};
-use crate::journal::{Change, PairPlace};
+use crate::index::{
+    Growth, Index, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, Survey, VerifyKey, View,
+};
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -54,8 +52,8 @@ const LOCAL_SHARE: u64 = 32;
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
 
 /// The index.
-pub struct Multilevel {
-    buckets: Sections<RecordTable>,
+pub(crate) struct Multilevel {
+    form: RecordTable,
     /// Levels that are open.
     levels: u32,
     /// log2 of the buckets of level 0.
@@ -67,7 +65,6 @@ pub struct Multilevel {
     records: u64,
     records_max: u64,
     budget_bytes: u64,
-    lookups: Lookups,
 }
 
 /// What a checkpoint holds of it.
@@ -82,6 +79,8 @@ struct Saved {
     iterators: Option<SavedIterators>,
 }
 
+type Buckets<'v, 'm> = View<'v, 'm, RecordTable>;
+
 impl Multilevel {
     fn new(plan: MultilevelPlan, room: &Room) -> Self {
         let Room { page_bytes, raw_bytes, .. } = *room;
@@ -90,7 +89,7 @@ impl Multilevel {
         let room = form.records() as u64 * ((1 << LEVELS_MAX) - 1) * OCCUPANCY_PERCENT / 100;
         let first_bits = records_max.div_ceil(room).next_power_of_two().ilog2();
         Multilevel {
-            buckets: Sections::new(form, first_of_level(first_bits, 1), page_bytes),
+            form,
             levels: 1,
             first_bits,
             local: LocalIndex::default(),
@@ -100,101 +99,51 @@ impl Multilevel {
             records: 0,
             records_max,
             budget_bytes: u64::MAX,
-            lookups: Lookups::default(),
         }
     }
 
     fn charge_tables(&self, dram: &mut DramUse) {
-        let buckets = first_of_level(self.first_bits, self.levels);
-        dram.add("index_directory", buckets * self.form().directory_entry_bytes());
+        dram.add("index_directory", self.sections() * self.form.directory_entry_bytes());
         dram.add("index_bloom_filter", self.bloom.bytes());
     }
 
-    fn form(&self) -> RecordTable {
-        *self.buckets.form()
-    }
-
-    fn signature(&self, key: Key<'_>) -> Signature {
-        self.form().signature_of(key)
-    }
-
-    /// The bucket of a level that a signature belongs to: as many of its mixed bits, from the highest on, as the level has.
-    fn bucket(&self, signature: Signature, level: u32) -> u64 {
-        first_of_level(self.first_bits, level) + prefix(mixed(signature), self.first_bits + level)
-    }
-
-    /// Whether the record of `tag` whose pair lies at one of `places` is in a bucket; if so, at which slot.
-    fn slot_in(
-        &mut self,
-        io: &mut Io<'_>,
-        bucket: u64,
-        tag: Signature,
-        places: &[Grain],
-    ) -> Result<Option<usize>, KvError> {
-        io.cpu(io.costs().section_ns);
-        if self.buckets.is_nowhere(bucket) {
-            return Ok(None);
-        }
-        let ticket = self.buckets.load(io, bucket)?;
-        let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
-        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
-        Ok(form.find(bytes, tag).find(|&slot| places.contains(&form.place_at(bytes, slot))))
-    }
-
-    /// Looks through the levels for the record with `tag` whose pair lies at `place`.
-    fn find(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<Option<(u64, usize)>, KvError> {
-        for level in 0..self.levels {
-            let bucket = self.bucket(tag, level);
-            if let Some(slot) = self.slot_in(io, bucket, tag, &[place])? {
-                return Ok(Some((bucket, slot)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn change_record(
-        &mut self,
-        io: &mut Io<'_>,
-        (bucket, slot): (u64, usize),
-        place: Option<Grain>,
-    ) -> Result<(), KvError> {
-        self.buckets.change(io, bucket, |form, bytes| match place {
-            Some(place) => form.set_place(bytes, slot, place),
-            None => form.remove(bytes, slot),
-        })?;
-        self.buckets.keep_to_budget(io)
-    }
-
     /// The pairs with a signature, wherever they are known.
-    fn places_of(&mut self, io: &mut Io<'_>, tag: Signature) -> Result<Vec<Grain>, KvError> {
+    fn places_of(&self, buckets: &mut Buckets<'_, '_>, tag: Signature) -> Result<Vec<Grain>, KvError> {
         let mut places: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
         for level in 0..self.levels {
-            let bucket = self.bucket(tag, level);
-            if !self.buckets.is_nowhere(bucket) {
-                let ticket = self.buckets.load(io, bucket)?;
-                let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
-                let found = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot));
-                places.extend(found.filter(|&place| !self.local.covers(tag, place)));
+            let bucket = self.section_at(tag, level);
+            if !buckets.is_nowhere(bucket) {
+                let ticket = buckets.load(bucket)?;
+                places.extend(self.places_in(buckets.bytes(ticket), tag));
             }
         }
         places.sort_unstable();
         Ok(places)
     }
 
+    /// The pairs with a signature in a bucket that no change covers.
+    fn places_in<'b>(&'b self, bucket: &'b [u8], tag: Signature) -> impl Iterator<Item = Grain> + 'b {
+        let places = self.form.find(bucket, tag).map(|slot| self.form.place_at(bucket, slot));
+        places.filter(move |&place| !self.local.covers(tag, place))
+    }
+
+    /// The first of some places at which the key is.
+    fn first_verified(
+        buckets: &mut Buckets<'_, '_>,
+        places: &[Grain],
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Option<Grain>, KvError> {
+        for &place in places {
+            if buckets.verify(verify, place)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
     /// Changes that the local index takes before it is merged.
     fn local_max(&self) -> u64 {
         LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(2)
-    }
-
-    /// Gives the buckets what the others leave of the budget.
-    fn share_budget(&mut self) {
-        let mut tables = DramUse::default();
-        self.charge_tables(&mut tables);
-        let taken = tables.total_bytes() + self.budget_bytes / LOCAL_SHARE + self.iterators.pending_bytes();
-        let sections_bytes = self.budget_bytes.saturating_sub(taken);
-        let for_iterators = if self.plan.iterators { sections_bytes / ITERATOR_SHARE } else { 0 };
-        self.iterators.set_dram_budget(for_iterators);
-        self.buckets.set_budget(sections_bytes - for_iterators);
     }
 }
 
@@ -214,113 +163,103 @@ fn prefix(mixed: u64, bits: u32) -> u64 {
     mixed.checked_shr(64 - bits).unwrap_or(0)
 }
 
-impl Index for Multilevel {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
-        self.lookups.begin(self.buckets.counters());
-        self.buckets.wear_off_surplus();
-        self.iterators.wear_off_surplus();
-        io.cpu(io.costs().hash_ns + io.costs().section_ns);
-        let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
-        // It probes nothing: what the journal keeps for that is the key's iterator bucket.
-        let mut position =
-            Position { tag, place: None, hash, probes: IteratorBuckets::bucket_of(key), value_bytes: None };
+impl SectionIndex for Multilevel {
+    type Form = RecordTable;
+
+    fn form(&self) -> RecordTable {
+        self.form
+    }
+
+    fn sections(&self) -> u64 {
+        first_of_level(self.first_bits, self.levels)
+    }
+
+    fn section_of(&self, tag: u64) -> u64 {
+        self.section_at(tag, 0)
+    }
+
+    fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// As many of its mixed bits, from the highest on, as the level has buckets for.
+    fn section_at(&self, tag: u64, level: u32) -> u64 {
+        first_of_level(self.first_bits, level) + prefix(mixed(tag), self.first_bits + level)
+    }
+
+    fn known(&self, tag: u64, place: Grain) -> Option<bool> {
+        let is_here = self.local.has(tag, place);
+        (is_here || self.local.covers(tag, place)).then_some(is_here)
+    }
+
+    fn find(&self, bucket: &[u8], tag: u64, place: Grain) -> (bool, u32) {
+        (self.form.slot_of(bucket, tag, place).is_some(), self.form.comparisons(bucket, tag))
+    }
+
+    fn place_of(&self, bucket: &[u8], tag: u64) -> Option<Grain> {
+        self.places_in(bucket, tag).next()
+    }
+
+    fn entries(&self, _number: u64, bucket: &[u8]) -> impl Iterator<Item = IndexEntry> {
+        let records = self.form.records_from(bucket, 0).filter(|&(_, tag, place)| !self.local.covers(tag, place));
+        records.map(|(_, tag, place)| IndexEntry { tag, place, note: 0 })
+    }
+
+    fn locate(
+        &mut self,
+        buckets: &mut Buckets<'_, '_>,
+        key: Key<'_>,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError> {
+        self.iterators.begin_command();
+        buckets.hash();
+        let hash = xxh3_64(key.bytes());
+        buckets.look_up_directory();
+        let tag = self.form.signature(hash);
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
-        let mut same = self.hold_first(io, &local, holds, &mut position)?;
-        let mut level = if position.place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
-        while level < self.levels && position.place.is_none() {
-            let bucket = self.bucket(tag, level);
+        let mut place = Self::first_verified(buckets, &local, verify)?;
+        let mut same = local.len();
+        let mut level = if place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
+        while level < self.levels && place.is_none() {
+            let bucket = self.section_at(tag, level);
             level += 1;
-            io.cpu(io.costs().section_ns);
-            if self.buckets.is_nowhere(bucket) {
+            buckets.look_up_directory();
+            if buckets.is_nowhere(bucket) {
                 continue;
             }
-            self.lookups.access();
-            let ticket = self.buckets.load(io, bucket)?;
-            let (form, bytes) = (self.form(), self.buckets.bytes(ticket));
-            io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
-            let places = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot));
-            let places: Vec<Grain> = places.filter(|&place| !self.local.covers(tag, place)).collect();
-            same += self.hold_first(io, &places, holds, &mut position)?;
+            let ticket = buckets.search(bucket)?;
+            let bytes = buckets.bytes(ticket);
+            let (places, comparisons): (Vec<Grain>, _) =
+                (self.places_in(bytes, tag).collect(), self.form.comparisons(bytes, tag));
+            buckets.compare(comparisons.into());
+            place = Self::first_verified(buckets, &places, verify)?;
+            same += places.len();
         }
-        if position.place.is_none() && (same >= HOPS || self.records >= self.records_max) {
-            position.tag = Position::FULL;
-        }
-        self.lookups.end(self.buckets.counters());
-        Ok(position)
+        let is_refused = place.is_none() && (same >= HOPS || self.records >= self.records_max);
+        let tag = if is_refused { Position::FULL } else { tag };
+        Ok(Position { tag, place, hash, note: IteratorBuckets::bucket_of(key), value_bytes: None })
     }
 
-    fn bind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
-        self.local.change(position.tag, position.place, Some(pair.place), Some(position.probes));
-        self.bloom.add(position.tag);
-        self.records += u64::from(position.place.is_none());
-        Ok(())
-    }
-
-    fn unbind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
-        self.local.change(position.tag, position.place, None, Some(position.probes));
-        self.records = self.records.saturating_sub(1);
-        Ok(())
-    }
-
-    /// What garbage collection moves is a change like any other: it gathers in the local index.
-    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
-        let pairs: Vec<(u64, Grain)> = moves.iter().map(|pair| (pair.tag, pair.from)).collect();
-        for (pair, is_bound) in moves.iter_mut().zip(self.are_bound(io, &pairs)?) {
-            pair.fate = match is_bound {
-                Some(true) => Fate::Moved,
-                Some(false) => Fate::Dead,
-                None => Fate::Unreadable,
-            };
-            if pair.fate == Fate::Moved {
-                let Move { tag, from, to, grains, .. } = *pair;
-                io.note(Change::Moved { tag, from, to, grains });
-                self.local.change(tag, Some(from), Some(to), None);
+    /// All changes gather in the local index, those of garbage collection, too. The note is the key's iterator bucket. When a mount makes
+    /// them again, the levels may have any of them, in any of their places: the local index knows the places.
+    fn change(&mut self, buckets: &mut Buckets<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
+        let (tag, from, to) = (change.tag(), change.from(), change.to());
+        let bucket = match *change {
+            PairChange::Move { .. } => None,
+            PairChange::Insert { note, .. } | PairChange::Update { note, .. } | PairChange::Remove { note, .. } => {
+                Some(note)
             }
-        }
-        Ok(())
-    }
-
-    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
-        if self.local.has(tag, place) || self.local.covers(tag, place) {
-            return Ok(self.local.has(tag, place));
-        }
-        Ok(self.find(io, tag, place)?.is_some())
-    }
-
-    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
-        let in_local = |&(tag, place): &(u64, Grain)| match self.local.has(tag, place) {
-            true => Some(true),
-            false => self.local.covers(tag, place).then_some(false),
         };
-        let known: Vec<Option<bool>> = pairs.iter().map(in_local).collect();
-        let mut bound: Vec<Option<bool>> = known.iter().map(|known| Some(known.unwrap_or(false))).collect();
-        let mut pending: Vec<usize> = (0..pairs.len()).filter(|&number| known[number].is_none()).collect();
-        for level in 0..self.levels {
-            pending.sort_unstable_by_key(|&number| self.bucket(pairs[number].0, level));
-            let mut left = Vec::new();
-            for numbers in pending.chunks(self.buckets.at_once(io)) {
-                let buckets: Vec<u64> = numbers.iter().map(|&number| self.bucket(pairs[number].0, level)).collect();
-                self.buckets.load_all(io, &buckets)?;
-                for (&number, bucket) in numbers.iter().zip(buckets) {
-                    let (tag, place) = pairs[number];
-                    match readable(self.slot_in(io, bucket, tag, &[place]))? {
-                        Some(Some(_)) => bound[number] = Some(true),
-                        Some(None) => left.push(number),
-                        // It may be there; another level will not tell.
-                        None => bound[number] = None,
-                    }
-                }
-            }
-            pending = left;
+        self.records = change.count(self.records);
+        if let PairChange::Insert { .. } | PairChange::Update { .. } = change {
+            self.bloom.add(tag);
         }
-        Ok(bound)
-    }
-
-    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
-        if IteratorBuckets::has(number) {
-            return self.iterators.relocate_own(io, number, from);
+        if buckets.is_redo() {
+            self.local.change_again(tag, from, to, bucket);
+        } else {
+            self.local.change(tag, from, to, bucket);
         }
-        self.buckets.relocate_own(io, number, from)
+        Ok(true)
     }
 
     fn growth(&self) -> Growth {
@@ -331,17 +270,17 @@ impl Index for Multilevel {
         }
     }
 
-    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+    fn grow(&mut self, buckets: &mut Buckets<'_, '_>) -> Result<(), KvError> {
         if self.local.count() < self.local_max() / 2 {
-            return self.iterators.grow(io);
+            return self.iterators.grow(buckets.io);
         }
-        let count = self.buckets.at_once(io).min(MERGED_PER_STEP);
-        self.merge(io, count, false)
+        let count = buckets.at_once().min(MERGED_PER_STEP);
+        self.merge(buckets, count, false)
     }
 
     fn list(
         &mut self,
-        io: &mut Io<'_>,
+        buckets: &mut Buckets<'_, '_>,
         from: Option<Position>,
         count: usize,
         places: &mut Vec<Grain>,
@@ -351,14 +290,14 @@ impl Index for Multilevel {
         }
         // Bucket by bucket of the iterators, with the keys that these have not been told of.
         let order = |(bucket, tag): (Bucket, Signature)| (IteratorBuckets::order(bucket, tag), tag);
-        let start = from.map(|from| order((from.probes, self.form().signature(from.hash))));
+        let start = from.map(|from| order((from.note, self.form.signature(from.hash))));
         let newcomers = self.local.newcomers().chain(self.iterators.newcomers());
         let newcomers: Vec<_> = newcomers.map(order).collect();
         let mut next = Some(start.map_or((0, Grain(0)), |(first, _)| first));
         while places.len() < count
             && let Some(first) = next
         {
-            let mut listed = self.iterators.list(io, first, count)?;
+            let mut listed = self.iterators.list(buckets.io, first, count)?;
             let last = listed.last().filter(|_| listed.len() == count).map(|&(order, _)| order);
             let is_next = |order: Standing| order >= first && last.is_none_or(|last| order <= last);
             listed.extend(newcomers.iter().filter(|(order, _)| is_next(*order)));
@@ -370,7 +309,7 @@ impl Index for Multilevel {
                 }
                 // Of the signature that was asked for, from that key on.
                 let begin = from.filter(|_| start.is_some_and(|(_, first)| first == tag)).and_then(|from| from.place);
-                let found = self.places_of(io, tag)?;
+                let found = self.places_of(buckets, tag)?;
                 places.extend(found.into_iter().filter(|&place| begin.is_none_or(|begin| place >= begin)));
             }
             next = last.map(|(reversed, rest)| (reversed, Grain(rest.0 + 1)));
@@ -379,154 +318,74 @@ impl Index for Multilevel {
         Ok(())
     }
 
-    fn own_records(&self) -> Vec<OwnRecord> {
-        self.buckets.own_records().chain(self.iterators.own_records()).collect()
+    fn first_tag(&self, key: Key<'_>) -> u64 {
+        self.form.signature_of(key)
     }
 
-    fn survey(&self, io: &mut Io<'_>) -> Survey {
-        let mut survey = Survey::default();
-        let form = self.form();
-        self.buckets.survey(io, &mut survey, |number, bytes, survey| {
-            for (_, tag, place) in form.records_from(bytes, 0) {
-                if !self.local.covers(tag, place) {
-                    survey.seen.push(Seen { tag, place, passes: 0 });
-                }
-                if (0..self.levels).all(|level| self.bucket(tag, level) != number) {
-                    let why = "it has a record that belongs to another bucket".to_owned();
-                    survey.faults.push(IndexFault { number, place, why, loses_pairs: true });
-                }
-            }
-        });
-        let local = self.local.places().map(|(tag, place)| Seen { tag, place, passes: 0 });
-        survey.seen.extend(local);
-        self.iterators.survey(io, &mut survey);
-        survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
-        survey
+    fn survey(&self, survey: &mut Survey) {
+        survey.entries.extend(self.local.places().map(|(tag, place)| IndexEntry { tag, place, note: 0 }));
     }
 
-    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
-        Some(self.signature(key))
-    }
-
-    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
-        self.signature(key) == tag
-    }
-
-    fn set_dram_budget(&mut self, bytes: u64) {
-        self.budget_bytes = bytes;
-        self.share_budget();
+    /// Gives the buckets what the others leave of the budget.
+    fn cache_bytes_max(&mut self, budget_bytes: u64) -> u64 {
+        self.budget_bytes = budget_bytes;
+        let mut tables = DramUse::default();
+        self.charge_tables(&mut tables);
+        let taken = tables.total_bytes() + budget_bytes / LOCAL_SHARE + self.iterators.pending_bytes();
+        let sections_bytes = budget_bytes.saturating_sub(taken);
+        let for_iterators = if self.plan.iterators { sections_bytes / ITERATOR_SHARE } else { 0 };
+        self.iterators.set_dram_budget(for_iterators);
+        sections_bytes - for_iterators
     }
 
     fn dram(&self, dram: &mut DramUse) {
         self.charge_tables(dram);
-        dram.add("index_local", self.local.bytes());
-        self.buckets.dram(dram);
-        self.iterators.dram(dram);
+        dram.add("index_local", self.local.bytes() + self.iterators.pending_bytes());
     }
 
-    fn footprint_bytes(&self) -> u64 {
-        self.buckets.footprint_bytes() + self.iterators.footprint_bytes()
+    fn second(&self) -> Option<&dyn Index> {
+        Some(self.iterators.records())
     }
 
-    fn counters(&self) -> IndexCounters {
-        let (mut counters, iterators) = (self.lookups.counters(self.buckets.counters()), self.iterators.counters());
-        for side in 0..2 {
-            counters.bytes_read[side] += iterators.bytes_read[side];
-            counters.bytes_written[side] += iterators.bytes_written[side];
-        }
-        counters
+    fn second_mut(&mut self) -> Option<&mut dyn Index> {
+        Some(self.iterators.records_mut())
     }
 
-    fn save(&self) -> Vec<u8> {
-        let (local, bloom, buckets) = (self.local.clone(), self.bloom.clone(), self.buckets.save());
+    fn save(&self, buckets: SavedSections) -> Vec<u8> {
         let iterators = self.plan.iterators.then(|| self.iterators.save());
+        let (local, bloom) = (self.local.clone(), self.bloom.clone());
         let saved = Saved { levels: self.levels, local, bloom, records: self.records, buckets, iterators };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
-    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+    fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
         let Saved { levels, local, bloom, records, buckets, iterators } = postcard::from_bytes(bytes).ok()?;
         let is_ours = records <= 1 << 48
             && (1..=LEVELS_EVER).contains(&levels)
             && bloom.bytes() == self.bloom.bytes()
             && local.is_sound()
             && iterators.is_some() == self.plan.iterators;
-        if !is_ours {
-            return None;
-        }
+        is_ours.then_some(())?;
         (self.levels, self.local, self.bloom, self.records) = (levels, local, bloom, records);
-        self.buckets.grow(first_of_level(self.first_bits, self.levels));
         if let Some(iterators) = iterators {
             self.iterators.restore(iterators)?;
         }
-        self.buckets.restore(buckets)
+        Some(buckets)
     }
 
-    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
-        match *change {
-            Change::Own { number, .. } | Change::Split { number, .. } if IteratorBuckets::has(number) => {
-                self.iterators.redo_own(change, position)
-            }
-            Change::Own { number, place, bytes, .. } => {
-                while number >= first_of_level(self.first_bits, self.levels) {
-                    if self.levels == LEVELS_EVER {
-                        return None;
-                    }
-                    self.open_level();
-                }
-                self.buckets.redo_written(number, place, bytes, position)
-            }
-            Change::Split { .. } => None,
-            _ => Some(()),
+    fn redo_section(&mut self, number: u64) -> bool {
+        while number >= self.sections() && self.levels < LEVELS_EVER {
+            self.levels += 1;
         }
+        number < self.sections()
     }
 
-    /// The levels may have any of the changes, in any of their places. All are put into the local index, which knows the places.
-    fn redo(&mut self, _io: &mut Io<'_>, change: &Change, _position: usize) -> Result<(), KvError> {
-        match *change {
-            Change::Bound { tag, pair, old, probes } => {
-                self.records += u64::from(old.is_none());
-                self.bloom.add(tag);
-                self.local.change_again(tag, old.map(|old| old.place), Some(pair.place), Some(probes));
-            }
-            Change::Unbound { tag, old, probes } => {
-                self.records = self.records.saturating_sub(1);
-                self.local.change_again(tag, Some(old.place), None, Some(probes));
-            }
-            Change::Moved { tag, from, to, .. } => self.local.change_again(tag, Some(from), Some(to), None),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.buckets.end_redo(io)?;
-        self.iterators.end_redo(io)?;
+    fn end_redo(&mut self, buckets: &mut Buckets<'_, '_>) -> Result<(), KvError> {
         while self.local.count() > 0 {
-            let batch = self.buckets.at_once(io);
-            self.merge(io, batch, true)?;
+            let batch = buckets.at_once();
+            self.merge(buckets, batch, true)?;
         }
         self.iterators.recount(self.records);
-        self.buckets.end_redo(io)
-    }
-}
-
-impl Multilevel {
-    /// Asks of each place, in order, whether it holds the key, until one does; gives how many were asked.
-    fn hold_first(
-        &mut self,
-        io: &mut Io<'_>,
-        places: &[Grain],
-        holds: &mut Holds<'_>,
-        position: &mut Position,
-    ) -> Result<usize, KvError> {
-        for &place in places {
-            if holds(io, place)? {
-                position.place = Some(place);
-                break;
-            }
-            self.lookups.collide();
-        }
-        Ok(places.len())
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
-use crate::index::{Fate, Holds, Index, IndexCounters, Move, OwnRecord, Position, Seen, Survey};
+use crate::index::{Fate, Index, IndexCounters, IndexEntry, Move, OwnRecord, Position, Survey, VerifyKey};
 use crate::io::Io;
 use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -67,10 +67,10 @@ fn block_of(key: Key<'_>) -> u64 {
 }
 
 impl Index for PageMap {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut Holds<'_>) -> Result<Position, KvError> {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut VerifyKey<'_>) -> Result<Position, KvError> {
         io.cpu(io.costs().comparison_ns);
         let block = block_of(key);
-        Ok(Position { tag: block, place: self.get(block), hash: block, probes: 0, value_bytes: None })
+        Ok(Position { tag: block, place: self.get(block), hash: block, note: 0, value_bytes: None })
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
@@ -124,13 +124,13 @@ impl Index for PageMap {
     }
 
     fn survey(&self, _io: &mut Io<'_>) -> Survey {
-        let seen = (0..).zip(&self.places).filter(|(_, place)| **place != 0);
-        let seen = seen.map(|(tag, &place)| Seen { tag, place: Grain(place.into()), passes: 0 }).collect();
-        Survey { seen, ..Survey::default() }
+        let taken = (0..).zip(&self.places).filter(|(_, place)| **place != 0);
+        let entries = taken.map(|(tag, &place)| IndexEntry { tag, place: Grain(place.into()), note: 0 }).collect();
+        Survey { entries, ..Survey::default() }
     }
 
-    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
-        block_of(key) == tag
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(block_of(key))
     }
 
     /// All of it is in DRAM, whatever the budget.

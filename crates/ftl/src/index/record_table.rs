@@ -9,8 +9,8 @@
 //! A record lies within 32 slots of its home. Two halves of a split table keep every record in its slot, so that no split fails.
 
 use crate::address::Grain;
-use crate::index::Position;
-use crate::index::sections::SectionForm;
+use crate::index::sections::{SectionEdit, SectionForm};
+use crate::index::{PairChange, Position};
 use kvssd_flash::Blob;
 use kvssd_types::Key;
 use xxhash_rust::xxh3::xxh3_64;
@@ -171,6 +171,22 @@ impl RecordTable {
             }
         }
         None
+    }
+
+    /// Makes a change in its table. None when that cannot be, as [`View::edit`](crate::index::View::edit) wants it.
+    pub(crate) fn edit(&self, table: &mut SectionEdit<'_, '_>, change: &PairChange<'_>) -> Option<u32> {
+        let is_done = match (change.from(), change.to()) {
+            (Some(from), to) => {
+                let slot = self.slot_of(table, change.tag(), from)?;
+                match to {
+                    Some(place) => self.set_place(table.to_mut(), slot, place),
+                    None => self.remove(table.to_mut(), slot),
+                }
+                true
+            }
+            (None, to) => self.insert(table.to_mut(), change.tag(), to?),
+        };
+        is_done.then_some(0)
     }
 
     /// Has the record in a slot say that its pair lies at `place`.

@@ -18,13 +18,11 @@ mod plan;
 use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::index::lookups::Lookups;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
-use crate::index::sections::{SavedSections, SectionForm, Sections};
-use crate::index::{Fate, Growth, Holds, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, Seen, Survey};
-use crate::io::{Io, readable};
-use crate::journal::{Change, PairPlace};
-use kvssd_flash::Blob;
+use crate::index::{
+    Growth, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, Sectioned, VerifyKey, View,
+};
+use crate::io::readable;
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -35,8 +33,8 @@ pub use self::plan::RhikPlan;
 const SPLITS_PER_STEP: usize = 4;
 
 /// The index.
-pub struct Rhik {
-    tables: Sections<RecordTable>,
+pub(crate) struct Rhik {
+    form: RecordTable,
     directory: Directory,
     plan: RhikPlan,
     records: u64,
@@ -44,9 +42,6 @@ pub struct Rhik {
     depth: u32,
     /// Where the splitting of all tables has come to: the low bits of the next.
     growing: Option<u64>,
-    /// What the directory and the tables in DRAM may take together.
-    budget_bytes: u64,
-    lookups: Lookups,
 }
 
 /// What a checkpoint holds of it.
@@ -58,60 +53,35 @@ struct Saved {
     tables: SavedSections,
 }
 
+type Tables<'v, 'm> = View<'v, 'm, RecordTable>;
+
 impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
-    pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
-        let directory = Directory::new(plan.directory_bits);
-        Rhik {
-            tables: Sections::new(plan.form(page_bytes), directory.numbers(), page_bytes),
-            directory,
-            plan,
-            records: 0,
-            depth: plan.directory_bits,
-            growing: None,
-            budget_bytes: u64::MAX,
-            lookups: Lookups::default(),
+    pub(crate) fn sectioned(plan: RhikPlan, page_bytes: u32) -> Sectioned<Self> {
+        let (form, directory) = (plan.form(page_bytes), Directory::new(plan.directory_bits));
+        let depth = plan.directory_bits;
+        Sectioned::new(Rhik { form, directory, plan, records: 0, depth, growing: None }, page_bytes)
+    }
+
+    /// Makes a change, with room for it.
+    pub(crate) fn make_room_and(
+        &mut self,
+        tables: &mut Tables<'_, '_>,
+        change: &PairChange<'_>,
+    ) -> Result<(), KvError> {
+        if change.from().is_none() {
+            self.make_room(tables, change.tag())?;
         }
-    }
-
-    /// As [`Sections::numbered_from`].
-    pub(crate) fn numbered_from(mut self, first_number: u64) -> Self {
-        self.tables = self.tables.numbered_from(first_number);
-        self
-    }
-
-    /// Puts a record in, whatever is there.
-    pub(crate) fn put(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<(), KvError> {
-        let position = Position { tag, place: None, hash: tag, probes: 0, value_bytes: None };
-        self.make_room(io, position)?;
-        self.bind_record(io, position, place)
-    }
-
-    fn bind_record(&mut self, io: &mut Io<'_>, position: Position, place: Grain) -> Result<(), KvError> {
-        let tag = position.tag;
-        let is_done = match position.place {
-            Some(old) => self.change_record(io, (tag, old), |form, bytes, slot| form.set_place(bytes, slot, place))?,
-            None => self.insert(io, tag, place)?,
-        };
-        assert!(is_done, "what was located, or has room, can be bound");
-        self.records += u64::from(position.place.is_none());
-        self.grow_in_time();
+        assert!(self.change(tables, change)?, "what is there, or has room, can be changed");
         Ok(())
     }
 
     /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together. Gives how many.
-    pub(crate) fn load_some(&mut self, io: &mut Io<'_>, tags: &[Signature]) -> Result<usize, KvError> {
-        let count = tags.len().min(self.tables.at_once(io));
-        let tables: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
-        self.tables.load_all(io, &tables)?;
+    pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
+        let count = tags.len().min(tables.at_once());
+        let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
+        tables.load_all(&numbers)?;
         Ok(count)
-    }
-
-    /// Takes a record out, if it is there; gives whether it was.
-    pub(crate) fn take(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<bool, KvError> {
-        let was_there = self.change_record(io, (tag, place), RecordTable::remove)?;
-        self.records = self.records.saturating_sub(u64::from(was_there));
-        Ok(was_there)
     }
 
     /// There are so many records: what was made again was not counted.
@@ -127,79 +97,43 @@ impl Rhik {
 
     /// Up to `count` records in their order, from `first` on.
     pub(crate) fn records_from(
-        &mut self,
-        io: &mut Io<'_>,
+        &self,
+        tables: &mut Tables<'_, '_>,
         first: (u64, Grain),
         count: usize,
     ) -> Result<Vec<(u64, Grain)>, KvError> {
-        let form = self.form();
         let mut records = Vec::new();
         let mut next = Some(self.directory.table_of(first.0.reverse_bits()));
         while records.len() < count
             && let Some(table) = next
         {
             next = self.directory.next(table);
-            if self.tables.is_nowhere(table) {
+            if tables.is_nowhere(table) {
                 continue;
             }
-            let ticket = self.tables.load(io, table)?;
-            let found = form.records_from(self.tables.bytes(ticket), 0).map(|(_, tag, place)| Rhik::order(tag, place));
+            let ticket = tables.load(table)?;
+            let found = self.form.records_from(tables.bytes(ticket), 0).map(|(_, tag, place)| Rhik::order(tag, place));
             let mut listed: Vec<(u64, Grain)> = found.filter(|record| *record >= first).collect();
             listed.sort_unstable();
-            io.cpu(listed.len() as u64 * io.costs().comparison_ns);
+            tables.compare(listed.len() as u64);
             records.extend(listed.into_iter().take(count - records.len()));
         }
         Ok(records)
     }
 
-    fn directory_bytes(&self) -> u64 {
-        self.directory.numbers() / 2 * self.form().directory_entry_bytes()
-    }
-
-    fn form(&self) -> RecordTable {
-        *self.tables.form()
-    }
-
-    fn signature(&self, key: Key<'_>) -> Signature {
-        self.form().signature_of(key)
-    }
-
-    /// Changes the record with `tag` whose pair lies at `place`, if there is one.
-    fn change_record(
-        &mut self,
-        io: &mut Io<'_>,
-        (tag, place): (Signature, Grain),
-        change: impl FnOnce(&RecordTable, &mut Blob, usize),
-    ) -> Result<bool, KvError> {
-        let table = self.directory.table_of(tag);
-        let ticket = self.tables.load(io, table)?;
-        let Some(slot) = self.form().slot_of(self.tables.bytes(ticket), tag, place) else { return Ok(false) };
-        self.tables.change(io, table, |form, bytes| change(form, bytes, slot))?;
-        self.tables.keep_to_budget(io)?;
-        Ok(true)
-    }
-
-    fn insert(&mut self, io: &mut Io<'_>, tag: Signature, place: Grain) -> Result<bool, KvError> {
-        let table = self.directory.table_of(tag);
-        let inserted = self.tables.change(io, table, |form, bytes| form.insert(bytes, tag, place))?;
-        self.tables.keep_to_budget(io)?;
-        Ok(inserted)
-    }
-
     /// Replaces a table by its halves.
-    fn split(&mut self, io: &mut Io<'_>, table: u64) -> Result<(), KvError> {
-        let ticket = self.tables.load(io, table)?;
-        io.cpu(self.form().records() as u64 * io.costs().comparison_ns);
-        let parts = self.form().split(self.tables.bytes(ticket), depth_of(table));
+    fn split(&mut self, tables: &mut Tables<'_, '_>, table: u64) -> Result<(), KvError> {
+        let ticket = tables.load(table)?;
+        tables.compare(self.form.records() as u64);
+        let parts = self.form.split(tables.bytes(ticket), depth_of(table));
         self.directory.split(table);
-        self.tables.grow(self.directory.numbers());
-        self.set_dram_budget(self.budget_bytes);
-        self.tables.split(io, table, halves_of(table), parts)
+        tables.resize(self.sections(), self.cache_bytes_max(tables.budget_bytes()));
+        tables.split(table, halves_of(table), parts)
     }
 
     /// Begins to split all tables when there are so many records that it is time.
     fn grow_in_time(&mut self) {
-        let room = (self.form().records() as u64) << self.depth;
+        let room = (self.form.records() as u64) << self.depth;
         if self.records * 100 >= room * u64::from(self.plan.occupancy_percent) && self.depth < DEPTH_MAX {
             self.depth += 1;
             self.growing = Some(0);
@@ -207,115 +141,89 @@ impl Rhik {
     }
 
     /// The next tables, from that of these low bits on, that have something and are not as deep as all are to be.
-    fn shallow(&self, from: u64) -> impl Iterator<Item = u64> {
-        let tables = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
-        tables.filter(|&table| depth_of(table) < self.depth && !self.tables.is_nowhere(table))
-    }
-
-    /// A command begins: as [`Sections::wear_off_surplus`].
-    pub(crate) fn wear_off_surplus(&mut self) {
-        self.tables.wear_off_surplus();
+    fn shallow(&self, tables: &Tables<'_, '_>, from: u64) -> impl Iterator<Item = u64> {
+        let all = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
+        all.filter(|&table| depth_of(table) < self.depth && !tables.is_nowhere(table))
     }
 }
 
-impl Index for Rhik {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, holds: &mut Holds<'_>) -> Result<Position, KvError> {
-        self.lookups.begin(self.tables.counters());
-        self.wear_off_surplus();
-        io.cpu(io.costs().hash_ns + io.costs().section_ns);
-        let (hash, tag) = (xxh3_64(key.bytes()), self.signature(key));
-        let ticket = self.tables.load(io, self.directory.table_of(tag))?;
-        self.lookups.access();
-        let (form, bytes) = (self.form(), self.tables.bytes(ticket));
-        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
+impl SectionIndex for Rhik {
+    type Form = RecordTable;
+
+    fn form(&self) -> RecordTable {
+        self.form
+    }
+
+    fn sections(&self) -> u64 {
+        self.directory.numbers()
+    }
+
+    fn section_of(&self, tag: u64) -> u64 {
+        self.directory.table_of(tag)
+    }
+
+    fn find(&self, table: &[u8], tag: u64, place: Grain) -> (bool, u32) {
+        (self.form.slot_of(table, tag, place).is_some(), self.form.comparisons(table, tag))
+    }
+
+    fn place_of(&self, table: &[u8], tag: u64) -> Option<Grain> {
+        let found = self.form.find(table, tag).next().map(|slot| self.form.place_at(table, slot));
+        found.filter(|&place| place != Grain(0))
+    }
+
+    fn entries(&self, _number: u64, table: &[u8]) -> impl Iterator<Item = IndexEntry> {
+        self.form.records_from(table, 0).map(|(_, tag, place)| IndexEntry { tag, place, note: 0 })
+    }
+
+    fn locate(
+        &mut self,
+        tables: &mut Tables<'_, '_>,
+        key: Key<'_>,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError> {
+        tables.hash();
+        let hash = xxh3_64(key.bytes());
+        let tag = self.form.signature(hash);
+        tables.look_up_directory();
+        let ticket = tables.search(self.directory.table_of(tag))?;
+        let (form, bytes) = (self.form, tables.bytes(ticket));
+        let comparisons = form.comparisons(bytes, tag);
         let places: Vec<Grain> = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot)).collect();
-        let mut position = Position { tag, place: None, hash, probes: 0, value_bytes: None };
+        tables.compare(comparisons.into());
+        let mut position = Position { tag, place: None, hash, note: 0, value_bytes: None };
         for &place in &places {
-            if holds(io, place)? {
-                position.place = Some(place);
-                break;
+            if tables.verify(verify, place)? {
+                return Ok(Position { place: Some(place), ..position });
             }
-            self.lookups.collide();
         }
-        if position.place.is_none() && places.len() == HOPS {
+        if places.len() == HOPS {
             position.tag = Position::FULL;
         }
-        self.lookups.end(self.tables.counters());
         Ok(position)
     }
 
-    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn make_room(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
         loop {
-            let table = self.directory.table_of(position.tag);
-            let ticket = self.tables.load(io, table)?;
-            let (form, bytes) = (self.form(), self.tables.bytes(ticket));
-            if form.has_room_near(bytes, position.tag) || form.insert(&mut bytes.clone(), position.tag, Grain(1)) {
+            let table = self.directory.table_of(tag);
+            let ticket = tables.load(table)?;
+            let bytes = tables.bytes(ticket);
+            if self.form.has_room_near(bytes, tag) || self.form.insert(&mut bytes.clone(), tag, Grain(1)) {
                 return Ok(());
             }
             if depth_of(table) == DEPTH_MAX {
                 return Err(KvError::CapacityExceeded);
             }
-            self.split(io, table)?;
+            self.split(tables, table)?;
         }
     }
 
-    fn bind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
-        self.bind_record(io, position, pair.place)
-    }
-
-    fn unbind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
-        let place = position.place.expect("only a key that was found is unbound");
-        let is_done = self.change_record(io, (position.tag, place), RecordTable::remove)?;
-        assert!(is_done, "what was located can be unbound");
-        self.records = self.records.saturating_sub(1);
-        Ok(())
-    }
-
-    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
-        moves.sort_unstable_by_key(|pair| (self.directory.table_of(pair.tag), pair.tag, pair.from));
-        for moves in moves.chunks_mut(self.tables.at_once(io)) {
-            let tables: Vec<u64> = moves.iter().map(|pair| self.directory.table_of(pair.tag)).collect();
-            self.tables.load_all(io, &tables)?;
-            for pair in moves {
-                let Some(is_bound) = readable(self.is_bound(io, pair.tag, pair.from))? else {
-                    pair.fate = Fate::Unreadable;
-                    continue;
-                };
-                if is_bound {
-                    pair.fate = Fate::Moved;
-                    let Move { tag, from, to, grains, .. } = *pair;
-                    io.note(Change::Moved { tag, from, to, grains });
-                    self.change_record(io, (tag, from), |form, bytes, slot| form.set_place(bytes, slot, to))?;
-                }
-            }
+    fn change(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
+        self.records = change.count(self.records);
+        let is_done = tables.edit(self.directory.table_of(change.tag()), |form, table| form.edit(table, change))?;
+        if !tables.is_redo() {
+            self.grow_in_time();
         }
-        Ok(())
-    }
-
-    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
-        io.cpu(io.costs().section_ns);
-        let ticket = self.tables.load(io, self.directory.table_of(tag))?;
-        let (form, bytes) = (self.form(), self.tables.bytes(ticket));
-        io.cpu(u64::from(form.comparisons(bytes, tag)) * io.costs().comparison_ns);
-        Ok(form.slot_of(bytes, tag, place).is_some())
-    }
-
-    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
-        let mut order: Vec<usize> = (0..pairs.len()).collect();
-        order.sort_unstable_by_key(|&number| self.directory.table_of(pairs[number].0));
-        let mut bound = vec![None; pairs.len()];
-        for numbers in order.chunks(self.tables.at_once(io)) {
-            let tables: Vec<u64> = numbers.iter().map(|&number| self.directory.table_of(pairs[number].0)).collect();
-            self.tables.load_all(io, &tables)?;
-            for &number in numbers {
-                bound[number] = readable(self.is_bound(io, pairs[number].0, pairs[number].1))?;
-            }
-        }
-        Ok(bound)
-    }
-
-    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
-        self.tables.relocate_own(io, number, from)
+        Ok(is_done)
     }
 
     fn growth(&self) -> Growth {
@@ -326,19 +234,19 @@ impl Index for Rhik {
         }
     }
 
-    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+    fn grow(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {
         let Some(from) = self.growing else { return Ok(()) };
         // While no command waits for its turn, as many as the drive can do side by side; the halves fill two superblocks at most.
         // Half of the cache may be loaded at once, and a split has three tables in it for one: the last to be split must still be there.
-        let at_once = (self.tables.at_once(io) * 2 / 3).max(1);
-        let side_by_side = at_once.min(io.media.geometry.pages_per_superblock() as usize);
+        let at_once = (tables.at_once() * 2 / 3).max(1);
+        let side_by_side = at_once.min(tables.superblock_pages());
         let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };
-        let tables: Vec<u64> = self.shallow(from).take(count).collect();
-        self.tables.load_all(io, &tables)?;
+        let numbers: Vec<u64> = self.shallow(tables, from).take(count).collect();
+        tables.load_all(&numbers)?;
         let mut next = None;
-        for &table in &tables {
+        for table in numbers {
             // One that cannot be read stays as it is.
-            let is_split = readable(self.split(io, table))?.is_some();
+            let is_split = readable(self.split(tables, table))?.is_some();
             let last = if is_split { halves_of(table)[1] } else { table };
             next = self.directory.next(last).map(low_of);
         }
@@ -346,149 +254,56 @@ impl Index for Rhik {
         Ok(())
     }
 
-    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
-        let found: Vec<_> =
-            keys.iter().map(|&key| self.signature(key)).map(|tag| (tag, self.directory.table_of(tag))).collect();
-        self.tables.expect(io, found.iter().map(|&(_, table)| table));
-        let place = |&(tag, table): &(Signature, u64)| {
-            let bytes = self.tables.peek(io, table).filter(|bytes| self.form().has_form(bytes))?;
-            let place = self.form().find(bytes, tag).next().map(|slot| self.form().place_at(bytes, slot));
-            place.filter(|&place| place != Grain(0))
-        };
-        let records: Vec<Grain> = found.iter().filter_map(place).collect();
-        io.warm(&records);
-        io.warm_fates(&records);
-    }
-
-    fn warm(&self, numbers: &[u64]) {
-        self.tables.warm(numbers);
-    }
-
     fn list(
         &mut self,
-        io: &mut Io<'_>,
+        tables: &mut Tables<'_, '_>,
         from: Option<Position>,
         count: usize,
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
-        let start = from.map(|from| (self.form().signature(from.hash), from.place.unwrap_or(Grain(0))));
+        let start = from.map(|from| (self.form.signature(from.hash), from.place.unwrap_or(Grain(0))));
         let first = start.map_or((0, Grain(0)), |(tag, place)| Rhik::order(tag, place));
-        let records = self.records_from(io, first, count - places.len())?;
+        let records = self.records_from(tables, first, count - places.len())?;
         places.extend(records.into_iter().map(|(_, place)| place));
         Ok(())
     }
 
-    fn own_records(&self) -> Vec<OwnRecord> {
-        self.tables.own_records().collect()
-    }
-
-    fn survey(&self, io: &mut Io<'_>) -> Survey {
-        let mut survey = Survey::default();
-        let form = self.form();
-        self.tables.survey(io, &mut survey, |number, bytes, survey| {
-            for (_, tag, place) in form.records_from(bytes, 0) {
-                survey.seen.push(Seen { tag, place, passes: 0 });
-                if self.directory.table_of(tag) != number {
-                    let why = "it has a record that belongs to another table".to_owned();
-                    survey.faults.push(IndexFault { number, place, why, loses_pairs: true });
-                }
-            }
-        });
-        survey.seen.sort_unstable_by_key(|seen| (seen.tag, seen.place));
-        survey
-    }
-
-    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
-        Some(self.signature(key))
-    }
-
-    fn way_to(&self, key: Key<'_>, tag: u64, _way: &mut Vec<u64>) -> bool {
-        self.signature(key) == tag
-    }
-
-    fn set_dram_budget(&mut self, bytes: u64) {
-        self.budget_bytes = bytes;
-        self.tables.set_budget(bytes.saturating_sub(self.directory_bytes()));
+    fn first_tag(&self, key: Key<'_>) -> u64 {
+        self.form.signature_of(key)
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_directory", self.directory_bytes());
-        self.tables.dram(dram);
+        dram.add("index_directory", self.directory.numbers() / 2 * self.form.directory_entry_bytes());
     }
 
-    fn footprint_bytes(&self) -> u64 {
-        self.tables.footprint_bytes()
-    }
-
-    fn counters(&self) -> IndexCounters {
-        self.lookups.counters(self.tables.counters())
-    }
-
-    fn save(&self) -> Vec<u8> {
-        let (depths, tables) = (self.directory.depths().to_vec(), self.tables.save());
-        let saved = Saved { depths, records: self.records, depth: self.depth, tables };
+    fn save(&self, tables: SavedSections) -> Vec<u8> {
+        let saved =
+            Saved { depths: self.directory.depths().to_vec(), records: self.records, depth: self.depth, tables };
         postcard::to_allocvec(&saved).expect("a directory is plain data")
     }
 
-    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+    fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
         let Saved { depths, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
         let is_possible = depth <= DEPTH_MAX && records <= 1 << 48;
         self.directory = Directory::from_depths(depths).filter(|_| is_possible)?;
         (self.records, self.depth) = (records, depth);
-        self.tables.grow(self.directory.numbers());
-        self.tables.restore(tables)
+        Some(tables)
     }
 
-    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
-        match *change {
-            Change::Own { number, place, bytes, .. } if self.directory.has(number) => {
-                self.tables.redo_written(number, place, bytes, position)
-            }
-            Change::Split { number, places, .. } if self.directory.has(number) && depth_of(number) < DEPTH_MAX => {
-                self.directory.split(number);
-                self.tables.grow(self.directory.numbers());
-                self.tables.redo_split(number, halves_of(number), places, position)
-            }
-            Change::Own { .. } | Change::Split { .. } => None,
-            _ => Some(()),
-        }
+    fn redo_section(&mut self, number: u64) -> bool {
+        self.directory.has(number)
     }
 
-    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
-        let (Change::Bound { tag, .. } | Change::Unbound { tag, .. } | Change::Moved { tag, .. }) = *change else {
-            return Ok(());
-        };
-        let wants = self.tables.redo_wants(io, self.directory.table_of(tag), position)?;
-        let is_done = match *change {
-            Change::Bound { old: Some(old), pair, .. } => {
-                let set = |form: &RecordTable, bytes: &mut _, slot| form.set_place(bytes, slot, pair.place);
-                !wants || self.change_record(io, (tag, old.place), set)?
-            }
-            Change::Bound { pair, .. } => {
-                self.records += 1;
-                !wants || self.insert(io, tag, pair.place)?
-            }
-            Change::Unbound { old, .. } => {
-                self.records = self.records.saturating_sub(1);
-                !wants || self.change_record(io, (tag, old.place), RecordTable::remove)?
-            }
-            Change::Moved { from, to, .. } => {
-                let set = |form: &RecordTable, bytes: &mut _, slot| form.set_place(bytes, slot, to);
-                !wants || self.change_record(io, (tag, from), set)?
-            }
-            _ => true,
-        };
-        if is_done {
-            return Ok(());
-        }
-        Err(KvError::Unrecovered(
-            "the journal speaks of a record that the index has not, or has no room for".to_owned(),
-        ))
+    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
+        let can_be = self.directory.has(number) && depth_of(number) < DEPTH_MAX;
+        can_be.then(|| {
+            self.directory.split(number);
+            halves_of(number)
+        })
     }
 
-    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.tables.end_redo(io)?;
-        self.growing = Some(0).filter(|&from| self.shallow(from).next().is_some());
+    fn end_redo(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {
+        self.growing = Some(0).filter(|&from| self.shallow(tables, from).next().is_some());
         Ok(())
     }
 }

@@ -22,9 +22,10 @@ use crate::oob::{Kind, Stream};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
+use std::ops::Deref;
 
-pub(crate) use self::cache::Ticket;
-pub(crate) use self::redo::SavedSections;
+pub use self::cache::Ticket;
+pub use self::redo::SavedSections;
 
 /// So many leave the cache before the next are warmed.
 const LEAVERS_WARM: usize = 32;
@@ -45,6 +46,32 @@ pub trait SectionForm: Send {
 
     /// What is wrong with a section's counts, order or entries, if anything.
     fn fault(&self, section: &[u8]) -> Option<&'static str>;
+}
+
+/// A section that is edited.
+pub struct SectionEdit<'s, 'm> {
+    cached: &'s mut Cached,
+    on_flash: Grain,
+    io: &'s mut Io<'m>,
+}
+
+impl SectionEdit<'_, '_> {
+    /// Its bytes, to be changed. Memory lets go of what is on flash: nobody will read that again.
+    pub fn to_mut(&mut self) -> &mut Blob {
+        if !self.cached.dirty && self.on_flash != Grain(0) {
+            self.cached.forgotten = self.io.forget(self.on_flash);
+        }
+        self.cached.dirty = true;
+        &mut self.cached.bytes
+    }
+}
+
+impl Deref for SectionEdit<'_, '_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.cached.bytes
+    }
 }
 
 /// What is counted of sections. Of pairs the first is for commands, the second for garbage collection.
@@ -218,23 +245,17 @@ impl<F: SectionForm> Sections<F> {
         })
     }
 
-    /// Changes the bytes of a section. Memory lets go of what is on flash: nobody will read that again. The budget is kept by
-    /// [`Sections::keep_to_budget`] then.
-    pub(crate) fn change<T>(
+    /// Edits a section. The budget is kept by [`Sections::keep_to_budget`] then.
+    pub(crate) fn edit<T>(
         &mut self,
         io: &mut Io<'_>,
         number: u64,
-        change: impl FnOnce(&F, &mut Blob) -> T,
+        edit: impl FnOnce(&F, &mut SectionEdit<'_, '_>) -> T,
     ) -> Result<T, KvError> {
         let ticket = self.load(io, number)?;
-        let cached = self.cache.get_mut(ticket);
-        let on_flash = self.directory[number as usize].place;
-        if !cached.dirty && on_flash != Grain(0) {
-            cached.forgotten = io.forget(on_flash);
-        }
-        cached.dirty = true;
-        let form = &self.form;
-        let (before, after, given) = self.cache.change(ticket, |bytes| change(form, bytes));
+        let (form, on_flash) = (&self.form, self.directory[number as usize].place);
+        let (before, after, given) =
+            self.cache.edit(ticket, |cached| edit(form, &mut SectionEdit { cached, on_flash, io }));
         if before != after {
             self.count_footprint(after, before);
         }

@@ -1,6 +1,7 @@
 //! What an index holds, all of it, for a check of the drive.
 
 use crate::address::Grain;
+use kvssd_types::Key;
 
 /// A record of the index's own on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +14,15 @@ pub struct OwnRecord {
     pub bytes: u32,
 }
 
-/// A tag that says something: of a pair, or of those that were put behind it.
+/// An entry of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The tag.
+pub struct IndexEntry {
+    /// What it is found by.
     pub tag: u64,
     /// The place of its pair; grain 0 when there is none.
     pub place: Grain,
-    /// How many pairs it says were put behind it.
-    pub passes: u32,
+    /// What else it says, which only the index understands.
+    pub note: u32,
 }
 
 /// Something of an index's own that is wrong.
@@ -40,26 +41,34 @@ pub struct IndexFault {
 /// Everything that an index holds ([`Index::survey`](crate::index::Index::survey)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Its entries, ascending by tag.
-    pub seen: Vec<Seen>,
+    /// Its entries, ascending by tag and place.
+    pub entries: Vec<IndexEntry>,
     /// What is wrong with it.
     pub faults: Vec<IndexFault>,
-    /// The largest count of passes: one that has lost its number.
-    pub passes_max: u32,
 }
 
-impl Survey {
-    /// Whether a look-up ends at a tag.
-    #[must_use]
-    pub fn is_end(&self, tag: u64) -> bool {
-        let Seen { place, passes, .. } = self.get(tag);
-        place == Grain(0) && passes == 0
+/// Whether look-ups find the pairs that live: it is told of each, in any order ([`Index::audit`](crate::index::Index::audit)).
+pub trait Audit {
+    /// The pair of `key` lives, with that tag; gives why no look-up finds it, if none does.
+    fn pair(&mut self, key: Key<'_>, tag: u64) -> Option<String>;
+
+    /// That was the last; gives what is wrong with the entries.
+    fn end(self: Box<Self>) -> Vec<IndexFault>;
+}
+
+/// The audit of an index whose tags follow from keys.
+pub(crate) fn audit_tags<'i>(tag_of: impl Fn(Key<'_>) -> Option<u64> + 'i) -> Box<dyn Audit + 'i> {
+    Box::new(AuditTags(tag_of))
+}
+
+struct AuditTags<F>(F);
+
+impl<F: Fn(Key<'_>) -> Option<u64>> Audit for AuditTags<F> {
+    fn pair(&mut self, key: Key<'_>, tag: u64) -> Option<String> {
+        (self.0(key) != Some(tag)).then(|| format!("no search for the key comes to its tag {tag}"))
     }
 
-    /// The entry of a tag; an empty one where there is none.
-    #[must_use]
-    pub fn get(&self, tag: u64) -> Seen {
-        let found = self.seen.binary_search_by_key(&tag, |seen| seen.tag);
-        found.map_or(Seen { tag, place: Grain(0), passes: 0 }, |index| self.seen[index])
+    fn end(self: Box<Self>) -> Vec<IndexFault> {
+        Vec::new()
     }
 }

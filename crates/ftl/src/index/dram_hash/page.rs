@@ -8,17 +8,19 @@
 //! When an entry goes, those behind it move up to where searches begin for them: nothing is left behind that a search would have to
 //! look at, so that what it costs follows from the load factor alone.
 
-use super::entry::{ENTRY_BYTES, Entry, home, tag_of};
+use super::entry::{ENTRY_BYTES, Entry, KeyWord, home, tag_of};
 use crate::address::Grain;
-use crate::index::sections::SectionForm;
+use crate::index::PairChange;
+use crate::index::sections::{SectionEdit, SectionForm, Sections};
 use kvssd_flash::Blob;
+use kvssd_types::VALUE_BYTES_MAX;
 
 /// What the directory has for each page: its place of 40 bits, and whether it is in DRAM and changed.
 const DIRECTORY_ENTRY_BYTES: u64 = 6;
 
 /// The form of a table's pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HashPage {
+pub(crate) struct HashPage {
     pub(super) page_bytes: u32,
     /// Pages of the table.
     pub(super) pages: u64,
@@ -46,6 +48,16 @@ impl HashPage {
         home(tag, self.pages, self.slots()).0
     }
 
+    /// DRAM of the directory.
+    pub(super) fn directory_bytes(&self) -> u64 {
+        self.pages * DIRECTORY_ENTRY_BYTES
+    }
+
+    /// DRAM of all pages.
+    pub(super) fn table_bytes(&self) -> u64 {
+        Sections::<HashPage>::dram_bytes_of(self, self.pages)
+    }
+
     pub(super) fn entry(&self, page: &[u8], slot: usize) -> Option<Entry> {
         Entry::read(&page[slot * ENTRY_BYTES..])
     }
@@ -62,10 +74,10 @@ impl HashPage {
         home(tag, self.pages, self.slots()).1
     }
 
-    /// Goes from where a search for `tag` begins to the first entry that `is_it`, or to a free slot.
-    pub(super) fn search(&self, page: &[u8], tag: u64, mut is_it: impl FnMut(&Entry) -> bool) -> Search {
+    /// Goes from where a search for `tag` begins, past the first `begun` slots, to the first entry that `is_it`, or to a free slot.
+    pub(super) fn search(&self, page: &[u8], tag: u64, begun: u32, is_it: impl Fn(&Entry) -> bool) -> Search {
         let (home, slots) = (self.home(tag), self.slots());
-        for distance in 0..slots {
+        for distance in begun as usize..slots {
             let slot = (home + distance) % slots;
             let looked_at = distance as u32 + 1;
             match self.entry(page, slot) {
@@ -79,7 +91,7 @@ impl HashPage {
 
     /// The entry of a pair, by tag and place.
     pub(super) fn find_pair(&self, page: &[u8], tag: u64, place: Grain) -> Search {
-        self.search(page, tag, |entry| entry.place == place && tag_of(entry.key.word) == tag)
+        self.search(page, tag, 0, |entry| entry.place == place && tag_of(entry.key.word) == tag)
     }
 
     /// Puts an entry into the first free slot from its home on. Gives false when there is none.
@@ -92,16 +104,44 @@ impl HashPage {
         true
     }
 
-    /// Has the entry in a slot say that its pair is another.
-    pub(super) fn set_pair(&self, page: &mut Blob, slot: usize, place: Grain, value_bytes: u32) {
-        let entry = self.found(page, slot);
-        self.put(page.make_mut(), slot, Some(Entry { place, value_bytes, ..entry }));
+    /// Makes a change in its page: the entries that were looked at to move others up. None when that cannot be.
+    pub(super) fn edit(&self, page: &mut SectionEdit<'_, '_>, change: &PairChange<'_>) -> Option<u32> {
+        let tag = change.tag();
+        let slot_of = |page: &[u8], from| self.find_pair(page, tag, from).slot;
+        match *change {
+            PairChange::Insert { pair, .. } | PairChange::Update { pair, .. }
+                if pair.value_bytes as usize > VALUE_BYTES_MAX =>
+            {
+                None
+            }
+            PairChange::Insert { key, pair, .. } => {
+                // A tag does not say the key, so that a mount is told of it.
+                let key = key.map(KeyWord::of).filter(|key| key.tag() == tag)?;
+                let entry = Entry { key, place: pair.place, value_bytes: pair.value_bytes };
+                self.insert(page.to_mut(), entry).then_some(0)
+            }
+            PairChange::Update { from, pair, .. } => {
+                let slot = slot_of(page, from)?;
+                self.set_pair(page.to_mut(), slot, pair.place, pair.value_bytes);
+                Some(0)
+            }
+            PairChange::Move { from, to, .. } => {
+                let slot = slot_of(page, from)?;
+                let value_bytes = self.found(page, slot).value_bytes;
+                self.set_pair(page.to_mut(), slot, to, value_bytes);
+                Some(0)
+            }
+            PairChange::Remove { from, .. } => {
+                let slot = slot_of(page, from)?;
+                Some(self.remove(page.to_mut(), slot))
+            }
+        }
     }
 
-    /// Has the entry in a slot say that its pair lies at `place`.
-    pub(super) fn set_place(&self, page: &mut Blob, slot: usize, place: Grain) {
+    /// Has the entry in a slot say that its pair is another.
+    fn set_pair(&self, page: &mut Blob, slot: usize, place: Grain, value_bytes: u32) {
         let entry = self.found(page, slot);
-        self.put(page.make_mut(), slot, Some(Entry { place, ..entry }));
+        self.put(page.make_mut(), slot, Some(Entry { place, value_bytes, ..entry }));
     }
 
     fn found(&self, page: &[u8], slot: usize) -> Entry {
@@ -173,7 +213,7 @@ impl SectionForm for HashPage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::{KeyKind, KeyWord};
+    use super::super::entry::KeyKind;
     use super::*;
     use proptest::prelude::*;
 
@@ -219,7 +259,7 @@ mod tests {
                             model.insert(key, place);
                         }
                     }
-                    None => prop_assert_eq!(FORM.search(&page, tag_of(key), |entry| entry.key.word == key).slot, None),
+                    None => prop_assert_eq!(FORM.search(&page, tag_of(key), 0, |entry| entry.key.word == key).slot, None),
                 }
                 prop_assert_eq!(FORM.fault(&page), None);
                 let mut entries: Vec<_> = FORM.entries(&page).map(|entry| (entry.key.word, entry.place.0)).collect();

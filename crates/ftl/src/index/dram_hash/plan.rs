@@ -53,7 +53,7 @@ impl IndexPlan for DramHashPlan {
         if room.grains > PLACES {
             return Err(format!("dram-hash has places of 40 bits, and the drive has {} grains", room.grains));
         }
-        Ok(Box::new(DramHash::new(*self, self.form(room))))
+        Ok(Box::new(DramHash::sectioned(*self, self.form(room))))
     }
 
     fn tags(&self, _room: &Room) -> u64 {
@@ -67,7 +67,7 @@ impl IndexPlan for DramHashPlan {
     /// The whole table and its directory.
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         let form = self.form(room);
-        dram.add("index_directory", DramHash::directory_bytes(&form));
-        dram.add("index_sections", DramHash::table_bytes(&form));
+        dram.add("index_directory", form.directory_bytes());
+        dram.add("index_sections", form.table_bytes());
     }
 }

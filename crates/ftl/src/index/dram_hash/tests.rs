@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::design::Design;
-use crate::io::Media;
-use crate::journal::changes;
+use crate::dram::DramUse;
+use crate::index::{Fate, Growth, Index, Move};
+use crate::io::{Io, Media};
+use crate::journal::{Change, PairPlace, changes};
 use crate::validity::AskIndex;
 use kvssd_flash::{ByteBacking, Cause, Flash};
 use kvssd_types::{Nanos, Random};
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 /// A drive with the table alone, and what must be in it: key to place.
 struct Bench {
     media: Media,
-    index: DramHash,
+    index: Sectioned<DramHash>,
     model: BTreeMap<u64, u64>,
     places: u64,
 }
@@ -38,13 +40,13 @@ impl Bench {
         Bench { media, index: Bench::empty(), model: BTreeMap::new(), places: 1000 }
     }
 
-    fn empty() -> DramHash {
+    fn empty() -> Sectioned<DramHash> {
         let form = HashPage { page_bytes: 4096, pages: 16 };
         let crate::IndexKind::DramHash(plan) = design().index else { panic!("it is a table in DRAM") };
-        DramHash::new(plan, form)
+        DramHash::sectioned(plan, form)
     }
 
-    fn with<T>(&mut self, use_it: impl FnOnce(&mut DramHash, &mut Io<'_>) -> T) -> T {
+    fn with<T>(&mut self, use_it: impl FnOnce(&mut Sectioned<DramHash>, &mut Io<'_>) -> T) -> T {
         let mut io = Io::new(&mut self.media, Nanos::ZERO, false);
         use_it(&mut self.index, &mut io)
     }
@@ -66,7 +68,7 @@ impl Bench {
             assert_eq!(position.place, old.map(Grain));
             assert_eq!(position.value_bytes, old.map(|_| VALUE_BYTES));
             io.note(Change::Key { key: key.bytes().into(), value_bytes: VALUE_BYTES });
-            let Position { tag, probes, .. } = position;
+            let Position { tag, note, .. } = position;
             match old {
                 Some(from) if what < 2 => {
                     let fate = Fate::Dead;
@@ -79,11 +81,11 @@ impl Bench {
                     );
                 }
                 Some(old) if what < 5 => {
-                    io.note(Change::Unbound { tag, probes, old: Bench::pair(old) });
+                    io.note(Change::Unbound { tag, note, old: Bench::pair(old) });
                     index.unbind(io, key, position).unwrap();
                 }
                 _ => {
-                    io.note(Change::Bound { tag, probes, pair: Bench::pair(to), old: old.map(Bench::pair) });
+                    io.note(Change::Bound { tag, note, pair: Bench::pair(to), old: old.map(Bench::pair) });
                     index.bind(io, key, position, Bench::pair(to)).unwrap();
                 }
             }
@@ -122,7 +124,7 @@ impl Bench {
         let mut expected: Vec<(u64, Grain)> =
             self.model.iter().map(|(&number, &place)| (word(number), Grain(place))).collect();
         expected.sort_unstable();
-        assert_eq!(survey.seen.iter().map(|seen| (seen.tag, seen.place)).collect::<Vec<_>>(), expected);
+        assert_eq!(survey.entries.iter().map(|entry| (entry.tag, entry.place)).collect::<Vec<_>>(), expected);
     }
 
     fn swap_out(&mut self) {
@@ -152,17 +154,17 @@ fn a_table_leaves_dram_in_steps_and_comes_back_whole_on_first_use() {
     let mut bench = Bench::new();
     let mut random = Random::new(1);
     (0..3000).for_each(|_| bench.step(&mut random));
-    let (form, whole) = (bench.index.form(), bench.dram_bytes());
-    assert_eq!(whole, DramHash::directory_bytes(&form) + DramHash::table_bytes(&form));
+    let (form, whole) = (bench.index.index().form(), bench.dram_bytes());
+    assert_eq!(whole, form.directory_bytes() + form.table_bytes());
     assert_eq!(bench.written_bytes(), 0, "while there is room for it, nothing of it is written");
 
     bench.swap_out();
-    assert_eq!(bench.dram_bytes(), DramHash::directory_bytes(&form));
+    assert_eq!(bench.dram_bytes(), form.directory_bytes());
     let written = bench.written_bytes();
     assert_eq!(written, form.pages * 4096);
 
     // With less room than it wants, it reads the pages that it needs, and keeps to the budget.
-    let half = DramHash::directory_bytes(&form) + DramHash::table_bytes(&form) / 2;
+    let half = form.directory_bytes() + form.table_bytes() / 2;
     bench.index.set_dram_budget(half);
     for _ in 0..200 {
         bench.step(&mut random);
@@ -172,7 +174,7 @@ fn a_table_leaves_dram_in_steps_and_comes_back_whole_on_first_use() {
 
     // With room, the first use brings everything.
     bench.index.set_dram_budget(u64::MAX);
-    assert_eq!(bench.dram_bytes(), DramHash::directory_bytes(&form));
+    assert_eq!(bench.dram_bytes(), form.directory_bytes());
     let drained = bench.with(|_, io| io.flush().unwrap());
     let before = bench.media.flash.counters().reads[Cause::Index];
     let number = *bench.model.keys().next().unwrap();

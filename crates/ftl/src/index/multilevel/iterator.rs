@@ -14,9 +14,9 @@ use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
 use crate::index::record_table::Signature;
 use crate::index::rhik::{Rhik, RhikPlan};
-use crate::index::{Growth, Index, IndexCounters, OwnRecord, Survey};
+use crate::index::{Growth, Index, PairChange, Sectioned};
 use crate::io::{Io, readable};
-use crate::journal::Change;
+use crate::journal::PairPlace;
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -26,8 +26,6 @@ use xxhash_rust::xxh3::xxh3_64;
 const PREFIX_BYTES: usize = 4;
 /// log2 of the buckets. An estimate: how many the real drive has is not published.
 const BUCKET_BITS: u32 = 4;
-/// The numbers of its tables begin behind those of the levels' buckets.
-const FIRST_NUMBER: u64 = 1 << 40;
 
 const PLAN: RhikPlan =
     RhikPlan { signature_bits: 64, directory_bits: BUCKET_BITS, occupancy_percent: 80, incremental: true };
@@ -53,7 +51,7 @@ pub(super) struct News {
 
 /// All buckets.
 pub(super) struct IteratorBuckets {
-    records: Rhik,
+    records: Sectioned<Rhik>,
     pending: VecDeque<News>,
 }
 
@@ -79,7 +77,7 @@ fn signature_of((divided, rest): (Signature, Grain)) -> Signature {
 impl IteratorBuckets {
     /// Without keys.
     pub(super) fn new(page_bytes: u32) -> Self {
-        IteratorBuckets { records: Rhik::new(PLAN, page_bytes).numbered_from(FIRST_NUMBER), pending: VecDeque::new() }
+        IteratorBuckets { records: Rhik::sectioned(PLAN, page_bytes).numbered_second(), pending: VecDeque::new() }
     }
 
     /// Charges the directory of so many keys, at most: when they are all in one bucket, each of whose tables has an entry for every bucket.
@@ -110,14 +108,22 @@ impl IteratorBuckets {
         let mut left = self.pending.len().min(count);
         while left > 0 {
             let tags = self.pending.iter().take(left).map(|news| record(news.bucket, news.signature).0);
-            let loaded = self.records.load_some(io, &tags.collect::<Vec<_>>())?;
+            let tags: Vec<Signature> = tags.collect();
+            let (rhik, mut tables) = self.records.parts(io);
+            let loaded = rhik.load_some(&mut tables, &tags)?;
             for news in self.pending.drain(..loaded).collect::<Vec<_>>() {
                 let (divided, rest) = record(news.bucket, news.signature);
-                match (news.comes, readable(self.records.is_bound(io, divided, rest))?) {
-                    (true, Some(false)) => drop(readable(self.records.put(io, divided, rest))?),
-                    (false, Some(true)) => drop(readable(self.records.take(io, divided, rest))?),
-                    _ => {}
-                }
+                let is_there = readable(self.records.is_bound(io, divided, rest))?;
+                let change = match (news.comes, is_there) {
+                    (true, Some(false)) => {
+                        let pair = PairPlace { place: rest, key_bytes: 0, value_bytes: 0 };
+                        PairChange::Insert { tag: divided, note: 0, key: None, pair }
+                    }
+                    (false, Some(true)) => PairChange::Remove { tag: divided, note: 0, from: rest },
+                    _ => continue,
+                };
+                let (rhik, mut tables) = self.records.parts(io);
+                readable(rhik.make_room_and(&mut tables, &change))?;
             }
             left -= loaded;
         }
@@ -126,7 +132,8 @@ impl IteratorBuckets {
 
     /// After a mount: there are so many keys, with those that the tables have not been told of.
     pub(super) fn recount(&mut self, keys: u64) {
-        self.records.recount(keys.saturating_sub(self.newcomers().count() as u64));
+        let pending = self.newcomers().count() as u64;
+        self.records.index_mut().recount(keys.saturating_sub(pending));
     }
 
     /// DRAM of what the tables have not been told.
@@ -152,28 +159,24 @@ impl IteratorBuckets {
         first: Standing,
         count: usize,
     ) -> Result<Vec<(Standing, Signature)>, KvError> {
-        let listed = self.records.records_from(io, first, count)?;
+        let (rhik, mut tables) = self.records.parts(io);
+        let listed = rhik.records_from(&mut tables, first, count)?;
         Ok(listed.into_iter().map(|order| (order, signature_of((order.0.reverse_bits(), order.1)))).collect())
     }
 
-    /// Whether the log knows a record of the index's own by a number of one of these tables.
-    pub(super) fn has(number: u64) -> bool {
-        number >= FIRST_NUMBER
+    /// The index that they are.
+    pub(super) fn records(&self) -> &Sectioned<Rhik> {
+        &self.records
     }
 
-    /// A command begins: as [`Rhik::wear_off_surplus`].
-    pub(super) fn wear_off_surplus(&mut self) {
-        self.records.wear_off_surplus();
+    /// The same, to be changed.
+    pub(super) fn records_mut(&mut self) -> &mut Sectioned<Rhik> {
+        &mut self.records
     }
 
-    /// What was counted so far.
-    pub(super) fn counters(&self) -> IndexCounters {
-        self.records.counters()
-    }
-
-    /// As [`Index::relocate_own`].
-    pub(super) fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
-        self.records.relocate_own(io, number - FIRST_NUMBER, from)
+    /// A command begins: as [`Sectioned::begin_command`].
+    pub(super) fn begin_command(&mut self) {
+        self.records.begin_command();
     }
 
     /// As [`Index::growth`].
@@ -191,31 +194,6 @@ impl IteratorBuckets {
         self.records.set_dram_budget(bytes);
     }
 
-    /// As [`Index::dram`].
-    pub(super) fn dram(&self, dram: &mut DramUse) {
-        dram.add("index_local", self.pending_bytes());
-        self.records.dram(dram);
-    }
-
-    /// As [`Index::footprint_bytes`].
-    pub(super) fn footprint_bytes(&self) -> u64 {
-        self.records.footprint_bytes()
-    }
-
-    /// As [`Index::own_records`].
-    pub(super) fn own_records(&self) -> Vec<OwnRecord> {
-        self.records.own_records()
-    }
-
-    /// Adds what is wrong with any of its records. No pair is lost with them, but lists are short.
-    pub(super) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey) {
-        let own = self.records.survey(io);
-        survey.faults.extend(own.faults.into_iter().map(|mut fault| {
-            fault.loses_pairs = false;
-            fault
-        }));
-    }
-
     /// As [`Index::save`].
     pub(super) fn save(&self) -> SavedIterators {
         SavedIterators { records: self.records.save(), pending: self.pending.clone() }
@@ -226,20 +204,6 @@ impl IteratorBuckets {
         let is_ours = saved.pending.iter().all(|news| news.bucket < 1 << BUCKET_BITS);
         self.pending = Some(saved.pending).filter(|_| is_ours)?;
         self.records.restore(&saved.records)
-    }
-
-    /// As [`Index::redo_own`], of a change whose number it has.
-    pub(super) fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
-        let mut change = change.clone();
-        if let Change::Own { number, .. } | Change::Split { number, .. } = &mut change {
-            *number -= FIRST_NUMBER;
-        }
-        self.records.redo_own(&change, position)
-    }
-
-    /// As [`Index::end_redo`].
-    pub(super) fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.records.end_redo(io)
     }
 }
 

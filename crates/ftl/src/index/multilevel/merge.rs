@@ -2,51 +2,79 @@
 
 use super::iterator::News;
 use super::local::LocalChange;
-use super::{Multilevel, first_of_level};
+use super::{Buckets, Multilevel};
 use crate::address::Grain;
+use crate::index::SectionIndex;
 use crate::index::record_table::Signature;
 use crate::io::{Io, readable};
 use kvssd_types::KvError;
 
 impl Multilevel {
     /// Puts a record into a bucket, if it has room. Gives whether it has.
-    fn insert(&mut self, io: &mut Io<'_>, bucket: u64, tag: Signature, place: Grain) -> Result<bool, KvError> {
-        let ticket = self.buckets.load(io, bucket)?;
-        let has_room = self.form().has_room_near(self.buckets.bytes(ticket), tag);
-        if has_room {
-            self.buckets.change(io, bucket, |form, bytes| form.insert(bytes, tag, place))?;
-            self.buckets.keep_to_budget(io)?;
-        }
-        Ok(has_room)
+    fn insert(
+        &self,
+        buckets: &mut Buckets<'_, '_>,
+        bucket: u64,
+        tag: Signature,
+        place: Grain,
+    ) -> Result<bool, KvError> {
+        buckets.edit(bucket, |form, bucket| {
+            form.has_room_near(bucket, tag).then(|| form.insert(bucket.to_mut(), tag, place)).map(|_| 0)
+        })
     }
 
-    pub(super) fn open_level(&mut self) {
+    /// Has the record of a change say in a bucket what the change says. Gives whether it was there.
+    fn change_in(
+        &self,
+        buckets: &mut Buckets<'_, '_>,
+        bucket: u64,
+        tag: Signature,
+        change: &LocalChange,
+    ) -> Result<bool, KvError> {
+        buckets.look_up_directory();
+        if buckets.is_nowhere(bucket) {
+            return Ok(false);
+        }
+        let ticket = buckets.load(bucket)?;
+        buckets.compare(self.form.comparisons(buckets.bytes(ticket), tag).into());
+        buckets.edit(bucket, |form, bucket| {
+            let is_it = |place| change.was.contains(&place) || change.place == Some(place);
+            let slot = form.find(bucket, tag).find(|&slot| is_it(form.place_at(bucket, slot)))?;
+            match change.place {
+                Some(place) => form.set_place(bucket.to_mut(), slot, place),
+                None => form.remove(bucket.to_mut(), slot),
+            }
+            Some(0)
+        })
+    }
+
+    fn open_level(&mut self, buckets: &mut Buckets<'_, '_>) {
         self.levels += 1;
-        self.buckets.grow(first_of_level(self.first_bits, self.levels));
-        self.share_budget();
+        buckets.resize(self.sections(), self.cache_bytes_max(self.budget_bytes));
     }
 
     /// Has the levels say what `count` changes of the local index say. Those that are new to them go to the first level with room;
     /// `all_may_be_there` when nobody knows which are new.
-    pub(super) fn merge(&mut self, io: &mut Io<'_>, count: usize, all_may_be_there: bool) -> Result<(), KvError> {
+    pub(super) fn merge(
+        &mut self,
+        buckets: &mut Buckets<'_, '_>,
+        count: usize,
+        all_may_be_there: bool,
+    ) -> Result<(), KvError> {
         let mut pending = self.local.take(count);
-        self.tell_iterators(io, &pending, all_may_be_there)?;
+        self.tell_iterators(buckets.io, &pending, all_may_be_there)?;
         for level in 0..self.levels {
-            let buckets: Vec<u64> = pending.iter().map(|(tag, _)| self.bucket(*tag, level)).collect();
-            self.buckets.load_all(io, &buckets)?;
+            let numbers: Vec<u64> = pending.iter().map(|(tag, _)| self.section_at(*tag, level)).collect();
+            buckets.load_all(&numbers)?;
             let mut left = Vec::with_capacity(pending.len());
-            for ((tag, change), bucket) in pending.into_iter().zip(buckets) {
+            for ((tag, change), bucket) in pending.into_iter().zip(numbers) {
                 let is_new = change.was.is_empty() && !all_may_be_there;
-                let is_done = match change.place.filter(|_| is_new) {
-                    Some(place) => readable(self.insert(io, bucket, tag, place))? == Some(true),
-                    None => {
-                        let places: Vec<Grain> = change.was.iter().copied().chain(change.place).collect();
-                        // What is in a bucket that cannot be read is as good as gone.
-                        let slot = readable(self.slot_in(io, bucket, tag, &places))?.flatten();
-                        slot.map(|slot| self.change_record(io, (bucket, slot), change.place)).transpose()?.is_some()
-                    }
+                let done = match change.place.filter(|_| is_new) {
+                    Some(place) => self.insert(buckets, bucket, tag, place),
+                    None => self.change_in(buckets, bucket, tag, &change),
                 };
-                if !is_done {
+                // What is in a bucket that cannot be read is as good as gone.
+                if readable(done)? != Some(true) {
                     left.push((tag, change));
                 }
             }
@@ -54,10 +82,10 @@ impl Multilevel {
         }
         for (tag, place) in pending.into_iter().filter_map(|(tag, change)| Some((tag, change.place?))) {
             let mut level = 0;
-            while readable(self.insert(io, self.bucket(tag, level), tag, place))? != Some(true) {
+            while readable(self.insert(buckets, self.section_at(tag, level), tag, place))? != Some(true) {
                 level += 1;
                 if level == self.levels {
-                    self.open_level();
+                    self.open_level(buckets);
                 }
             }
         }

@@ -3,9 +3,9 @@
 use super::iterator::IteratorBuckets;
 use super::{LEVELS_MAX, Multilevel, SIGNATURE_BITS};
 use crate::dram::DramUse;
-use crate::index::Index;
 use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::record_table::RecordTable;
+use crate::index::{Index, Sectioned};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl IndexPlan for MultilevelPlan {
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Multilevel::new(*self, room)))
+        Ok(Box::new(Sectioned::new(Multilevel::new(*self, room), room.page_bytes)))
     }
 
     fn tags(&self, room: &Room) -> u64 {

@@ -58,7 +58,7 @@ impl IndexPlan for RhikPlan {
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Rhik::new(*self, room.page_bytes)))
+        Ok(Box::new(Rhik::sectioned(*self, room.page_bytes)))
     }
 
     fn tags(&self, room: &Room) -> u64 {

@@ -13,7 +13,7 @@ const ENTRY_BYTES: u64 = 16;
 
 /// What a section that is in DRAM is found by. Tickets are given out in turn, and after 2^31 again from the first on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(u32);
+pub struct Ticket(u32);
 
 impl Ticket {
     /// The ticket of sections that are not in DRAM.
@@ -89,11 +89,11 @@ impl SectionCache {
         &mut self.queue[position]
     }
 
-    /// Changes the bytes of a section that is here; gives how many it had and has, and what `change` gave.
-    pub(crate) fn change<T>(&mut self, ticket: Ticket, change: impl FnOnce(&mut Blob) -> T) -> (usize, usize, T) {
+    /// Edits a section that is here; gives how many bytes it had and has, and what `edit` gave.
+    pub(crate) fn edit<T>(&mut self, ticket: Ticket, edit: impl FnOnce(&mut Cached) -> T) -> (usize, usize, T) {
         let cached = self.get_mut(ticket);
         let before = cached.bytes.len();
-        let given = change(&mut cached.bytes);
+        let given = edit(cached);
         let after = cached.bytes.len();
         self.bytes = self.bytes - before as u64 + after as u64;
         (before, after, given)

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// What a checkpoint holds of sections.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct SavedSections {
+pub struct SavedSections {
     /// Place and bytes of each section on flash.
     directory: Vec<(Grain, u32)>,
     /// Sections that are not on flash as they are.

@@ -1,0 +1,318 @@
+//! The seam for an index that is a hash table in sections: what is particular to it. [`Sectioned`](crate::index::Sectioned) does the rest.
+//!
+//! ```text
+//!   Index  <-- Sectioned<I>: sections in DRAM and on flash, garbage collection, liveness, checkpoints, redo, checks, counts
+//!                 |
+//!                 +-- I: SectionIndex        where a key lives, and how a change is made
+//!                        I::Form: SectionForm   what the bytes of a section mean
+//! ```
+//!
+//! The contract, which the conformance suite checks:
+//!
+//! - A pair is known by its **tag** and its place. The tag follows from the key, or from where the entry lies; an entry of a section must
+//!   tell it from the section's bytes and number alone.
+//! - Whether a new key is refused for capacity ([`Position::FULL`]) depends on what the index holds, and for one key always alike.
+//! - [`SectionIndex::change`] is called when a command makes a change and again when a mount redoes it. It changes sections through
+//!   [`View::edit`] alone, which leaves those out that were written behind the change. What it counts in DRAM it counts both times.
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::sections::SavedSections;
+use crate::index::{
+    Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, Position, SectionForm, Survey, VerifyKey, View,
+    audit_tags,
+};
+use crate::journal::PairPlace;
+use kvssd_types::{Key, KvError};
+
+/// A change of one pair.
+#[derive(Clone, Copy, Debug)]
+pub enum PairChange<'k> {
+    /// A new key.
+    Insert {
+        /// The pair's tag.
+        tag: u64,
+        /// What [`SectionIndex::locate`] noted.
+        note: u32,
+        /// The key; none when a mount redoes the change and keys are not noted ([`SectionIndex::notes_keys`]).
+        key: Option<Key<'k>>,
+        /// The pair.
+        pair: PairPlace,
+    },
+    /// Another value for a key.
+    Update {
+        /// The pair's tag.
+        tag: u64,
+        /// As of [`PairChange::Insert`].
+        note: u32,
+        /// Where the pair was.
+        from: Grain,
+        /// The pair.
+        pair: PairPlace,
+    },
+    /// The key goes.
+    Remove {
+        /// The pair's tag.
+        tag: u64,
+        /// As of [`PairChange::Insert`].
+        note: u32,
+        /// Where the pair was.
+        from: Grain,
+    },
+    /// Garbage collection copied the pair.
+    Move {
+        /// The pair's tag.
+        tag: u64,
+        /// Where the pair was.
+        from: Grain,
+        /// Where its copy is.
+        to: Grain,
+    },
+}
+
+impl PairChange<'_> {
+    /// The pair's tag.
+    #[must_use]
+    pub fn tag(&self) -> u64 {
+        let (PairChange::Insert { tag, .. }
+        | PairChange::Update { tag, .. }
+        | PairChange::Remove { tag, .. }
+        | PairChange::Move { tag, .. }) = *self;
+        tag
+    }
+
+    /// Where the pair was.
+    #[must_use]
+    pub fn from(&self) -> Option<Grain> {
+        match *self {
+            PairChange::Insert { .. } => None,
+            PairChange::Update { from, .. } | PairChange::Remove { from, .. } | PairChange::Move { from, .. } => {
+                Some(from)
+            }
+        }
+    }
+
+    /// Where the pair is; none when it goes.
+    #[must_use]
+    pub fn to(&self) -> Option<Grain> {
+        match *self {
+            PairChange::Insert { pair, .. } | PairChange::Update { pair, .. } => Some(pair.place),
+            PairChange::Move { to, .. } => Some(to),
+            PairChange::Remove { .. } => None,
+        }
+    }
+
+    /// How many pairs there are after the change, where there were `pairs`.
+    #[must_use]
+    pub fn count(&self, pairs: u64) -> u64 {
+        match self {
+            PairChange::Insert { .. } => pairs + 1,
+            PairChange::Remove { .. } => pairs.saturating_sub(1),
+            PairChange::Update { .. } | PairChange::Move { .. } => pairs,
+        }
+    }
+}
+
+/// What is particular to an index of sections.
+pub trait SectionIndex: Send + Sized {
+    /// What its sections look like.
+    type Form: SectionForm + Copy;
+
+    /// Whether sections that no longer fit the DRAM budget leave step by step, as work of the index's own.
+    const SHRINKS_IN_STEPS: bool = false;
+
+    /// What its sections look like.
+    fn form(&self) -> Self::Form;
+
+    /// How many sections the directory knows.
+    fn sections(&self) -> u64;
+
+    /// The section of a pair.
+    fn section_of(&self, tag: u64) -> u64;
+
+    /// Whether a section has the pair with that tag and place, and the comparisons to know it.
+    fn find(&self, section: &[u8], tag: u64, place: Grain) -> (bool, u32);
+
+    /// The place of a pair with that tag in a section: a hint.
+    fn place_of(&self, section: &[u8], tag: u64) -> Option<Grain>;
+
+    /// The entries of section `number`, in the order in which they lie.
+    fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry>;
+
+    /// Finds `key`; `verify` reads the record at a candidate place and compares the whole key.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn locate(
+        &mut self,
+        view: &mut View<'_, '_, Self::Form>,
+        key: Key<'_>,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError>;
+
+    /// Makes a change; gives whether it can be made.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn change(&mut self, view: &mut View<'_, '_, Self::Form>, change: &PairChange<'_>) -> Result<bool, KvError>;
+
+    /// As [`Index::list`].
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn list(
+        &mut self,
+        view: &mut View<'_, '_, Self::Form>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError>;
+
+    /// The tag at which a search for `key` begins: a hint.
+    fn first_tag(&self, key: Key<'_>) -> u64;
+
+    /// As [`Index::tag_of`].
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(self.first_tag(key))
+    }
+
+    /// What of the index only DRAM knows, with its sections, for a checkpoint.
+    fn save(&self, sections: SavedSections) -> Vec<u8> {
+        postcard::to_allocvec(&sections).expect("a directory is plain data")
+    }
+
+    /// Becomes what was saved, and gives the sections. None when these are not the bytes of such an index.
+    fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
+        postcard::from_bytes(bytes).ok()
+    }
+
+    /// Charges what it keeps in DRAM but for sections in the cache.
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_directory", self.sections() * self.form().directory_entry_bytes());
+    }
+
+    /// The most that sections in the cache may take of a budget for all that the index keeps in DRAM.
+    fn cache_bytes_max(&mut self, budget_bytes: u64) -> u64 {
+        let mut own = DramUse::default();
+        self.dram(&mut own);
+        budget_bytes.saturating_sub(own.total_bytes())
+    }
+
+    /// A command or garbage collection begins to look up pairs.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn prepare(&mut self, view: &mut View<'_, '_, Self::Form>) -> Result<(), KvError> {
+        let _ = view;
+        Ok(())
+    }
+
+    /// As [`Index::make_room`].
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn make_room(&mut self, view: &mut View<'_, '_, Self::Form>, tag: u64) -> Result<(), KvError> {
+        let _ = (view, tag);
+        Ok(())
+    }
+
+    /// In how many sections a pair may lie.
+    fn levels(&self) -> u32 {
+        1
+    }
+
+    /// The section of each level in which a pair may lie, where there are several.
+    fn section_at(&self, tag: u64, level: u32) -> u64 {
+        let _ = level;
+        self.section_of(tag)
+    }
+
+    /// The order in which pairs are looked at: that of their sections, or a finer one.
+    fn order(&self, tag: u64, level: u32) -> u64 {
+        self.section_at(tag, level)
+    }
+
+    /// Whether a pair is bound, where DRAM knows without its sections.
+    fn known(&self, tag: u64, place: Grain) -> Option<bool> {
+        let _ = (tag, place);
+        None
+    }
+
+    /// As [`Index::growth`].
+    fn growth(&self) -> Growth {
+        Growth::None
+    }
+
+    /// As [`Index::grow`].
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn grow(&mut self, view: &mut View<'_, '_, Self::Form>) -> Result<(), KvError> {
+        let _ = view;
+        Ok(())
+    }
+
+    /// A mount finds that a section with that number was written; gives whether the index can have it.
+    fn redo_section(&mut self, number: u64) -> bool {
+        number < self.sections()
+    }
+
+    /// A mount finds that a section was split; gives its halves. None when the index cannot have that.
+    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
+        let _ = number;
+        None
+    }
+
+    /// A mount has made all changes again.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn end_redo(&mut self, view: &mut View<'_, '_, Self::Form>) -> Result<(), KvError> {
+        let _ = view;
+        Ok(())
+    }
+
+    /// Whether an entry with `tag` may lie in a section.
+    fn belongs(&self, tag: u64, section: u64) -> bool {
+        (0..self.levels()).any(|level| self.section_at(tag, level) == section)
+    }
+
+    /// Adds to a survey of all sections what else the index holds, and takes from it what is no more.
+    fn survey(&self, survey: &mut Survey) {
+        let _ = survey;
+    }
+
+    /// As [`Index::audit`].
+    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
+        let _ = survey;
+        audit_tags(|key| self.tag_of(key))
+    }
+
+    /// Adds its own counts.
+    fn count(&self, counters: &mut IndexCounters) {
+        let _ = counters;
+    }
+
+    /// As [`Index::notes_keys`].
+    fn notes_keys(&self) -> bool {
+        false
+    }
+
+    /// As [`Index::dram_table`].
+    fn dram_table(&self) -> Option<DramTable> {
+        None
+    }
+
+    /// Another index that this one stands on, which the log knows by numbers from [`SECOND_FIRST_NUMBER`] on.
+    fn second(&self) -> Option<&dyn Index> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn second_mut(&mut self) -> Option<&mut dyn Index> {
+        None
+    }
+}
+
+/// The number of the first record of an index that another one stands on.
+pub const SECOND_FIRST_NUMBER: u64 = 1 << 40;

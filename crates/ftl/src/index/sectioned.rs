@@ -1,0 +1,401 @@
+//! An index of sections, from what is particular to it: see [`SectionIndex`].
+
+use crate::address::Grain;
+use crate::dram::DramUse;
+use crate::index::lookups::Lookups;
+use crate::index::section_index::{PairChange, SECOND_FIRST_NUMBER, SectionIndex};
+use crate::index::sections::Sections;
+use crate::index::{
+    Audit, DramTable, Fate, Growth, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, SectionForm, Survey,
+    VerifyKey, View,
+};
+use crate::io::{Io, readable};
+use crate::journal::{Change, PairPlace};
+use kvssd_types::{Key, KvError, OwnedKey};
+
+/// The index.
+pub struct Sectioned<I: SectionIndex> {
+    index: I,
+    sections: Sections<I::Form>,
+    lookups: Lookups,
+    /// What the index and its sections may take of DRAM together.
+    budget_bytes: u64,
+    /// The key of the change that a mount makes again next.
+    redo_key: Option<OwnedKey>,
+}
+
+impl<I: SectionIndex> Sectioned<I> {
+    /// The empty index on a drive with pages of `page_bytes`.
+    pub fn new(index: I, page_bytes: u32) -> Self {
+        Sectioned {
+            sections: Sections::new(index.form(), index.sections(), page_bytes),
+            index,
+            lookups: Lookups::default(),
+            budget_bytes: u64::MAX,
+            redo_key: None,
+        }
+    }
+
+    /// The same, as one that another index stands on ([`SectionIndex::second`]).
+    #[must_use]
+    pub fn numbered_second(mut self) -> Self {
+        self.sections = self.sections.numbered_from(SECOND_FIRST_NUMBER);
+        self
+    }
+
+    /// What is particular to it, and its sections by way of `io`.
+    pub fn parts<'v, 'm>(&'v mut self, io: &'v mut Io<'m>) -> (&'v mut I, View<'v, 'm, I::Form>) {
+        let Sectioned { index, sections, lookups, budget_bytes, .. } = self;
+        (index, View { io, sections, lookups, redo: None, budget_bytes: *budget_bytes })
+    }
+
+    /// What is particular to it.
+    pub fn index(&self) -> &I {
+        &self.index
+    }
+
+    /// The same, to be changed.
+    pub fn index_mut(&mut self) -> &mut I {
+        &mut self.index
+    }
+
+    /// A command begins: it may put out some of what a mount has brought in.
+    pub fn begin_command(&mut self) {
+        self.sections.wear_off_surplus();
+    }
+
+    /// Makes a change that was located. None of its sections leaves the cache before all have it.
+    fn apply(&mut self, io: &mut Io<'_>, change: &PairChange<'_>) -> Result<(), KvError> {
+        self.sections.hold();
+        let (index, mut view) = self.parts(io);
+        let is_done = index.change(&mut view, change);
+        self.sections.release(io)?;
+        assert!(is_done?, "what was located, or has room, can be changed");
+        Ok(())
+    }
+
+    /// Whether a section has the pair with that tag and place.
+    fn is_in(&mut self, io: &mut Io<'_>, section: u64, (tag, place): (u64, Grain)) -> Result<bool, KvError> {
+        let (index, mut view) = self.parts(io);
+        view.look_up_directory();
+        if view.is_nowhere(section) {
+            return Ok(false);
+        }
+        let ticket = view.load(section)?;
+        let (is_there, comparisons) = index.find(view.bytes(ticket), tag, place);
+        view.compare(comparisons.into());
+        Ok(is_there)
+    }
+
+    /// Tells of each pair whether it is bound, with the sections of many in DRAM at once; none where that cannot be read.
+    fn each_pair(
+        &mut self,
+        io: &mut Io<'_>,
+        pairs: &[(u64, Grain)],
+        mut tell: impl FnMut(&mut Self, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError>,
+    ) -> Result<(), KvError> {
+        let (index, mut view) = self.parts(io);
+        index.prepare(&mut view)?;
+        let mut pending = Vec::with_capacity(pairs.len());
+        for (number, &(tag, place)) in pairs.iter().enumerate() {
+            match self.index.known(tag, place) {
+                Some(is_bound) => tell(self, io, number, Some(is_bound))?,
+                None => pending.push(number),
+            }
+        }
+        let levels = self.index.levels();
+        for level in 0..levels {
+            let section_of = |index: &I, number: usize| index.section_at(pairs[number].0, level);
+            pending.sort_unstable_by_key(|&number| self.index.order(pairs[number].0, level));
+            let mut left = Vec::new();
+            for numbers in pending.chunks(self.sections.at_once(io)) {
+                let sections: Vec<u64> = numbers.iter().map(|&number| section_of(&self.index, number)).collect();
+                self.sections.load_all(io, &sections)?;
+                for (&number, section) in numbers.iter().zip(sections) {
+                    match readable(self.is_in(io, section, pairs[number]))? {
+                        Some(false) if level + 1 < levels => left.push(number),
+                        found => tell(self, io, number, found)?,
+                    }
+                }
+            }
+            pending = left;
+        }
+        Ok(())
+    }
+
+    fn second_number(number: u64) -> Option<u64> {
+        number.checked_sub(SECOND_FIRST_NUMBER)
+    }
+
+    /// Has a pair that lives be where it was copied to.
+    fn relocate_one(&mut self, io: &mut Io<'_>, pair: &mut Move, is_bound: Option<bool>) -> Result<(), KvError> {
+        let Move { tag, from, to, grains, .. } = *pair;
+        pair.fate = match is_bound {
+            Some(true) => Fate::Moved,
+            Some(false) => Fate::Dead,
+            None => Fate::Unreadable,
+        };
+        if is_bound == Some(true) {
+            io.note(Change::Moved { tag, from, to, grains });
+            let (index, mut view) = self.parts(io);
+            assert!(index.change(&mut view, &PairChange::Move { tag, from, to })?, "what is bound can be moved");
+        }
+        Ok(())
+    }
+}
+
+impl<I: SectionIndex> Index for Sectioned<I> {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError> {
+        self.lookups.begin(self.sections.counters());
+        self.begin_command();
+        let (index, mut view) = self.parts(io);
+        index.prepare(&mut view)?;
+        let position = index.locate(&mut view, key, verify)?;
+        self.lookups.end(self.sections.counters());
+        Ok(position)
+    }
+
+    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+        let (index, mut view) = self.parts(io);
+        index.make_room(&mut view, position.tag)
+    }
+
+    fn bind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
+        let Position { tag, note, .. } = position;
+        let change = match position.place {
+            Some(from) => PairChange::Update { tag, note, from, pair },
+            None => PairChange::Insert { tag, note, key: Some(key), pair },
+        };
+        self.apply(io, &change)
+    }
+
+    fn unbind(&mut self, io: &mut Io<'_>, _key: Key<'_>, position: Position) -> Result<(), KvError> {
+        let from = position.place.expect("only a key that was found is removed");
+        self.apply(io, &PairChange::Remove { tag: position.tag, note: position.note, from })
+    }
+
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        if self.index.levels() > 1 {
+            let pairs: Vec<(u64, Grain)> = moves.iter().map(|pair| (pair.tag, pair.from)).collect();
+            let bound = self.are_bound(io, &pairs)?;
+            return moves.iter_mut().zip(bound).try_for_each(|(pair, is_bound)| self.relocate_one(io, pair, is_bound));
+        }
+        // So that each section is changed in one go.
+        moves.sort_unstable_by_key(|pair| (self.index.section_of(pair.tag), pair.tag, pair.from));
+        let pairs: Vec<(u64, Grain)> = moves.iter().map(|pair| (pair.tag, pair.from)).collect();
+        self.each_pair(io, &pairs, |this, io, number, is_bound| this.relocate_one(io, &mut moves[number], is_bound))
+    }
+
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
+        if let Some(is_bound) = self.index.known(tag, place) {
+            return Ok(is_bound);
+        }
+        for level in 0..self.index.levels() {
+            if self.is_in(io, self.index.section_at(tag, level), (tag, place))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        let mut bound = vec![None; pairs.len()];
+        self.each_pair(io, pairs, |_, _, number, is_bound| {
+            bound[number] = is_bound;
+            Ok(())
+        })?;
+        Ok(bound)
+    }
+
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        match (Self::second_number(number), self.index.second_mut()) {
+            (Some(number), Some(second)) => second.relocate_own(io, number, from),
+            _ => self.sections.relocate_own(io, number, from),
+        }
+    }
+
+    fn growth(&self) -> Growth {
+        match self.index.growth() {
+            Growth::None if I::SHRINKS_IN_STEPS && self.sections.has_surplus() => Growth::Background,
+            growth => growth,
+        }
+    }
+
+    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        if I::SHRINKS_IN_STEPS {
+            let stripe = io.media.geometry.channels * io.media.geometry.pages_per_program;
+            (0..stripe).for_each(|_| self.sections.wear_off_surplus());
+            self.sections.keep_to_budget(io)?;
+        }
+        let (index, mut view) = self.parts(io);
+        index.grow(&mut view)
+    }
+
+    fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
+        let tags = keys.iter().map(|&key| self.index.first_tag(key));
+        let found: Vec<(u64, u64)> = tags.map(|tag| (tag, self.index.section_of(tag))).collect();
+        self.sections.expect(io, found.iter().map(|&(_, section)| section));
+        let form = self.sections.form();
+        let place = |&(tag, section): &(u64, u64)| {
+            let bytes = self.sections.peek(io, section).filter(|bytes| form.has_form(bytes))?;
+            self.index.place_of(bytes, tag)
+        };
+        let records: Vec<Grain> = found.iter().filter_map(place).collect();
+        io.warm(&records);
+        io.warm_fates(&records);
+    }
+
+    fn warm(&self, numbers: &[u64]) {
+        self.sections.warm(numbers);
+    }
+
+    fn list(
+        &mut self,
+        io: &mut Io<'_>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        let (index, mut view) = self.parts(io);
+        index.prepare(&mut view)?;
+        index.list(&mut view, from, count, places)
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        self.sections.own_records().chain(self.index.second().into_iter().flat_map(Index::own_records)).collect()
+    }
+
+    fn survey(&self, io: &mut Io<'_>) -> Survey {
+        let mut survey = Survey::default();
+        self.sections.survey(io, &mut survey, |number, bytes, survey| {
+            for entry in self.index.entries(number, bytes) {
+                if !self.index.belongs(entry.tag, number) {
+                    let why = format!("it has an entry with tag {}, which belongs elsewhere", entry.tag);
+                    survey.faults.push(IndexFault { number, place: entry.place, why, loses_pairs: true });
+                }
+                survey.entries.push(entry);
+            }
+        });
+        self.index.survey(&mut survey);
+        if let Some(second) = self.index.second() {
+            // No pair is lost with what another one only stands on.
+            let faults = second.survey(io).faults.into_iter();
+            survey.faults.extend(faults.map(|fault| IndexFault { loses_pairs: false, ..fault }));
+        }
+        survey.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        survey
+    }
+
+    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
+        self.index.audit(survey)
+    }
+
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        self.index.tag_of(key)
+    }
+
+    fn notes_keys(&mut self) -> bool {
+        self.index.notes_keys()
+    }
+
+    fn dram_table(&self) -> Option<DramTable> {
+        self.index.dram_table()
+    }
+
+    fn set_dram_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        let cache_bytes_max = self.index.cache_bytes_max(bytes);
+        if I::SHRINKS_IN_STEPS {
+            self.sections.set_budget_in_steps(cache_bytes_max);
+        } else {
+            self.sections.set_budget(cache_bytes_max);
+        }
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        self.index.dram(dram);
+        self.sections.dram(dram);
+        if let Some(second) = self.index.second() {
+            second.dram(dram);
+        }
+    }
+
+    fn footprint_bytes(&self) -> u64 {
+        self.sections.footprint_bytes() + self.index.second().map_or(0, Index::footprint_bytes)
+    }
+
+    fn counters(&self) -> IndexCounters {
+        let mut counters = self.lookups.counters(self.sections.counters());
+        self.index.count(&mut counters);
+        let second = self.index.second().map(Index::counters).unwrap_or_default();
+        for side in 0..2 {
+            counters.bytes_read[side] += second.bytes_read[side];
+            counters.bytes_written[side] += second.bytes_written[side];
+        }
+        counters
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.index.save(self.sections.save())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let saved = self.index.restore(bytes)?;
+        self.sections.grow(self.index.sections());
+        self.sections.restore(saved)
+    }
+
+    fn redo_own(&mut self, change: &Change, position: usize) -> Option<()> {
+        let (Change::Own { number, .. } | Change::Split { number, .. }) = *change else { return Some(()) };
+        if let (Some(number), Some(second)) = (Self::second_number(number), self.index.second_mut()) {
+            return second.redo_own(&change.numbered(number), position);
+        }
+        match *change {
+            Change::Own { place, bytes, .. } => {
+                self.index.redo_section(number).then_some(())?;
+                self.sections.grow(self.index.sections());
+                self.sections.redo_written(number, place, bytes, position)
+            }
+            Change::Split { places, .. } => {
+                let halves = self.index.redo_split(number)?;
+                self.sections.grow(self.index.sections());
+                self.sections.redo_split(number, halves, places, position)
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError> {
+        if let Change::Key { key, .. } = change {
+            self.redo_key = Some(key.clone());
+            return Ok(());
+        }
+        let noted = if let Change::Bound { .. } = change { self.redo_key.take() } else { None };
+        let key = noted.as_deref().and_then(|key| Key::new(key).ok());
+        let change = match *change {
+            Change::Bound { tag, note, pair, old: None } => PairChange::Insert { tag, note, key, pair },
+            Change::Bound { tag, note, pair, old: Some(old) } => {
+                PairChange::Update { tag, note, from: old.place, pair }
+            }
+            Change::Unbound { tag, note, old } => PairChange::Remove { tag, note, from: old.place },
+            Change::Moved { tag, from, to, .. } => PairChange::Move { tag, from, to },
+            _ => return Ok(()),
+        };
+        let (index, mut view) = self.parts(io);
+        view.redo = Some(position);
+        match index.change(&mut view, &change)? {
+            true => Ok(()),
+            false => Err(KvError::Unrecovered("the journal has a change that the index cannot make".to_owned())),
+        }
+    }
+
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.sections.end_redo(io)?;
+        if let Some(second) = self.index.second_mut() {
+            second.end_redo(io)?;
+        }
+        let (index, mut view) = self.parts(io);
+        index.end_redo(&mut view)?;
+        self.sections.end_redo(io)
+    }
+}

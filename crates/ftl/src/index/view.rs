@@ -1,0 +1,159 @@
+//! What an index of sections sees while a command, a task or a mount is at work: its sections, by way of an I/O context.
+
+use crate::address::Grain;
+use crate::index::VerifyKey;
+use crate::index::lookups::Lookups;
+use crate::index::sections::{SectionEdit, SectionForm, Sections, Ticket};
+use crate::io::Io;
+use kvssd_flash::Blob;
+use kvssd_types::KvError;
+
+/// Sections, and the clock of who looks at them.
+pub struct View<'v, 'm, F> {
+    /// The clock.
+    pub io: &'v mut Io<'m>,
+    pub(super) sections: &'v mut Sections<F>,
+    pub(super) lookups: &'v mut Lookups,
+    /// The number of the change that a mount makes again.
+    pub(super) redo: Option<usize>,
+    pub(super) budget_bytes: u64,
+}
+
+impl<F: SectionForm> View<'_, '_, F> {
+    /// What the sections look like.
+    #[must_use]
+    pub fn form(&self) -> &F {
+        self.sections.form()
+    }
+
+    /// A core hashes a key.
+    pub fn hash(&mut self) {
+        self.io.cpu(self.io.costs().hash_ns);
+    }
+
+    /// A core finds a section by the directory.
+    pub fn look_up_directory(&mut self) {
+        self.io.cpu(self.io.costs().section_ns);
+    }
+
+    /// A core compares so many entries.
+    pub fn compare(&mut self, entries: u64) {
+        self.io.cpu(entries * self.io.costs().comparison_ns);
+    }
+
+    /// Brings a section into DRAM.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn load(&mut self, section: u64) -> Result<Ticket, KvError> {
+        self.sections.load(self.io, section)
+    }
+
+    /// As [`View::load`], for a look-up, which counts it.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn search(&mut self, section: u64) -> Result<Ticket, KvError> {
+        let ticket = self.load(section)?;
+        self.lookups.access();
+        Ok(ticket)
+    }
+
+    /// The bytes of a section that is in DRAM.
+    #[must_use]
+    pub fn bytes(&self, ticket: Ticket) -> &Blob {
+        self.sections.bytes(ticket)
+    }
+
+    /// Whether a section has nothing, and need not be loaded to know it.
+    #[must_use]
+    pub fn is_nowhere(&self, section: u64) -> bool {
+        self.sections.is_nowhere(section)
+    }
+
+    /// Whether the record at `place` is that of the key that is looked for; if not, a collision is counted.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn verify(&mut self, verify: &mut VerifyKey<'_>, place: Grain) -> Result<bool, KvError> {
+        let is_it = verify(self.io, place)?;
+        if !is_it {
+            self.lookups.collide();
+        }
+        Ok(is_it)
+    }
+
+    /// Edits a section: the comparisons that it takes, or none when it cannot be done. Gives whether it was done, which it was, too, when a
+    /// mount finds the section written behind the change.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn edit(
+        &mut self,
+        section: u64,
+        edit: impl FnOnce(&F, &mut SectionEdit<'_, '_>) -> Option<u32>,
+    ) -> Result<bool, KvError> {
+        if let Some(position) = self.redo
+            && !self.sections.redo_wants(self.io, section, position)?
+        {
+            return Ok(true);
+        }
+        let comparisons = self.sections.edit(self.io, section, edit)?;
+        self.compare(comparisons.unwrap_or(0).into());
+        self.sections.keep_to_budget(self.io)?;
+        Ok(comparisons.is_some())
+    }
+
+    /// Whether a mount makes the change again.
+    #[must_use]
+    pub fn is_redo(&self) -> bool {
+        self.redo.is_some()
+    }
+
+    /// How many sections surely stay in DRAM together until they are changed.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.sections.at_once(self.io)
+    }
+
+    /// Brings several sections into DRAM, read side by side, but for those that cannot be read.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn load_all(&mut self, sections: &[u64]) -> Result<(), KvError> {
+        self.sections.load_all(self.io, sections)
+    }
+
+    /// The sections that are on flash and not in DRAM.
+    #[must_use]
+    pub fn missing(&self) -> Vec<u64> {
+        self.sections.missing()
+    }
+
+    /// Pages of a superblock.
+    #[must_use]
+    pub fn superblock_pages(&self) -> usize {
+        self.io.media.geometry.pages_per_superblock() as usize
+    }
+
+    /// The DRAM that the index and its sections may take together.
+    #[must_use]
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// The directory knows so many sections from now on, and the cache may take so many bytes.
+    pub fn resize(&mut self, sections: u64, cache_bytes_max: u64) {
+        self.sections.grow(sections);
+        self.sections.set_budget(cache_bytes_max);
+    }
+
+    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them everything that was done to
+    /// the one before.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn split(&mut self, section: u64, halves: [u64; 2], parts: [Blob; 2]) -> Result<(), KvError> {
+        self.sections.split(self.io, section, halves, parts)
+    }
+}
