@@ -1,13 +1,14 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
+mod choice;
 mod described;
+mod registry;
 
+pub use self::choice::IndexChoice;
 pub use self::described::DesignTable;
 use crate::engine::Engine;
 use crate::gc::{EraseCounts, VictimPolicy};
-use crate::index::{
-    DramHashPlan, HashCompact, HashFixed, IndexPlan, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan,
-};
+use crate::index::{DramHashPlan, HashCompact, HashFixed, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::oob::OobFormat;
 use crate::packing::{RecordLayout, Slots};
@@ -16,25 +17,6 @@ use crate::recovery::MountReport;
 use kvssd_flash::{Backing, PowerLoss, Profile};
 use kvssd_types::KvError;
 use thiserror::Error;
-
-/// Where a key lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexKind {
-    /// Sections with all slots (Plus, section III-A).
-    HashFixed(HashFixed),
-    /// Sections with living mappings only (Plus, section IV-B).
-    HashCompact(HashCompact),
-    /// A directory over tables that are split (RHIK, section IV).
-    Rhik(RhikPlan),
-    /// Levels of buckets (Study, section II).
-    Multilevel(MultilevelPlan),
-    /// A tree of sorted tables (IterKVSSD, section 2).
-    Lsm(LsmPlan),
-    /// A hash table in DRAM (KAML, section IV-C).
-    DramHash(DramHashPlan),
-    /// A place for each logical block, in DRAM.
-    PageMap(PageMapPlan),
-}
 
 /// How garbage collection knows what is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,34 +27,6 @@ pub enum ValidityKind {
     InvalidMappings,
     /// It asks the index about each pair (RHIK, section IV-B).
     AskIndex,
-}
-
-impl IndexKind {
-    /// How it is built.
-    #[must_use]
-    pub fn plan(&self) -> &dyn IndexPlan {
-        match self {
-            IndexKind::HashFixed(plan) => plan,
-            IndexKind::HashCompact(plan) => plan,
-            IndexKind::Rhik(plan) => plan,
-            IndexKind::Multilevel(plan) => plan,
-            IndexKind::Lsm(plan) => plan,
-            IndexKind::DramHash(plan) => plan,
-            IndexKind::PageMap(plan) => plan,
-        }
-    }
-
-    pub(crate) fn plan_mut(&mut self) -> &mut dyn IndexPlan {
-        match self {
-            IndexKind::HashFixed(plan) => plan,
-            IndexKind::HashCompact(plan) => plan,
-            IndexKind::Rhik(plan) => plan,
-            IndexKind::Multilevel(plan) => plan,
-            IndexKind::Lsm(plan) => plan,
-            IndexKind::DramHash(plan) => plan,
-            IndexKind::PageMap(plan) => plan,
-        }
-    }
 }
 
 impl ValidityKind {
@@ -95,7 +49,7 @@ pub struct Design {
     /// What it is, in a sentence.
     pub description: &'static str,
     /// Where a key lives.
-    pub index: IndexKind,
+    pub index: IndexChoice,
     /// How garbage collection knows what is dead.
     pub validity: ValidityKind,
     /// The smallest piece of flash that a record is given.
@@ -123,7 +77,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "original",
         description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
-        index: IndexKind::HashFixed(HashFixed),
+        index: IndexChoice::of(&HashFixed),
         validity: ValidityKind::GrainBitmap,
         grain_bytes: 512,
         layout: RecordLayout::Grains,
@@ -138,7 +92,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "plus",
         description: "sections with living mappings only, invalid mappings on flash, 64 B grains (Plus paper, section IV)",
-        index: IndexKind::HashCompact(HashCompact),
+        index: IndexChoice::of(&HashCompact),
         validity: ValidityKind::InvalidMappings,
         grain_bytes: 64,
         layout: RecordLayout::Grains,
@@ -153,7 +107,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "rhik",
         description: "two-level hash of signatures that grows by splitting tables, at most one flash read a look-up (RHIK paper)",
-        index: IndexKind::Rhik(RhikPlan {
+        index: IndexChoice::of(&RhikPlan {
             signature_bits: 64,
             directory_bits: 4,
             occupancy_percent: 80,
@@ -173,7 +127,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "multilevel",
         description: "hash of signatures in up to 8 levels, local index, Bloom filter, slots of 1 KiB at least, records split at pages, a limit of pairs (Study paper's PM983)",
-        index: IndexKind::Multilevel(MultilevelPlan { bloom_bits: 4, iterators: true }),
+        index: IndexChoice::of(&MultilevelPlan { bloom_bits: 4, iterators: true }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),
@@ -188,7 +142,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "pink",
         description: "log-structured merge tree with values apart, the tables of its upper levels pinned in DRAM (PinK, as the IterKVSSD paper has it)",
-        index: IndexKind::Lsm(LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 0 }),
+        index: IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 0 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 64,
         layout: RecordLayout::Grains,
@@ -203,7 +157,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "iter",
         description: "log-structured merge tree with iterators that read index and values ahead, as many as pay (IterKVSSD paper)",
-        index: IndexKind::Lsm(LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 0 }),
+        index: IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 0 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 64,
         layout: RecordLayout::Grains,
@@ -218,7 +172,7 @@ pub const DESIGNS: [Design; 7] = [
     Design {
         name: "kaml",
         description: "hash table in DRAM with whole keys of 8 bytes, chunks of 128 B with a bitmap out of band (KAML paper, section IV)",
-        index: IndexKind::DramHash(DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
+        index: IndexChoice::of(&DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
         validity: ValidityKind::AskIndex,
         grain_bytes: 128,
         layout: RecordLayout::Chunks,
@@ -237,7 +191,7 @@ pub const DESIGNS: [Design; 7] = [
 pub const BLOCK: Design = Design {
     name: "block",
     description: "a block drive: page-mapped, the map in DRAM, read-modify-write below 4 KiB",
-    index: IndexKind::PageMap(PageMapPlan),
+    index: IndexChoice::of(&PageMapPlan),
     validity: ValidityKind::AskIndex,
     grain_bytes: 4096,
     layout: RecordLayout::Blocks,
@@ -296,11 +250,6 @@ impl Design {
         })
     }
 
-    /// [`DESIGNS`] and [`BLOCK`].
-    pub fn all() -> impl Iterator<Item = Design> {
-        DESIGNS.into_iter().chain([BLOCK])
-    }
-
     /// Whether the drive takes keys; if not, blocks.
     #[must_use]
     pub fn takes_keys(&self) -> bool {
@@ -338,7 +287,7 @@ impl Design {
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());
         }
-        if matches!(self.index, IndexKind::Lsm(_)) {
+        if self.index.plan().is_ordered() {
             parameters.extend(self.iterators.parameters());
         }
         if let VictimPolicy::EraseCounts(policy) = &mut self.victims {

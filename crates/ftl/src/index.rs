@@ -33,7 +33,7 @@ pub use hash::{HashCompact, HashFixed};
 pub use lsm::{Lsm, LsmPlan};
 pub use multilevel::MultilevelPlan;
 pub use page_map::{PageMap, PageMapPlan};
-pub use plan::{IndexPlan, Parameter, Parameters, Room};
+pub use plan::{BoxedPlan, IndexPlan, Parameter, Parameters, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
 pub use rhik::RhikPlan;

@@ -54,7 +54,7 @@ mod value;
 
 pub use address::Grain;
 pub use check::{CheckReport, Finding, Harm};
-pub use design::{BLOCK, DESIGNS, Design, DesignError, DesignTable, IndexKind, ValidityKind};
+pub use design::{BLOCK, DESIGNS, Design, DesignError, DesignTable, IndexChoice, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
 pub use gc::{EraseCounts, GcCounters, VictimPolicy, greedy};

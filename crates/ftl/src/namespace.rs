@@ -11,7 +11,7 @@
 mod saved;
 
 pub use self::saved::SavedKind;
-use crate::design::{DESIGNS, Design, IndexKind};
+use crate::design::{Design, IndexChoice};
 use crate::dram::DramUse;
 use crate::dram_shares::{Usage, Want, shares};
 use crate::index::{Growth, Index, IndexCounters, Room};
@@ -95,7 +95,7 @@ pub struct NamespaceInfo {
 pub(crate) struct Namespace {
     pub(crate) id: NamespaceId,
     pub(crate) attributes: NamespaceAttributes,
-    pub(crate) kind: IndexKind,
+    pub(crate) kind: IndexChoice,
     /// What all its tags are below.
     pub(crate) tags: u64,
     pub(crate) index: Box<dyn Index>,
@@ -163,12 +163,12 @@ pub(crate) struct Maker {
 
 impl Maker {
     /// The index that attributes name.
-    fn kind(&self, attributes: &NamespaceAttributes) -> Result<IndexKind, String> {
+    fn kind(&self, attributes: &NamespaceAttributes) -> Result<IndexChoice, String> {
         let Design { index: own, .. } = &self.design;
         let mut kind = match &attributes.index {
-            Some(name) => IndexKind::named(name, &self.design)?,
-            None if attributes.is_ordered => IndexKind::ordered(&self.design),
-            None => *own,
+            Some(name) => IndexChoice::named(name, &self.design)?,
+            None if attributes.is_ordered => IndexChoice::ordered(&self.design),
+            None => own.clone(),
         };
         for (key, value) in &attributes.parameters {
             kind.set(key, value)?;
@@ -184,7 +184,7 @@ impl Maker {
         attributes: NamespaceAttributes,
         known: Option<&SavedKind>,
     ) -> Result<Namespace, String> {
-        let kind = known.map_or_else(|| self.kind(&attributes), |known| IndexKind::of_saved(known, &self.design))?;
+        let kind = known.map_or_else(|| self.kind(&attributes), |known| IndexChoice::of_saved(known, &self.design))?;
         let tags = kind.plan().tags(&self.room);
         if let Some(known) = known.filter(|known| known.tags != tags) {
             let (name, known) = (kind.plan().name(), known.tags);
@@ -430,34 +430,5 @@ impl Namespaces {
             restored.ok_or_else(|| format!("what its checkpoint says of namespace {id} is that of another index"))?;
         }
         Ok(())
-    }
-}
-
-impl IndexKind {
-    /// The index of that name, as the first design has it whose index is one.
-    fn named(name: &str, own: &Design) -> Result<IndexKind, String> {
-        let mut kinds = std::iter::once(own).chain(&DESIGNS).map(|design| design.index);
-        kinds.find(|kind| kind.plan().name() == name).ok_or_else(|| {
-            let mut known: Vec<&str> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
-            known.dedup();
-            format!("there is no index {name:?} (there are: {})", known.join(", "))
-        })
-    }
-
-    /// One that keeps keys in order.
-    fn ordered(own: &Design) -> IndexKind {
-        let mut kinds = std::iter::once(own).chain(&DESIGNS).map(|design| design.index);
-        kinds.find(|kind| matches!(kind, IndexKind::Lsm(_))).expect("there is a design with a tree")
-    }
-
-    /// Sets a parameter of it.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let name = self.plan().name();
-        let mut parameters = self.plan_mut().parameters();
-        let known: Vec<&str> = parameters.iter().map(|(key, _)| *key).collect();
-        let found = parameters.iter_mut().find(|(known, _)| *known == key);
-        let (_, parameter) =
-            found.ok_or_else(|| format!("{name} has no parameter {key} (it has: {})", known.join(", ")))?;
-        parameter.set(value)
     }
 }

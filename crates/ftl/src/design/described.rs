@@ -5,7 +5,7 @@
 //!   and each parameter
 //! ```
 
-use crate::design::{DESIGNS, Design, DesignError, IndexKind, ValidityKind};
+use crate::design::{DESIGNS, Design, DesignError, IndexChoice, ValidityKind};
 use crate::gc::VictimPolicy;
 use crate::packing::RecordLayout;
 use std::collections::BTreeMap;
@@ -40,14 +40,14 @@ impl Design {
         let mut take = |key: &str| table.remove(key).ok_or_else(|| fail(key, "nothing is said of it".to_owned()));
         let (name, index, validity) = (take("name")?, take("index")?, take("validity")?);
         let (layout, victims) = (take("layout")?, take("victims")?);
-        let (name, description) = match DESIGNS.iter().find(|preset| preset.name == name) {
+        let (name, description) = match Design::all().find(|preset| preset.name == name && preset.takes_keys()) {
             Some(preset) => (preset.name, preset.description),
             None => OTHER,
         };
         let unknown = |key: &str, value: &str| fail(key, format!("this program knows no {value:?}"));
         // A part is the first of its name; all that can be chosen of it is set below.
-        let index: IndexKind =
-            part(|design| design.index, |part| part.plan().name() == index).ok_or_else(|| unknown("index", &index))?;
+        let index: IndexChoice = part(|design| design.index.clone(), |part| part.plan().name() == index)
+            .ok_or_else(|| unknown("index", &index))?;
         let validity: ValidityKind = part(|design| design.validity, |part| part.name() == validity)
             .ok_or_else(|| unknown("validity", &validity))?;
         let layout: RecordLayout =

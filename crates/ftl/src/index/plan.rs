@@ -1,8 +1,8 @@
-//! What is chosen of an index before there is one. A new index is a file with an [`Index`] and its plan, and a line in
-//! [`IndexKind`](crate::IndexKind).
+//! What is chosen of an index before there is one. A new index is a file with an [`Index`] and its plan.
 
 use crate::dram::DramUse;
 use crate::index::Index;
+use std::fmt;
 
 /// The drive that an index is built for.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +56,20 @@ impl Parameter for bool {
 /// The parameters of something, by name.
 pub type Parameters<'p> = Vec<(&'static str, &'p mut dyn Parameter)>;
 
+/// A copy of a plan, which every plan that is [`Clone`] can make.
+pub trait BoxedPlan {
+    /// The copy.
+    fn boxed(&self) -> Box<dyn IndexPlan>;
+}
+
+impl<P: IndexPlan + Clone + 'static> BoxedPlan for P {
+    fn boxed(&self) -> Box<dyn IndexPlan> {
+        Box::new(self.clone())
+    }
+}
+
 /// The choices of an index, and how it is built from them.
-pub trait IndexPlan {
+pub trait IndexPlan: BoxedPlan + fmt::Debug + Send + Sync {
     /// The name in lists.
     fn name(&self) -> &'static str;
 
@@ -85,6 +97,11 @@ pub trait IndexPlan {
 
     /// Whether a pair's tag follows from its key ([`Index::tag_of`]), so that it need not lie out of band.
     fn has_tags_of_keys(&self) -> bool {
+        false
+    }
+
+    /// Whether it keeps keys in order ([`Index::ranges`]).
+    fn is_ordered(&self) -> bool {
         false
     }
 

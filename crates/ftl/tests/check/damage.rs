@@ -319,9 +319,9 @@ fn staged_bytes_that_are_not_whole_are_found() {
 #[test]
 fn another_design_geometry_or_no_drive_is_refused() {
     each_victim(|victim| {
-        let other = DESIGNS.iter().find(|other| other.name != victim.design.name).unwrap();
+        let other = DESIGNS.into_iter().find(|other| other.name != victim.design.name).unwrap();
         let medium = victim.before.medium(&victim.design);
-        let report = overlay_check(other, victim.power_loss, &medium);
+        let report = overlay_check(&other, victim.power_loss, &medium);
         victim.fails(
             "another design",
             &[report],

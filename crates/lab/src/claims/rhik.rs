@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::index::{RecordTable, SectionForm};
-use kvssd_ftl::{Design, IndexKind, RecordLayout};
+use kvssd_ftl::{Design, RecordLayout};
 
 /// The index is to be so many times as large as its cache (rhik.1).
 const INDEX_OVER_CACHE: f64 = 20.0;
@@ -51,9 +51,7 @@ pub fn reproduce_rhik(
         design.grain_bytes = GRAIN_BYTES;
         // Only the index is compared: both pack records alike, and neither keeps keys for lists.
         design.layout = RecordLayout::Grains;
-        if let IndexKind::Multilevel(plan) = &mut design.index {
-            plan.iterators = false;
-        }
+        let _ = design.set("iterators", "false");
         parameters.iter().try_for_each(|(key, value)| design.set(key, value))?;
     }
     let scaled = profile.scaled(scale)?;

@@ -22,7 +22,7 @@ pub use transactions::{TransactionCampaign, TransactionCrashReport};
 
 use crate::{LabError, Observer};
 use kvssd_flash::{FaultyMedium, PowerCut, PowerLoss, Profile};
-use kvssd_ftl::{Design, IndexKind};
+use kvssd_ftl::Design;
 use life::{Drive, Pairs};
 use serde::Serialize;
 use spaces::Spaces;
@@ -120,9 +120,10 @@ impl Campaign {
         if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
             return (design, Pairs::OfAllSizes, Spaces::one());
         }
-        if let IndexKind::Rhik(rhik) = &mut design.index {
-            rhik.directory_bits = 0;
-            rhik.incremental = (seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2);
+        // Where it can be: an index that begins small, and grows in the background or before the next command.
+        let is_incremental = (seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2);
+        for (key, value) in [("directory_bits", "0".to_owned()), ("incremental", is_incremental.to_string())] {
+            let _ = design.set(key, &value);
         }
         (design, Pairs::Small, Spaces::one())
     }

@@ -42,7 +42,7 @@ impl Bench {
 
     fn empty() -> Sectioned<DramHash> {
         let form = HashPage { page_bytes: 4096, pages: 16 };
-        let crate::IndexKind::DramHash(plan) = design().index else { panic!("it is a table in DRAM") };
+        let plan = DramHashPlan { flash_bytes_per_slot: 1536, load_percent_max: 75 };
         DramHash::sectioned(plan, form)
     }
 

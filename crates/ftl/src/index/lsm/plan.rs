@@ -77,6 +77,10 @@ impl IndexPlan for LsmPlan {
         true
     }
 
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
     /// The pool and the Summary of pairs with keys of 16 bytes, a tree of them and as much again until they are merged.
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         let index = Lsm::new(*self, room);
