@@ -37,7 +37,7 @@ pub use plan::{BoxedPlan, IndexPlan, Parameter, Parameters, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
 pub use rhik::RhikPlan;
-pub use section_index::{PairChange, SECOND_FIRST_NUMBER, SectionIndex};
+pub use section_index::{PairChange, SECOND_FIRST_NUMBER, SectionIndex, SectionPlan};
 pub use sectioned::Sectioned;
 pub use sections::{SavedSections, SectionEdit, SectionForm, Ticket};
 pub(crate) use survey::audit_tags;

@@ -20,12 +20,12 @@ mod entry;
 mod page;
 mod plan;
 
-use self::entry::{Entry, KeyKind, KeyWord, tag_of};
+use self::entry::{Entry, KeyKind, KeyWord, TAGS, tag_of};
 use self::page::{HashPage, Search};
 use crate::address::Grain;
 use crate::index::{
     DramTable, IndexCounters, IndexEntry, IndexFault, PairChange, Position, SavedSections, SectionForm, SectionIndex,
-    Sectioned, Survey, Ticket, VerifyKey, View,
+    Survey, Ticket, VerifyKey, View,
 };
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub use self::plan::DramHashPlan;
 const LEAST_PAGES: u64 = 4;
 
 /// The index.
-pub(crate) struct DramHash {
+pub struct DramHash {
     form: HashPage,
     plan: DramHashPlan,
     pairs: u64,
@@ -57,9 +57,8 @@ struct Saved {
 type Pages<'v, 'm> = View<'v, 'm, HashPage>;
 
 impl DramHash {
-    fn sectioned(plan: DramHashPlan, form: HashPage) -> Sectioned<Self> {
-        let index = DramHash { form, plan, pairs: 0, has_room: true, is_whole: true, slots_scanned: 0 };
-        Sectioned::new(index, form.page_bytes)
+    fn new(plan: DramHashPlan, form: HashPage) -> Self {
+        DramHash { form, plan, pairs: 0, has_room: true, is_whole: true, slots_scanned: 0 }
     }
 
     fn slots(&self) -> u64 {
@@ -94,14 +93,6 @@ impl DramHash {
             begun = search.looked_at;
         }
     }
-
-    /// The entries of a page in the order of lists: pages have tags in order, and a page its entries by word.
-    fn listed(&self, page: &[u8], first: (u64, Grain)) -> Vec<(u64, Grain)> {
-        let entries = self.form.entries(page).map(|entry| (entry.key.word, entry.place));
-        let mut listed: Vec<_> = entries.filter(|entry| *entry >= first).collect();
-        listed.sort_unstable();
-        listed
-    }
 }
 
 impl SectionIndex for DramHash {
@@ -115,6 +106,10 @@ impl SectionIndex for DramHash {
 
     fn sections(&self) -> u64 {
         self.form.pages
+    }
+
+    fn tags(&self) -> u64 {
+        TAGS
     }
 
     fn section_of(&self, tag: u64) -> u64 {
@@ -155,9 +150,9 @@ impl SectionIndex for DramHash {
         &mut self,
         pages: &mut Pages<'_, '_>,
         key: Key<'_>,
+        _hash: u64,
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError> {
-        pages.hash();
         pages.look_up_directory();
         let key = KeyWord::of(key);
         let ticket = pages.search(self.form.page_of(key.tag()))?;
@@ -178,31 +173,12 @@ impl SectionIndex for DramHash {
         pages.edit(self.form.page_of(change.tag()), |form, page| form.edit(page, change))
     }
 
-    fn list(
-        &mut self,
-        pages: &mut Pages<'_, '_>,
-        from: Option<Position>,
-        count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
-        let first = from.map_or((0, Grain(0)), |from| (from.hash, from.place.unwrap_or(Grain(0))));
-        for page in self.form.page_of(tag_of(first.0))..self.form.pages {
-            if places.len() >= count {
-                break;
-            }
-            if pages.is_nowhere(page) {
-                continue;
-            }
-            let ticket = pages.load(page)?;
-            let listed = self.listed(pages.bytes(ticket), first);
-            pages.compare(listed.len() as u64);
-            places.extend(listed.into_iter().take(count - places.len()).map(|(_, place)| place));
-        }
-        Ok(())
+    fn hash(&self, key: Key<'_>) -> u64 {
+        KeyWord::of(key).word
     }
 
-    fn first_tag(&self, key: Key<'_>) -> u64 {
-        KeyWord::of(key).tag()
+    fn first_tag(&self, hash: u64) -> u64 {
+        tag_of(hash)
     }
 
     fn survey(&self, survey: &mut Survey) {

@@ -12,16 +12,14 @@ mod audit;
 
 use self::audit::ProbeAudit;
 use crate::address::Grain;
-use crate::dram::DramUse;
-use crate::index::plan::{IndexPlan, Room};
+use crate::index::plan::Room;
 use crate::index::probe::{Entry, PROBES_MAX, Probe};
 use crate::index::section::{CompactLayout, FixedLayout, SectionLayout};
-use crate::index::{Audit, Index, IndexEntry, PairChange, Position, SectionIndex, Sectioned, Survey, VerifyKey, View};
+use crate::index::{Audit, IndexEntry, PairChange, Position, SectionIndex, SectionPlan, Survey, VerifyKey, View};
 use kvssd_types::{Key, KvError};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The index over sections of one layout.
-struct HashIndex<L> {
+pub struct HashIndex<L> {
     probe: Probe,
     slots: u64,
     layout: L,
@@ -31,21 +29,15 @@ struct HashIndex<L> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashFixed;
 
-impl IndexPlan for HashFixed {
+impl SectionPlan for HashFixed {
+    type Index = HashIndex<FixedLayout>;
+
     fn name(&self) -> &'static str {
         "hash-fixed"
     }
 
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(HashIndex::sectioned(FixedLayout::new(room.page_bytes, room.grains), room)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        room.grains
-    }
-
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        HashIndex::charge_directory(&FixedLayout::new(room.page_bytes, room.grains), room.grains, dram);
+    fn index(&self, room: &Room) -> Result<Self::Index, String> {
+        Ok(HashIndex::new(FixedLayout::new(room.page_bytes, room.grains), room.grains))
     }
 }
 
@@ -53,39 +45,25 @@ impl IndexPlan for HashFixed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashCompact;
 
-impl IndexPlan for HashCompact {
+impl SectionPlan for HashCompact {
+    type Index = HashIndex<CompactLayout>;
+
     fn name(&self) -> &'static str {
         "hash-compact"
     }
 
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+    fn index(&self, room: &Room) -> Result<Self::Index, String> {
         let Room { page_bytes, grain_bytes, .. } = *room;
         let layout = CompactLayout::new(page_bytes, grain_bytes);
         let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
-        Ok(Box::new(HashIndex::sectioned(layout.ok_or_else(none)?, room)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        room.grains
-    }
-
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        if let Some(layout) = CompactLayout::new(room.page_bytes, room.grain_bytes) {
-            HashIndex::charge_directory(&layout, room.grains, dram);
-        }
+        Ok(HashIndex::new(layout.ok_or_else(none)?, room.grains))
     }
 }
 
 impl<L: SectionLayout + Copy> HashIndex<L> {
     /// An empty table with a slot for every grain of the drive.
-    fn sectioned(layout: L, room: &Room) -> Sectioned<Self> {
-        let index = HashIndex { probe: Probe::new(room.grains), slots: room.grains, layout };
-        Sectioned::new(index, room.page_bytes)
-    }
-
-    /// Charges the directory of a table with a slot for each of `grains`.
-    fn charge_directory(layout: &L, grains: u64, dram: &mut DramUse) {
-        dram.add("index_directory", grains.div_ceil(layout.slots()) * layout.directory_entry_bytes());
+    fn new(layout: L, grains: u64) -> Self {
+        HashIndex { probe: Probe::new(grains), slots: grains, layout }
     }
 
     fn within(&self, slot: u64) -> u32 {
@@ -136,12 +114,18 @@ impl<L: SectionLayout + Copy> HashIndex<L> {
 impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
     type Form = L;
 
+    const HAS_TAGS_OF_KEYS: bool = false;
+
     fn sections(&self) -> u64 {
         self.slots.div_ceil(self.layout.slots())
     }
 
     fn form(&self) -> L {
         self.layout
+    }
+
+    fn tags(&self) -> u64 {
+        self.slots
     }
 
     fn section_of(&self, slot: u64) -> u64 {
@@ -168,11 +152,10 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
     fn locate(
         &mut self,
         view: &mut View<'_, '_, L>,
-        key: Key<'_>,
+        _key: Key<'_>,
+        hash: u64,
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError> {
-        view.hash();
-        let hash = xxh3_64(key.bytes());
         let mut free = None;
         for note in 0..PROBES_MAX {
             let tag = self.probe.slot(hash, note);
@@ -241,12 +224,8 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
         Ok(())
     }
 
-    fn first_tag(&self, key: Key<'_>) -> u64 {
-        self.probe.slot(xxh3_64(key.bytes()), 0)
-    }
-
-    fn tag_of(&self, _key: Key<'_>) -> Option<u64> {
-        None
+    fn first_tag(&self, hash: u64) -> u64 {
+        self.probe.slot(hash, 0)
     }
 
     fn belongs(&self, slot: u64, section: u64) -> bool {

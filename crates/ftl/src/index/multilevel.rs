@@ -29,7 +29,6 @@ use crate::index::{
 };
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::MultilevelPlan;
 
@@ -52,7 +51,7 @@ const LOCAL_SHARE: u64 = 32;
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
 
 /// The index.
-pub(crate) struct Multilevel {
+pub struct Multilevel {
     form: RecordTable,
     /// Levels that are open.
     levels: u32,
@@ -102,8 +101,9 @@ impl Multilevel {
         }
     }
 
-    fn charge_tables(&self, dram: &mut DramUse) {
-        dram.add("index_directory", self.sections() * self.form.directory_entry_bytes());
+    /// Charges the directory of so many levels, and the filter.
+    fn charge_levels(&self, levels: u32, dram: &mut DramUse) {
+        dram.add("index_directory", first_of_level(self.first_bits, levels) * self.form.directory_entry_bytes());
         dram.add("index_bloom_filter", self.bloom.bytes());
     }
 
@@ -174,6 +174,10 @@ impl SectionIndex for Multilevel {
         first_of_level(self.first_bits, self.levels)
     }
 
+    fn tags(&self) -> u64 {
+        self.form.signatures()
+    }
+
     fn section_of(&self, tag: u64) -> u64 {
         self.section_at(tag, 0)
     }
@@ -209,11 +213,10 @@ impl SectionIndex for Multilevel {
         &mut self,
         buckets: &mut Buckets<'_, '_>,
         key: Key<'_>,
+        hash: u64,
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError> {
         self.iterators.begin_command();
-        buckets.hash();
-        let hash = xxh3_64(key.bytes());
         buckets.look_up_directory();
         let tag = self.form.signature(hash);
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
@@ -318,8 +321,8 @@ impl SectionIndex for Multilevel {
         Ok(())
     }
 
-    fn first_tag(&self, key: Key<'_>) -> u64 {
-        self.form.signature_of(key)
+    fn first_tag(&self, hash: u64) -> u64 {
+        self.form.signature(hash)
     }
 
     fn survey(&self, survey: &mut Survey) {
@@ -330,7 +333,7 @@ impl SectionIndex for Multilevel {
     fn cache_bytes_max(&mut self, budget_bytes: u64) -> u64 {
         self.budget_bytes = budget_bytes;
         let mut tables = DramUse::default();
-        self.charge_tables(&mut tables);
+        self.charge_levels(self.levels, &mut tables);
         let taken = tables.total_bytes() + budget_bytes / LOCAL_SHARE + self.iterators.pending_bytes();
         let sections_bytes = budget_bytes.saturating_sub(taken);
         let for_iterators = if self.plan.iterators { sections_bytes / ITERATOR_SHARE } else { 0 };
@@ -339,7 +342,7 @@ impl SectionIndex for Multilevel {
     }
 
     fn dram(&self, dram: &mut DramUse) {
-        self.charge_tables(dram);
+        self.charge_levels(self.levels, dram);
         dram.add("index_local", self.local.bytes() + self.iterators.pending_bytes());
     }
 

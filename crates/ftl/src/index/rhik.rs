@@ -20,12 +20,11 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::record_table::{HOPS, RecordTable, Signature};
 use crate::index::{
-    Growth, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, Sectioned, VerifyKey, View,
+    Growth, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, VerifyKey, View,
 };
 use crate::io::readable;
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::RhikPlan;
 
@@ -33,7 +32,7 @@ pub use self::plan::RhikPlan;
 const SPLITS_PER_STEP: usize = 4;
 
 /// The index.
-pub(crate) struct Rhik {
+pub struct Rhik {
     form: RecordTable,
     directory: Directory,
     plan: RhikPlan,
@@ -57,10 +56,9 @@ type Tables<'v, 'm> = View<'v, 'm, RecordTable>;
 
 impl Rhik {
     /// An empty index on a drive with pages of `page_bytes`.
-    pub(crate) fn sectioned(plan: RhikPlan, page_bytes: u32) -> Sectioned<Self> {
+    pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
         let (form, directory) = (plan.form(page_bytes), Directory::new(plan.directory_bits));
-        let depth = plan.directory_bits;
-        Sectioned::new(Rhik { form, directory, plan, records: 0, depth, growing: None }, page_bytes)
+        Rhik { form, directory, plan, records: 0, depth: plan.directory_bits, growing: None }
     }
 
     /// Makes a change, with room for it.
@@ -158,6 +156,10 @@ impl SectionIndex for Rhik {
         self.directory.numbers()
     }
 
+    fn tags(&self) -> u64 {
+        self.form.signatures()
+    }
+
     fn section_of(&self, tag: u64) -> u64 {
         self.directory.table_of(tag)
     }
@@ -178,11 +180,10 @@ impl SectionIndex for Rhik {
     fn locate(
         &mut self,
         tables: &mut Tables<'_, '_>,
-        key: Key<'_>,
+        _key: Key<'_>,
+        hash: u64,
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError> {
-        tables.hash();
-        let hash = xxh3_64(key.bytes());
         let tag = self.form.signature(hash);
         tables.look_up_directory();
         let ticket = tables.search(self.directory.table_of(tag))?;
@@ -268,8 +269,8 @@ impl SectionIndex for Rhik {
         Ok(())
     }
 
-    fn first_tag(&self, key: Key<'_>) -> u64 {
-        self.form.signature_of(key)
+    fn first_tag(&self, hash: u64) -> u64 {
+        self.form.signature(hash)
     }
 
     fn dram(&self, dram: &mut DramUse) {

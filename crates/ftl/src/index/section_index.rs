@@ -17,6 +17,8 @@
 
 use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::index::Sectioned;
+use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::sections::SavedSections;
 use crate::index::{
     Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, Position, SectionForm, Survey, VerifyKey, View,
@@ -24,6 +26,8 @@ use crate::index::{
 };
 use crate::journal::PairPlace;
 use kvssd_types::{Key, KvError};
+use std::fmt;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A change of one pair.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +122,9 @@ pub trait SectionIndex: Send + Sized {
     /// What its sections look like.
     type Form: SectionForm + Copy;
 
+    /// As [`IndexPlan::has_tags_of_keys`].
+    const HAS_TAGS_OF_KEYS: bool = true;
+
     /// Whether sections that no longer fit the DRAM budget leave step by step, as work of the index's own.
     const SHRINKS_IN_STEPS: bool = false;
 
@@ -126,6 +133,9 @@ pub trait SectionIndex: Send + Sized {
 
     /// How many sections the directory knows.
     fn sections(&self) -> u64;
+
+    /// All tags are below.
+    fn tags(&self) -> u64;
 
     /// The section of a pair.
     fn section_of(&self, tag: u64) -> u64;
@@ -139,7 +149,15 @@ pub trait SectionIndex: Send + Sized {
     /// The entries of section `number`, in the order in which they lie.
     fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry>;
 
-    /// Finds `key`; `verify` reads the record at a candidate place and compares the whole key.
+    /// What it knows a key by.
+    fn hash(&self, key: Key<'_>) -> u64 {
+        xxh3_64(key.bytes())
+    }
+
+    /// The tag at which a search for a key with that hash begins.
+    fn first_tag(&self, hash: u64) -> u64;
+
+    /// Finds `key`, which has that hash; `verify` reads the record at a candidate place and compares the whole key.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -147,6 +165,7 @@ pub trait SectionIndex: Send + Sized {
         &mut self,
         view: &mut View<'_, '_, Self::Form>,
         key: Key<'_>,
+        hash: u64,
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError>;
 
@@ -156,7 +175,12 @@ pub trait SectionIndex: Send + Sized {
     /// What the flash operations answer.
     fn change(&mut self, view: &mut View<'_, '_, Self::Form>, change: &PairChange<'_>) -> Result<bool, KvError>;
 
-    /// As [`Index::list`].
+    /// As [`Index::tag_of`].
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Self::HAS_TAGS_OF_KEYS.then(|| self.first_tag(self.hash(key)))
+    }
+
+    /// As [`Index::list`]: section by section, and in each by tag and place. Where there are levels, the note of a position says which.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -166,14 +190,26 @@ pub trait SectionIndex: Send + Sized {
         from: Option<Position>,
         count: usize,
         places: &mut Vec<Grain>,
-    ) -> Result<(), KvError>;
-
-    /// The tag at which a search for `key` begins: a hint.
-    fn first_tag(&self, key: Key<'_>) -> u64;
-
-    /// As [`Index::tag_of`].
-    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
-        Some(self.first_tag(key))
+    ) -> Result<(), KvError> {
+        let start = from.map(|from| (from.note, self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
+        let first = start.map_or(0, |(level, tag, _)| self.section_at(tag, level.min(self.levels() - 1)));
+        for section in first..self.sections() {
+            if places.len() >= count {
+                break;
+            }
+            if view.is_nowhere(section) {
+                continue;
+            }
+            let ticket = view.load(section)?;
+            let entries = self.entries(section, view.bytes(ticket)).map(|entry| (entry.tag, entry.place));
+            let is_next =
+                |entry: &(u64, Grain)| section > first || start.is_none_or(|(_, tag, place)| *entry >= (tag, place));
+            let mut listed: Vec<(u64, Grain)> = entries.filter(is_next).collect();
+            listed.sort_unstable();
+            view.compare(listed.len() as u64);
+            places.extend(listed.into_iter().take(count - places.len()).map(|(_, place)| place));
+        }
+        Ok(())
     }
 
     /// What of the index only DRAM knows, with its sections, for a checkpoint.
@@ -311,6 +347,72 @@ pub trait SectionIndex: Send + Sized {
     /// The same, to be changed.
     fn second_mut(&mut self) -> Option<&mut dyn Index> {
         None
+    }
+}
+
+/// The choices of an index of sections: [`IndexPlan`] by what the index says itself.
+pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
+    /// What is built.
+    type Index: SectionIndex + 'static;
+
+    /// As [`IndexPlan::name`].
+    fn name(&self) -> &'static str;
+
+    /// As [`IndexPlan::parameters`].
+    fn parameters(&mut self) -> Parameters<'_> {
+        Vec::new()
+    }
+
+    /// As [`IndexPlan::check`].
+    ///
+    /// # Errors
+    /// Which cannot, and what it can be.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The empty index. The choices were checked.
+    ///
+    /// # Errors
+    /// What in the room it cannot be built with.
+    fn index(&self, room: &Room) -> Result<Self::Index, String>;
+
+    /// As [`IndexPlan::charge`], where the empty index has not all of it.
+    fn charge(&self, index: &Self::Index, room: &Room, dram: &mut DramUse) {
+        let _ = room;
+        index.dram(dram);
+    }
+}
+
+impl<P: SectionPlan> IndexPlan for P {
+    fn name(&self) -> &'static str {
+        SectionPlan::name(self)
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        SectionPlan::parameters(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        SectionPlan::check(self)
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        Ok(Box::new(Sectioned::new(self.index(room)?, room.page_bytes)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        self.index(room).map_or(0, |index| index.tags())
+    }
+
+    fn has_tags_of_keys(&self) -> bool {
+        P::Index::HAS_TAGS_OF_KEYS
+    }
+
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        if let Ok(index) = self.index(room) {
+            SectionPlan::charge(self, &index, room, dram);
+        }
     }
 }
 

@@ -150,7 +150,8 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         self.begin_command();
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
-        let position = index.locate(&mut view, key, verify)?;
+        view.io.cpu(view.io.costs().hash_ns);
+        let position = index.locate(&mut view, key, index.hash(key), verify)?;
         self.lookups.end(self.sections.counters());
         Ok(position)
     }
@@ -232,7 +233,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
     }
 
     fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
-        let tags = keys.iter().map(|&key| self.index.first_tag(key));
+        let tags = keys.iter().map(|&key| self.index.first_tag(self.index.hash(key)));
         let found: Vec<(u64, u64)> = tags.map(|tag| (tag, self.index.section_of(tag))).collect();
         self.sections.expect(io, found.iter().map(|&(_, section)| section));
         let form = self.sections.form();

@@ -26,11 +26,6 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.form()
     }
 
-    /// A core hashes a key.
-    pub fn hash(&mut self) {
-        self.io.cpu(self.io.costs().hash_ns);
-    }
-
     /// A core finds a section by the directory.
     pub fn look_up_directory(&mut self) {
         self.io.cpu(self.io.costs().section_ns);

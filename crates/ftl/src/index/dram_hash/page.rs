@@ -20,7 +20,7 @@ const DIRECTORY_ENTRY_BYTES: u64 = 6;
 
 /// The form of a table's pages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HashPage {
+pub struct HashPage {
     pub(super) page_bytes: u32,
     /// Pages of the table.
     pub(super) pages: u64,

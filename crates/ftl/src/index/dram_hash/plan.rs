@@ -1,11 +1,11 @@
 //! What can be chosen of `dram-hash`, and how it is built.
 
 use super::DramHash;
-use super::entry::{ENTRY_BYTES, PLACES, TAGS};
+use super::entry::{ENTRY_BYTES, PLACES};
 use super::page::HashPage;
 use crate::dram::DramUse;
-use crate::index::Index;
-use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::plan::{Parameters, Room};
+use crate::index::{SectionIndex, SectionPlan};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,9 @@ impl DramHashPlan {
     }
 }
 
-impl IndexPlan for DramHashPlan {
+impl SectionPlan for DramHashPlan {
+    type Index = DramHash;
+
     fn name(&self) -> &'static str {
         "dram-hash"
     }
@@ -49,25 +51,16 @@ impl IndexPlan for DramHashPlan {
         Ok(())
     }
 
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+    fn index(&self, room: &Room) -> Result<DramHash, String> {
         if room.grains > PLACES {
             return Err(format!("dram-hash has places of 40 bits, and the drive has {} grains", room.grains));
         }
-        Ok(Box::new(DramHash::sectioned(*self, self.form(room))))
-    }
-
-    fn tags(&self, _room: &Room) -> u64 {
-        TAGS
-    }
-
-    fn has_tags_of_keys(&self) -> bool {
-        true
+        Ok(DramHash::new(*self, self.form(room)))
     }
 
     /// The whole table and its directory.
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        let form = self.form(room);
-        dram.add("index_directory", form.directory_bytes());
-        dram.add("index_sections", form.table_bytes());
+    fn charge(&self, index: &DramHash, _room: &Room, dram: &mut DramUse) {
+        index.dram(dram);
+        dram.add("index_sections", index.form().table_bytes());
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::design::Design;
 use crate::dram::DramUse;
-use crate::index::{Fate, Growth, Index, Move};
+use crate::index::{Fate, Growth, Index, Move, Sectioned};
 use crate::io::{Io, Media};
 use crate::journal::{Change, PairPlace, changes};
 use crate::validity::AskIndex;
@@ -43,7 +43,7 @@ impl Bench {
     fn empty() -> Sectioned<DramHash> {
         let form = HashPage { page_bytes: 4096, pages: 16 };
         let plan = DramHashPlan { flash_bytes_per_slot: 1536, load_percent_max: 75 };
-        DramHash::sectioned(plan, form)
+        Sectioned::new(DramHash::new(plan, form), 4096)
     }
 
     fn with<T>(&mut self, use_it: impl FnOnce(&mut Sectioned<DramHash>, &mut Io<'_>) -> T) -> T {

@@ -77,7 +77,10 @@ fn signature_of((divided, rest): (Signature, Grain)) -> Signature {
 impl IteratorBuckets {
     /// Without keys.
     pub(super) fn new(page_bytes: u32) -> Self {
-        IteratorBuckets { records: Rhik::sectioned(PLAN, page_bytes).numbered_second(), pending: VecDeque::new() }
+        IteratorBuckets {
+            records: Sectioned::new(Rhik::new(PLAN, page_bytes), page_bytes).numbered_second(),
+            pending: VecDeque::new(),
+        }
     }
 
     /// Charges the directory of so many keys, at most: when they are all in one bucket, each of whose tables has an entry for every bucket.

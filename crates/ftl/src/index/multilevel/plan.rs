@@ -1,11 +1,10 @@
 //! What can be chosen of `multilevel`, and how it is built.
 
 use super::iterator::IteratorBuckets;
-use super::{LEVELS_MAX, Multilevel, SIGNATURE_BITS};
+use super::{LEVELS_MAX, Multilevel};
 use crate::dram::DramUse;
-use crate::index::plan::{IndexPlan, Parameters, Room};
-use crate::index::record_table::RecordTable;
-use crate::index::{Index, Sectioned};
+use crate::index::SectionPlan;
+use crate::index::plan::{Parameters, Room};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +15,9 @@ pub struct MultilevelPlan {
     pub iterators: bool,
 }
 
-impl IndexPlan for MultilevelPlan {
+impl SectionPlan for MultilevelPlan {
+    type Index = Multilevel;
+
     fn name(&self) -> &'static str {
         "multilevel"
     }
@@ -31,23 +32,13 @@ impl IndexPlan for MultilevelPlan {
         can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
     }
 
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Sectioned::new(Multilevel::new(*self, room), room.page_bytes)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        RecordTable::new(room.page_bytes, SIGNATURE_BITS).signatures()
-    }
-
-    fn has_tags_of_keys(&self) -> bool {
-        true
+    fn index(&self, room: &Room) -> Result<Multilevel, String> {
+        Ok(Multilevel::new(*self, room))
     }
 
     /// The directory, with all levels open, and the filter.
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        let mut index = Multilevel::new(*self, room);
-        index.levels = LEVELS_MAX;
-        index.charge_tables(dram);
+    fn charge(&self, index: &Multilevel, room: &Room, dram: &mut DramUse) {
+        index.charge_levels(LEVELS_MAX, dram);
         if self.iterators {
             IteratorBuckets::charge(room, index.records_max, dram);
         }

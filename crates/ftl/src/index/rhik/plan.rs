@@ -2,10 +2,9 @@
 
 use super::Rhik;
 use crate::dram::DramUse;
-use crate::index::Index;
-use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::plan::{Parameters, Room};
 use crate::index::record_table::RecordTable;
-use crate::index::sections::SectionForm;
+use crate::index::{SectionForm, SectionIndex, SectionPlan};
 
 /// The deepest directory that an index begins with.
 const DIRECTORY_BITS_MAX: u32 = 24;
@@ -29,7 +28,9 @@ impl RhikPlan {
     }
 }
 
-impl IndexPlan for RhikPlan {
+impl SectionPlan for RhikPlan {
+    type Index = Rhik;
+
     fn name(&self) -> &'static str {
         "rhik"
     }
@@ -57,21 +58,13 @@ impl IndexPlan for RhikPlan {
         Ok(())
     }
 
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Rhik::sectioned(*self, room.page_bytes)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        self.form(room.page_bytes).signatures()
-    }
-
-    fn has_tags_of_keys(&self) -> bool {
-        true
+    fn index(&self, room: &Room) -> Result<Rhik, String> {
+        Ok(Rhik::new(*self, room.page_bytes))
     }
 
     /// The directory, when all tables are about as full as they become.
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        let form = self.form(room.page_bytes);
+    fn charge(&self, index: &Rhik, room: &Room, dram: &mut DramUse) {
+        let form = index.form();
         let tables = (room.grains * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
         dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
     }
