@@ -95,6 +95,8 @@ struct Inner {
     stops: u64,
     /// Calls that failed, were short, or did something else than they said.
     failures: u64,
+    /// Calls that answered with an error.
+    errors: u64,
     calls: u64,
     strikes: BTreeMap<u64, Strike>,
     /// From that call on, what happens to the first one that is such.
@@ -115,6 +117,7 @@ impl SimulatedDisk {
             is_killed: false,
             stops: 0,
             failures: 0,
+            errors: 0,
             calls: 0,
             strikes: BTreeMap::new(),
             aimed: None,
@@ -206,6 +209,12 @@ impl SimulatedDisk {
         self.lock().failures
     }
 
+    /// How many calls answered with an error: those of the failures that were told.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.lock().errors
+    }
+
     /// The bytes of a file, if it is there.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
@@ -252,6 +261,7 @@ impl Inner {
         let is_failure =
             matches!(strike, Some(Strike::Fail | Strike::Full | Strike::Short | Strike::Stale | Strike::Astray));
         self.failures += u64::from(is_failure);
+        self.errors += u64::from(matches!(strike, Some(Strike::Fail | Strike::Full)));
         if let Some(trace) = &mut self.trace {
             trace.push((call, at, bytes));
         }

@@ -69,6 +69,14 @@ fn a_drive_whose_firmware_has_panicked_has_failed_and_lacks_no_namespace() {
     assert!(matches!(&refused, Error::Io { why } if why.contains("the drive has failed")), "{refused}");
 }
 
+/// Without numbers, what is sent when the drive is served anew would be in doubt as soon as the connection is lost.
+#[test]
+fn a_drive_that_has_failed_is_not_taken_for_one_without_numbers() {
+    let peer = Peer::new(Manner { numbers: Numbers::Failed, ..PLAIN }, |_, _| Act::Answer);
+    let refused = connect(&peer.url("")).map(|_| ()).unwrap_err();
+    assert!(matches!(&refused, Error::Io { why } if why.contains("the drive has failed")), "{refused}");
+}
+
 #[test]
 fn a_program_that_is_started_inherits_no_connection() {
     let peer = Peer::plain();

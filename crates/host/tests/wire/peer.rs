@@ -90,6 +90,8 @@ pub enum Numbers {
     Known,
     /// It forgets a client when it comes again.
     Forgotten,
+    /// It would know them, and its flash has failed.
+    Failed,
 }
 
 pub const PLAIN: Manner = Manner {
@@ -447,6 +449,7 @@ impl Connection {
             // One that takes whatever it is told, and means something else by it.
             Numbers::None => Ok(0),
             _ if !begins => Ok(numbered::SIGNATURE.into()),
+            Numbers::Failed => Err(Status::InternalError),
             Numbers::Known => Ok(Opened { since: 1, window: 1024 }.result()),
             Numbers::Forgotten => {
                 self.shared.made.lock().unwrap().clear();

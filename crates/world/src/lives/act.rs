@@ -7,8 +7,11 @@ use std::fmt;
 
 /// Keys of a namespace.
 const KEYS: u64 = 90;
-/// The largest value of those who write much; what a batch takes of it is no empty value, of which one is like another.
+/// The largest value of those who write much.
 const HEAVY_VALUE_BYTES: u64 = 48_999;
+/// Values of a batch are smaller, so that it fits.
+const BATCHED_BYTES: usize = 5000;
+const HEAVY_BATCHED_BYTES: usize = 12_000;
 /// One of so many values is large, where values may be.
 const LARGE: u64 = 24;
 /// A batch has 2 changes and up to so many more.
@@ -89,10 +92,10 @@ pub struct Acts {
 }
 
 impl Acts {
-    /// By that seed. One of eight writes so much that the drive is soon full, and collected.
+    /// By that seed. Half of those without large values write so much that the drive is collected.
     #[must_use]
     pub fn new(seed: u64, has_large_values: bool) -> Self {
-        let is_heavy = !has_large_values && seed.is_multiple_of(8);
+        let is_heavy = !has_large_values && seed.is_multiple_of(2);
         Acts { random: Random::new(seed), has_large_values, is_heavy, values: seed << 24 }
     }
 
@@ -100,6 +103,15 @@ impl Acts {
     #[must_use]
     pub fn is_heavy(&self) -> bool {
         self.is_heavy
+    }
+
+    /// What those who write much begin with: every key gets a value.
+    pub fn fill(&mut self) -> Vec<Act> {
+        let spaces = 0..=SPACES_MAX;
+        let made = spaces.clone().skip(1).map(Act::CreateSpace);
+        let pairs = spaces.flat_map(|space| (0..KEYS as usize).map(move |key| (space, key)));
+        let stores: Vec<Act> = pairs.map(|(space, key)| Act::Store(space, key, self.content())).collect();
+        made.chain(stores).collect()
     }
 
     fn content(&mut self) -> Content {
@@ -129,7 +141,7 @@ impl Acts {
         let count = 2 + self.random.below(BATCH_CHANGES);
         let change = |_| {
             let mut content = self.content();
-            content.bytes %= 5000;
+            content.bytes %= if self.is_heavy { HEAVY_BATCHED_BYTES } else { BATCHED_BYTES };
             (self.space(), self.key(), (self.random.below(4) > 0).then_some(content))
         };
         (0..count).map(change).collect()

@@ -119,6 +119,13 @@ impl Book {
         self.wrong.get_or_insert(what.into());
     }
 
+    /// Something must be as it should.
+    pub fn must(&mut self, looked: Result<(), String>) {
+        if let Err(what) = looked {
+            self.fail(what);
+        }
+    }
+
     /// Whether something was wrong.
     #[must_use]
     pub fn has_failed(&self) -> bool {

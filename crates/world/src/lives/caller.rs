@@ -5,13 +5,16 @@
 //! | done | it took effect between its begin and its end |
 //! | refused: full, not there, there | it has no effect, and says what was there |
 //! | unreachable | it was not done; only after the time that a call may take |
-//! | in doubt | once at a later moment, or never; only after that time |
+//! | in doubt | once at a later moment, or never; only after that time, when the disk has failed, or the drive has forgotten the client |
+//! | failed (I/O) | it was not done; only when the disk has failed |
 
 use super::book::{Line, Place, SharedBook};
+use super::excuses::Excuses;
 use crate::linear::Found;
 use kvssd_host::{Batch, Error, Namespace, Store};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::{Random, StoreCondition};
+use std::rc::Rc;
 
 /// Keys that are listed at the most: more than there are.
 const LIST: usize = 1000;
@@ -44,8 +47,16 @@ pub struct Caller {
     pub large_one_in: u64,
     /// Bytes of the largest.
     pub large_bytes: u64,
-    /// How long a call may take on the wire; none where there is none, and nothing is in doubt.
-    pub time_max: Option<Duration>,
+    /// The wire; none where there is none, and nothing is in doubt.
+    pub wire: Option<Wire>,
+}
+
+/// What is between a caller and a drive.
+pub struct Wire {
+    /// How long a call may take.
+    pub time_max: Duration,
+    /// What it may be told before.
+    pub excuses: Rc<Excuses>,
 }
 
 /// The bytes of a key: at the most 16.
@@ -301,16 +312,22 @@ impl Caller {
 
     /// Some of what was asked for was not answered, and stays in doubt.
     pub fn some_done(&self, began: Instant, error: Error) -> Step {
+        let Some(wire) = &self.wire else {
+            return match error {
+                Error::Full | Error::BatchTooLarge { .. } | Error::NoNamespace { .. } => Step::Answered,
+                error => Step::Ended(error),
+            };
+        };
+        let took = began.elapsed();
+        let is_late = took + EARLY >= wire.time_max;
         match error {
-            Error::Full | Error::BatchTooLarge { .. } => Step::Answered,
-            Error::InDoubt { .. } | Error::Unreachable { .. } if self.time_max.is_some() => {
-                let took = began.elapsed();
-                if self.time_max.is_some_and(|time_max| took + EARLY < time_max) {
-                    return self.wrong(&format!("given up after {took:?}: {error}"));
-                }
-                Step::Answered
+            Error::Full => Step::Answered,
+            Error::Unreachable { .. } | Error::InDoubt { .. } if is_late => Step::Answered,
+            Error::InDoubt { .. } if wire.excuses.is_doubt(began) => Step::Answered,
+            Error::Io { .. } if wire.excuses.is_failure(began) => Step::Answered,
+            Error::Unreachable { .. } | Error::InDoubt { .. } => {
+                self.wrong(&format!("given up after {took:?}: {error}"))
             }
-            Error::NoNamespace { .. } if self.time_max.is_none() => Step::Answered,
             error => Step::Ended(error),
         }
     }

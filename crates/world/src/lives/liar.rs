@@ -10,7 +10,8 @@
 use super::act::{Act, Acts};
 use super::hardware::Hardware;
 use super::history::History;
-use super::program::{End, PATH, Program};
+use super::image::PATH;
+use super::program::{End, Program};
 use super::report::{Loss, Report};
 use kvssd_flash::{
     Backing, BlockAddress, Geometry, ImageBacking, OpenOptions, PageAddress, SimulatedDisk, SuperblockId,

@@ -10,12 +10,17 @@
 
 mod act;
 mod bank;
+mod batches;
 mod book;
 mod caller;
 mod campaign;
+mod conditions;
+mod excuses;
 mod hardware;
 mod history;
+mod host;
 pub mod hosts;
+mod image;
 pub mod liar;
 mod machine;
 mod model;
@@ -23,8 +28,11 @@ pub mod owners;
 mod program;
 mod report;
 mod scenario;
+mod served;
 pub mod solo;
+mod spaces;
 mod steps;
+mod strikes;
 pub mod sweep;
 pub mod threads;
 
@@ -33,9 +41,10 @@ pub use book::{Book, SharedBook};
 pub use campaign::{Campaign, Row};
 pub use hardware::Hardware;
 pub use history::History;
+pub use image::PATH;
 pub use machine::Machine;
 pub use model::{Content, Model};
-pub use program::{End, PATH, Program};
+pub use program::{End, Program};
 pub use report::{Loss, Report};
 pub use scenario::{SCENARIOS, Scenario};
 

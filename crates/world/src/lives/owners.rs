@@ -9,12 +9,13 @@
 use super::book::SharedBook;
 use super::caller::{Caller, Step};
 use super::hardware::Hardware;
+use super::image::{self, PATH};
 use super::machine::Machine;
-use super::program::PATH;
 use super::report::{Loss, Report};
+use super::strikes::Strikes;
 use crate::{Options, Process, World};
 use kvssd_device::{Drive, DriveError};
-use kvssd_flash::{ImageFault, SimulatedDisk, Strike};
+use kvssd_flash::{ImageFault, SimulatedDisk};
 use kvssd_ftl::Design;
 use kvssd_host::{Error, Missing, NamespaceId, Options as StoreOptions, Store};
 use kvssd_runtime::thread;
@@ -125,7 +126,7 @@ fn live(common: &Rc<Common>, random: &mut Random) {
         }
         if random.below(3) > 0 {
             let horizon = HORIZONS[random.below(3) as usize];
-            disk.strike(disk.calls() + random.below(horizon), strike(common, random));
+            Strikes { sync: common.hardware.create.sync, fails_one_in: 0 }.plan(disk, random, horizon);
         }
         thread::sleep(Duration::from_nanos(random.below(3_000_000)));
         if random.below(4) == 0 {
@@ -143,17 +144,8 @@ fn live(common: &Rc<Common>, random: &mut Random) {
     }
     tidy(common);
     if common.is_made.get() || common.is_there.get() {
-        check(common);
-    }
-}
-
-fn strike(common: &Common, random: &mut Random) -> Strike {
-    match random.below(8) {
-        0..2 => Strike::KillBefore,
-        2..4 => Strike::KillWithin,
-        4..6 => Strike::KillAfter,
-        _ if common.hardware.create.sync => Strike::PowerBefore,
-        _ => Strike::KillWithin,
+        common.report.borrow_mut().checks += 1;
+        common.book.borrow_mut().must(image::check(disk));
     }
 }
 
@@ -164,15 +156,6 @@ fn tidy(common: &Common) {
         // There may be none; and what was to happen to a program does not happen to this.
         common.machine.disk().kill();
         let _ = common.machine.disk().files().remove(Path::new(PATH));
-    }
-}
-
-fn check(common: &Common) {
-    common.report.borrow_mut().checks += 1;
-    match Drive::check_in(&common.machine.disk().files(), Path::new(PATH)) {
-        Ok(checked) if checked.is_clean() => {}
-        Ok(checked) => common.book.borrow_mut().fail(format!("the check says: {checked}")),
-        Err(error) => common.book.borrow_mut().fail(format!("the check says: {error}")),
     }
 }
 
@@ -301,7 +284,7 @@ fn caller(common: &Common, seed: u64) -> Caller {
     let book = common.book.clone();
     let is_large = common.hardware.create.value_bytes_max.is_some();
     let large_one_in = if is_large { 20 } else { 0 };
-    Caller { book, random: Random::new(seed), keys: 12, large_one_in, large_bytes: 100_000, time_max: None }
+    Caller { book, random: Random::new(seed), keys: 12, large_one_in, large_bytes: 100_000, wire: None }
 }
 
 /// Looks at everything.

@@ -10,6 +10,7 @@
 
 use super::act::{key, number_of};
 use super::hardware::Hardware;
+use super::image::PATH;
 use super::model::{Content, Model, Pairs, Spaces};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
@@ -18,8 +19,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Where the image lies.
-pub const PATH: &str = "drive.kv";
 /// What the names of the program's namespaces begin with.
 const NAME_PREFIX: &str = "s";
 
@@ -45,6 +44,8 @@ pub struct Program<'a> {
     is_made: bool,
     /// A call of this process was struck so that it fails.
     may_fail: bool,
+    /// Pairs were moved in this process.
+    has_collected: bool,
     /// What somebody else has stored in the image: nobody changes it. None before it was looked at.
     pub(super) foreign: Option<Foreign>,
 }
@@ -78,7 +79,16 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn new(hardware: &'a Hardware, disk: SimulatedDisk) -> Self {
         let foreign = Some(Foreign::new());
-        Program { hardware, disk, store: None, model: Model::default(), is_made: false, may_fail: false, foreign }
+        Program {
+            hardware,
+            disk,
+            store: None,
+            model: Model::default(),
+            is_made: false,
+            may_fail: false,
+            has_collected: false,
+            foreign,
+        }
     }
 
     /// A program over the image that lies on the disk, whoever has made it.
@@ -113,7 +123,20 @@ impl<'a> Program<'a> {
     /// Another process: nothing of the one before is left but the disk.
     pub fn begin_process(&mut self) {
         self.store = None;
-        self.may_fail = false;
+        (self.may_fail, self.has_collected) = (false, false);
+    }
+
+    /// Whether garbage collection has moved pairs in this process.
+    #[must_use]
+    pub fn has_collected(&self) -> bool {
+        self.has_collected
+    }
+
+    /// Looks whether garbage was collected, while the store says so: one that was killed says nothing.
+    pub(super) fn note_collection(&mut self) {
+        let Some(running) = self.store.as_ref().filter(|_| !self.has_collected) else { return };
+        let stats = running.store.stats();
+        self.has_collected = stats.is_ok_and(|stats| stats.firmware.is_some_and(|said| said.pairs_moved > 0));
     }
 
     /// The end that an error means.

@@ -32,8 +32,13 @@ pub struct Report {
     pub recognized: u64,
     /// Opens that were refused, because another process had the image.
     pub refusals: u64,
-    /// Images that were not opened any more, or values that were not read, because the disk had lost or misplaced something.
+    /// Images that were not opened any more, values that were not read, or calls that were not answered, because the disk had failed, lost or
+    /// misplaced something.
     pub told: u64,
+    /// Changes in doubt because the drive had forgotten their client for others.
+    pub forgotten: u64,
+    /// Lives in which garbage collection moved pairs.
+    pub collections: u64,
     /// Transactions that were committed.
     pub commits: u64,
     /// Transactions that were aborted.
@@ -60,6 +65,8 @@ impl AddAssign for Report {
         self.recognized += other.recognized;
         self.refusals += other.refusals;
         self.told += other.told;
+        self.forgotten += other.forgotten;
+        self.collections += other.collections;
         self.commits += other.commits;
         self.aborts += other.aborts;
         self.calls += other.calls;

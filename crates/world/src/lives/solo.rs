@@ -3,14 +3,14 @@
 use super::act::{Act, Acts};
 use super::hardware::Hardware;
 use super::history::History;
-use super::program::{End, PATH, Program};
+use super::image;
+use super::program::{End, Program};
 use super::report::{Loss, Report};
-use kvssd_device::Drive;
-use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
+use super::strikes::Strikes;
+use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_types::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 /// Lives of a drive before there is another one.
 pub const LIVES_PER_DRIVE: u64 = 32;
@@ -19,10 +19,13 @@ const ACTS: u64 = 60;
 const HEAVY_ACTS: u64 = 240;
 /// The next call that is struck is among so many: those of an open, of a few steps, of a life.
 const HORIZONS: [u64; 3] = [60, 400, 2000];
+const HEAVY_HORIZON: u64 = 8000;
 /// The first few calls behind an open.
 const FIRST_CALLS: u64 = 12;
 /// A close makes about so many calls.
 const CLOSE_CALLS: u64 = 90;
+/// How often everything is written at the most before the first life.
+const FILLS_MAX: u64 = 4;
 /// Before one of so many lives the whole drive is checked.
 const CHECKS: u64 = 8;
 
@@ -68,7 +71,12 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
     let disk = lives.program.disk().clone();
     let begun = (disk.calls(), disk.stops(), disk.failures());
     for life in 0..LIVES_PER_DRIVE {
-        let lived = catch_unwind(AssertUnwindSafe(|| lives.live(report)));
+        let lived = catch_unwind(AssertUnwindSafe(|| {
+            if life == 0 {
+                lives.fill()?;
+            }
+            lives.live(report)
+        }));
         let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
         report.lives += 1;
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
@@ -81,6 +89,19 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
 }
 
 impl Lives<'_> {
+    /// What there is before anything happens: where much is written so much that it is collected from the first life on.
+    fn fill(&mut self) -> Result<(), String> {
+        let mut filled = if self.acts.is_heavy() { self.program.open() } else { return Ok(()) };
+        for _ in 0..FILLS_MAX {
+            if self.program.has_collected() {
+                break;
+            }
+            let acts = self.acts.fill();
+            filled = filled.and_then(|()| acts.iter().try_for_each(|act| self.program.act(act)));
+        }
+        filled.map_err(|end| format!("the fill, undisturbed: {end:?}"))
+    }
+
     fn live(&mut self, report: &mut Report) -> Result<(), String> {
         self.program.begin_process();
         self.program.disk().kill();
@@ -89,11 +110,12 @@ impl Lives<'_> {
         }
         if self.random.below(8) > 0 {
             // Who writes much is to come far.
-            let horizon = if self.acts.is_heavy() { 2 } else { self.random.below(3) };
-            let horizon = HORIZONS[horizon as usize];
+            let horizon = if self.acts.is_heavy() { HEAVY_HORIZON } else { HORIZONS[self.random.below(3) as usize] };
             self.plan(horizon);
         }
-        match self.try_live(report) {
+        let lived = self.try_live(report);
+        report.collections += u64::from(self.program.has_collected());
+        match lived {
             Ok(()) => Ok(()),
             Err(End::Killed) => {
                 report.kills += 1;
@@ -138,30 +160,11 @@ impl Lives<'_> {
 
     /// Has something happen to one of the next calls.
     fn plan(&mut self, horizon: u64) {
-        let random = &mut self.random;
-        let call = self.program.disk().calls() + random.below(horizon);
-        let strike = match random.below(12) {
-            0..2 => Strike::KillBefore,
-            2..5 => Strike::KillWithin,
-            5..7 => Strike::KillAfter,
-            7..10 if self.sync => Strike::PowerBefore,
-            7..10 => Strike::KillWithin,
-            10 => [Strike::Fail, Strike::Full][random.below(2) as usize],
-            _ => Strike::Short,
-        };
-        if matches!(strike, Strike::Fail | Strike::Full | Strike::Short) {
+        let planned = Strikes { sync: self.sync, fails_one_in: 6 }.plan(self.program.disk(), &mut self.random, horizon);
+        if planned.is_failure() {
             self.program.expect_failure();
         }
-        let disk = self.program.disk();
-        disk.spare();
-        let is_aimed = self.sync && self.random.below(3) == 0;
-        if is_aimed {
-            disk.strike_next(call, DiskCall::Sync, strike);
-        } else {
-            disk.strike(call, strike);
-        }
-        let what = if is_aimed { "the next sync from" } else { "at" };
-        self.history.push(format!("-- {strike:?} {what} call {call}, now {}", disk.calls()));
+        self.history.push(format!("-- {planned}, now {}", self.program.disk().calls()));
     }
 
     fn check(&mut self, report: &mut Report) -> Result<(), String> {
@@ -169,8 +172,6 @@ impl Lives<'_> {
             return Ok(());
         }
         report.checks += 1;
-        let checked = Drive::check_in(&self.program.disk().files(), Path::new(PATH));
-        let checked = checked.map_err(|error| format!("the check says: {error}"))?;
-        if checked.is_clean() { Ok(()) } else { Err(format!("the check says: {checked}")) }
+        image::check(self.program.disk())
     }
 }

@@ -31,6 +31,7 @@ impl Program<'_> {
         let acted = self.act_with(&running, act);
         self.store = Some(running);
         let created = acted?;
+        self.note_collection();
         if let (Some(running), Some((space, id))) = (&mut self.store, created) {
             running.spaces.insert(space, id);
         }

@@ -11,11 +11,11 @@
 
 use super::act::Act;
 use super::hardware::{Hardware, LARGE_VALUE_BYTES};
+use super::image::{self, PATH};
 use super::model::Content;
-use super::program::{End, PATH, Program};
+use super::program::{End, Program};
 use super::report::{Loss, Report};
 use super::words_of;
-use kvssd_device::Drive;
 use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
 use kvssd_ftl::Design;
 use kvssd_types::StoreCondition;
@@ -157,7 +157,7 @@ impl Sweep {
             return self.told(&mut program, report);
         }
         if program.is_made() {
-            check(&program)?;
+            image::check(program.disk())?;
         }
         let next = |end: End| match end {
             End::Wrong(what) | End::Failed(what) => what,
@@ -191,10 +191,4 @@ fn live(program: &mut Program<'_>, script: &[Act]) -> Result<(), End> {
     program.open()?;
     script.iter().try_for_each(|act| program.act(act))?;
     program.close()
-}
-
-fn check(program: &Program<'_>) -> Result<(), String> {
-    let checked = Drive::check_in(&program.disk().files(), Path::new(PATH));
-    let checked = checked.map_err(|error| format!("the check says: {error}"))?;
-    if checked.is_clean() { Ok(()) } else { Err(format!("the check says: {checked}")) }
 }

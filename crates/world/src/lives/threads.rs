@@ -8,19 +8,22 @@
 //! ```
 
 use super::bank::Bank;
-use super::book::{Line, Place, SharedBook};
+use super::batches::{self, Batched};
+use super::book::SharedBook;
 use super::caller::{Caller, Step, key};
 use super::hardware::Hardware;
+use super::image::{self, PATH};
 use super::machine::Machine;
-use super::program::PATH;
 use super::report::{Loss, Report};
+use super::spaces::{self, EXISTS, IDS};
+use super::strikes::Strikes;
 use crate::linear::Found;
 use crate::{Options, Process, World};
 use kvssd_device::Drive;
-use kvssd_flash::{SimulatedDisk, Strike};
+use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_host::tx::{TransactionOptions, Transactions};
-use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options as StoreOptions, Store};
+use kvssd_host::{Missing, Options as StoreOptions, Store};
 use kvssd_runtime::sync::{PoisonError, RwLock};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};
@@ -42,30 +45,19 @@ const CLOSE_CALLS: u64 = 90;
 const CHECKS: u64 = 6;
 /// Steps of a thread at the most.
 const ACTS: u64 = 60;
-/// Names of namespaces.
-const NAMES: [&str; 2] = ["s1", "s2"];
-/// Where the book has which namespaces there are, by their numbers.
-const EXISTS: u32 = 1000;
-/// Numbers of namespaces are below.
-const IDS: usize = 9;
-/// Changes of a batch.
-const BATCH_CHANGES: u64 = 6;
 /// The largest value where values are large.
 const LARGE_BYTES: u64 = 400_000;
 
-/// A batch that was not answered yet: of each key its line, and the value it gets.
-type Batched = Vec<(Place, Line, Option<u64>)>;
-
 /// What all threads know, in all lives.
-struct Common {
+pub(super) struct Common {
     world: World,
-    hardware: Hardware,
+    pub(super) hardware: Hardware,
     machine: Machine,
     has_large_values: bool,
-    keys: usize,
+    pub(super) keys: usize,
     book: SharedBook,
     bank: RefCell<Bank>,
-    batches: RefCell<Vec<Batched>>,
+    pub(super) batches: RefCell<Vec<Batched>>,
     report: RefCell<Report>,
     /// The life's store is closed in order.
     is_closing: Cell<bool>,
@@ -135,11 +127,12 @@ fn live(common: &Rc<Common>, random: &mut Random) {
     for life in 0..=LIVES {
         disk.kill();
         if random.below(CHECKS) == 0 || life == LIVES {
-            check(common);
+            common.report.borrow_mut().checks += 1;
+            common.book.borrow_mut().must(image::check(&disk));
         }
         if life < LIVES && random.below(4) > 0 {
             let horizon = HORIZONS[random.below(3) as usize];
-            plan(common, random, horizon);
+            strikes(common).plan(&disk, random, horizon);
         }
         common.book.borrow_mut().lives += 1;
         begin(common, random.bits(), life == LIVES);
@@ -180,26 +173,8 @@ fn note(common: &Common) {
     report.kills_in_close += u64::from(common.is_closing.get());
 }
 
-/// Has something happen to one of the next calls of the disk.
-fn plan(common: &Common, random: &mut Random, horizon: u64) {
-    let disk = common.machine.disk();
-    let strike = match random.below(8) {
-        0..2 => Strike::KillBefore,
-        2..4 => Strike::KillWithin,
-        4..6 => Strike::KillAfter,
-        _ if common.hardware.create.sync => Strike::PowerBefore,
-        _ => Strike::KillWithin,
-    };
-    disk.strike(disk.calls() + random.below(horizon), strike);
-}
-
-fn check(common: &Common) {
-    common.report.borrow_mut().checks += 1;
-    match Drive::check_in(&common.machine.disk().files(), Path::new(PATH)) {
-        Ok(checked) if checked.is_clean() => {}
-        Ok(checked) => common.book.borrow_mut().fail(format!("the check says: {checked}")),
-        Err(error) => common.book.borrow_mut().fail(format!("the check says: {error}")),
-    }
+fn strikes(common: &Common) -> Strikes {
+    Strikes { sync: common.hardware.create.sync, fails_one_in: 0 }
 }
 
 /// Starts a life of the program.
@@ -264,8 +239,7 @@ fn close(common: &Common, shared: &Shared, random: &mut Random) {
     let Some(Ok(store)) = taken.map(Arc::try_unwrap) else { return };
     common.is_closing.set(true);
     if random.below(2) == 0 {
-        common.machine.disk().spare();
-        plan(common, random, CLOSE_CALLS);
+        strikes(common).plan(common.machine.disk(), random, CLOSE_CALLS);
     }
     if let Err(error) = store.close() {
         common.book.borrow_mut().fail(format!("the store cannot be closed: {error}"));
@@ -279,7 +253,7 @@ fn caller(common: &Common, seed: u64) -> Caller {
         keys: common.keys,
         large_one_in: if common.has_large_values { 24 } else { 0 },
         large_bytes: LARGE_BYTES,
-        time_max: None,
+        wire: None,
     }
 }
 
@@ -300,50 +274,14 @@ fn act(common: &Common, shared: &Shared, seed: u64) {
 
 fn step(common: &Common, caller: &mut Caller, store: &Store) -> Step {
     match caller.random.below(100) {
-        0..12 => batch(common, caller, store),
-        12..14 => create_namespace(common, caller, store),
-        14..16 => delete_namespace(caller, store),
+        0..12 => batches::make(common, caller, store),
+        12..14 => spaces::create(common, caller, store),
+        14..16 => spaces::delete(caller, store),
         16..18 => iterate(caller, store),
-        _ => match some_namespace(caller, store) {
+        _ => match spaces::some(caller, store) {
             Ok(id) => caller.step(store, store.namespace_at(id)),
             Err(error) => Step::Ended(error),
         },
-    }
-}
-
-/// A batch over namespaces: a call on each of its keys.
-fn batch(common: &Common, caller: &mut Caller, store: &Store) -> Step {
-    let (mut batch, mut lines) = (Batch::new(), Batched::new());
-    let ids: Vec<NamespaceId> = match store.namespaces() {
-        Ok(infos) => infos.into_iter().map(|info| info.id).collect(),
-        Err(error) => return Step::Ended(error),
-    };
-    for _ in 0..2 + caller.random.below(BATCH_CHANGES) {
-        let id = ids[caller.random.below(ids.len() as u64) as usize];
-        let place = (id.0, caller.random.below(common.keys as u64) as usize);
-        if lines.iter().any(|(other, ..)| *other == place) {
-            continue;
-        }
-        if caller.random.below(4) == 0 {
-            batch.delete_in(id, &key(place.1));
-            lines.push((place, caller.change(place, None), None));
-        } else {
-            let (value, bytes) = caller.value(place, true);
-            batch.store_in(id, &key(place.1), &bytes);
-            lines.push((place, caller.change(place, Some(value)), Some(value)));
-        }
-    }
-    let began = Instant::now();
-    common.batches.borrow_mut().push(lines.clone());
-    let batched = store.batch(&batch);
-    common.batches.borrow_mut().retain(|other| other[0].1 != lines[0].1);
-    let lines: Vec<Line> = lines.into_iter().map(|(_, line, _)| line).collect();
-    match batched {
-        Ok(()) => {
-            lines.into_iter().for_each(|line| caller.book.borrow_mut().end(line));
-            Step::Answered
-        }
-        Err(error) => caller.not_done(&lines, began, error),
     }
 }
 
@@ -369,60 +307,6 @@ fn iterate(caller: &mut Caller, store: &Store) -> Step {
         }
     }
     Step::Answered
-}
-
-/// Makes a namespace. Which number it gets is not known before: one of them, in doubt.
-fn create_namespace(common: &Common, caller: &mut Caller, store: &Store) -> Step {
-    let which = caller.random.below(NAMES.len() as u64) as usize;
-    let (name, index) = (Some(NAMES[which].to_owned()), Some(common.hardware.indexes[which].to_owned()));
-    let attributes = NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN };
-    let (value, _) = caller.book.borrow_mut().new_value((EXISTS, 0), 0);
-    let begin = |id| caller.book.borrow_mut().begin((EXISTS, id), Found::Exactly(None), Some(Some(value)));
-    let lines: Vec<Line> = (0..IDS).map(begin).collect();
-    let created = store.create_namespace(attributes).map(|namespace| namespace.id());
-    let mut book = caller.book.borrow_mut();
-    let is_it = |index: usize| created.as_ref().is_ok_and(|id| id.0 as usize == index);
-    for (index, line) in lines.into_iter().enumerate() {
-        if is_it(index) {
-            book.end(line);
-        } else {
-            book.cancel(line);
-        }
-    }
-    match created {
-        Ok(_) | Err(Error::InvalidOptions { .. } | Error::Refused { .. } | Error::Full) => Step::Answered,
-        Err(error) => Step::Ended(error),
-    }
-}
-
-/// Deletes a namespace, and with it all keys in it.
-fn delete_namespace(caller: &mut Caller, store: &Store) -> Step {
-    let id = match some_namespace(caller, store) {
-        Ok(id) if id != NamespaceId::FIRST => id,
-        Ok(_) => return Step::Answered,
-        Err(error) => return Step::Ended(error),
-    };
-    let itself = caller.book.borrow_mut().begin((EXISTS, id.0 as usize), Found::Something, Some(None));
-    let lines: Vec<Line> = (0..caller.keys).map(|number| caller.change((id.0, number), None)).collect();
-    let deleted = store.delete_namespace(&id.to_string());
-    let mut book = caller.book.borrow_mut();
-    match deleted {
-        Ok(()) => {
-            book.end(itself);
-            lines.into_iter().for_each(|line| book.end(line));
-        }
-        Err(Error::NoNamespace { .. }) => {
-            book.end_with(itself, Found::Exactly(None), None);
-            lines.into_iter().for_each(|line| book.cancel(line));
-        }
-        Err(error) => return Step::Ended(error),
-    }
-    Step::Answered
-}
-
-fn some_namespace(caller: &mut Caller, store: &Store) -> Result<NamespaceId, Error> {
-    let infos = store.namespaces()?;
-    Ok(infos[caller.random.below(infos.len() as u64) as usize].id)
 }
 
 /// Looks at everything that a life has left.
@@ -458,24 +342,6 @@ fn look(common: &Common, store: &Store, seed: u64) {
         }
     }
     for batched in common.batches.take() {
-        look_at_batch(&common.book, &batched, &found);
-    }
-}
-
-/// Whether a batch that was not answered was made as a whole or not at all.
-fn look_at_batch(book: &SharedBook, batched: &Batched, found: &BTreeMap<Place, Option<u64>>) {
-    let is_made = |(place, _, value): &&(Place, Line, Option<u64>)| {
-        value.is_some() && found.get(place).is_some_and(|found| found == value)
-    };
-    // What was stored before the batch began is there no more when that was made.
-    let is_not_made = |(place, line, value): &&(Place, Line, Option<u64>)| match found.get(place) {
-        Some(Some(found)) if Some(*found) != *value => {
-            let book = book.borrow();
-            book.stored(*found).is_some_and(|stored| stored < book.began(*line))
-        }
-        _ => false,
-    };
-    if let (Some(made), Some(not_made)) = (batched.iter().find(is_made), batched.iter().find(is_not_made)) {
-        book.borrow_mut().fail(format!("a batch is made at {:?} and not at {:?}", made.0, not_made.0));
+        batches::look(&common.book, &batched, &found);
     }
 }
