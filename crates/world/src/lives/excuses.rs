@@ -22,8 +22,6 @@ pub struct Excuses {
     errors: Cell<u64>,
     /// When the last life ended in which there was one.
     failed_until: Cell<Option<Instant>>,
-    /// Whether more clients may come than a drive remembers.
-    is_crowded: bool,
     /// Those who may have come: some were not told that they had.
     clients: Cell<u64>,
     told: Cell<u64>,
@@ -31,15 +29,14 @@ pub struct Excuses {
 }
 
 impl Excuses {
-    /// Those of a service with that disk, to which more clients may come than it remembers.
+    /// Those of a service with that disk.
     #[must_use]
-    pub fn new(disk: SimulatedDisk, is_crowded: bool) -> Excuses {
+    pub fn new(disk: SimulatedDisk) -> Excuses {
         let errors = Cell::new(disk.errors());
         Excuses {
             disk,
             errors,
             failed_until: Cell::default(),
-            is_crowded,
             clients: Cell::default(),
             told: Cell::default(),
             forgotten: Cell::default(),
@@ -77,7 +74,7 @@ impl Excuses {
         if self.is_failure(began) {
             return true;
         }
-        let is_excused = self.is_crowded && self.clients.get() > CLIENTS_MAX;
+        let is_excused = self.clients.get() > CLIENTS_MAX;
         self.forgotten.set(self.forgotten.get() + u64::from(is_excused));
         is_excused
     }

@@ -83,7 +83,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let disk = machine.disk().clone();
     let (book, told) = (SharedBook::default(), Rc::new(RefCell::new(Report::default())));
     let options = Options { network, turns_max: 30_000_000, ..Options::of_seed(random.bits()) };
-    let excuses = Rc::new(Excuses::new(disk.clone(), conditions.is_crowded));
+    let excuses = Rc::new(Excuses::new(disk.clone()));
     let (its_book, its_report, its_excuses) = (book.clone(), told.clone(), excuses.clone());
     let run = World::run(options, move |world| {
         let common = Rc::new(Common {
