@@ -5,7 +5,7 @@
 //!     |
 //!   Backend      execute, execute_each, bulk, namespaces, stats, close
 //!     |                        |
-//!   Image (image.rs)         Remote (wire/): NVMe/TCP
+//!   Image (image.rs)         Remote (remote.rs): the NVMe client
 //! ```
 
 use crate::{Batch, Error, Stats};

@@ -1,4 +1,4 @@
-//! A target in a world: accepts connections, and gives them bytes and time, as `kvssd_target`'s server does with sockets.
+//! A target in a world: accepts connections, and gives them bytes and time, as `kvssd_nvme_target`'s server does with sockets.
 //!
 //! ```text
 //!   serve    accept -> an actor: read what there is -> take_in -> give_out -> write -> poll for more, for room, or for the next moment
@@ -10,9 +10,9 @@
 
 use crate::network::{Interest, Listener, Socket};
 use crate::world::{Handle, World};
+use kvssd_nvme_target::limits::TRANSFER_BYTE_NS;
+use kvssd_nvme_target::{Connection, Subsystem};
 use kvssd_runtime::time::{Duration, Instant};
-use kvssd_target::limits::TRANSFER_BYTE_NS;
-use kvssd_target::{Connection, Subsystem};
 use kvssd_types::Nanos;
 use std::cell::Cell;
 use std::io::{self, ErrorKind};

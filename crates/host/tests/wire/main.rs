@@ -3,8 +3,8 @@
 mod peer;
 
 use kvssd_host::{Batch, Error, Missing, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition, connect};
-use kvssd_spec::Status;
-use kvssd_spec::kv::KvCommand;
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::kv::KvCommand;
 use peer::{Act, Manner, NQN, NUMBERED, Numbers, PLAIN, Peer};
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};

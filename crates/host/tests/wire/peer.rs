@@ -1,17 +1,17 @@
 //! A drive on the wire for tests, small enough to be looked through, which can also do what no drive should.
 
-use kvssd_spec::admin::AdminCommand;
-use kvssd_spec::fabrics::{
+use kvssd_nvme_spec::admin::AdminCommand;
+use kvssd_nvme_spec::fabrics::{
     Capabilities, Configuration, ControllerStatus, DISCOVERY_NQN, FABRICS_OPCODE, FabricsCommand, property,
 };
-use kvssd_spec::features::feature::{KEY_VALUE_CONFIGURATION, NUMBERED_CHANGES};
-use kvssd_spec::identify::{IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, namespace_list};
-use kvssd_spec::kv::KvCommand;
-use kvssd_spec::list::ListWriter;
-use kvssd_spec::log_page::{Discovered, discovery_page, page};
-use kvssd_spec::numbered::{self, Opened};
-use kvssd_spec::pdu::{DataHeader, Decoded, Framing, IcResponse, Pdu, R2tHeader, Sender};
-use kvssd_spec::{CompletionEntry, DataPointer, Status, SubmissionEntry, read_text};
+use kvssd_nvme_spec::features::feature::{KEY_VALUE_CONFIGURATION, NUMBERED_CHANGES};
+use kvssd_nvme_spec::identify::{IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, namespace_list};
+use kvssd_nvme_spec::kv::KvCommand;
+use kvssd_nvme_spec::list::ListWriter;
+use kvssd_nvme_spec::log_page::{Discovered, discovery_page, page};
+use kvssd_nvme_spec::numbered::{self, Opened};
+use kvssd_nvme_spec::pdu::{DataHeader, Decoded, Framing, IcResponse, Pdu, R2tHeader, Sender};
+use kvssd_nvme_spec::{CompletionEntry, DataPointer, Status, SubmissionEntry, read_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -315,7 +315,7 @@ impl Connection {
         }
         match DataPointer::from(entry.data) {
             DataPointer::Transport { length_bytes }
-                if entry.opcode == kvssd_spec::kv::opcode::STORE && length_bytes > 0 =>
+                if entry.opcode == kvssd_nvme_spec::kv::opcode::STORE && length_bytes > 0 =>
             {
                 let id = entry.command_id.get();
                 let command = KvCommand::from_entry(&entry).unwrap();
@@ -549,7 +549,7 @@ impl Connection {
 
 fn controller() -> Vec<u8> {
     let mut said = IdentifyController::zeroed();
-    kvssd_spec::write_padded(&mut said.model, "a peer for tests");
+    kvssd_nvme_spec::write_padded(&mut said.model, "a peer for tests");
     said.transfer_pages_log2 = 9;
     said.command_capsule_16b = ((64 + CAPSULE_DATA_BYTES) / 16).into();
     said.namespaces_max = NAMESPACES.into();
@@ -566,7 +566,7 @@ fn execute(
     value: &[u8],
     needs_key: bool,
 ) -> (Vec<u8>, Result<u64, Status>) {
-    let name = |key: &kvssd_spec::kv::KvKey| (namespace, key.bytes().to_vec());
+    let name = |key: &kvssd_nvme_spec::kv::KvKey| (namespace, key.bytes().to_vec());
     let absent = (Vec::new(), Err(Status::KeyDoesNotExist));
     match command {
         KvCommand::Flush => (Vec::new(), Ok(0)),

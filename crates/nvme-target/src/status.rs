@@ -1,0 +1,28 @@
+//! What a drive's errors are in NVMe.
+
+use crate::identify::absent;
+use kvssd_nvme_spec::Status;
+use kvssd_types::KvError;
+
+/// The status of an error.
+pub(crate) fn status_of(error: &KvError) -> Status {
+    match error {
+        KvError::CapacityExceeded => Status::CapacityExceeded,
+        KvError::InvalidValueSize { .. } | KvError::BatchTooLarge { .. } => Status::InvalidValueSize,
+        KvError::InvalidKeySize { .. } => Status::InvalidKeySize,
+        KvError::KeyNotFound => Status::KeyDoesNotExist,
+        KvError::KeyExists => Status::KeyExists,
+        KvError::InvalidCommand(_) => Status::InvalidOpcode,
+        KvError::NoSuchNamespace(id) => absent(id.0),
+        // What follows answers commands that the Key Value command set has not.
+        KvError::InvalidRange { .. }
+        | KvError::TooManyNamespaces { .. }
+        | KvError::InvalidNamespace(_)
+        | KvError::NoSuchIterator(_)
+        | KvError::TooManyIterators { .. }
+        | KvError::IteratorExpired(_) => Status::InvalidField,
+        KvError::RequestForgotten => Status::RequestForgotten,
+        KvError::Unrecovered(_) => Status::UnrecoveredError,
+        KvError::Failed(_) | KvError::PowerLost => Status::InternalError,
+    }
+}
