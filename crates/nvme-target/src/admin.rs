@@ -1,7 +1,7 @@
-//! Admin commands.
+//! Executes admin commands, but for Abort and Asynchronous Event Request.
 
-use crate::answer::{Done, Outcome};
 use crate::clients::{OpenedClient, client_of};
+use crate::completion::{Outcome, Success};
 use crate::controller::{Controller, ControllerKind};
 use crate::identify::{absent, identify};
 use crate::limits::IO_QUEUES_MAX;
@@ -17,54 +17,53 @@ use std::net::SocketAddr;
 
 /// EXHID of feature 81h.
 const EXTENDED_HOST_ID: u32 = 1;
-/// Bytes of what comes with Host Behavior Support.
+/// Length of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
-/// Critical warnings and changed namespaces can be told.
+/// The events that can be enabled: SMART critical warnings, and changed namespaces.
 const EVENTS: u32 = 0xff | EVENT_NAMESPACES;
-/// Get Features, select: what can be done with it.
+/// SEL of Get Features: supported capabilities.
 const SELECT_CAPABILITIES: u8 = 3;
-/// A capability of a feature: it can be changed.
+/// Capability of a feature: changeable.
 const CHANGEABLE: u64 = 1 << 2;
-/// A capability of a feature: each namespace has its own.
+/// Capability of a feature: namespace specific.
 const OF_NAMESPACES: u64 = 1 << 1;
 
-/// One admin command, with what it needs.
+/// What the execution of an admin command needs.
 pub(crate) struct Admin<'a> {
     pub(crate) subsystem: &'a Subsystem,
     pub(crate) controller: &'a mut Controller,
-    /// Where the host has reached the target.
+    /// The target's address.
     pub(crate) local: SocketAddr,
     pub(crate) now: Nanos,
     pub(crate) namespace: u32,
-    /// What came with the command.
+    /// The command's data to the controller.
     pub(crate) data: &'a [u8],
-    /// The most bytes that the host takes.
+    /// Length of the host's buffer.
     pub(crate) room_bytes: usize,
 }
 
 impl Admin<'_> {
-    /// Does it. Aborts and event requests are the queue's business.
     pub(crate) fn perform(&mut self, command: &AdminCommand) -> Outcome {
-        self.controller.hear(self.now);
+        self.controller.restart_keep_alive(self.now);
         let is_discovery = self.controller.kind == ControllerKind::Discovery;
         match command {
-            AdminCommand::KeepAlive => Ok(Done::default()),
+            AdminCommand::KeepAlive => Ok(Success::default()),
             AdminCommand::Identify(wanted) => {
                 let data = identify(self.subsystem, self.controller, wanted, self.namespace)?;
-                self.give(data)
+                self.data(data)
             }
             AdminCommand::GetLogPage(wanted) => {
                 let data = log_page(self.subsystem, self.controller, wanted, self.local)?;
                 if !wanted.retain_event {
-                    self.controller.has_read(wanted.page);
+                    self.controller.log_page_read(wanted.page);
                 }
-                self.give(data)
+                self.data(data)
             }
             AdminCommand::SetFeatures { save: true, .. } => Err(Status::FeatureNotSaveable.into()),
-            AdminCommand::SetFeatures { feature, value, .. } if !is_discovery || of_discovery(*feature) => {
+            AdminCommand::SetFeatures { feature, value, .. } if !is_discovery || is_of_discovery(*feature) => {
                 self.set_feature(*feature, *value)
             }
-            AdminCommand::GetFeatures { feature, select, value } if !is_discovery || of_discovery(*feature) => {
+            AdminCommand::GetFeatures { feature, select, value } if !is_discovery || is_of_discovery(*feature) => {
                 self.get_feature(*feature, *select, *value)
             }
             AdminCommand::SetFeatures { .. } | AdminCommand::GetFeatures { .. } => Err(Status::InvalidField.into()),
@@ -74,10 +73,10 @@ impl Admin<'_> {
         }
     }
 
-    /// As much of it as the host takes.
-    fn give(&self, mut data: Vec<u8>) -> Outcome {
+    /// As much of `data` as the host's buffer takes.
+    fn data(&self, mut data: Vec<u8>) -> Outcome {
         data.truncate(self.room_bytes);
-        Ok(Done::with_data(data))
+        Ok(Success::with_data(data))
     }
 
     fn set_feature(&mut self, feature: u8, value: u32) -> Outcome {
@@ -86,7 +85,7 @@ impl Admin<'_> {
             feature::ARBITRATION | feature::VOLATILE_WRITE_CACHE => {}
             feature::POWER_MANAGEMENT if value & 0x1f == 0 => {}
             feature::TEMPERATURE_THRESHOLD => {
-                // Of the composite temperature, the one that it may not rise above.
+                // The over-temperature threshold of the composite temperature.
                 if value >> 16 & 0xf == 0 && value >> 20 & 3 == 0 {
                     features.temperature_threshold_k = value as u16;
                 }
@@ -97,7 +96,7 @@ impl Admin<'_> {
                     return Err(Status::InvalidField.into());
                 }
                 features.queues = submission.min(completion).min(IO_QUEUES_MAX.into()) as u16;
-                return Ok(Done::with_result(queue_count_value(features.queues).into()));
+                return Ok(Success::with_result(queue_count_value(features.queues).into()));
             }
             feature::EVENTS => features.events = value & EVENTS,
             feature::KEEP_ALIVE => features.keep_alive_ms = value,
@@ -109,10 +108,10 @@ impl Admin<'_> {
             feature::HOST_ID => return Err(Status::FeatureNotChangeable.into()),
             _ => return Err(Status::InvalidField.into()),
         }
-        Ok(Done::default())
+        Ok(Success::default())
     }
 
-    /// From here on the host numbers its changes.
+    /// Set Features C0h: the host numbers its changes from now on.
     fn number_changes(&mut self) -> Outcome {
         let instance = self.data.first_chunk::<INSTANCE_BYTES>().ok_or(Status::SglLengthInvalid)?;
         let client = client_of(&self.controller.host.id, instance);
@@ -120,7 +119,7 @@ impl Admin<'_> {
         let OpenedClient { client, since } = opened.map_err(|error| status_of(&error))?;
         self.controller.features.client = Some(client);
         let opened = Opened { since, window: RequestId::WINDOW as u16 };
-        Ok(Done::with_result(opened.result()))
+        Ok(Success::with_result(opened.result()))
     }
 
     fn configure_namespace(&mut self, value: u32) -> Result<(), Status> {
@@ -149,7 +148,7 @@ impl Admin<'_> {
             feature::VOLATILE_WRITE_CACHE => (0, 0, CHANGEABLE),
             feature::TEMPERATURE_THRESHOLD if value >> 16 & 0xf == 0 => {
                 let default = u64::from(crate::controller::TEMPERATURE_THRESHOLD_K);
-                // Under-temperature: never.
+                // The under-temperature threshold is never reached.
                 let is_under = value >> 20 & 3 == 1;
                 if is_under {
                     (0, 0, CHANGEABLE)
@@ -166,14 +165,14 @@ impl Admin<'_> {
                 let needs_key = features.delete_needs_key.contains(&self.namespace);
                 (u64::from(needs_key) * u64::from(DELETE_NEEDS_KEY), 0, CHANGEABLE | OF_NAMESPACES)
             }
-            feature::HOST_BEHAVIOR => return self.give(vec![0; HOST_BEHAVIOR_BYTES]),
+            feature::HOST_BEHAVIOR => return self.data(vec![0; HOST_BEHAVIOR_BYTES]),
             feature::NUMBERED_CHANGES => (SIGNATURE.into(), SIGNATURE.into(), CHANGEABLE),
-            // Over fabrics an identifier has 128 bits (EXHID).
+            // Over fabrics host identifiers have 128 bits (EXHID).
             feature::HOST_ID if value & EXTENDED_HOST_ID == 0 => return Err(Status::InvalidField.into()),
-            feature::HOST_ID => return self.give(self.controller.host.id.to_vec()),
+            feature::HOST_ID => return self.data(self.controller.host.id.to_vec()),
             _ => return Err(Status::InvalidField.into()),
         };
-        Ok(Done::with_result(match select {
+        Ok(Success::with_result(match select {
             SELECT_CAPABILITIES => capabilities,
             _ if is_default => default,
             _ => current,
@@ -182,6 +181,6 @@ impl Admin<'_> {
 }
 
 /// Whether a discovery controller has that feature.
-fn of_discovery(feature: u8) -> bool {
+fn is_of_discovery(feature: u8) -> bool {
     matches!(feature, feature::EVENTS | feature::KEEP_ALIVE | feature::HOST_ID)
 }

@@ -6,8 +6,8 @@
 //!                            Store 7 again: the firmware knows whether it was made
 //! ```
 //!
-//! So of the copies of a change that are on their way none is executed behind the last that was sent, and the client can go on when it has an answer
-//! to that, a refusal too. All of it is under the drive's lock, as execution is.
+//! So no older copy of a change is executed after the newest one, and the completion of the newest one settles it, a refusal too. All of this is done
+//! under the drive's lock, as execution is.
 
 use kvssd_nvme_spec::numbered::INSTANCE_BYTES;
 use kvssd_types::ClientId;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A client that numbers its changes, as one controller has it.
+/// A client that numbers its changes, on one controller.
 #[derive(Debug)]
 pub(crate) struct NumberedClient {
     pub(crate) id: ClientId,
@@ -23,30 +23,30 @@ pub(crate) struct NumberedClient {
 }
 
 impl NumberedClient {
-    /// Whether it has another controller now.
+    /// Whether the client has gone on to another controller.
     pub(crate) fn is_superseded(&self) -> bool {
         self.is_superseded.load(Ordering::Relaxed)
     }
 }
 
-/// What became of a client that begins to number its changes.
+/// A client that was opened in the firmware.
 #[derive(Debug)]
 pub(crate) struct OpenedClient {
     pub(crate) client: Arc<NumberedClient>,
-    /// Since when the firmware knows which of its changes were made.
+    /// The firmware's record of the client; another one after it was forgotten.
     pub(crate) since: u64,
 }
 
-/// The clients that have a controller: no more than there are controllers, and bursts of their commands.
+/// The last controller of each client. There are no more clients than controllers and commands that execute.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     last: BTreeMap<ClientId, Arc<NumberedClient>>,
 }
 
 impl Clients {
-    /// A client has a controller, and no other.
+    /// Makes a controller the client's only one.
     pub(crate) fn open(&mut self, id: ClientId) -> Arc<NumberedClient> {
-        // Nobody has anything to execute for those.
+        // A client without controllers has no commands either.
         self.last.retain(|_, client| Arc::strong_count(client) > 1);
         let opened = Arc::new(NumberedClient { id, is_superseded: AtomicBool::new(false) });
         if let Some(before) = self.last.insert(id, Arc::clone(&opened)) {
@@ -56,7 +56,7 @@ impl Clients {
     }
 }
 
-/// The client that is that program on that host.
+/// The identifier of a program on a host.
 pub(crate) fn client_of(host: &[u8; 16], instance: &[u8; INSTANCE_BYTES]) -> ClientId {
     let mut id = [0; 32];
     id[..16].copy_from_slice(host);

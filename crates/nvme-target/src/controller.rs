@@ -1,4 +1,4 @@
-//! A controller: what one host has set, and what it waits for.
+//! A controller of one host: properties, features, keep-alive, events, error log.
 //!
 //! ```text
 //!   Connect, queue 0  ->  Controller   properties CC, CSTS     enabled, shut down
@@ -6,10 +6,11 @@
 //!                             "        features, keep-alive, event requests, error log
 //! ```
 //!
-//! What it does not do: read a clock, or hold a command up.
+//! What it does not do: read a clock, or wait.
 
-use crate::answer::{Answer, Done, Kind};
 use crate::clients::NumberedClient;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Success};
 use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::fabrics::{Capabilities, Configuration, ControllerStatus, VERSION_2_0, property};
@@ -19,16 +20,16 @@ use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A drive in software has no temperature: 25 degrees Celsius.
+/// 25 degrees Celsius: software has no temperature.
 pub(crate) const TEMPERATURE_K: u16 = 298;
-/// Where a host has set no threshold: 70 degrees Celsius.
+/// The default threshold, 70 degrees Celsius.
 pub(crate) const TEMPERATURE_THRESHOLD_K: u16 = 343;
-/// Information of a health event: a temperature threshold.
+/// Information of a SMART event: a temperature threshold was passed.
 const EVENT_TEMPERATURE: u8 = 0x01;
-/// Information of a health event: the reliability has suffered.
+/// Information of a SMART event: the reliability is degraded.
 const EVENT_RELIABILITY: u8 = 0x00;
 
-/// How long a discovery controller without a keep-alive timer waits for its host: the specification's activity timeout of two minutes.
+/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics, "Discovery Controller": two minutes).
 const DISCOVERY_ACTIVITY_NS: Nanos = Nanos(120_000_000_000);
 
 const READY_MS: u64 = 500;
@@ -40,54 +41,54 @@ const COMMAND_SETS_BIT: u64 = 1 << 43;
 /// CC.CSS: all command sets that are supported.
 const ALL_COMMAND_SETS: u32 = 6;
 
-/// What a controller is for.
+/// CNTRLTYPE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControllerKind {
-    /// Namespaces.
+    /// Executes I/O commands.
     Io,
-    /// Saying where subsystems are.
+    /// Has the discovery log page.
     Discovery,
 }
 
-/// Whose controller it is.
+/// The host that a controller belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) nqn: String,
     pub(crate) id: [u8; 16],
 }
 
-/// What a host has set.
+/// The current values of features.
 #[derive(Clone, Debug)]
 pub(crate) struct Features {
     pub(crate) queues: u16,
     pub(crate) events: u32,
     pub(crate) temperature_threshold_k: u16,
     pub(crate) keep_alive_ms: u32,
-    /// Namespaces in which a delete of a key that is not there is an error.
+    /// Namespaces with feature 20h, bit 0: Delete fails where the key is missing.
     pub(crate) delete_needs_key: BTreeSet<u32>,
-    /// Who numbers its changes, if the host does.
+    /// The client, if the host numbers its changes.
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
-/// Of what a host has set, what its commands are executed by.
+/// The features that I/O commands depend on.
 #[derive(Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct IoSettings {
     pub(crate) delete_needs_key: BTreeSet<u32>,
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
 impl Features {
-    pub(crate) fn wishes(&self) -> Wishes {
-        Wishes { delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+    pub(crate) fn settings(&self) -> IoSettings {
+        IoSettings { delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
     }
 }
 
-/// A controller.
+/// The state of a controller.
 pub(crate) struct Controller {
     pub(crate) kind: ControllerKind,
     pub(crate) id: u16,
     pub(crate) host: Host,
-    /// Its admin queue is there, and the host has said so lately.
+    /// It has an admin queue, and was not ended for another host.
     pub(crate) is_alive: bool,
     pub(crate) features: Features,
     pub(crate) queues: BTreeSet<u16>,
@@ -96,10 +97,10 @@ pub(crate) struct Controller {
     configuration: Configuration,
     is_shut_down: bool,
     has_failed: bool,
-    heard: Nanos,
+    last_heard: Nanos,
     event_requests: VecDeque<(u16, Nanos)>,
     events: VecDeque<u32>,
-    /// Kinds of events that wait for their log page to be read.
+    /// Types of events that are masked until their log page is read, with their information.
     masked: BTreeMap<u32, u8>,
 }
 
@@ -125,35 +126,35 @@ impl Controller {
             configuration: Configuration::default(),
             is_shut_down: false,
             has_failed: false,
-            heard: now,
+            last_heard: now,
             event_requests: VecDeque::new(),
             events: VecDeque::new(),
             masked: BTreeMap::new(),
         }
     }
 
-    /// Whether it takes I/O commands.
+    /// Whether it executes I/O commands.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_alive && self.configuration.is_enabled() && !self.is_shut_down
     }
 
-    /// The host has said something at `now`.
-    pub(crate) fn hear(&mut self, now: Nanos) {
-        self.heard = now;
+    /// Notes a command at `now`.
+    pub(crate) fn restart_keep_alive(&mut self, now: Nanos) {
+        self.last_heard = now;
     }
 
-    /// When it is dead, if the host says nothing until then.
-    pub(crate) fn expires(&self) -> Option<Nanos> {
+    /// When it ends, unless a command comes first.
+    pub(crate) fn keep_alive_deadline(&self) -> Option<Nanos> {
         let keep_alive = match (self.kind, Nanos(u64::from(self.features.keep_alive_ms) * 1_000_000)) {
             (ControllerKind::Discovery, Nanos::ZERO) => DISCOVERY_ACTIVITY_NS,
             (_, keep_alive) => keep_alive,
         };
-        (keep_alive > Nanos::ZERO).then(|| self.heard + keep_alive)
+        (keep_alive > Nanos::ZERO).then(|| self.last_heard + keep_alive)
     }
 
-    /// Since when nobody has said anything, if it has no queue but its admin queue.
+    /// When the last command came, if there is no I/O queue.
     pub(crate) fn idle_since(&self) -> Option<Nanos> {
-        self.queues.is_empty().then_some(self.heard)
+        self.queues.is_empty().then_some(self.last_heard)
     }
 
     pub(crate) fn property(&self, offset: u32, is_wide: bool) -> Result<u64, Status> {
@@ -175,8 +176,7 @@ impl Controller {
         }
     }
 
-    /// Writes a property. Gives whether this asks for a shutdown: the drive is to write out what it buffers then, before
-    /// [`Controller::shut_down`] says so.
+    /// Writes a property. Returns whether this requests a shutdown; the drive must be flushed before [`Controller::shut_down`].
     pub(crate) fn set_property(&mut self, offset: u32, is_wide: bool, value: u64) -> Result<bool, Status> {
         if offset != property::CONFIGURATION || is_wide {
             return Err(Status::InvalidField);
@@ -193,12 +193,12 @@ impl Controller {
         Ok(wanted.shutdown() != 0 && !self.is_shut_down)
     }
 
-    /// All that was written is safe.
+    /// Completes a shutdown (CSTS.SHST).
     pub(crate) fn shut_down(&mut self) {
         self.is_shut_down = true;
     }
 
-    /// As after it was connected, but for the queues, which notice.
+    /// Resets all but the queues, which end by themselves.
     fn reset(&mut self) {
         self.is_shut_down = false;
         self.event_requests.clear();
@@ -210,8 +210,8 @@ impl Controller {
         self.features.client = None;
     }
 
-    /// Waits for an event.
-    pub(crate) fn request_event(&mut self, command_id: u16, now: Nanos) -> Result<(), Status> {
+    /// Adds an Asynchronous Event Request.
+    pub(crate) fn add_event_request(&mut self, command_id: u16, now: Nanos) -> Result<(), Status> {
         if self.event_requests.len() >= EVENT_REQUESTS_MAX {
             return Err(Status::EventRequestLimitExceeded);
         }
@@ -219,22 +219,22 @@ impl Controller {
         Ok(())
     }
 
-    /// Forgets a request for an event, if there is such a one: its host has.
+    /// Drops an Asynchronous Event Request without a completion. Returns whether there was one.
     pub(crate) fn forget_event_request(&mut self, command_id: u16) -> bool {
         let before = self.event_requests.len();
         self.event_requests.retain(|&(id, _)| id != command_id);
         self.event_requests.len() < before
     }
 
-    /// Aborts a request for an event, if there is such a one.
-    pub(crate) fn abort_event_request(&mut self, command_id: u16) -> Option<Answer> {
+    /// Aborts an Asynchronous Event Request; `None` if there is no such one.
+    pub(crate) fn abort_event_request(&mut self, command_id: u16) -> Option<Completion> {
         let at = self.event_requests.iter().position(|&(id, _)| id == command_id)?;
         let (_, arrived) = self.event_requests.remove(at)?;
-        Some(Answer::new(command_id, Kind::Admin, arrived, Err(Status::CommandAborted.into())))
+        Some(Completion::new(command_id, CommandKind::Admin, arrived, Err(Status::CommandAborted.into())))
     }
 
-    /// Looks whether something has happened.
-    pub(crate) fn look(&mut self, has_failed: bool) {
+    /// Raises the events that have happened.
+    pub(crate) fn check_events(&mut self, has_failed: bool) {
         self.has_failed |= has_failed;
         if has_failed {
             self.raise(EVENT_RELIABILITY);
@@ -243,44 +243,44 @@ impl Controller {
         }
     }
 
-    /// Whether the drive is as hot as the host wanted to be told.
+    /// Whether the temperature has reached the host's threshold.
     pub(crate) fn is_too_hot(&self) -> bool {
         self.features.temperature_threshold_k <= TEMPERATURE_K
     }
 
-    /// A health event, unless the host has not looked at the last one yet.
+    /// Raises a SMART event, unless the last one is masked still.
     fn raise(&mut self, information: u8) {
         if self.masked.insert(event::HEALTH, information).is_none() {
             self.events.push_back(event::dword(event::HEALTH, information, page::HEALTH));
         }
     }
 
-    /// The host has read a log page.
-    pub(crate) fn has_read(&mut self, log_page: u8) {
+    /// Unmasks the events of a log page that was read.
+    pub(crate) fn log_page_read(&mut self, log_page: u8) {
         if log_page == page::HEALTH {
             self.masked.remove(&event::HEALTH);
         }
     }
 
-    /// An answer to a request, if something has happened.
-    pub(crate) fn next_event(&mut self) -> Option<Answer> {
+    /// Completes an Asynchronous Event Request, if there are both a request and an event.
+    pub(crate) fn complete_event_request(&mut self) -> Option<Completion> {
         if self.events.is_empty() {
             return None;
         }
         let (command_id, arrived) = self.event_requests.pop_front()?;
         let event = self.events.pop_front()?;
-        Some(Answer::new(command_id, Kind::Admin, arrived, Ok(Done::with_result(event.into()))))
+        Some(Completion::new(command_id, CommandKind::Admin, arrived, Ok(Success::with_result(event.into()))))
     }
 
-    /// Keeps an error for the log.
-    pub(crate) fn note_error(&mut self, queue_id: u16, answer: &Answer) {
+    /// Adds an entry to the error log (page 01h).
+    pub(crate) fn log_error(&mut self, queue_id: u16, completion: &Completion) {
         self.error_count += 1;
         self.errors.truncate(ERROR_ENTRIES_MAX - 1);
         let mut entry = ErrorEntry::zeroed();
         entry.error_count = self.error_count.into();
         entry.queue_id = queue_id.into();
-        entry.command_id = answer.command_id.into();
-        entry.status = answer.completion(0).status;
+        entry.command_id = completion.command_id.into();
+        entry.status = completion.entry(0).status;
         entry.parameter = u16::MAX.into();
         entry.transport = kvssd_nvme_spec::log_page::TRANSPORT_TCP;
         self.errors.push_front(entry);

@@ -1,17 +1,19 @@
-//! Commands on the drive, a burst of them at a time.
+//! Executes I/O commands on the drive, a burst of them at a time.
 //!
 //! ```text
 //!   a read of the socket brought    S S R S D R ...
 //!     lock the drive
-//!       execute, execute, ...       answers: made, and told to nobody
-//!       commit                      once for all: what is told from here on outlives the process
+//!       execute, execute, ...       completions are made, and none is sent
+//!       commit                      once for all: what is sent from here on outlives the process
 //!     unlock
-//!   answers go out together
+//!   completions are sent together
 //! ```
 
-use crate::answer::{Answer, Data, Done, Kind, Outcome, Refusal, Work};
 use crate::clients::{Clients, NumberedClient, OpenedClient};
-use crate::controller::Wishes;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Data, Failure, Outcome, Success};
+use crate::controller::IoSettings;
+use crate::io_command::IoCommand;
 use crate::limits::LIST_BYTES_MAX;
 use crate::status::status_of;
 use kvssd_device::Drive;
@@ -21,15 +23,15 @@ use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListWriter};
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
 use prometheus_client::metrics::counter::Counter;
 
-/// Keys that are asked for at a time.
+/// The most keys that one List asks the drive for at a time.
 const LIST_KEYS: usize = 512;
 
-/// The drive, and whether answers wait for its modelled time.
+/// The drive, and who may change it.
 pub(crate) struct Executor {
     pub(crate) drive: Drive,
     is_timed: bool,
     clients: Clients,
-    /// Changes that came again and had been made.
+    /// Changes that came again and were not made again.
     recognized: Counter,
 }
 
@@ -38,67 +40,68 @@ impl Executor {
         Executor { drive, is_timed, clients: Clients::default(), recognized }
     }
 
-    /// A client has a controller, and no other. What it had sent to another and was not executed until now is refused there.
+    /// Makes a controller the client's only one. Its changes that are not executed yet on another are refused there.
     pub(crate) fn open_client(&mut self, client: ClientId) -> Result<OpenedClient, KvError> {
         let since = self.drive.open_client(client)?;
         Ok(OpenedClient { client: self.clients.open(client), since })
     }
 
-    /// Executes a burst of commands that are there at `now`, and commits them: each that `next` gives, which is told whether they have given
-    /// less than `bytes_max` bytes so far. The last one may pass that.
+    /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than `bytes_max` so far; the last
+    /// command may exceed that.
     pub(crate) fn execute(
         &mut self,
-        mut next: impl FnMut(bool) -> Option<Work>,
+        mut next: impl FnMut(bool) -> Option<IoCommand>,
         bytes_max: usize,
         now: Nanos,
-        wishes: &Wishes,
-        answers: &mut Vec<Answer>,
+        settings: &IoSettings,
+        completions: &mut Vec<Completion>,
     ) {
-        let begin = answers.len();
+        let begin = completions.len();
         let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
-        while let Some(work) = next(bytes < bytes_max) {
-            let Work { command_id, namespace, command, serial, value, arrived, held } = work;
+        while let Some(ready) = next(bytes < bytes_max) {
+            let IoCommand { command_id, namespace, command, serial, value, arrived, share } = ready;
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
-            let delete_needs_key = wishes.delete_needs_key.contains(&namespace);
+            let delete_needs_key = settings.delete_needs_key.contains(&namespace);
             let namespace = NamespaceId(namespace);
-            let mut turn = Turn { executor: self, namespace, request: None, now, due: Nanos::ZERO };
-            let outcome = turn
-                .number(&command, serial, wishes.client.as_deref())
-                .map_err(Refusal::from)
-                .and_then(|()| turn.perform(&command, value, delete_needs_key));
-            let due = turn.due;
-            drop(held);
-            let answer = Answer { due, ..Answer::new(command_id, Kind::of(&command), arrived, outcome) };
-            bytes += answer.data.len();
-            answers.push(answer);
+            let mut execution = Execution { executor: self, namespace, request: None, now, due: Nanos::ZERO };
+            let outcome = execution
+                .set_request(&command, serial, settings.client.as_deref())
+                .map_err(Failure::from)
+                .and_then(|()| execution.perform(&command, value, delete_needs_key));
+            let due = execution.due;
+            drop(share);
+            let completion =
+                Completion { due, ..Completion::new(command_id, CommandKind::of(&command), arrived, outcome) };
+            bytes += completion.data.len();
+            completions.push(completion);
         }
         self.drive.hold_commits(false);
         if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {
-            // Whatever the drive had said: what was not committed may be lost, or be there when the drive is served again.
-            let refusal = status_of(&error).into();
-            for answer in &mut answers[begin..] {
-                let Answer { command_id, kind, arrived, .. } = *answer;
-                *answer = Answer::new(command_id, kind, arrived, Err(refusal));
+            // Whatever the drive replied: what is not committed may be lost, or not.
+            let failure = status_of(&error).into();
+            for completion in &mut completions[begin..] {
+                let Completion { command_id, kind, arrived, .. } = *completion;
+                *completion = Completion::new(command_id, kind, arrived, Err(failure));
             }
         }
     }
 }
 
-/// One command's turn with the drive.
-struct Turn<'a> {
+/// The execution of one command.
+struct Execution<'a> {
     executor: &'a mut Executor,
     namespace: NamespaceId,
-    /// What a change is known by that may come again.
+    /// What a change is recognized by.
     request: Option<RequestId>,
     now: Nanos,
-    /// When the drive's model is through with it.
+    /// When the drive's model completes it.
     due: Nanos,
 }
 
-impl Turn<'_> {
-    /// A change of a client that numbers them is known by its number, unless the client has gone on to another controller.
-    fn number(
+impl Execution<'_> {
+    /// Has the drive recognize a numbered change. Refuses it if the client has gone on to another controller.
+    fn set_request(
         &mut self,
         command: &KvCommand,
         serial: Option<u64>,
@@ -117,46 +120,48 @@ impl Turn<'_> {
     fn perform(&mut self, command: &KvCommand, value: Option<std::sync::Arc<[u8]>>, delete_needs_key: bool) -> Outcome {
         match command {
             KvCommand::Flush => {
-                // There is one buffer for all namespaces, and the first is always there.
+                // All namespaces share one buffer, and the first always exists.
                 if self.namespace.0 == kvssd_nvme_spec::command::NAMESPACE_ALL {
                     self.namespace = NamespaceId::FIRST;
                 }
-                self.ask(Command::Flush).map(|_| Done::default())
+                self.on_drive(Command::Flush).map(|_| Success::default())
             }
             KvCommand::Store { key, options, .. } => {
                 let condition = condition_of(*options)?;
                 let value = Value::Bytes(value.unwrap_or_default());
-                self.ask(Command::Store { key: key_of(key)?, value, condition }).map(|_| Done::default())
+                self.on_drive(Command::Store { key: key_of(key)?, value, condition }).map(|_| Success::default())
             }
             KvCommand::Retrieve { key, buffer_bytes } => {
                 let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
-                match self.ask(command)? {
+                match self.on_drive(command)? {
                     Reply::Retrieved { value, value_bytes } => {
-                        Ok(Done { result: value_bytes.into(), data: Data::Value(value) })
+                        Ok(Success { result: value_bytes.into(), data: Data::Value(value) })
                     }
                     _ => Err(Status::InternalError.into()),
                 }
             }
-            KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Done::with_data),
-            KvCommand::Delete { key } => match self.ask(Command::Delete { key: key_of(key)? }) {
-                Err(refusal) if refusal.status == Status::KeyDoesNotExist && !delete_needs_key => Ok(Done::default()),
-                other => other.map(|_| Done::default()),
+            KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Success::with_data),
+            KvCommand::Delete { key } => match self.on_drive(Command::Delete { key: key_of(key)? }) {
+                Err(failure) if failure.status == Status::KeyDoesNotExist && !delete_needs_key => {
+                    Ok(Success::default())
+                }
+                other => other.map(|_| Success::default()),
             },
-            KvCommand::Exist { key } => self.ask(Command::Exist { key: key_of(key)? }).map(|_| Done::default()),
+            KvCommand::Exist { key } => self.on_drive(Command::Exist { key: key_of(key)? }).map(|_| Success::default()),
         }
     }
 
-    fn ask(&mut self, command: Command<'_>) -> Result<Reply, Refusal> {
+    fn on_drive(&mut self, command: Command<'_>) -> Result<Reply, Failure> {
         let Executor { drive, is_timed, recognized, .. } = &mut *self.executor;
         if let Some(request) = self.request
-            && drive.engine().recognize(request, &command).is_some_and(|answer| answer.is_ok())
+            && drive.engine().recognize(request, &command).is_some_and(|completion| completion.is_ok())
         {
             recognized.inc();
         }
         let reply = if *is_timed {
-            let completion = drive.submit_as(self.request, self.namespace, command, self.now);
-            self.due = self.due.max(completion.done);
-            completion.reply
+            let completed = drive.submit_as(self.request, self.namespace, command, self.now);
+            self.due = self.due.max(completed.done);
+            completed.reply
         } else {
             drive.execute_as(self.request, self.namespace, command)
         };
@@ -168,8 +173,8 @@ impl Turn<'_> {
         })
     }
 
-    /// As many keys as there is room for, but for those that no command of NVMe can name.
-    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Refusal> {
+    /// The data of a List: as many keys as the buffer takes, without those that are too long for NVMe.
+    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Failure> {
         let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
         if bytes_max < LIST_HEADER_BYTES {
             return Err(Status::InvalidField.into());
@@ -181,14 +186,14 @@ impl Turn<'_> {
             let begin = begin.map(Key::new).transpose().map_err(|error| status_of(&error))?;
             let room = ((bytes_max - LIST_HEADER_BYTES) / 4).max(1);
             let keys_max = room.min(LIST_KEYS) + usize::from(last.is_some());
-            let Reply::Listed(keys) = self.ask(Command::List { from: begin, keys_max })? else {
+            let Reply::Listed(keys) = self.on_drive(Command::List { from: begin, keys_max })? else {
                 return Err(Status::InternalError.into());
             };
             let is_end = keys.len() < keys_max;
             let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
             for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
                 if !writer.push(key) {
-                    // None at all would be taken for the end.
+                    // A list without keys would mean the end.
                     if writer.keys() == 0 {
                         return Err(Status::InvalidField.into());
                     }
@@ -207,7 +212,7 @@ fn key_of(key: &KvKey) -> Result<Key<'_>, Status> {
     Key::new(key.bytes()).map_err(|error| status_of(&error))
 }
 
-/// That a value is not to be compressed changes nothing: none is.
+/// The condition of a Store. Its compression option is ignored: no value is compressed.
 fn condition_of(options: StoreOptions) -> Result<StoreCondition, Status> {
     match (options.must_exist, options.must_not_exist) {
         (false, false) => Ok(StoreCondition::Always),

@@ -1,4 +1,4 @@
-//! What the controller says of itself and its namespaces.
+//! The data structures of Identify.
 
 use crate::controller::{Controller, ControllerKind};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, QUEUE_ENTRIES_MAX};
@@ -21,19 +21,19 @@ use zerocopy::IntoBytes;
 
 /// VER of the Key Value command set: 1.0.
 const KEY_VALUE_VERSION: u32 = 0x0001_0000;
-/// The highest number of a namespace: a drive in a file has room for 16.
+/// NN: a drive in a file has room for 16.
 const NAMESPACES_MAX: u32 = 16;
-/// SGLS: SGLs without alignment, longer than their data, data in the capsule at an offset, and by the transport.
+/// SGLS: no alignment, longer than the data, in-capsule data at an offset, transport SGL.
 const SGL_SUPPORT: u32 = 1 | 1 << 18 | 1 << 20 | 1 << 21;
 /// CTRATT: host identifiers of 128 bits.
 const HOST_IDS_OF_128_BITS: u32 = 1;
-/// NMIC: several controllers have it.
+/// NMIC: shared by several controllers.
 const SHARED: u8 = 1;
-/// Bytes of a block, where a host asks a key-value namespace for blocks.
+/// The block size that Identify 00h reports of key-value namespaces.
 const BLOCK_BYTES_LOG2: u8 = 9;
 const PAGE_BYTES: u64 = 4096;
 
-/// The data structure that is wanted, 4096 B.
+/// The data structure of `wanted.cns`, 4096 bytes.
 pub(crate) fn identify(
     subsystem: &Subsystem,
     controller: &Controller,
@@ -76,12 +76,12 @@ pub(crate) fn identify(
     }
 }
 
-/// What is said of a namespace that is not there, but could be.
+/// Identify data of an inactive namespace.
 fn zeros() -> Vec<u8> {
     vec![0; IDENTIFY_BYTES]
 }
 
-/// The namespace; none when there is none of that number, though there could be.
+/// The namespace; `None` if it is inactive.
 fn find(subsystem: &Subsystem, namespace: u32) -> Result<Option<NamespaceInfo>, Status> {
     if absent(namespace) == Status::InvalidNamespace {
         return Err(Status::InvalidNamespace);
@@ -89,7 +89,7 @@ fn find(subsystem: &Subsystem, namespace: u32) -> Result<Option<NamespaceInfo>, 
     Ok(subsystem.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
 }
 
-/// The status of a command on a namespace that is not there: none can have that number, or none has it now (Base, 3.2.1: an inactive one).
+/// The status of a command on an inactive namespace, or on an invalid one (Base, 3.2.1).
 pub(crate) fn absent(namespace: u32) -> Status {
     if (1..=NAMESPACES_MAX).contains(&namespace) { Status::InvalidField } else { Status::InvalidNamespace }
 }
@@ -131,7 +131,7 @@ fn io_controller(subsystem: &Subsystem, controller: &Controller) -> IdentifyCont
     data.events = EVENT_NAMESPACES.into();
     data.kind = 1;
     data.abort_limit = 3;
-    // One slot, which cannot be written.
+    // One slot, read only.
     data.firmware_updates = 1 | 1 << 1;
     data.error_log_entries = ERROR_ENTRIES_MAX as u8 - 1;
     data.warning_temperature_k = crate::controller::TEMPERATURE_THRESHOLD_K.into();
@@ -141,7 +141,7 @@ fn io_controller(subsystem: &Subsystem, controller: &Controller) -> IdentifyCont
     data.completion_entry_log2 = 0x44;
     data.namespaces_max = NAMESPACES_MAX.into();
     data.allowed_namespaces_max = NAMESPACES_MAX.into();
-    // Flush takes all namespaces; there is no cache that an answered store could be lost from.
+    // Flush takes all namespaces. There is no volatile cache: a completed Store is safe.
     data.volatile_write_cache = 3 << 1;
     // Disconnect.
     data.optional_fabrics = 1.into();
@@ -155,7 +155,7 @@ fn discovery_controller(controller: &Controller) -> IdentifyController {
     data
 }
 
-/// What a host is told that asks for blocks: some hosts give a namespace up that has no capacity here.
+/// Identify 00h. It reports a capacity in blocks, since some hosts ignore a namespace without one.
 fn block_namespace(subsystem: &Subsystem, info: &NamespaceInfo) -> Vec<u8> {
     let blocks = |bytes: u64| (bytes >> BLOCK_BYTES_LOG2).into();
     let mut data = IdentifyNamespace::zeroed();
@@ -200,7 +200,7 @@ fn independent_namespace() -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-/// A namespace's name in the world: the same for the same subsystem and number.
+/// NGUID: it follows from the subsystem's NQN and the namespace's number.
 fn guid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
     let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, |hash, byte| mix64(hash ^ u64::from(byte)));
     let high = mix64(seed(1) ^ u64::from(info.id.0));
@@ -211,10 +211,7 @@ fn guid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
     guid
 }
 
-/// The same as a UUID of version 8.
+/// [`guid`] as a UUID of version 8.
 fn uuid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
-    let mut uuid = guid(subsystem, info);
-    uuid[6] = uuid[6] & 0x0f | 0x80;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
-    uuid
+    uuid::Builder::from_custom_bytes(guid(subsystem, info)).into_uuid().into_bytes()
 }

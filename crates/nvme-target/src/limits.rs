@@ -1,4 +1,4 @@
-//! What a target gives to hosts at the most. Every queue, buffer and wait has its bound here.
+//! The bounds of every queue, buffer and wait of a target.
 //!
 //! | | | why |
 //! |---|---|---|
@@ -6,64 +6,63 @@
 //! | controllers | 32 | an admin queue each |
 //! | I/O queues of a controller | 16 | hosts ask for one a core |
 //! | entries of a queue | 256 | hosts have 128 as a rule |
-//! | data in a capsule | 8 KiB | what admin queues must take; a store of 4 KiB needs no R2T |
+//! | in-capsule data | 8 KiB | what admin queues must take; a store of 4 KiB needs no R2T |
 //! | data of a PDU | 128 KiB | a connection's input buffer holds one whole |
-//! | data on its way by R2T, of a connection | 8 MiB | or one value, if that is more |
-//! | answers that wait to be sent, of a connection | 4 MiB | and one value beyond; no command is executed before there is room |
+//! | data in transfer by R2T, of a connection | 8 MiB | or one value, if that is more |
+//! | output that waits to be sent, of a connection | 4 MiB | and one value beyond; no command is executed before there is room |
 //! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
 //! | keys of a List | 128 KiB of them | a drive lists while others wait |
 //!
-//! With 128 connections that is 2 GiB when all hosts do their worst at the same time, with the copies of the value that is read and of the one that is
-//! written just then 3 GiB, and some 40 MiB when they do not.
+//! At the worst, 128 connections take 2 GiB, and 3 GiB with copies of the values that are read and written just then. As a rule they take 40 MiB.
 
 use kvssd_types::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The most data of a command capsule, on any queue.
+/// The most in-capsule data, on any queue.
 pub const CAPSULE_DATA_BYTES_MAX: u32 = 8192;
-/// MAXH2CDATA, and the most data of a PDU that is sent.
+/// MAXH2CDATA, and the most data of a C2HData.
 pub const PDU_DATA_BYTES_MAX: u32 = 128 << 10;
-/// The most entries of a queue.
+/// The most entries of a queue (MQES, MAXCMD).
 pub const QUEUE_ENTRIES_MAX: u16 = 256;
 /// The most I/O queues of a controller.
 pub const IO_QUEUES_MAX: u16 = 16;
-/// The most controllers.
+/// The most controllers of all hosts.
 pub const CONTROLLERS_MAX: usize = 32;
-/// Asynchronous event requests of a controller.
+/// The most outstanding Asynchronous Event Requests of a controller (AERL).
 pub const EVENT_REQUESTS_MAX: usize = 4;
-/// Entries of the error log of a controller.
+/// Entries of a controller's error log (ELPE).
 pub const ERROR_ENTRIES_MAX: usize = 16;
-/// The most data of a connection's commands that is on its way by R2T.
+/// The most data of a connection that is in transfer by R2T.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 8 << 20;
-/// How long a byte of such data may take, or of answers, over the wait for the first: 256 MiB have 4 minutes. Who sends or takes less
-/// keeps memory that others wait for.
+/// How long a byte of data in transfer, or of output, may take beyond the timeout of the first: 256 MiB may take 4 minutes. A slower host
+/// would keep memory that others wait for.
 pub const TRANSFER_BYTE_NS: u64 = 1_000;
-/// R2Ts of a connection that are not answered yet.
+/// The most outstanding R2Ts of a connection.
 pub(crate) const TRANSFERS_MAX: usize = 32;
-/// The most bytes of answers that wait to be sent.
+/// The most output of a connection before it executes no more commands.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 4 << 20;
-/// The most bytes of a List.
+/// The longest data of a List.
 pub(crate) const LIST_BYTES_MAX: u32 = 128 << 10;
-/// The most bytes of a log page.
+/// The longest part of a log page.
 pub(crate) const LOG_BYTES_MAX: u64 = 64 << 10;
 
-/// Waits and numbers that a test wants other than a service does.
+/// The bounds and timeouts that tests change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time, of all hosts.
+    /// The most connections of all hosts.
     pub connections_max: usize,
-    /// Bytes of values on their way in, and as many on their way out, of all connections together.
+    /// The most bytes of values in transfer to the controller, and as many to hosts, of all connections.
     pub values_bytes_max: u64,
-    /// A peer that has not made itself known (ICReq and Connect) by then is sent away.
+    /// Timeout of ICReq and Connect.
     pub connect_ns: Nanos,
-    /// When all controllers are taken, one whose host has said nothing for so long, and that has no I/O queue, ends for another host's.
+    /// When all controllers are taken, one without commands for that long and without I/O queues ends for another host's.
     pub idle_ns: Nanos,
-    /// The next part of data that was asked for by R2T must be there by then; all of it, a microsecond a byte later.
+    /// Timeout of the next H2CData of a transfer. The whole transfer has a microsecond a byte more.
     pub transfer_ns: Nanos,
-    /// A peer that has not taken its answers by then, and a microsecond a byte later, is sent away.
+    /// Timeout of output that a peer does not take, and a microsecond a byte more.
     pub send_ns: Nanos,
-    /// How long commands in flight have at the end of the service.
+    /// How long outstanding commands have when the service stops.
     pub stop_ns: Nanos,
 }
 

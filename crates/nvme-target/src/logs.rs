@@ -1,6 +1,6 @@
-//! Log pages.
+//! The log pages that Get Log Page reads.
 
-use crate::answer::Kind;
+use crate::command_kind::CommandKind;
 use crate::controller::{Controller, ControllerKind, TEMPERATURE_K};
 use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::subsystem::Subsystem;
@@ -17,13 +17,13 @@ use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
-/// Bytes of the list of changed namespaces.
+/// Length of page 04h.
 const CHANGED_BYTES: usize = 4096;
-/// Critical warnings: a temperature is above its threshold; the reliability has suffered.
+/// Bits of Critical Warning.
 const WARNING_TEMPERATURE: u8 = 1 << 1;
 const WARNING_RELIABILITY: u8 = 1 << 2;
 
-/// The part of a page that is wanted, with zeros behind its end.
+/// The requested part of a page, with zeros behind its end.
 pub(crate) fn log_page(
     subsystem: &Subsystem,
     controller: &Controller,
@@ -78,9 +78,9 @@ fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) ->
             write_padded(&mut firmware.slots[0], env!("CARGO_PKG_VERSION"));
             Ok(firmware.as_bytes().to_vec())
         }
-        // While a drive is served nobody makes namespaces or deletes them.
+        // Namespaces do not change while a drive is served.
         page::CHANGED_NAMESPACES => Ok(vec![0; CHANGED_BYTES]),
-        // Of command sets that there are; that of blocks has its admin commands.
+        // The NVM command set has only the admin commands here.
         page::COMMAND_EFFECTS if !matches!(wanted.command_set, COMMAND_SET_NVM | COMMAND_SET_KEY_VALUE) => {
             Err(Status::InvalidField)
         }
@@ -98,7 +98,7 @@ fn supported(pages: &[u8]) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-/// The last errors, the latest first.
+/// Page 01h, the latest error first.
 fn errors(controller: &Controller) -> Vec<u8> {
     let mut data = Vec::with_capacity(ERROR_ENTRIES_MAX * size_of::<ErrorEntry>());
     for error in &controller.errors {
@@ -108,11 +108,11 @@ fn errors(controller: &Controller) -> Vec<u8> {
     data
 }
 
-/// Wear is what the drive had since it was made; what hosts read and wrote is counted since the service began.
+/// Page 02h. Wear is that of the drive's whole life; reads and writes are counted since the service began.
 fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
     let (health, metrics) = (subsystem.health(), &subsystem.metrics);
     let units = |bytes: u64| u128::from(bytes.div_ceil(HEALTH_UNIT_BYTES)).into();
-    let sum = |kinds: &[Kind]| u128::from(kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>()).into();
+    let sum = |kinds: &[CommandKind]| u128::from(kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>()).into();
     let used_percent = health.used_percent();
     let mut page = HealthPage::zeroed();
     let hot = if controller.is_too_hot() { WARNING_TEMPERATURE } else { 0 };
@@ -124,23 +124,23 @@ fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
     page.used_percent = used_percent.min(255) as u8;
     page.units_read = units(metrics.bytes_out.get());
     page.units_written = units(metrics.bytes_in.get());
-    page.reads = sum(&[Kind::Retrieve, Kind::List, Kind::Exist]);
-    page.writes = sum(&[Kind::Store, Kind::Delete]);
+    page.reads = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
+    page.writes = sum(&[CommandKind::Store, CommandKind::Delete]);
     page.power_cycles = 1.into();
     page.error_entries = u128::from(controller.error_count).into();
     page
 }
 
-/// What the standard's pages have no room for; the drive's part is zeros when it has failed.
+/// Page C0h. The fields of a drive that has failed are zeros.
 fn statistics(subsystem: &Subsystem) -> StatisticsPage {
     let metrics = &subsystem.metrics;
-    let sum = |kinds: &[Kind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
+    let sum = |kinds: &[CommandKind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
     let processor = clock_gettime(ClockId::ProcessCPUTime);
     let mut page = StatisticsPage::new();
     page.stored_bytes = metrics.bytes_in.get().into();
     page.retrieved_bytes = metrics.bytes_out.get().into();
-    page.changes = sum(&[Kind::Store, Kind::Delete]);
-    page.lookups = sum(&[Kind::Retrieve, Kind::List, Kind::Exist]);
+    page.changes = sum(&[CommandKind::Store, CommandKind::Delete]);
+    page.lookups = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
     page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
     subsystem.with_drive(|drive| {
         let engine = drive.engine();

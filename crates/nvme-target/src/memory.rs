@@ -1,68 +1,66 @@
-//! The memory that values take on their way in, or out, of all connections together.
-//!
-//! A connection has bounds of its own; where values may have 256 MiB, many connections at once are bounded here.
+//! A bound on the memory of values, in or out, that all connections share. Each connection has bounds of its own as well, but with values of 256 MiB
+//! they are too large together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many bytes, of which parts are held.
+/// A number of bytes that connections share.
 #[derive(Debug)]
-pub(crate) struct Memory {
-    held_bytes: AtomicU64,
+pub(crate) struct MemoryBudget {
+    used_bytes: AtomicU64,
     bytes_max: u64,
 }
 
-/// A part of it, until it is dropped.
+/// Bytes that one connection uses. To drop it gives them back.
 #[derive(Debug)]
-pub(crate) struct Held {
-    memory: Arc<Memory>,
+pub(crate) struct MemoryShare {
+    memory: Arc<MemoryBudget>,
     bytes: u64,
 }
 
-impl Memory {
+impl MemoryBudget {
     pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
-        Arc::new(Memory { held_bytes: AtomicU64::new(0), bytes_max })
+        Arc::new(MemoryBudget { used_bytes: AtomicU64::new(0), bytes_max })
     }
 
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes.load(Ordering::Relaxed)
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that nobody holds.
-    pub(crate) fn room_bytes(&self) -> u64 {
-        self.bytes_max.saturating_sub(self.held_bytes())
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.bytes_max.saturating_sub(self.used_bytes())
     }
 
-    /// So many bytes, if they are there, or nobody holds any: what comes alone always has room.
-    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Held> {
-        let take = |held: u64| (held == 0 || held + bytes <= self.bytes_max).then_some(held + bytes);
-        self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(Held { memory: Arc::clone(self), bytes })
+    /// Reserves bytes; `None` if they are not free. When no others are in use, any number is granted.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Option<MemoryShare> {
+        let take = |share: u64| (share == 0 || share + bytes <= self.bytes_max).then_some(share + bytes);
+        self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some(MemoryShare { memory: Arc::clone(self), bytes })
     }
 }
 
-impl Held {
-    /// None yet.
-    pub(crate) fn none(memory: &Arc<Memory>) -> Self {
-        Held { memory: Arc::clone(memory), bytes: 0 }
+impl MemoryShare {
+    /// A share of no bytes.
+    pub(crate) fn empty(memory: &Arc<MemoryBudget>) -> Self {
+        MemoryShare { memory: Arc::clone(memory), bytes: 0 }
     }
 
-    /// It is so many bytes now, whether they are there or not.
-    pub(crate) fn set(&mut self, bytes: usize) {
+    /// Changes the share, even beyond the budget.
+    pub(crate) fn resize(&mut self, bytes: usize) {
         let bytes = bytes as u64;
-        // In one step: nobody is to see both.
+        // In one step, so that nobody sees both sizes added.
         if bytes >= self.bytes {
-            self.memory.held_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+            self.memory.used_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
         } else {
-            self.memory.held_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.memory.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
         self.bytes = bytes;
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
-        self.set(0);
+        self.resize(0);
     }
 }
 
@@ -72,17 +70,17 @@ mod tests {
 
     #[test]
     fn what_is_held_is_there_again_when_it_is_dropped() {
-        let memory = Memory::new(100);
-        let first = memory.take(60).unwrap();
-        assert!(memory.take(41).is_none());
-        let second = memory.take(40).unwrap();
-        assert_eq!(memory.room_bytes(), 0);
+        let memory = MemoryBudget::new(100);
+        let first = memory.reserve(60).unwrap();
+        assert!(memory.reserve(41).is_none());
+        let second = memory.reserve(40).unwrap();
+        assert_eq!(memory.free_bytes(), 0);
         drop((first, second));
-        let mut large = memory.take(500).unwrap();
-        assert!(memory.take(1).is_none());
-        large.set(99);
-        assert_eq!(memory.room_bytes(), 1);
+        let mut large = memory.reserve(500).unwrap();
+        assert!(memory.reserve(1).is_none());
+        large.resize(99);
+        assert_eq!(memory.free_bytes(), 1);
         drop(large);
-        assert_eq!(memory.room_bytes(), 100);
+        assert_eq!(memory.free_bytes(), 100);
     }
 }

@@ -1,6 +1,7 @@
-//! What the service counts, as Prometheus reads it.
+//! The metrics of the service, as OpenMetrics.
 
-use crate::answer::{Answer, Kind};
+use crate::command_kind::CommandKind;
+use crate::completion::Completion;
 use crate::subsystem::Subsystem;
 use kvssd_nvme_spec::Status;
 use kvssd_types::Nanos;
@@ -13,7 +14,6 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
 
-/// Which commands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CommandLabels {
     opcode: &'static str,
@@ -25,26 +25,26 @@ struct OpcodeLabel {
     opcode: &'static str,
 }
 
-/// Counters of the service. They begin with it.
+/// Counters since the service began.
 pub(crate) struct Metrics {
     commands: Family<CommandLabels, Counter>,
-    /// Those that went well, by [`Kind`].
-    successes: [Counter; Kind::ALL.len()],
+    /// Successful commands, by [`CommandKind`].
+    successes: [Counter; CommandKind::ALL.len()],
     latencies_family: Family<OpcodeLabel, Histogram, fn() -> Histogram>,
-    latencies: [Histogram; Kind::ALL.len()],
+    latencies: [Histogram; CommandKind::ALL.len()],
     /// Bytes of values that hosts stored.
     pub(crate) bytes_in: Counter,
     /// Bytes of values and lists that hosts got.
     pub(crate) bytes_out: Counter,
     pub(crate) connections: Gauge,
     pub(crate) controllers: Gauge,
-    /// Connections that were ended for what the peer sent, or did not.
+    /// Connections that were ended for a fault of the peer, or a timeout.
     pub(crate) faults: Counter,
-    /// Changes that came again and had been made.
+    /// Changes that came again and were not made again.
     pub(crate) recognized: Counter,
 }
 
-/// 10 us to 5 s.
+/// Buckets from 10 us to 5 s.
 fn latency_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-5, 2.0, 20))
 }
@@ -53,10 +53,10 @@ impl Metrics {
     pub(crate) fn new() -> Self {
         let commands = Family::<CommandLabels, Counter>::default();
         let latencies_family = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
-        let labels = |kind: Kind| CommandLabels { opcode: kind.name(), status: Status::Success.text() };
+        let labels = |kind: CommandKind| CommandLabels { opcode: kind.name(), status: Status::Success.text() };
         Metrics {
-            successes: Kind::ALL.map(|kind| commands.get_or_create(&labels(kind)).clone()),
-            latencies: Kind::ALL
+            successes: CommandKind::ALL.map(|kind| commands.get_or_create(&labels(kind)).clone()),
+            latencies: CommandKind::ALL
                 .map(|kind| latencies_family.get_or_create(&OpcodeLabel { opcode: kind.name() }).clone()),
             commands,
             latencies_family,
@@ -69,25 +69,25 @@ impl Metrics {
         }
     }
 
-    /// Counts an answer that goes out at `now`.
-    pub(crate) fn count(&self, answer: &Answer, now: Nanos) {
-        let index = answer.kind as usize;
-        if answer.status.is_success() {
+    /// Counts a completion that is sent at `now`.
+    pub(crate) fn count(&self, completion: &Completion, now: Nanos) {
+        let index = completion.kind as usize;
+        if completion.status.is_success() {
             self.successes[index].inc();
         } else {
-            let labels = CommandLabels { opcode: answer.kind.name(), status: answer.status.text() };
+            let labels = CommandLabels { opcode: completion.kind.name(), status: completion.status.text() };
             self.commands.get_or_create(&labels).inc();
         }
-        self.latencies[index].observe((now - answer.arrived).as_seconds());
+        self.latencies[index].observe((now - completion.arrived).as_seconds());
     }
 
-    /// Commands of a kind that went well.
-    pub(crate) fn succeeded(&self, kind: Kind) -> u64 {
+    /// Successful commands of a kind.
+    pub(crate) fn succeeded(&self, kind: CommandKind) -> u64 {
         self.successes[kind as usize].get()
     }
 }
 
-/// The page that Prometheus reads.
+/// All metrics as OpenMetrics text.
 #[must_use]
 pub fn metrics_page(subsystem: &Subsystem) -> String {
     let metrics = &subsystem.metrics;

@@ -1,13 +1,13 @@
-//! The metrics over HTTP: one thread, and a few askers at a time.
+//! Serves the metrics over HTTP: one thread, and a few connections at a time.
 //!
 //! ```text
-//!   GET /metrics  ->  asker: request, to its empty line -> the page -> closed
-//!                     16 at a time; one more takes the place of the one that has been there for longest; 5 s for each
+//!   GET /metrics  ->  Scrape: the head of a request -> the page -> closed
+//!                     16 at a time; one more replaces the oldest; 5 s for each
 //! ```
 //!
-//! Who asks for metrics is done in a moment, so that one who is there for long wants something else.
+//! A scrape is done in a moment: a connection that stays wants something else. `httparse` reads requests.
 //!
-//! What it does not do: keep a connection for another request, or read what comes with one.
+//! What it does not do: keep a connection for another request, or read a request's body.
 
 use crate::metrics::metrics_page;
 use crate::server::{STOP_LOOK, ServeError, timespec};
@@ -20,16 +20,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Connections at a time.
-const ASKERS_MAX: usize = 16;
-/// Bytes of a request.
+/// The most connections at a time.
+const SCRAPES_MAX: usize = 16;
+/// The longest head of a request.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// How long a connection lives.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The most header fields of a request.
+const FIELDS_MAX: usize = 100;
+/// How long a connection may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Gives the metrics of `subsystem` to whoever asks over HTTP on `address`, until `stop` is set. Gives the address with its port.
+/// Serves the metrics of `subsystem` over HTTP on `address`, until `stop` is set. Returns the address with its port.
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -43,32 +45,31 @@ pub fn serve_metrics(
     listener.set_nonblocking(true).map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
     let body = move || {
-        let mut askers: Vec<Asker> = Vec::new();
+        let mut scrapes: Vec<Scrape> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            wait(&listener, &askers);
-            askers.retain_mut(|asker| asker.go_on(&subsystem).unwrap_or(false));
-            welcome(&listener, &mut askers);
+            wait(&listener, &scrapes);
+            scrapes.retain_mut(|scrape| scrape.advance(&subsystem).unwrap_or(false));
+            accept(&listener, &mut scrapes);
         }
     };
     let spawned = thread::Builder::new().name("metrics".to_owned()).spawn(body);
     Ok((bound, spawned.map_err(fail)?))
 }
 
-/// Waits until somebody comes, says or takes something, or it is time to look.
-fn wait(listener: &TcpListener, askers: &[Asker]) {
-    let mut waited = vec![PollFd::new(listener, PollFlags::IN)];
-    waited.extend(
-        askers.iter().map(|asker| {
-            PollFd::new(&asker.stream, if asker.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT })
-        }),
-    );
-    // An interrupted wait is as good as one that is over.
-    let _ = poll(&mut waited, Some(&timespec(STOP_LOOK)));
+/// Waits for connections, requests, room to write, or [`STOP_LOOK`].
+fn wait(listener: &TcpListener, scrapes: &[Scrape]) {
+    let mut polled = vec![PollFd::new(listener, PollFlags::IN)];
+    polled.extend(scrapes.iter().map(|scrape| {
+        let wanted = if scrape.response.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+        PollFd::new(&scrape.stream, wanted)
+    }));
+    // An interrupted wait counts as one that is over.
+    let _ = poll(&mut polled, Some(&timespec(STOP_LOOK)));
 }
 
-/// Takes in who has come, a few at a time: the others wait in the system's queue.
-fn welcome(listener: &TcpListener, askers: &mut Vec<Asker>) {
-    for _ in 0..ASKERS_MAX {
+/// Accepts a few connections; the others wait in the system's queue.
+fn accept(listener: &TcpListener, scrapes: &mut Vec<Scrape>) {
+    for _ in 0..SCRAPES_MAX {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
@@ -78,52 +79,50 @@ fn welcome(listener: &TcpListener, askers: &mut Vec<Asker>) {
                 return thread::sleep(STOP_LOOK);
             }
         };
-        if askers.len() >= ASKERS_MAX {
-            askers.remove(0);
+        if scrapes.len() >= SCRAPES_MAX {
+            scrapes.remove(0);
         }
         if stream.set_nonblocking(true).is_ok() {
-            askers.push(Asker {
-                stream,
-                came: Instant::now(),
-                request: Vec::new(),
-                answer: Vec::new(),
-                is_told: false,
-            });
+            let (request, response) = (Vec::new(), Vec::new());
+            scrapes.push(Scrape { stream, accepted: Instant::now(), request, response, has_responded: false });
         }
     }
 }
 
-/// A connection.
-struct Asker {
+/// One request, and its connection.
+struct Scrape {
     stream: TcpStream,
-    came: Instant,
+    accepted: Instant,
     request: Vec<u8>,
-    /// What is to be sent still.
-    answer: Vec<u8>,
-    is_told: bool,
+    /// Bytes that are not sent yet.
+    response: Vec<u8>,
+    has_responded: bool,
 }
 
-impl Asker {
-    /// Reads and writes what can be now; gives whether more is to come.
-    fn go_on(&mut self, subsystem: &Subsystem) -> io::Result<bool> {
-        if self.came.elapsed() > PATIENCE {
+impl Scrape {
+    /// Reads and writes without waiting. Returns whether the connection goes on.
+    fn advance(&mut self, subsystem: &Subsystem) -> io::Result<bool> {
+        if self.accepted.elapsed() > TIMEOUT {
             return Ok(false);
         }
-        if self.answer.is_empty() && !self.listen()? {
+        if self.response.is_empty() && !self.read_request()? {
             return Ok(false);
         }
-        if self.answer.is_empty() && !self.is_told && self.has_asked() {
-            self.answer = answer_to(&self.request, || metrics_page(subsystem));
-            self.is_told = true;
+        if self.response.is_empty()
+            && !self.has_responded
+            && let Some(response) = response(&self.request, || metrics_page(subsystem))
+        {
+            self.response = response;
+            self.has_responded = true;
         }
-        while !self.answer.is_empty() {
-            match self.stream.write(&self.answer) {
-                Ok(count) => drop(self.answer.drain(..count)),
+        while !self.response.is_empty() {
+            match self.stream.write(&self.response) {
+                Ok(count) => drop(self.response.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            if self.answer.is_empty() {
+            if self.response.is_empty() {
                 // The peer reads to the end, and closes.
                 self.stream.shutdown(Shutdown::Write)?;
             }
@@ -131,14 +130,14 @@ impl Asker {
         Ok(true)
     }
 
-    /// Reads what there is; gives whether there may be more.
-    fn listen(&mut self) -> io::Result<bool> {
+    /// Reads what there is. Returns whether more may come.
+    fn read_request(&mut self) -> io::Result<bool> {
         let mut piece = [0; 1024];
         loop {
             match self.stream.read(&mut piece) {
                 Ok(0) => return Ok(false),
-                Ok(count) if self.is_told || self.request.len() + count > REQUEST_BYTES_MAX => {
-                    return Ok(self.is_told && count < piece.len());
+                Ok(count) if self.has_responded || self.request.len() + count > REQUEST_BYTES_MAX => {
+                    return Ok(self.has_responded && count < piece.len());
                 }
                 Ok(count) => self.request.extend_from_slice(&piece[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
@@ -147,28 +146,29 @@ impl Asker {
             }
         }
     }
-
-    fn has_asked(&self) -> bool {
-        self.request.windows(4).any(|bytes| bytes == b"\r\n\r\n")
-            || self.request.windows(2).any(|bytes| bytes == b"\n\n")
-    }
 }
 
-/// The answer to a request.
-fn answer_to(request: &[u8], page: impl FnOnce() -> String) -> Vec<u8> {
-    let line = request.split(|byte| *byte == b'\r' || *byte == b'\n').next().unwrap_or_default();
-    let method = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+/// The response to a request; `None` while its head is not complete.
+fn response(request: &[u8], page: impl FnOnce() -> String) -> Option<Vec<u8>> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut parsed = httparse::Request::new(&mut fields);
+    let is_valid = match parsed.parse(request) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => true,
+        Err(_) => false,
+    };
+    let method = parsed.method.filter(|_| is_valid);
     let (status, kind, body) = match method {
-        _ if !line.windows(7).any(|bytes| bytes == b" HTTP/1") => ("400 Bad Request", "text/plain", String::new()),
-        b"GET" | b"HEAD" => ("200 OK", OPEN_METRICS, page()),
-        _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", "text/plain", String::new()),
+        None => ("400 Bad Request", "text/plain", String::new()),
+        Some("GET" | "HEAD") => ("200 OK", OPEN_METRICS, page()),
+        Some(_) => ("405 Method Not Allowed\r\nAllow: GET, HEAD", "text/plain", String::new()),
     };
     let bytes = body.len();
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n");
-    let mut answer = head.into_bytes();
-    if method != b"HEAD" {
-        answer.extend_from_slice(body.as_bytes());
+    let mut response = head.into_bytes();
+    if method != Some("HEAD") {
+        response.extend_from_slice(body.as_bytes());
     }
-    answer
+    Some(response)
 }

@@ -1,16 +1,10 @@
-//! Threads and sockets: the only part that waits.
-//!
-//! ```text
-//!   listener   accept -> a thread: read what there is -> take_in -> give_out -> write -> wait for more, for room, or for the next moment
-//!   stop       no more is accepted or taken; what was executed is answered; threads end
-//! ```
+//! Threads and sockets of the machine: a thread for each connection, which [`attend`]s it.
 //!
 //! A connection's thread makes three system calls for a command that comes alone (wait, read, write), and no more for a hundred that
 //! come together.
 
-use crate::connection::Connection;
-use crate::limits::TRANSFER_BYTE_NS;
 use crate::subsystem::Subsystem;
+use crate::transport::{Interest, Transport, attend};
 use kvssd_types::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
@@ -22,15 +16,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How often it is looked whether the service is to stop.
+/// How often a waiting thread checks whether the service is to stop.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
-/// How long a connection stays awake for what follows. An estimate: on a machine with idle cores, to sleep and to be woken costs a
-/// command several times what it costs itself; who keeps silent costs this once.
-const AWAKE: Nanos = Nanos(50_000);
-/// How long a peer has to take what it is told at the end.
-const LINGER: Duration = Duration::from_secs(1);
-/// What is thrown away at the end of a connection, at the most.
-const LINGER_BYTES_MAX: usize = 64 << 20;
+/// How long a thread polls its socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking cost a command
+/// several times what it costs itself; a silent host costs this once.
+const SPIN: Duration = Duration::from_micros(50);
 
 /// Why nothing is served.
 #[derive(Debug, Error)]
@@ -77,11 +67,11 @@ impl Server {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let mut waited = [PollFd::new(&self.listener, PollFlags::IN)];
-            // An interrupted wait is as good as one that is over.
+            // An interrupted wait counts as one that is over.
             let _ = poll(&mut waited, Some(&timespec(STOP_LOOK)));
             threads.retain(|thread| !thread.is_finished());
             match self.listener.accept() {
-                Ok((stream, peer)) => threads.extend(self.welcome(stream, peer, began, threads.len(), stop)),
+                Ok((stream, peer)) => threads.extend(self.spawn_connection(stream, peer, began, threads.len(), stop)),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(error) => {
                     // As a rule there are too many open files: others may end.
@@ -96,7 +86,7 @@ impl Server {
         }
     }
 
-    fn welcome(
+    fn spawn_connection(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
@@ -110,7 +100,7 @@ impl Server {
         }
         let (subsystem, stop) = (Arc::clone(&self.subsystem), Arc::clone(stop));
         let body = move || {
-            if let Err(error) = attend(stream, subsystem, began, &stop) {
+            if let Err(error) = serve_connection(stream, subsystem, began, &stop) {
                 tracing::debug!(%peer, %error, "a connection broke");
             }
         };
@@ -119,122 +109,77 @@ impl Server {
     }
 }
 
-/// Serves one connection to its end.
-fn attend(mut stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop: &AtomicBool) -> io::Result<()> {
+fn serve_connection(stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop: &AtomicBool) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
-    // A host that has no keep-alive of its own, and whose machine has gone, is found out in time.
+    // A host without a keep-alive timer whose machine has gone is found out in time.
     sockopt::set_socket_keepalive(&stream, true)?;
-    let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let limits = subsystem.options.limits;
     sharpen_timers(&subsystem);
-    let mut connection = Connection::new(subsystem, stream.local_addr()?, now());
-    let (mut is_readable, mut stopped, mut taken) = (true, None, (now(), 0));
-    loop {
-        if is_readable && connection.wants_input() {
-            match stream.read(connection.spare()) {
-                Ok(0) => connection.stop(),
-                Ok(count) => connection.received(count),
-                Err(error) if is_transient(&error) => {}
-                Err(error) => return Err(error),
+    let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let (local, mut socket) = (stream.local_addr()?, Socket { stream, was_read: false });
+    attend(subsystem, local, &mut socket, now, || stop.load(Ordering::Relaxed))
+}
+
+/// A connection's socket, which reads and writes without waiting.
+struct Socket {
+    stream: TcpStream,
+    /// It was read since the last wait.
+    was_read: bool,
+}
+
+impl Socket {
+    /// Waits for one of these; none that is ready is an empty set.
+    fn poll(&self, wanted: PollFlags, timeout: Nanos) -> PollFlags {
+        let mut polled = [PollFd::new(&self.stream, wanted)];
+        let _ = poll(&mut polled, Some(&timespec(Duration::from_nanos(timeout.0))));
+        polled[0].revents()
+    }
+
+    /// Polls for [`SPIN`], awake, for something to read.
+    fn spin(&self) -> bool {
+        let until = Instant::now() + SPIN;
+        while self.poll(PollFlags::IN, Nanos::ZERO).is_empty() {
+            if Instant::now() >= until {
+                return false;
             }
+            std::hint::spin_loop();
         }
-        connection.take_in(now());
-        connection.give_out(now());
-        while !connection.output().is_empty() {
-            match stream.write(connection.output()) {
-                Ok(count) => {
-                    connection.sent(count);
-                    taken.1 += count as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let at = now();
-        if stop.load(Ordering::Relaxed) && stopped.is_none() {
-            connection.stop();
-            stopped = Some(at);
-        }
-        let is_late = stopped.is_some_and(|stopped| at > stopped + limits.stop_ns);
-        if connection.has_ended() && (connection.is_drained() || is_late) {
-            return linger(stream);
-        }
-        let has_output = !connection.output().is_empty();
-        if !has_output {
-            taken = (at, 0);
-        }
-        // Since answers wait, the peer has taken so many bytes.
-        let (since, bytes) = taken;
-        if at > since + limits.send_ns + Nanos(TRANSFER_BYTE_NS * bytes) {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        // No answer waits for its moment meanwhile.
-        let stays_awake = is_readable && connection.wants_input() && !has_output && connection.wakes(at) > at + AWAKE;
-        is_readable =
-            connection.has_work() || stays_awake && comes_soon(&stream) || wait(&stream, &connection, at, has_output);
+        true
     }
 }
 
-/// Looks for a moment, awake, whether there is something to read.
-fn comes_soon(stream: &TcpStream) -> bool {
-    let until = Instant::now() + Duration::from_nanos(AWAKE.0);
-    loop {
-        let mut looked = [PollFd::new(stream, PollFlags::IN)];
-        if poll(&mut looked, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
+impl Transport for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.was_read = true;
+        self.stream.read(buffer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool {
+        // Nothing is to be sent, nor due before the spin is over.
+        let may_spin = std::mem::take(&mut self.was_read) && interest.read && !interest.write;
+        if may_spin && u128::from(timeout.0) > SPIN.as_nanos() && self.spin() {
             return true;
         }
-        if Instant::now() >= until {
-            return false;
-        }
-        std::hint::spin_loop();
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, interest.read);
+        wanted.set(PollFlags::OUT, interest.write);
+        self.poll(wanted, timeout).intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
     }
-}
 
-/// Waits until there is something to do. Gives whether there may be something to read.
-fn wait(stream: &TcpStream, connection: &Connection, now: Nanos, has_output: bool) -> bool {
-    let mut wanted = PollFlags::empty();
-    if connection.wants_input() {
-        wanted |= PollFlags::IN;
+    fn end_output(&mut self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
     }
-    if has_output {
-        wanted |= PollFlags::OUT;
-    }
-    let time = Duration::from_nanos((connection.wakes(now) - now).0);
-    let mut waited = [PollFd::new(stream, wanted)];
-    let _ = poll(&mut waited, Some(&timespec(time)));
-    waited[0].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
-}
-
-/// Closes a connection so that the peer gets what was sent: a close with bytes unread would take it away.
-fn linger(mut stream: TcpStream) -> io::Result<()> {
-    let until = Instant::now() + LINGER;
-    stream.shutdown(Shutdown::Write)?;
-    stream.set_nonblocking(false)?;
-    let (mut scrap, mut thrown) = (vec![0; 64 << 10], 0);
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut scrap) {
-            Ok(0) => break,
-            Ok(count) if thrown < LINGER_BYTES_MAX => thrown += count,
-            Ok(_) => break,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    Ok(())
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().min(3600) as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// Answers that wait for a moment are to go out then, not within the 50 us that the system rounds waits up by.
+/// Has waits end when a completion is due. By default the system rounds them up by 50 us.
 fn sharpen_timers(subsystem: &Subsystem) {
     #[cfg(target_os = "linux")]
     if subsystem.options.is_timed

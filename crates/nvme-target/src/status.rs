@@ -1,10 +1,9 @@
-//! What a drive's errors are in NVMe.
+//! The NVMe status of each error of the drive.
 
 use crate::identify::absent;
 use kvssd_nvme_spec::Status;
 use kvssd_types::KvError;
 
-/// The status of an error.
 pub(crate) fn status_of(error: &KvError) -> Status {
     match error {
         KvError::CapacityExceeded => Status::CapacityExceeded,
@@ -14,7 +13,7 @@ pub(crate) fn status_of(error: &KvError) -> Status {
         KvError::KeyExists => Status::KeyExists,
         KvError::InvalidCommand(_) => Status::InvalidOpcode,
         KvError::NoSuchNamespace(id) => absent(id.0),
-        // What follows answers commands that the Key Value command set has not.
+        // Errors of commands that the Key Value command set has not.
         KvError::InvalidRange { .. }
         | KvError::TooManyNamespaces { .. }
         | KvError::InvalidNamespace(_)

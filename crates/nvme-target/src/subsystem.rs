@@ -1,4 +1,4 @@
-//! What all controllers share: the drive, who may use it, and what has been counted.
+//! What all controllers share: the drive, the hosts that may use it, and counters.
 //!
 //! ```text
 //!   host a   controller 1   admin queue, I/O queues 1, 2     \
@@ -6,12 +6,14 @@
 //!   nvme discover   controller 3 (discovery)                 /
 //! ```
 
-use crate::answer::{Answer, Kind, Work};
 use crate::clients::OpenedClient;
-use crate::controller::{Controller, ControllerKind, Host, Wishes};
+use crate::command_kind::CommandKind;
+use crate::completion::Completion;
+use crate::controller::{Controller, ControllerKind, Host, IoSettings};
 use crate::execution::Executor;
+use crate::io_command::IoCommand;
 use crate::limits::{CONTROLLERS_MAX, Limits};
-use crate::memory::{Held, Memory};
+use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
@@ -21,29 +23,29 @@ use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kvssd_types::{ClientId, KvError, Nanos};
 use std::collections::BTreeMap;
 
-/// Erases that a block is good for, as flash with three bits a cell is as a rule. An estimate: profiles do not say.
+/// Program/erase cycles of a block, as common for TLC flash. An estimate: profiles do not say.
 const BLOCK_ERASES_MAX: u64 = 3_000;
 
-/// The highest controller number.
+/// The highest CNTLID (FFF0h and above are reserved).
 const CONTROLLER_ID_MAX: u16 = 0xffef;
 
-/// What a subsystem is called, and whom it serves.
+/// How a subsystem is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsystemOptions {
     /// SUBNQN.
     pub nqn: String,
     /// NQNs of the hosts that may connect; empty for all.
     pub allowed_hosts: Vec<String>,
-    /// Hosts that ask for data digests get them. (Some cover what is not sent, see docs/NVME.md.)
+    /// Data digests are granted. Some hosts compute them differently (docs/NVME.md).
     pub data_digest: bool,
-    /// Answers wait until the drive's model is through with the command.
+    /// Completions wait until the drive's model completes the command.
     pub is_timed: bool,
-    /// Numbers and waits.
+    /// Bounds and timeouts.
     pub limits: Limits,
 }
 
 impl SubsystemOptions {
-    /// Serves anybody under the name `nqn`, as fast as it goes.
+    /// Admits any host, and times nothing.
     #[must_use]
     pub fn new(nqn: &str) -> Self {
         SubsystemOptions {
@@ -61,12 +63,12 @@ pub struct Subsystem {
     pub(crate) options: SubsystemOptions,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
-    /// Values take flash in multiples of that.
+    /// NOVG: values take flash in multiples of this.
     pub(crate) value_granularity_bytes: u32,
-    /// Values that hosts were asked for and that are not stored yet.
-    pub(crate) values_in: Arc<Memory>,
-    /// Answers that hosts have not taken yet.
-    pub(crate) values_out: Arc<Memory>,
+    /// Values that were requested by R2T and are not stored yet.
+    pub(crate) values_in: Arc<MemoryBudget>,
+    /// Output that hosts have not taken yet.
+    pub(crate) values_out: Arc<MemoryBudget>,
     has_failed: AtomicBool,
     executor: Mutex<Option<Executor>>,
     controllers: Mutex<Controllers>,
@@ -79,11 +81,11 @@ struct Controllers {
 }
 
 impl Controllers {
-    /// Ends the controller that has been idle for longest, if that is longer than `idle_ns`: its host said nothing, and has no I/O queue. Hosts
-    /// without a keep-alive timer may have gone long ago. Its connection notices.
+    /// Ends the controller that has been idle for longest, without commands and I/O queues, if that is longer than `idle_ns`. A host without a
+    /// keep-alive timer may have gone long ago. Returns whether there was one.
     fn end_idle(&mut self, idle_ns: Nanos, now: Nanos) -> bool {
         let idle = |(&id, controller): (&u16, &Arc<Mutex<Controller>>)| {
-            // One that works is not idle.
+            // A locked controller is in use.
             let since = controller.try_lock().ok()?.idle_since()?;
             (now > since + idle_ns).then_some((since, id))
         };
@@ -101,17 +103,16 @@ impl Controllers {
     }
 }
 
-/// Room for what a burst of commands gives.
-pub(crate) struct Room<'a> {
-    /// In the connection.
+/// Room for the data of a burst of commands.
+pub(crate) struct OutputRoom<'a> {
+    /// Free in the connection.
     pub(crate) bytes: usize,
-    /// What the connection has for its host already.
-    pub(crate) held_bytes: usize,
-    /// The connection's part of the memory of all.
-    pub(crate) held: &'a mut Held,
+    /// In use in the connection.
+    pub(crate) used_bytes: usize,
+    pub(crate) share: &'a mut MemoryShare,
 }
 
-/// How the drive stands.
+/// The state of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Health {
     pub(crate) pairs: u64,
@@ -126,14 +127,14 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Per cent of the drive's life that are used.
+    /// Percentage Used of SMART: the mean of all erases over the cycles of a block.
     pub(crate) fn used_percent(&self) -> u64 {
         (self.erases_mean * 100.0 / BLOCK_ERASES_MAX as f64) as u64
     }
 }
 
 impl Subsystem {
-    /// Serves `drive`.
+    /// A subsystem with all namespaces of `drive`.
     #[must_use]
     pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
         let (is_timed, limits) = (options.is_timed, options.limits);
@@ -144,24 +145,24 @@ impl Subsystem {
             metrics,
             value_bytes_max: executor.drive.value_bytes_max(),
             value_granularity_bytes: executor.drive.design().grain_bytes,
-            values_in: Memory::new(limits.values_bytes_max),
-            values_out: Memory::new(limits.values_bytes_max),
+            values_in: MemoryBudget::new(limits.values_bytes_max),
+            values_out: MemoryBudget::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
             executor: Mutex::new(Some(executor)),
             controllers: Mutex::default(),
         }
     }
 
-    /// Numbers and waits.
+    /// Bounds and timeouts.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.options.limits
     }
 
-    /// Ends the drive's life in order. Commands that come later are refused.
+    /// Closes the drive. Later commands fail with Internal Error.
     ///
     /// # Errors
-    /// When the image failed.
+    /// When the image fails, or has failed.
     pub fn close(&self) -> Result<(), KvError> {
         let executor = self.executor.lock().map_or_else(|_| None, |mut executor| executor.take());
         let Some(executor) = executor else {
@@ -170,25 +171,25 @@ impl Subsystem {
         executor.drive.close()
     }
 
-    /// Bytes of values on their way in, and on their way out, of all connections; each has its bound in [`Limits::values_bytes_max`].
+    /// Bytes of values in transfer, in and out, of all connections. Each is bounded by [`Limits::values_bytes_max`].
     #[must_use]
     pub fn values_bytes(&self) -> (u64, u64) {
-        (self.values_in.held_bytes(), self.values_out.held_bytes())
+        (self.values_in.used_bytes(), self.values_out.used_bytes())
     }
 
-    /// The largest value that the drive takes.
+    /// The largest value that the drive stores.
     #[must_use]
     pub fn value_bytes_max(&self) -> u64 {
         self.value_bytes_max
     }
 
-    /// Changes that came again and had been made.
+    /// The number of changes that came again and were not made again.
     #[must_use]
     pub fn recognized(&self) -> u64 {
         self.metrics.recognized.get()
     }
 
-    /// Why the drive takes nothing any more, if so.
+    /// Why the drive has failed; `None` if it works.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         match self.executor.lock() {
@@ -197,35 +198,40 @@ impl Subsystem {
         }
     }
 
-    /// Executes a burst of I/O commands: each that `next` gives, which is told whether there is room for data.
+    /// Executes the I/O commands that `next` returns. `next` is told whether there is room for data.
     pub(crate) fn execute(
         &self,
-        mut next: impl FnMut(bool) -> Option<Work>,
-        room: Room<'_>,
+        mut next: impl FnMut(bool) -> Option<IoCommand>,
+        room: OutputRoom<'_>,
         now: Nanos,
-        wishes: &Wishes,
-        answers: &mut Vec<Answer>,
+        settings: &IoSettings,
+        completions: &mut Vec<Completion>,
     ) {
         let mut executor = self.executor.lock().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
-            let Room { bytes, held_bytes, held } = room;
-            let bytes_max = bytes.min(usize::try_from(self.values_out.room_bytes()).unwrap_or(usize::MAX));
-            executor.execute(next, bytes_max, now, wishes, answers);
-            // Who comes next is to see it.
-            held.set(held_bytes + answers.iter().map(|answer| answer.data.len()).sum::<usize>());
+            let OutputRoom { bytes, used_bytes, share } = room;
+            let bytes_max = bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
+            executor.execute(next, bytes_max, now, settings, completions);
+            // Before the lock is released, so that the next connection sees it.
+            share.resize(used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>());
             if executor.drive.failure().is_some() {
                 self.has_failed.store(true, Ordering::Relaxed);
             }
             return;
         }
-        // It was closed, or left in the middle of a change.
-        while let Some(work) = next(true) {
-            let refusal = Err(Status::InternalError.into());
-            answers.push(Answer::new(work.command_id, Kind::of(&work.command), work.arrived, refusal));
+        // It was closed, or its firmware panicked.
+        while let Some(ready) = next(true) {
+            let failure = Err(Status::InternalError.into());
+            completions.push(Completion::new(
+                ready.command_id,
+                CommandKind::of(&ready.command),
+                ready.arrived,
+                failure,
+            ));
         }
     }
 
-    /// Whether the drive takes nothing any more.
+    /// Whether the drive has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed) || self.executor.is_poisoned()
     }
@@ -235,13 +241,13 @@ impl Subsystem {
         executor.as_mut().map(|executor| look(&mut executor.drive))
     }
 
-    /// A client has a controller from here on, and no other. None where the drive takes nothing any more.
+    /// Makes a controller the client's only one. `None` if the drive has failed.
     pub(crate) fn open_client(&self, client: ClientId) -> Option<Result<OpenedClient, KvError>> {
         let mut executor = self.executor.lock().ok()?;
         executor.as_mut().map(|executor| executor.open_client(client))
     }
 
-    /// The namespaces. A drive that is not there any more, as after a panic of its firmware, has not none: it has failed.
+    /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
     pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
         self.with_drive(|drive| drive.namespaces()).ok_or(Status::InternalError)
     }
@@ -273,7 +279,7 @@ impl Subsystem {
         allowed.is_empty() || allowed.iter().any(|nqn| nqn == host_nqn)
     }
 
-    /// A new controller for a host.
+    /// Creates a controller for a host.
     pub(crate) fn add_controller(
         &self,
         kind: ControllerKind,
@@ -304,7 +310,7 @@ impl Subsystem {
         lock(&self.controllers).living.get(&id).cloned()
     }
 
-    /// Ends a controller: its queues notice.
+    /// Ends a controller. Its queues end by themselves.
     pub(crate) fn remove_controller(&self, id: u16) {
         let mut controllers = lock(&self.controllers);
         if let Some(controller) = controllers.living.remove(&id) {
@@ -314,7 +320,7 @@ impl Subsystem {
     }
 }
 
-/// What is in such a mutex is never left half changed.
+/// A panic leaves what is behind these mutexes whole, so poison is ignored.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! Connect: a connection becomes a queue.
+//! Connect: a connection becomes an admin queue or an I/O queue.
 
 use super::Phase;
-use crate::answer::{Done, Refusal};
+use crate::completion::{Failure, Success};
 use crate::controller::{ControllerKind, Host};
 use crate::limits::QUEUE_ENTRIES_MAX;
 use crate::subsystem::{Subsystem, lock};
@@ -10,23 +10,21 @@ use kvssd_nvme_spec::{Status, read_text};
 use kvssd_types::Nanos;
 use std::sync::Arc;
 
-/// Offsets in a Connect command and its data, for [`invalid`].
+/// Byte offsets in a Connect command and its data, for [`invalid`].
 const AT_QUEUE_ID: u64 = 42;
 const AT_QUEUE_SIZE: u64 = 44;
 const AT_CONTROLLER: u64 = 16;
 const AT_SUBSYSTEM_NQN: u64 = 256;
 const AT_HOST_NQN: u64 = 512;
 
-/// What became of a connection.
+/// A connected queue.
 pub(super) struct Connected {
     pub(super) phase: Phase,
-    /// Entries of the queue.
     pub(super) entries: u16,
-    pub(super) done: Done,
+    pub(super) done: Success,
 }
 
-/// Connects a queue.
-pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now: Nanos) -> Result<Connected, Refusal> {
+pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now: Nanos) -> Result<Connected, Failure> {
     let data =
         data.first_chunk::<{ kvssd_nvme_spec::fabrics::CONNECT_DATA_BYTES }>().ok_or(Status::SglLengthInvalid)?;
     let data = ConnectData::from_data(data).ok_or(Status::SglLengthInvalid)?;
@@ -45,7 +43,7 @@ pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now
     };
     let host = Host { nqn: name(&data.host_nqn, AT_HOST_NQN)?, id: data.host_id };
     if host.nqn.is_empty() {
-        // `spdk_nvme_perf` says none, and SPDK's own target takes that.
+        // `spdk_nvme_perf` sends an empty one, and SPDK's own target accepts it.
         tracing::warn!(queue = command.queue_id, "a host says no name of its own (HOSTNQN)");
     }
     let wanted = name(&data.subsystem_nqn, AT_SUBSYSTEM_NQN)?;
@@ -66,7 +64,7 @@ pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now
         0 => admin_queue(subsystem, kind, host, data.controller.get(), command.keep_alive_ms, now)?,
         queue => io_queue(subsystem, kind, &host, data.controller.get(), queue)?,
     };
-    Ok(Connected { phase, entries, done: Done::with_result(id.into()) })
+    Ok(Connected { phase, entries, done: Success::with_result(id.into()) })
 }
 
 fn admin_queue(
@@ -76,7 +74,7 @@ fn admin_queue(
     wanted: u16,
     keep_alive_ms: u32,
     now: Nanos,
-) -> Result<(Phase, u16), Refusal> {
+) -> Result<(Phase, u16), Failure> {
     if wanted != CONTROLLER_ANY {
         return Err(invalid(AT_CONTROLLER, true));
     }
@@ -93,7 +91,7 @@ fn io_queue(
     host: &Host,
     wanted: u16,
     queue: u16,
-) -> Result<(Phase, u16), Refusal> {
+) -> Result<(Phase, u16), Failure> {
     let found = subsystem.controller(wanted).ok_or(invalid(AT_CONTROLLER, true))?;
     let mut controller = lock(&found);
     if controller.kind != kind || controller.host != *host {
@@ -113,7 +111,7 @@ fn io_queue(
     Ok((Phase::Io { controller: Arc::clone(&found), queue }, wanted))
 }
 
-/// Which parameter cannot be: where it is, in the command or in its data (IPO and IATTR).
-fn invalid(offset: u64, is_in_data: bool) -> Refusal {
-    Refusal { status: Status::ConnectInvalidParameters, result: offset | u64::from(is_in_data) << 16 }
+/// The failure that names an invalid parameter: its offset in the command or in its data (IPO and IATTR).
+fn invalid(offset: u64, is_in_data: bool) -> Failure {
+    Failure { status: Status::ConnectInvalidParameters, result: offset | u64::from(is_in_data) << 16 }
 }

@@ -1,11 +1,13 @@
-//! Which command goes where.
+//! Dispatches commands to the admin, fabrics and I/O handlers.
 
 use super::connect::connect;
-use super::transfers::{Complete, Pending};
-use super::{Connection, Phase, is_noteworthy};
+use super::transfers::{CompleteTransfer, PendingTransfer};
+use super::{Connection, Phase, is_logged};
 use crate::admin::Admin;
-use crate::answer::{Answer, Done, Kind, Outcome, Work};
-use crate::memory::Held;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Outcome, Success};
+use crate::io_command::IoCommand;
+use crate::memory::MemoryShare;
 use crate::subsystem::lock;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
@@ -16,20 +18,20 @@ use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, Nanos};
 use std::sync::Arc;
 
-/// Bits of an opcode: data goes to the controller.
+/// Data transfer direction, bits 1:0 of an opcode: to the controller.
 const TO_CONTROLLER: u8 = 0b01;
-/// An aborted command was not aborted (Abort, dword 0, bit 0).
+/// Abort, dword 0 of the completion, bit 0: the command was not aborted.
 const NOT_ABORTED: u64 = 1;
-/// The most data that an admin command brings.
+/// The most data to the controller of an admin command.
 const ADMIN_DATA_BYTES_MAX: u32 = IDENTIFY_BYTES as u32;
 
 impl Connection {
-    /// A command capsule has come.
-    pub(super) fn take_command(&mut self, entry: &SubmissionEntry, data: &[u8], is_intact: bool, now: Nanos) {
-        self.queue.advance();
+    /// Processes a command capsule.
+    pub(super) fn process_command(&mut self, entry: &SubmissionEntry, data: &[u8], is_intact: bool, now: Nanos) {
+        self.queue.fetch();
         let command_id = entry.command_id.get();
-        // A host that detaches ends its event requests without a word, and uses their identifiers again (SPDK).
-        if !self.queue.insert(command_id) && !self.forgets_event_request(command_id) {
+        // SPDK's detach drops its event requests locally and uses their identifiers again.
+        if !self.queue.begin(command_id) && !self.forgets_event_request(command_id) {
             return self.refuse(entry, Status::CommandIdConflict, now);
         }
         if entry.flags != FLAGS_SGL {
@@ -51,7 +53,9 @@ impl Connection {
             DataPointer::Transport { length_bytes } if length_bytes > 0 && brings_data(entry) => {
                 match self.wanted_bytes(entry, length_bytes) {
                     Ok(0) => self.dispatch(entry, &[], None, now),
-                    Ok(length_bytes) => self.transfers.add(Pending { entry: *entry, length_bytes, arrived: now }),
+                    Ok(length_bytes) => {
+                        self.transfers.add(PendingTransfer { entry: *entry, length_bytes, arrived: now })
+                    }
                     Err(status) => self.refuse(entry, status, now),
                 }
             }
@@ -60,23 +64,23 @@ impl Connection {
         }
     }
 
-    /// Whether the outstanding command of that identifier was a request for an event, which is no more.
+    /// Drops the outstanding Asynchronous Event Request of that identifier; returns whether there was one.
     fn forgets_event_request(&self, command_id: u16) -> bool {
         let Phase::Admin { controller, .. } = &self.phase else { return false };
         lock(controller).forget_event_request(command_id)
     }
 
-    /// All data of a command has come.
-    pub(super) fn take_complete(&mut self, complete: Complete, now: Nanos) {
-        let Complete { entry, data, held, is_intact, arrived } = complete;
+    /// Processes a command whose data has come by R2T.
+    pub(super) fn process_transfer(&mut self, complete: CompleteTransfer, now: Nanos) {
+        let CompleteTransfer { entry, data, share, is_intact, arrived } = complete;
         if !is_intact {
             return self.refuse(&entry, Status::TransientTransportError, now);
         }
-        self.dispatch(&entry, &[], Some((data, held)), arrived);
+        self.dispatch(&entry, &[], Some((data, share)), arrived);
     }
 
-    /// How much of a command's data is to be asked for: none when the command will be refused anyway, and of a host's buffer that is longer
-    /// than the value no more than that.
+    /// How much data to request by R2T: no more than the value has, though the host's buffer may be longer; an error if the command will fail
+    /// anyway.
     fn wanted_bytes(&self, entry: &SubmissionEntry, length_bytes: u32) -> Result<u32, Status> {
         if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
             return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
@@ -84,7 +88,7 @@ impl Connection {
         Ok(self.check_store(&KvCommand::from_entry(entry)?, length_bytes)?.unwrap_or(length_bytes))
     }
 
-    /// The bytes of a store's value, none of other commands: not more than the host's data, nor than the drive takes.
+    /// The length of a Store's value, which must fit in the host's data and the drive; `None` of other commands.
     fn check_store(&self, command: &KvCommand, length_bytes: u32) -> Result<Option<u32>, Status> {
         let KvCommand::Store { value_bytes, .. } = *command else { return Ok(None) };
         if u64::from(value_bytes) > self.subsystem.value_bytes_max {
@@ -93,20 +97,26 @@ impl Connection {
         if length_bytes >= value_bytes { Ok(Some(value_bytes)) } else { Err(Status::SglLengthInvalid) }
     }
 
-    /// A command that has all it needs: `data` from its capsule, or `whole` from a transfer.
-    fn dispatch(&mut self, entry: &SubmissionEntry, data: &[u8], whole: Option<(Arc<[u8]>, Held)>, arrived: Nanos) {
-        let (whole, held) = whole.unzip();
+    /// Executes a command, or adds it to the ready ones. Its data is `data` from the capsule, or `whole` from a transfer.
+    fn dispatch(
+        &mut self,
+        entry: &SubmissionEntry,
+        data: &[u8],
+        whole: Option<(Arc<[u8]>, MemoryShare)>,
+        arrived: Nanos,
+    ) {
+        let (whole, share) = whole.unzip();
         if entry.opcode == FABRICS_OPCODE {
             let outcome = self.fabrics(entry, whole.as_deref().unwrap_or(data), arrived);
-            return self.answer(entry, Kind::Fabrics, outcome, arrived);
+            return self.completion(entry, CommandKind::Fabrics, outcome, arrived);
         }
         match self.phase {
             Phase::Io { .. } => match self.key_value(entry, data, whole, arrived) {
-                Ok(work) => self.ready.push_back(Work { held, ..work }),
+                Ok(ready) => self.ready.push_back(IoCommand { share, ..ready }),
                 Err(status) => self.refuse(entry, status, arrived),
             },
             Phase::Admin { .. } => self.admin(entry, whole.as_deref().unwrap_or(data), arrived),
-            Phase::Fresh | Phase::Greeted | Phase::Ended => {
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => {
                 self.refuse(entry, Status::CommandSequenceError, arrived);
             }
         }
@@ -118,7 +128,7 @@ impl Connection {
         data: &[u8],
         whole: Option<Arc<[u8]>>,
         arrived: Nanos,
-    ) -> Result<Work, Status> {
+    ) -> Result<IoCommand, Status> {
         let mut command = KvCommand::from_entry(entry)?;
         let mut value = None;
         match &mut command {
@@ -129,7 +139,7 @@ impl Connection {
                 value = Some(whole.unwrap_or_else(|| data[..value_bytes].into()));
             }
             KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
-                // The host's buffer is as long as its descriptor says.
+                // The SGL says how long the host's buffer is.
                 if *buffer_bytes > room_bytes(entry) {
                     return Err(Status::SglLengthInvalid);
                 }
@@ -138,44 +148,44 @@ impl Connection {
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
         let serial = kvssd_nvme_spec::numbered::serial(entry);
-        Ok(Work { command_id, namespace, command, serial, value, arrived, held: None })
+        Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None })
     }
 
     fn fabrics(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) -> Outcome {
         let command = FabricsCommand::from(entry);
         match (&self.phase, command) {
-            (Phase::Greeted, FabricsCommand::Connect(command)) => {
+            (Phase::AwaitingConnect, FabricsCommand::Connect(command)) => {
                 let connected = connect(&self.subsystem, &command, data, now)?;
                 self.queue.resize(connected.entries);
                 self.phase = connected.phase;
                 Ok(connected.done)
             }
-            (Phase::Fresh | Phase::Greeted | Phase::Ended, _) | (_, FabricsCommand::Connect(_)) => {
+            (Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended, _) | (_, FabricsCommand::Connect(_)) => {
                 Err(Status::CommandSequenceError.into())
             }
             (Phase::Admin { controller, .. }, FabricsCommand::PropertyGet { offset, is_wide }) => {
                 let mut controller = lock(controller);
-                controller.hear(now);
-                Ok(Done::with_result(controller.property(offset, is_wide)?))
+                controller.restart_keep_alive(now);
+                Ok(Success::with_result(controller.property(offset, is_wide)?))
             }
             (Phase::Admin { controller, .. }, FabricsCommand::PropertySet { offset, is_wide, value }) => {
                 let mut locked = lock(controller);
-                locked.hear(now);
+                locked.restart_keep_alive(now);
                 if locked.set_property(offset, is_wide, value)? {
                     tracing::info!(controller = locked.id, "a host shuts its controller down");
                     drop(locked);
-                    // What has been answered is safe already; a host that shuts down may expect it to be written out, too.
+                    // Completed changes are safe already. A host may expect a shutdown to flush as well.
                     let flushed = self.subsystem.with_drive(|drive| drive.execute(Command::Flush));
                     if !matches!(flushed, Some(Ok(_))) {
                         return Err(Status::InternalError.into());
                     }
                     lock(controller).shut_down();
                 }
-                Ok(Done::default())
+                Ok(Success::default())
             }
             (Phase::Io { .. }, FabricsCommand::Disconnect { format: 0 }) => {
-                self.leave();
-                Ok(Done::default())
+                self.detach();
+                Ok(Success::default())
             }
             (Phase::Io { .. }, FabricsCommand::Disconnect { .. }) => Err(Status::ConnectIncompatibleFormat.into()),
             (_, FabricsCommand::Other { .. }) => Err(Status::InvalidField.into()),
@@ -190,20 +200,20 @@ impl Connection {
         let command = AdminCommand::from(entry);
         let outcome = match command {
             AdminCommand::AsynchronousEventRequest => {
-                controller.hear(now);
-                match controller.request_event(entry.command_id.get(), now) {
-                    // It is answered when something happens.
+                controller.restart_keep_alive(now);
+                match controller.add_event_request(entry.command_id.get(), now) {
+                    // It completes with an event.
                     Ok(()) => return,
                     Err(status) => Err(status.into()),
                 }
             }
             AdminCommand::Abort { queue_id, command_id } => {
-                controller.hear(now);
-                // Everything else is over so soon that there is nothing to abort.
+                controller.restart_keep_alive(now);
+                // Other commands complete before an Abort could reach them.
                 let aborted = (queue_id == 0).then(|| controller.abort_event_request(command_id)).flatten();
                 let result = if aborted.is_some() { 0 } else { NOT_ABORTED };
-                self.output.answers.extend(aborted);
-                Ok(Done::with_result(result))
+                self.output.completions.extend(aborted);
+                Ok(Success::with_result(result))
             }
             _ => Admin {
                 subsystem: &self.subsystem,
@@ -216,47 +226,49 @@ impl Connection {
             }
             .perform(&command),
         };
-        let answer = Answer::new(entry.command_id.get(), Kind::Admin, now, outcome);
-        if is_noteworthy(&answer) {
-            controller.note_error(0, &answer);
+        let completion = Completion::new(entry.command_id.get(), CommandKind::Admin, now, outcome);
+        if is_logged(&completion) {
+            controller.log_error(0, &completion);
         }
-        self.output.answers.push(answer);
+        self.output.completions.push(completion);
     }
 
-    fn answer(&mut self, entry: &SubmissionEntry, kind: Kind, outcome: Outcome, arrived: Nanos) {
-        self.output.answers.push(Answer::new(entry.command_id.get(), kind, arrived, outcome));
+    fn completion(&mut self, entry: &SubmissionEntry, kind: CommandKind, outcome: Outcome, arrived: Nanos) {
+        self.output.completions.push(Completion::new(entry.command_id.get(), kind, arrived, outcome));
     }
 
     fn refuse(&mut self, entry: &SubmissionEntry, status: Status, arrived: Nanos) {
         let kind = self.kind_of(entry);
-        let answer = Answer::new(entry.command_id.get(), kind, arrived, Err(status.into()));
+        let completion = Completion::new(entry.command_id.get(), kind, arrived, Err(status.into()));
         let (controller, queue) = match &self.phase {
             Phase::Admin { controller, .. } => (Some(controller), 0),
             Phase::Io { controller, queue, .. } => (Some(controller), *queue),
-            Phase::Fresh | Phase::Greeted | Phase::Ended => (None, 0),
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => (None, 0),
         };
-        if let Some(controller) = controller.filter(|_| is_noteworthy(&answer)) {
-            lock(controller).note_error(queue, &answer);
+        if let Some(controller) = controller.filter(|_| is_logged(&completion)) {
+            lock(controller).log_error(queue, &completion);
         }
-        self.output.answers.push(answer);
+        self.output.completions.push(completion);
     }
 
-    fn kind_of(&self, entry: &SubmissionEntry) -> Kind {
+    fn kind_of(&self, entry: &SubmissionEntry) -> CommandKind {
         match (entry.opcode, &self.phase) {
-            (FABRICS_OPCODE, _) => Kind::Fabrics,
-            (_, Phase::Io { .. }) => KvCommand::from_entry(entry).map_or(Kind::Other, |command| Kind::of(&command)),
-            _ => Kind::Admin,
+            (FABRICS_OPCODE, _) => CommandKind::Fabrics,
+            (_, Phase::Io { .. }) => {
+                KvCommand::from_entry(entry).map_or(CommandKind::Other, |command| CommandKind::of(&command))
+            }
+            _ => CommandKind::Admin,
         }
     }
 }
 
-/// Whether data goes to the controller.
+/// Whether the command has data to the controller.
 fn brings_data(entry: &SubmissionEntry) -> bool {
     let direction = if entry.opcode == FABRICS_OPCODE { entry.namespace.get() as u8 } else { entry.opcode };
     direction & 0b11 == TO_CONTROLLER
 }
 
-/// Bytes that the host has room for.
+/// Length of the host's buffer.
 fn room_bytes(entry: &SubmissionEntry) -> u32 {
     match DataPointer::from(entry.data) {
         DataPointer::Transport { length_bytes } => length_bytes,

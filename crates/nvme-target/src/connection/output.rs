@@ -1,7 +1,8 @@
-//! What goes out, and answers that wait for their moment.
+//! Encoded output, and completions that are not due yet.
 
-use super::command_ids::CommandIds;
-use crate::answer::{Answer, Data, Kind};
+use super::submission_queue::SubmissionQueue;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Data};
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Metrics;
 use kvssd_nvme_spec::pdu::{DataHeader, Framing, Pdu, Sender};
@@ -9,62 +10,62 @@ use kvssd_types::{Nanos, Value};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// A buffer that has grown beyond this is given back when it is empty.
+/// The most capacity that an empty buffer keeps.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// An answer that is made, and known to nobody.
+/// A completion that waits until it is due.
 #[derive(Debug)]
-struct Held {
-    answer: Answer,
-    /// In which order they were made.
-    number: u64,
+struct Delayed {
+    completion: Completion,
+    /// The order of those that are due at the same time.
+    sequence: u64,
 }
 
-impl Held {
+impl Delayed {
     fn rank(&self) -> (Nanos, u64) {
-        (self.answer.due, self.number)
+        (self.completion.due, self.sequence)
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for Delayed {
     fn eq(&self, other: &Self) -> bool {
         self.rank() == other.rank()
     }
 }
 
-impl Eq for Held {}
+impl Eq for Delayed {}
 
-impl PartialOrd for Held {
+impl PartialOrd for Delayed {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for Delayed {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank().cmp(&other.rank())
     }
 }
 
-/// The way out of a connection.
+/// The output of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
     sent: usize,
-    /// Answers in the order of their making, before it is looked when they are due.
-    pub(super) answers: Vec<Answer>,
-    held: BinaryHeap<Reverse<Held>>,
-    held_bytes: usize,
-    number: u64,
+    /// New completions, in the order of execution.
+    pub(super) completions: Vec<Completion>,
+    delayed: BinaryHeap<Reverse<Delayed>>,
+    delayed_bytes: usize,
+    sequence: u64,
 }
 
 impl Output {
-    /// What is to be sent.
+    /// Bytes to send.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// So much of it was sent.
+    /// Drops the first `count` bytes: they are sent.
     pub(super) fn consume(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "more was sent than there was");
@@ -75,56 +76,63 @@ impl Output {
         }
     }
 
-    /// Bytes that wait, for the peer or for their moment.
+    /// Bytes that wait for the peer, or until they are due.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() - self.sent + self.held_bytes
+        self.bytes.len() - self.sent + self.delayed_bytes
     }
 
     pub(super) fn push(&mut self, pdu: &Pdu<'_>, framing: &Framing) {
         pdu.encode(framing, &mut self.bytes);
     }
 
-    /// Writes the answers that are due.
-    pub(super) fn release(&mut self, now: Nanos, framing: &Framing, queue: &mut CommandIds, metrics: &Metrics) {
-        let mut answers = std::mem::take(&mut self.answers);
-        for answer in answers.drain(..) {
-            if answer.due > now {
-                self.held_bytes += answer.data.len();
-                self.number += 1;
-                self.held.push(Reverse(Held { answer, number: self.number }));
+    /// Encodes the completions that are due.
+    pub(super) fn release(&mut self, now: Nanos, framing: &Framing, queue: &mut SubmissionQueue, metrics: &Metrics) {
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            if completion.due > now {
+                self.delayed_bytes += completion.data.len();
+                self.sequence += 1;
+                self.delayed.push(Reverse(Delayed { completion, sequence: self.sequence }));
             } else {
-                self.write(&answer, now, framing, queue, metrics);
+                self.write(&completion, now, framing, queue, metrics);
             }
         }
-        self.answers = answers;
-        while let Some(Reverse(first)) = self.held.peek()
-            && first.answer.due <= now
-            && let Some(Reverse(Held { answer, .. })) = self.held.pop()
+        self.completions = completions;
+        while let Some(Reverse(first)) = self.delayed.peek()
+            && first.completion.due <= now
+            && let Some(Reverse(Delayed { completion, .. })) = self.delayed.pop()
         {
-            self.held_bytes -= answer.data.len();
-            self.write(&answer, now, framing, queue, metrics);
+            self.delayed_bytes -= completion.data.len();
+            self.write(&completion, now, framing, queue, metrics);
         }
     }
 
-    /// When the next answer is due.
+    /// When the next completion is due.
     pub(super) fn due(&self) -> Option<Nanos> {
-        self.held.peek().map(|Reverse(held)| held.answer.due)
+        self.delayed.peek().map(|Reverse(delayed)| delayed.completion.due)
     }
 
-    /// Data first, in order, and the completion behind it: hosts find a value's size in that.
-    fn write(&mut self, answer: &Answer, now: Nanos, framing: &Framing, queue: &mut CommandIds, metrics: &Metrics) {
-        match &answer.data {
+    /// Encodes data in order, then the completion. The SUCCESS flag is not used: hosts need dword 0, the value's length.
+    fn write(
+        &mut self,
+        completion: &Completion,
+        now: Nanos,
+        framing: &Framing,
+        queue: &mut SubmissionQueue,
+        metrics: &Metrics,
+    ) {
+        match &completion.data {
             Data::None => {}
-            Data::Bytes(bytes) => self.write_data(answer.command_id, bytes, framing),
-            Data::Value(Value::Bytes(bytes)) => self.write_data(answer.command_id, bytes, framing),
-            Data::Value(value) => self.write_data(answer.command_id, &value.to_vec(), framing),
+            Data::Bytes(bytes) => self.write_data(completion.command_id, bytes, framing),
+            Data::Value(Value::Bytes(bytes)) => self.write_data(completion.command_id, bytes, framing),
+            Data::Value(value) => self.write_data(completion.command_id, &value.to_vec(), framing),
         }
-        if matches!(answer.kind, Kind::Retrieve | Kind::List) {
-            metrics.bytes_out.inc_by(answer.data.len() as u64);
+        if matches!(completion.kind, CommandKind::Retrieve | CommandKind::List) {
+            metrics.bytes_out.inc_by(completion.data.len() as u64);
         }
-        metrics.count(answer, now);
-        queue.remove(answer.command_id);
-        Pdu::Response(answer.completion(queue.head())).encode(framing, &mut self.bytes);
+        metrics.count(completion, now);
+        queue.complete(completion.command_id);
+        Pdu::Response(completion.entry(queue.head())).encode(framing, &mut self.bytes);
     }
 
     fn write_data(&mut self, command_id: u16, data: &[u8], framing: &Framing) {

@@ -61,7 +61,7 @@ impl Wire {
         for piece in bytes.chunks(piece_bytes.max(1)) {
             let mut rest = piece;
             while !rest.is_empty() && self.connection.wants_input() {
-                let spare = self.connection.spare();
+                let spare = self.connection.input_buffer();
                 let count = spare.len().min(rest.len());
                 spare[..count].copy_from_slice(&rest[..count]);
                 self.connection.received(count);
@@ -74,8 +74,8 @@ impl Wire {
 
     fn work(&mut self) {
         loop {
-            self.connection.take_in(self.now);
-            self.connection.give_out(self.now);
+            self.connection.process_input(self.now);
+            self.connection.produce_output(self.now);
             let count = self.connection.output().len();
             self.heard.extend_from_slice(self.connection.output());
             self.connection.sent(count);

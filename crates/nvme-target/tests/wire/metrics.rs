@@ -1,4 +1,4 @@
-//! The metrics over HTTP, for hosts with manners and without.
+//! The metrics over HTTP, asked for as they should be and as they should not.
 
 use crate::host::{Host, Target};
 use kvssd_nvme_target::serve_metrics;
@@ -34,9 +34,9 @@ impl Metrics {
     }
 
     fn ask(&self, request: &str) -> String {
-        let mut said = String::new();
-        self.say(request.as_bytes()).read_to_string(&mut said).unwrap();
-        said
+        let mut response = String::new();
+        self.say(request.as_bytes()).read_to_string(&mut response).unwrap();
+        response
     }
 }
 
@@ -73,7 +73,7 @@ fn a_request_is_answered_with_what_it_asks_for() {
     let head = metrics.ask("HEAD / HTTP/1.0\r\n\r\n");
     assert!(head.contains("Content-Length: ") && head.ends_with("\r\n\r\n"), "{head}");
     assert!(metrics.ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    assert!(metrics.ask("\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(metrics.ask("hello\r\n\r\n").starts_with("HTTP/1.1 400 "));
     // Byte by byte, and in one go with what nobody wants.
     let mut slow = metrics.say(b"");
     for byte in b"GET /metrics HTTP/1.1\r\n\r\n" {
@@ -83,10 +83,10 @@ fn a_request_is_answered_with_what_it_asks_for() {
     slow.read_to_string(&mut page).unwrap();
     assert!(page.contains("kvssd_pairs 0"), "{page}");
     let mut long = metrics.say(&[b'x'; 9000]);
-    let mut said = Vec::new();
+    let mut response = Vec::new();
     // It is closed, with bytes of ours unread.
-    let _ = long.read_to_end(&mut said);
-    assert!(said.is_empty());
+    let _ = long.read_to_end(&mut response);
+    assert!(response.is_empty());
 }
 
 #[test]

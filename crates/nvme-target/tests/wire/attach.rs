@@ -1,4 +1,4 @@
-//! The ways that known hosts go, command by command.
+//! How known hosts attach and detach, command by command.
 
 use crate::host::{HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, io_connect, key};
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};

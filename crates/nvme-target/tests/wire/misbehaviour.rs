@@ -1,4 +1,4 @@
-//! What is not as it should be: PDUs, silence, and hosts that are not wanted.
+//! Invalid PDUs, timeouts, and hosts that are not admitted.
 
 use crate::host::{HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, io_connect, key, value};
 use kvssd_nvme_spec::admin::AdminCommand;
