@@ -31,7 +31,7 @@ use zerocopy::IntoBytes;
 
 /// Outstanding admin commands. One at a time is the rule.
 const ADMIN_DEPTH: u16 = 31;
-/// In-capsule data that every admin queue takes (NVMe/TCP, "Capsules").
+/// In-capsule data that every admin queue takes (NVMe/TCP).
 const ADMIN_CAPSULE_DATA_BYTES: u32 = 8192;
 /// The most data that an admin command asks for.
 const ADMIN_DATA_BYTES_MAX: u32 = 256 << 10;

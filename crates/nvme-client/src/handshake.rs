@@ -1,4 +1,4 @@
-//! How a connection begins: TCP, then ICReq and ICResp (NVMe/TCP, "Initialize Connection").
+//! How a connection begins: TCP, then the ICReq and ICResp of NVMe/TCP.
 
 use crate::connection::{ConnectionLost, POLL_INTERVAL, remaining};
 use crate::queue_pair::ProtocolError;

@@ -2,63 +2,57 @@
 
 use crate::SubmissionEntry;
 
-/// Opcodes of admin commands.
+/// Opcodes of admin commands (Base Specification, "Admin Command Set").
+#[expect(missing_docs, reason = "the names are those of the specification")]
 pub mod opcode {
-    /// Get Log Page.
     pub const GET_LOG_PAGE: u8 = 0x02;
-    /// Identify.
     pub const IDENTIFY: u8 = 0x06;
-    /// Abort.
     pub const ABORT: u8 = 0x08;
-    /// Set Features.
     pub const SET_FEATURES: u8 = 0x09;
-    /// Get Features.
     pub const GET_FEATURES: u8 = 0x0a;
-    /// Asynchronous Event Request.
     pub const ASYNCHRONOUS_EVENT_REQUEST: u8 = 0x0c;
-    /// Keep Alive.
     pub const KEEP_ALIVE: u8 = 0x18;
 }
 
 /// An admin command (Base Specification, "Admin Command Set").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminCommand {
-    /// Reads a log page.
+    /// LID and the part of the page.
     GetLogPage(GetLogPage),
-    /// Reads a data structure.
+    /// CNS and what it is about.
     Identify(Identify),
-    /// Asks for the end of a command.
+    /// Requests the end of an outstanding command.
     Abort {
-        /// The queue it is in.
+        /// SQID.
         queue_id: u16,
-        /// Which command.
+        /// CID.
         command_id: u16,
     },
-    /// Sets a feature.
+    /// Sets the current value of a feature.
     SetFeatures {
-        /// Which one.
+        /// FID.
         feature: u8,
-        /// Whether it outlives a reset.
+        /// SV: the value outlives a reset.
         save: bool,
-        /// Dword 11.
+        /// Dword 11, of which each feature has its own layout.
         value: u32,
     },
-    /// Reads a feature.
+    /// Reads an attribute of a feature.
     GetFeatures {
-        /// Which one.
+        /// FID.
         feature: u8,
-        /// 0 current, 1 default, 2 saved, 3 supported capabilities.
+        /// SEL: 0 current, 1 default, 2 saved, 3 supported capabilities.
         select: u8,
-        /// Dword 11.
+        /// Dword 11, of which each feature has its own layout.
         value: u32,
     },
-    /// Waits for an event.
+    /// Completes when an event happens.
     AsynchronousEventRequest,
-    /// Says that the host is there.
+    /// Restarts the keep-alive timer.
     KeepAlive,
-    /// One that is not known.
+    /// A command with another opcode.
     Other {
-        /// Its opcode.
+        /// Byte 0 of the entry.
         opcode: u8,
     },
 }
@@ -70,11 +64,11 @@ pub struct GetLogPage {
     pub page: u8,
     /// LSP.
     pub specific: u8,
-    /// RAE: the event that the page is about stays as it is.
+    /// RAE: the event of the page stays masked.
     pub retain_event: bool,
-    /// Bytes that are wanted: a multiple of 4, from 4 on.
+    /// NUMD, as bytes: a multiple of 4, at least 4.
     pub length_bytes: u64,
-    /// The first byte that is wanted.
+    /// LPO, in bytes.
     pub offset_bytes: u64,
     /// CSI.
     pub command_set: u8,
@@ -127,7 +121,7 @@ impl From<&SubmissionEntry> for AdminCommand {
 }
 
 impl AdminCommand {
-    /// Its entry, about `namespace` (0 for none), without a data pointer.
+    /// The submission queue entry, for `namespace` (0 for none), without a data pointer.
     #[must_use]
     pub fn entry(&self, namespace: u32) -> SubmissionEntry {
         let new = |opcode: u8| SubmissionEntry::new(opcode, namespace);

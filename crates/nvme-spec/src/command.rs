@@ -20,21 +20,21 @@ pub const NAMESPACE_ALL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SubmissionEntry {
-    /// What is to be done; bits 1:0 say which way data goes (01b to the controller, 10b to the host).
+    /// OPC. Bits 1:0 are the direction of data: 01b to the controller, 10b to the host.
     pub opcode: u8,
     /// FUSE in bits 1:0, PSDT in bits 7:6.
     pub flags: u8,
-    /// Names the command among those that are outstanding in its queue.
+    /// CID: unique among the outstanding commands of the queue.
     pub command_id: U16,
-    /// NSID; of a fabrics command its type, in the lowest byte.
+    /// NSID; of a fabrics command FCTYPE, in the lowest byte.
     pub namespace: U32,
     /// Command dword 2; of a Key Value command bytes 0 to 3 of the key.
     pub dword2: U32,
     /// Command dword 3; of a Key Value command bytes 4 to 7 of the key.
     pub dword3: U32,
-    /// Metadata pointer, which nothing here uses.
+    /// MPTR, unused here.
     pub metadata: U64,
-    /// Where the data is, or where it is to go.
+    /// SGL1: where the data is, or is to go.
     pub data: SglDescriptor,
     /// Command dword 10.
     pub dword10: U32,
@@ -53,13 +53,13 @@ pub struct SubmissionEntry {
 const _: () = assert!(size_of::<SubmissionEntry>() == SUBMISSION_ENTRY_BYTES);
 
 impl SubmissionEntry {
-    /// An entry that asks for `opcode` with an SGL and nothing else yet.
+    /// An entry with an SGL, and zeros in all other fields.
     #[must_use]
     pub fn new(opcode: u8, namespace: u32) -> Self {
         SubmissionEntry { opcode, flags: FLAGS_SGL, namespace: namespace.into(), ..SubmissionEntry::default() }
     }
 
-    /// The same with data at `data`.
+    /// Sets the data pointer.
     #[must_use]
     pub fn with_data(mut self, data: DataPointer) -> Self {
         self.data = data.into();
@@ -71,11 +71,11 @@ impl SubmissionEntry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SglDescriptor {
-    /// Address, or offset in the capsule.
+    /// Address, or offset in the capsule's data.
     pub address: U64,
-    /// Bytes.
+    /// Length of the data.
     pub length_bytes: U32,
-    /// Zeros.
+    /// Must be zeros.
     pub reserved: [u8; 3],
     /// Type in bits 7:4, subtype in bits 3:0.
     pub identifier: u8,
@@ -88,30 +88,30 @@ const SGL_IN_CAPSULE: u8 = 0x01;
 /// Transport SGL data block: the data comes by PDUs of its own.
 const SGL_TRANSPORT: u8 = 0x5a;
 
-/// Where the data of a command is, by the descriptors that NVMe/TCP has.
+/// The SGL descriptors of NVMe/TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPointer {
-    /// In the capsule, behind the entry.
+    /// In-capsule data.
     InCapsule {
-        /// Bytes between the begin of the capsule's data and that of the command's.
+        /// Where the command's data begins in the capsule's.
         offset_bytes: u64,
-        /// Bytes of data.
+        /// Length of the data.
         length_bytes: u32,
     },
-    /// Comes by R2T and H2CData, or goes by C2HData. A command without data has this with a length of 0, or all zeros.
+    /// Data by R2T and H2CData, or by C2HData. A command without data has a length of 0, or all zeros.
     Transport {
-        /// Bytes of data.
+        /// Length of the data.
         length_bytes: u32,
     },
-    /// A descriptor that NVMe/TCP has not.
+    /// Any other descriptor, which NVMe/TCP does not allow.
     Other {
-        /// Its type and subtype.
+        /// Type and subtype.
         identifier: u8,
     },
 }
 
 impl DataPointer {
-    /// No data.
+    /// The pointer of a command without data.
     pub const NONE: DataPointer = DataPointer::Transport { length_bytes: 0 };
 }
 
@@ -121,7 +121,7 @@ impl From<SglDescriptor> for DataPointer {
         match descriptor.identifier {
             SGL_IN_CAPSULE => DataPointer::InCapsule { offset_bytes: descriptor.address.get(), length_bytes },
             SGL_TRANSPORT => DataPointer::Transport { length_bytes },
-            // What hosts leave that have no data.
+            // Some hosts leave zeros when there is no data.
             0 if length_bytes == 0 => DataPointer::NONE,
             identifier => DataPointer::Other { identifier },
         }

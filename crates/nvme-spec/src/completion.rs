@@ -1,4 +1,4 @@
-//! Completion queue entries: the 16 bytes of an answer.
+//! Completion queue entries, 16 bytes each.
 
 use crate::Status;
 use zerocopy::little_endian::{U16, U32};
@@ -11,15 +11,15 @@ pub const COMPLETION_ENTRY_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CompletionEntry {
-    /// Command specific; of a Retrieve the bytes of the whole value.
+    /// Command specific; of a Retrieve the length of the whole value.
     pub dword0: U32,
     /// Command specific.
     pub dword1: U32,
-    /// How far the controller has taken the submission queue.
+    /// SQHD: head of the submission queue.
     pub queue_head: U16,
-    /// The submission queue; reserved in fabrics.
+    /// SQID; reserved in fabrics.
     pub queue_id: U16,
-    /// Which command it answers.
+    /// CID of the command.
     pub command_id: U16,
     /// Phase (reserved in fabrics) in bit 0, code in 8:1, type in 11:9, More in bit 14, Do Not Retry in bit 15.
     pub status: U16,
@@ -30,13 +30,13 @@ const _: () = assert!(size_of::<CompletionEntry>() == COMPLETION_ENTRY_BYTES);
 const DO_NOT_RETRY: u16 = 1 << 15;
 
 impl CompletionEntry {
-    /// The answer to `command_id` with nothing in its dwords.
+    /// A completion of `command_id` with zeros in dwords 0 and 1.
     #[must_use]
     pub fn new(command_id: u16, status: Status) -> Self {
         CompletionEntry { command_id: command_id.into(), ..CompletionEntry::default() }.with_status(status)
     }
 
-    /// The same with another status. Trying again helps only after a transport error or an abort.
+    /// Sets the status, with Do Not Retry unless the same command may succeed later.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
         let may_retry = matches!(
@@ -53,7 +53,7 @@ impl CompletionEntry {
         self
     }
 
-    /// The same with `result` in dwords 0 and 1.
+    /// Sets dwords 0 and 1.
     #[must_use]
     pub fn with_result(mut self, result: u64) -> Self {
         self.dword0 = (result as u32).into();
@@ -61,22 +61,22 @@ impl CompletionEntry {
         self
     }
 
-    /// Dwords 0 and 1.
+    /// Dwords 0 and 1, low dword first.
     #[must_use]
     pub fn result(&self) -> u64 {
         u64::from(self.dword0.get()) | u64::from(self.dword1.get()) << 32
     }
 
-    /// The status; its code, where it is none that this knows.
+    /// The status.
     ///
     /// # Errors
-    /// The type and code, as [`Status::code`] has them.
+    /// The type and code of an unknown status, as in [`Status::code`].
     pub fn status(&self) -> Result<Status, u16> {
         let code = self.status.get() >> 1 & 0x7ff;
         Status::from_code(code).ok_or(code)
     }
 
-    /// Whether the same command would fail again.
+    /// Do Not Retry: the same command would fail again.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.status.get() & DO_NOT_RETRY != 0

@@ -8,13 +8,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unali
 /// The opcode of all fabrics commands.
 pub const FABRICS_OPCODE: u8 = 0x7f;
 
-/// Name of the discovery subsystem.
+/// SUBNQN of every discovery subsystem.
 pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-/// The most bytes of an NQN, without the zero behind it.
+/// Length of the longest NQN, without the terminating zero.
 pub const NQN_BYTES_MAX: usize = 223;
 
-/// A connect asks for any controller (the dynamic controller model).
+/// CNTLID of a Connect that accepts any controller (dynamic controller model).
 pub const CONTROLLER_ANY: u16 = 0xffff;
 
 const PROPERTY_SET: u8 = 0x00;
@@ -25,32 +25,32 @@ const DISCONNECT: u8 = 0x08;
 /// A fabrics command (Base Specification, "Fabrics Command Set").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FabricsCommand {
-    /// Makes a connection a queue. [`ConnectData`] comes with it.
+    /// Creates a queue. Its data is [`ConnectData`].
     Connect(Connect),
-    /// Reads a property.
+    /// Reads a controller property.
     PropertyGet {
-        /// Which one.
+        /// OFST, of [`property`].
         offset: u32,
-        /// 8 bytes, not 4.
+        /// ATTRIB: 8 bytes, not 4.
         is_wide: bool,
     },
-    /// Writes a property.
+    /// Writes a controller property.
     PropertySet {
-        /// Which one.
+        /// OFST, of [`property`].
         offset: u32,
-        /// 8 bytes, not 4.
+        /// ATTRIB: 8 bytes, not 4.
         is_wide: bool,
-        /// What to.
+        /// VALUE.
         value: u64,
     },
-    /// Ends an I/O queue.
+    /// Deletes an I/O queue.
     Disconnect {
-        /// Record format: 0.
+        /// RECFMT: 0.
         format: u16,
     },
-    /// One that is not known.
+    /// A command with another type.
     Other {
-        /// Its type.
+        /// FCTYPE.
         kind: u8,
     },
 }
@@ -58,15 +58,15 @@ pub enum FabricsCommand {
 /// The fields of a Connect command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connect {
-    /// Record format: 0.
+    /// RECFMT: 0.
     pub format: u16,
-    /// 0 for the admin queue.
+    /// QID: 0 for the admin queue.
     pub queue_id: u16,
-    /// Entries of the queue, less one.
+    /// SQSIZE: entries of the queue, less one.
     pub queue_size: u16,
-    /// CATTR: bit 2 turns off the flow control by queue heads.
+    /// CATTR: bit 2 disables flow control by SQHD.
     pub attributes: u8,
-    /// KATO; 0 for none. Of the admin queue only.
+    /// KATO; 0 for none. Admin queue only.
     pub keep_alive_ms: u32,
 }
 
@@ -125,31 +125,31 @@ impl From<FabricsCommand> for SubmissionEntry {
     }
 }
 
-/// What comes with a Connect (1024 B).
+/// The data of a Connect (1024 B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ConnectData {
     /// HOSTID, a UUID.
     pub host_id: [u8; 16],
-    /// [`CONTROLLER_ANY`] on an admin queue; on an I/O queue the controller that the admin queue was given.
+    /// CNTLID: [`CONTROLLER_ANY`] for an admin queue, the admin queue's controller for an I/O queue.
     pub controller: U16,
-    /// Zeros.
+    /// Must be zeros.
     pub reserved: [u8; 238],
-    /// SUBNQN: the subsystem that is meant, and zeros.
+    /// SUBNQN, terminated by zeros.
     pub subsystem_nqn: [u8; 256],
-    /// HOSTNQN, and zeros.
+    /// HOSTNQN, terminated by zeros.
     pub host_nqn: [u8; 256],
-    /// Zeros.
+    /// Must be zeros.
     pub reserved_end: [u8; 256],
 }
 
-/// Bytes of [`ConnectData`].
+/// Length of [`ConnectData`].
 pub const CONNECT_DATA_BYTES: usize = 1024;
 
 const _: () = assert!(size_of::<ConnectData>() == CONNECT_DATA_BYTES);
 
 impl ConnectData {
-    /// What asks for a controller of a subsystem. Names that are too long are cut off.
+    /// The data that requests a controller of a subsystem. Names of more than [`NQN_BYTES_MAX`] are cut off.
     #[must_use]
     pub fn new(host_id: [u8; 16], controller: u16, subsystem_nqn: &str, host_nqn: &str) -> Self {
         let mut data = ConnectData {
@@ -165,7 +165,7 @@ impl ConnectData {
         data
     }
 
-    /// Those 1024 bytes; none where there are others.
+    /// Views `bytes` as Connect data; `None` unless there are 1024.
     #[must_use]
     pub fn from_data(bytes: &[u8]) -> Option<&ConnectData> {
         ConnectData::try_ref_from_bytes(bytes).ok()
@@ -191,13 +191,12 @@ pub mod property {
 /// VS of version 2.0.
 pub const VERSION_2_0: u32 = 0x0002_0000;
 
-/// CAP: what a controller can do.
+/// CAP: controller capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// CAP of a controller with queues of `queue_entries`, which is ready within `ready_ms` and whose command sets are chosen by identify
-    /// (CSS bit 6): physically contiguous queues, pages of 4 KiB, doorbells without stride.
+    /// MQES from `queue_entries`, TO from `ready_ms`, CQR, CSS bit 6 (I/O command sets by Identify); MPSMIN and DSTRD are 0.
     #[must_use]
     pub fn new(queue_entries: u16, ready_ms: u64) -> Self {
         let (contiguous, timeout, command_sets) = (1 << 16, ready_ms.div_ceil(500).min(255) << 24, 1 << 43);
@@ -210,22 +209,22 @@ impl Capabilities {
         u32::from(self.0 as u16) + 1
     }
 
-    /// Whether there may be others than the NVM command set (CSS, bit 6).
+    /// CSS bit 6: there may be other command sets than NVM.
     #[must_use]
     pub fn has_command_sets(self) -> bool {
         self.0 >> 43 & 1 == 1
     }
 }
 
-/// CC: what a host has chosen.
+/// CC: controller configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration(pub u32);
 
 impl Configuration {
-    /// What a host of key-value namespaces writes: enabled, all supported command sets (CSS 110b), entries of 64 and 16 bytes.
+    /// EN, CSS 110b (all supported command sets), queue entries of 64 and 16 bytes.
     pub const KEY_VALUE: Configuration = Configuration(0x0046_0061);
 
-    /// EN.
+    /// EN: the controller is enabled.
     #[must_use]
     pub fn is_enabled(self) -> bool {
         self.0 & 1 == 1
@@ -237,20 +236,20 @@ impl Configuration {
         self.0 >> 4 & 7
     }
 
-    /// SHN: 01b a normal, 10b an abrupt shutdown is asked for.
+    /// SHN: 01b requests a normal shutdown, 10b an abrupt one.
     #[must_use]
     pub fn shutdown(self) -> u32 {
         self.0 >> 14 & 3
     }
 
-    /// The same with a normal shutdown asked for.
+    /// Sets SHN to 01b.
     #[must_use]
     pub fn with_shutdown(self) -> Self {
         Configuration(self.0 & !(3 << 14) | 1 << 14)
     }
 }
 
-/// CSTS: how a controller stands.
+/// CSTS: controller status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControllerStatus(pub u32);
 
@@ -261,19 +260,19 @@ impl ControllerStatus {
         ControllerStatus(u32::from(is_ready) | u32::from(is_failed) << 1 | u32::from(is_shut_down) << 3)
     }
 
-    /// RDY.
+    /// RDY: commands are processed.
     #[must_use]
     pub fn is_ready(self) -> bool {
         self.0 & 1 == 1
     }
 
-    /// CFS.
+    /// CFS: the controller has failed.
     #[must_use]
     pub fn is_failed(self) -> bool {
         self.0 >> 1 & 1 == 1
     }
 
-    /// SHST = 10b.
+    /// SHST is 10b: the shutdown is complete.
     #[must_use]
     pub fn is_shut_down(self) -> bool {
         self.0 >> 2 & 3 == 2

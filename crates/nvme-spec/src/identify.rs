@@ -1,16 +1,16 @@
-//! What Identify gives: data structures of 4096 B.
+//! The data structures of Identify, 4096 B each (Base Specification, "Identify command").
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
 
-/// Bytes of every data structure that Identify gives.
+/// Length of every Identify data structure.
 pub const IDENTIFY_BYTES: usize = 4096;
 
-/// CNS: which data structure is wanted.
+/// CNS: identifiers of data structures.
 pub mod cns {
     /// Namespace, of the NVM command set.
     pub const NAMESPACE: u8 = 0x00;
-    /// Controller.
+    /// Identify Controller.
     pub const CONTROLLER: u8 = 0x01;
     /// Numbers of the active namespaces.
     pub const NAMESPACE_LIST: u8 = 0x02;
@@ -291,13 +291,13 @@ const _: () = assert!(size_of::<IdentifyKvController>() == IDENTIFY_BYTES);
 macro_rules! whole {
     ($($name:ty),*) => {$(
         impl $name {
-            /// All zeros.
+            /// A structure of zeros.
             #[must_use]
             pub fn zeroed() -> Self {
                 FromZeros::new_zeroed()
             }
 
-            /// Those bytes; none where they are too few or too many.
+            /// Views `bytes` as this structure; `None` if the length differs.
             #[must_use]
             pub fn from_data(bytes: &[u8]) -> Option<&Self> {
                 TryFromBytes::try_ref_from_bytes(bytes).ok()
@@ -308,7 +308,7 @@ macro_rules! whole {
 
 whole!(IdentifyController, IdentifyNamespace, IdentifyKvNamespace, IdentifyIndependentNamespace, IdentifyKvController);
 
-/// A list of namespaces' numbers (CNS 02h and 07h): those above `after`, in their order, as many as there is room for.
+/// A namespace list (CNS 02h and 07h): the first 1024 of `namespaces` above `after`.
 #[must_use]
 pub fn namespace_list(namespaces: impl Iterator<Item = u32>, after: u32) -> [u8; IDENTIFY_BYTES] {
     let mut list = [0; IDENTIFY_BYTES];
@@ -318,7 +318,7 @@ pub fn namespace_list(namespaces: impl Iterator<Item = u32>, after: u32) -> [u8;
     list
 }
 
-/// The numbers of such a list.
+/// The namespace identifiers of a namespace list.
 pub fn read_namespace_list(list: &[u8]) -> impl Iterator<Item = u32> {
     let number = |slot: &[u8]| slot.try_into().map_or(0, u32::from_le_bytes);
     list.chunks_exact(4).map(number).take_while(|&namespace| namespace != 0)
@@ -347,7 +347,7 @@ pub fn namespace_descriptors(guid: [u8; 16], uuid: [u8; 16], command_set: u8) ->
     data
 }
 
-/// The command set that identification descriptors name, if they do.
+/// The command set (CSI) in identification descriptors.
 #[must_use]
 pub fn descriptor_command_set(mut descriptors: &[u8]) -> Option<u8> {
     while let &[kind, length, _, _, ref rest @ ..] = descriptors {
@@ -360,7 +360,7 @@ pub fn descriptor_command_set(mut descriptors: &[u8]) -> Option<u8> {
     None
 }
 
-/// Combinations of command sets (CNS 1Ch): one, which has the Key Value command set only.
+/// I/O Command Set data (CNS 1Ch) with one combination: the Key Value command set alone.
 #[must_use]
 pub fn command_set_combinations() -> [u8; IDENTIFY_BYTES] {
     let mut data = [0; IDENTIFY_BYTES];

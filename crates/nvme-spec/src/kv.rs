@@ -10,22 +10,17 @@ use core::fmt;
 use zerocopy::little_endian::U32;
 
 /// Opcodes of the Key Value command set.
+#[expect(missing_docs, reason = "the names are those of the specification")]
 pub mod opcode {
-    /// Flush.
     pub const FLUSH: u8 = 0x00;
-    /// Store.
     pub const STORE: u8 = 0x01;
-    /// Retrieve.
     pub const RETRIEVE: u8 = 0x02;
-    /// List.
     pub const LIST: u8 = 0x06;
-    /// Delete.
     pub const DELETE: u8 = 0x10;
-    /// Exist.
     pub const EXIST: u8 = 0x14;
 }
 
-/// The most bytes of a key that a command has room for.
+/// Length of the longest key in a command.
 pub const KEY_BYTES_MAX: usize = 16;
 
 /// A key of 1 to 16 bytes, as a command carries it.
@@ -36,7 +31,7 @@ pub struct KvKey {
 }
 
 impl KvKey {
-    /// The key of those bytes.
+    /// A key of 1 to 16 bytes.
     ///
     /// # Errors
     /// [`Status::InvalidKeySize`] of none, [`Status::InvalidField`] of more than [`KEY_BYTES_MAX`].
@@ -52,7 +47,7 @@ impl KvKey {
         }
     }
 
-    /// Its bytes.
+    /// 1 to 16 bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -98,48 +93,48 @@ pub struct StoreOptions {
 /// A command of the Key Value command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvCommand {
-    /// Writes out what is buffered.
+    /// Writes out the write buffer.
     Flush,
     /// Binds a value, the command's data, to a key.
     Store {
-        /// The key.
+        /// In dwords 2, 3, 14 and 15.
         key: KvKey,
-        /// Bytes of the value.
+        /// VS: length of the value.
         value_bytes: u32,
-        /// When it may take place.
+        /// SO: conditions.
         options: StoreOptions,
     },
-    /// Reads a value: as much of it as the buffer takes. Dword 0 of the completion has the bytes of all of it.
+    /// Reads as much of a value as the buffer takes. Dword 0 of the completion has the length of the whole value.
     Retrieve {
-        /// The key.
+        /// In dwords 2, 3, 14 and 15.
         key: KvKey,
-        /// Bytes of the host's buffer.
+        /// HBS: length of the host's buffer.
         buffer_bytes: u32,
     },
     /// Lists keys (see [`list`](crate::list)).
     List {
-        /// The first key, or one before it; none for the first of all.
+        /// Where the list begins; `None` for the first key.
         from: Option<KvKey>,
-        /// Bytes of the host's buffer.
+        /// HBS: length of the host's buffer.
         buffer_bytes: u32,
     },
     /// Removes a key and its value.
     Delete {
-        /// The key.
+        /// In dwords 2, 3, 14 and 15.
         key: KvKey,
     },
-    /// Asks whether a key is there.
+    /// Succeeds if the key exists.
     Exist {
-        /// The key.
+        /// In dwords 2, 3, 14 and 15.
         key: KvKey,
     },
 }
 
 impl KvCommand {
-    /// The command of an entry.
+    /// Decodes a submission queue entry.
     ///
     /// # Errors
-    /// [`Status::InvalidOpcode`] where it is none of this command set, and as [`KvKey::new`].
+    /// [`Status::InvalidOpcode`] for other opcodes, and as [`KvKey::new`].
     pub fn from_entry(entry: &SubmissionEntry) -> Result<Self, Status> {
         let key = || KvKey::from_entry(entry);
         let bytes = entry.dword10.get();
@@ -165,7 +160,7 @@ impl KvCommand {
         })
     }
 
-    /// Its entry, in `namespace`, without a data pointer.
+    /// The submission queue entry, for `namespace`, without a data pointer.
     #[must_use]
     pub fn entry(&self, namespace: u32) -> SubmissionEntry {
         let mut entry = SubmissionEntry::new(self.opcode(), namespace);
@@ -187,7 +182,7 @@ impl KvCommand {
         entry
     }
 
-    /// The key that it is about.
+    /// The key in the entry, if there is one.
     #[must_use]
     pub fn key(&self) -> Option<KvKey> {
         match *self {
@@ -200,7 +195,7 @@ impl KvCommand {
         }
     }
 
-    /// Its opcode.
+    /// One of [`opcode`].
     #[must_use]
     pub fn opcode(&self) -> u8 {
         match self {

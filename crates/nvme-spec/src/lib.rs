@@ -1,20 +1,19 @@
-//! NVMe as it lies on the wire: what a target and a host both read and write.
+//! The layouts of NVMe that a target and a host both read and write.
 //!
 //! ```text
 //!   pdu          IcRequest, CommandCapsule, HostData, ReadyToTransfer, ...    bytes <-> PDU, with digests and limits
 //!     command      SubmissionEntry, 64 B    fabrics, admin, kv: typed commands <-> entry
 //!     completion   CompletionEntry, 16 B    status: a closed list of codes
-//!     identify, log_page, features          what controllers say of themselves, 64 B to 4096 B
+//!     identify, log_page, features          data structures, 64 B to 4096 B
 //! ```
 //!
-//! Every layout can be written as well as read, has the bytes' order in its types (so that a structure *is* its bytes, on any
-//! machine), and its size is checked when this is compiled. Numbers are little-endian.
+//! Every layout can be written as well as read. Its types carry the byte order, so that a structure *is* its bytes on any machine, and its size is
+//! checked at compile time. Numbers are little-endian.
 //!
 //! Sources: NVM Express Base Specification 2.0, NVMe/TCP Transport Specification 1.0, Key Value Command Set
 //! Specification 1.0, as public hosts read them.
 //!
-//! What it does not do: I/O, keeping state, or deciding anything. That a PDU comes at the wrong moment, or a command asks for what a
-//! drive has not, others find out.
+//! What it does not do: I/O, state, or decisions. Others find out that a PDU is out of sequence, or that a drive does not do what a command asks for.
 
 #![no_std]
 

@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-/// Bytes before the first key.
+/// Length of the number of keys, which comes first.
 pub const LIST_HEADER_BYTES: usize = 4;
 
-/// Writes the data of a List, as much as a host's buffer takes.
+/// Writes the data of a List, up to the length of a host's buffer.
 #[derive(Debug)]
 pub struct ListWriter {
     bytes: Vec<u8>,
@@ -18,14 +18,14 @@ pub struct ListWriter {
 }
 
 impl ListWriter {
-    /// An empty list for a buffer of `bytes_max`. One of less than [`LIST_HEADER_BYTES`] takes nothing.
+    /// An empty list for a buffer of `bytes_max`; below [`LIST_HEADER_BYTES`] it takes no keys.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         let bytes = if bytes_max < LIST_HEADER_BYTES { Vec::new() } else { Vec::from([0; LIST_HEADER_BYTES]) };
         ListWriter { bytes, bytes_max, keys: 0 }
     }
 
-    /// Appends a key. Gives false, and does nothing, when there is no room for it, or it is longer than its length has bits for.
+    /// Appends a key; false if there is no room for it, or its length exceeds 16 bits.
     pub fn push(&mut self, key: &[u8]) -> bool {
         let Ok(length) = u16::try_from(key.len()) else { return false };
         let end = self.bytes.len() + entry_bytes(key.len());
@@ -39,13 +39,13 @@ impl ListWriter {
         true
     }
 
-    /// The keys that were appended.
+    /// The number of keys so far.
     #[must_use]
     pub fn keys(&self) -> u32 {
         self.keys
     }
 
-    /// The data.
+    /// The data, with the number of keys in front.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         if let Some(header) = self.bytes.first_chunk_mut::<LIST_HEADER_BYTES>() {
@@ -55,11 +55,11 @@ impl ListWriter {
     }
 }
 
-/// The bytes that a list has no more of, though it says so: it was cut off, or is none.
+/// The data ends before the last key that it announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTruncated;
 
-/// The keys of the data of a List. After an error there are none.
+/// Iterates over the keys in the data of a List. It ends after an error.
 #[derive(Clone, Debug)]
 pub struct ListReader<'a> {
     rest: &'a [u8],
@@ -67,16 +67,16 @@ pub struct ListReader<'a> {
 }
 
 impl<'a> ListReader<'a> {
-    /// The keys in `data`; what is behind the last one does not matter.
+    /// Bytes behind the last key are ignored.
     ///
     /// # Errors
-    /// When there is no number of keys.
+    /// When `data` is shorter than [`LIST_HEADER_BYTES`].
     pub fn new(data: &'a [u8]) -> Result<Self, ListTruncated> {
         let (header, rest) = data.split_first_chunk::<LIST_HEADER_BYTES>().ok_or(ListTruncated)?;
         Ok(ListReader { rest, keys: u32::from_le_bytes(*header) })
     }
 
-    /// The keys that are still to come.
+    /// The number of keys that are left.
     #[must_use]
     pub fn keys(&self) -> u32 {
         self.keys
@@ -86,7 +86,7 @@ impl<'a> ListReader<'a> {
         let (length, rest) = self.rest.split_first_chunk::<2>().ok_or(ListTruncated)?;
         let length = usize::from(u16::from_le_bytes(*length));
         let key = rest.get(..length).ok_or(ListTruncated)?;
-        // The padding of the last one need not be there.
+        // The padding of the last key may be missing.
         self.rest = self.rest.get(entry_bytes(length)..).unwrap_or_default();
         Ok(key)
     }

@@ -1,10 +1,10 @@
-//! Log pages.
+//! Log pages (Base Specification, "Get Log Page command").
 
 use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
 
-/// LID: which page is wanted.
+/// LID: identifiers of log pages.
 pub mod page {
     /// Supported log pages.
     pub const SUPPORTED: u8 = 0x00;
@@ -30,24 +30,24 @@ pub mod page {
 pub struct ErrorEntry {
     /// Counts all errors; 0 in an entry that holds none.
     pub error_count: U64,
-    /// The queue.
+    /// SQID; FFFFh for none.
     pub queue_id: U16,
-    /// The command.
+    /// CID; FFFFh for none.
     pub command_id: U16,
-    /// As in its completion.
+    /// The status field of the completion.
     pub status: U16,
-    /// Where in the command it was; FFFFh where that is not said.
+    /// Parameter Error Location: the byte in the command; FFFFh for none.
     pub parameter: U16,
-    /// LBA.
+    /// LBA, of the NVM command set.
     pub block: U64,
-    /// The namespace.
+    /// NSID.
     pub namespace: U32,
-    /// Vendor's log page.
+    /// LID of a vendor's log page that says more; 0 for none.
     pub vendor_page: u8,
     /// TRTYPE.
     pub transport: u8,
     reserved_30: [u8; 2],
-    /// What the command says more.
+    /// Command specific information.
     pub specific: U64,
     reserved_40: [u8; 24],
 }
@@ -58,45 +58,45 @@ pub struct ErrorEntry {
 pub struct HealthPage {
     /// Bit 0 spare below its threshold, bit 2 reliability degraded, bit 3 read only.
     pub critical_warning: u8,
-    /// Composite temperature.
+    /// Composite temperature, in kelvins.
     pub temperature_k: U16,
-    /// Per cent of the spare that are left.
+    /// Available spare, in per cent.
     pub spare_percent: u8,
-    /// Per cent of the spare that a warning begins below.
+    /// The spare below which a warning begins, in per cent.
     pub spare_threshold_percent: u8,
-    /// Per cent of the life that are used; may be above 100.
+    /// Percentage used of the drive's life; may exceed 100.
     pub used_percent: u8,
     reserved_6: [u8; 26],
     /// Units of 512 000 B that hosts read, rounded up.
     pub units_read: U128,
     /// Units of 512 000 B that hosts wrote, rounded up.
     pub units_written: U128,
-    /// Read commands.
+    /// Host read commands.
     pub reads: U128,
-    /// Write commands.
+    /// Host write commands.
     pub writes: U128,
     /// Minutes that the controller was busy.
     pub busy_minutes: U128,
-    /// How often it was switched on.
+    /// Times that it was switched on.
     pub power_cycles: U128,
     /// Hours that it was on.
     pub power_on_hours: U128,
-    /// Ends that were no shutdowns.
+    /// Power cycles without a shutdown.
     pub unsafe_shutdowns: U128,
-    /// Data that could not be recovered.
+    /// Unrecovered data integrity errors.
     pub media_errors: U128,
-    /// Entries that the error log ever had.
+    /// Entries of the error log over its life.
     pub error_entries: U128,
     /// Minutes above the warning temperature.
     pub warning_minutes: U32,
     /// Minutes above the critical temperature.
     pub critical_minutes: U32,
-    /// Sensors.
+    /// Temperature sensors 1 to 8, in kelvins; 0 for none.
     pub sensors_k: [U16; 8],
     reserved_216: [u8; 296],
 }
 
-/// Bytes of a unit of [`HealthPage`].
+/// Bytes of one of the units of [`HealthPage`].
 pub const HEALTH_UNIT_BYTES: u64 = 512_000;
 
 /// Firmware slots (512 B).
@@ -106,7 +106,7 @@ pub struct FirmwarePage {
     /// AFI: the active slot in bits 2:0.
     pub active: u8,
     reserved_1: [u8; 7],
-    /// FRS: what is in the slots, ASCII with spaces behind it.
+    /// FRS: the revisions in the slots, ASCII padded with spaces.
     pub slots: [[u8; 8]; 7],
     reserved_64: [u8; 448],
 }
@@ -116,40 +116,40 @@ pub struct FirmwarePage {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CommandEffectsPage {
-    /// By opcode.
+    /// Admin commands, by opcode.
     pub admin: [U32; 256],
-    /// By opcode.
+    /// I/O commands, by opcode.
     pub io: [U32; 256],
     reserved_2048: [u8; 2048],
 }
 
-/// Bit of [`CommandEffectsPage`]: the command is there.
+/// CSUPP of [`CommandEffectsPage`]: the command is supported.
 pub const EFFECT_SUPPORTED: u32 = 1;
-/// Bit of [`CommandEffectsPage`]: it changes what is stored.
+/// LBCC of [`CommandEffectsPage`]: the command changes stored data.
 pub const EFFECT_CONTENT: u32 = 1 << 1;
 
 /// Supported log pages (1024 B): bit 0 of an entry, supported.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SupportedPages {
-    /// By LID.
+    /// One entry for each LID.
     pub pages: [U32; 256],
 }
 
-/// The head of the discovery log (1024 B); [`DiscoveryEntry`]s follow.
+/// Header of the discovery log page (1024 B). [`DiscoveryEntry`]s follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DiscoveryHeader {
-    /// GENCTR: changes with the log.
+    /// GENCTR: changes with the page.
     pub generation: U64,
-    /// NUMREC: entries.
+    /// NUMREC: number of entries.
     pub entries: U64,
     /// RECFMT: 0.
     pub format: U16,
     reserved_18: [u8; 1006],
 }
 
-/// Where a subsystem can be reached (1024 B).
+/// An entry of the discovery log page (1024 B): a subsystem, and where it is reached.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DiscoveryEntry {
@@ -159,13 +159,13 @@ pub struct DiscoveryEntry {
     pub family: u8,
     /// SUBTYPE: [`SUBSYSTEM_NVM`].
     pub subsystem: u8,
-    /// TREQ: 0, a secure channel is not said anything of; 2 not required.
+    /// TREQ: a secure channel is 0 not specified, 2 not required.
     pub requirements: u8,
     /// PORTID.
     pub port: U16,
     /// CNTLID: FFFFh, any.
     pub controller: U16,
-    /// ASQSZ: entries of the admin queue at the most.
+    /// ASQSZ: the most entries of an admin queue.
     pub admin_queue_entries: U16,
     /// EFLAGS.
     pub flags: U16,
@@ -173,11 +173,11 @@ pub struct DiscoveryEntry {
     /// TRSVCID: the port, as ASCII.
     pub service: [u8; 32],
     reserved_64: [u8; 192],
-    /// SUBNQN, and zeros.
+    /// SUBNQN, terminated by zeros.
     pub subsystem_nqn: [u8; 256],
     /// TRADDR: the address, as ASCII.
     pub address: [u8; 256],
-    /// TSAS: byte 0 the kind of security, 0 for none.
+    /// TSAS: byte 0 is the security type, 0 for none.
     pub specific: [u8; 256],
 }
 
@@ -187,10 +187,10 @@ pub const TRANSPORT_TCP: u8 = 3;
 pub const FAMILY_IPV4: u8 = 1;
 /// ADRFAM of IPv6.
 pub const FAMILY_IPV6: u8 = 2;
-/// SUBTYPE of a subsystem with namespaces.
+/// SUBTYPE of an NVM subsystem.
 pub const SUBSYSTEM_NVM: u8 = 2;
 
-/// Bytes of [`DiscoveryHeader`] and of [`DiscoveryEntry`].
+/// Length of [`DiscoveryHeader`] and of [`DiscoveryEntry`].
 pub const DISCOVERY_RECORD_BYTES: usize = 1024;
 
 const _: () = assert!(size_of::<ErrorEntry>() == 64);
@@ -205,13 +205,13 @@ const _: () = assert!(size_of::<DiscoveryEntry>() == DISCOVERY_RECORD_BYTES);
 macro_rules! whole {
     ($($name:ty),*) => {$(
         impl $name {
-            /// All zeros.
+            /// A page of zeros.
             #[must_use]
             pub fn zeroed() -> Self {
                 FromZeros::new_zeroed()
             }
 
-            /// The first of those bytes; none where there are too few.
+            /// Views the front of `bytes` as this page; `None` if they are too few.
             #[must_use]
             pub fn from_data(bytes: &[u8]) -> Option<&Self> {
                 TryFromBytes::try_ref_from_prefix(bytes).ok().map(|(page, _)| page)
@@ -222,18 +222,18 @@ macro_rules! whole {
 
 whole!(ErrorEntry, HealthPage, FirmwarePage, CommandEffectsPage, SupportedPages, DiscoveryHeader, DiscoveryEntry);
 
-/// Which subsystem can be reached where, as a host finds it in the discovery log.
+/// The texts of a [`DiscoveryEntry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discovered<'a> {
-    /// Its name.
+    /// SUBNQN.
     pub subsystem_nqn: &'a str,
-    /// The address.
+    /// TRADDR.
     pub address: &'a str,
-    /// The port.
+    /// TRSVCID: the port.
     pub service: &'a str,
 }
 
-/// The discovery log with those subsystems, reached over TCP.
+/// A discovery log page with those subsystems, all reached over TCP.
 #[must_use]
 pub fn discovery_page(found: &[Discovered<'_>], admin_queue_entries: u16, is_ipv6: bool) -> Vec<u8> {
     let header =
@@ -257,7 +257,7 @@ pub fn discovery_page(found: &[Discovered<'_>], admin_queue_entries: u16, is_ipv
     page
 }
 
-/// The entries of a discovery log that say something that can be read.
+/// The NVM subsystems of a discovery log page, without entries that are no UTF-8.
 pub fn read_discovery_page(page: &[u8]) -> impl Iterator<Item = Discovered<'_>> {
     let entries = DiscoveryHeader::from_data(page).map_or(0, |header| header.entries.get());
     let records = page.chunks_exact(DISCOVERY_RECORD_BYTES).skip(1);

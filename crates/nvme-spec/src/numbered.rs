@@ -1,57 +1,57 @@
-//! Numbered changes, which no standard has: a Store or Delete that comes again is made once.
+//! Numbered changes, a vendor specific extension: a Store or Delete that is sent again is made once.
 //!
 //! ```text
 //!   Get Features C0h          -> dword 0: "KVn1", of a controller that has this
 //!   Set Features C0h          dword 11: "KVn1", data: 16 bytes that name the program on the host
-//!                             -> dwords 0, 1: 47:0 since when the client is remembered, 63:48 the window
-//!   Store, Delete             dwords 12, 13: the number, low dword first; 0 for none
+//!                             -> dwords 0, 1: 47:0 `since`, 63:48 the window
+//!   Store, Delete             dwords 12, 13: the serial, low dword first; 0 for none
 //! ```
 //!
-//! The client is who has this Host Identifier and these 16 bytes. From Set Features on its numbers count on all I/O queues of the controller, and no
-//! other controller that the client had before makes any numbered change ([`Status::ClientSuperseded`](crate::Status::ClientSuperseded)).
-//! The drive remembers which changes of a client were made, until it forgets the client for others. When the host connects again and the number "since"
-//! is another one, the drive has forgotten in between, and a change that is sent again may be made again.
-//! Of a controller that was not told so, dwords 12 and 13 mean nothing.
+//! A client is a Host Identifier with 16 bytes that name a program. Set Features turns serials on for all I/O queues of the controller, and an earlier
+//! controller of the client makes no numbered change any more ([`Status::ClientSuperseded`](crate::Status::ClientSuperseded)).
+//! The drive recognizes the changes of a client that it has made, until it forgets the client for others. A host that connects again compares `since`:
+//! if it differs, the drive has forgotten in between, and a change that is sent again may be made twice.
+//! On a controller without Set Features dwords 12 and 13 mean nothing.
 
 use crate::SubmissionEntry;
 
-/// Says that a controller, or a host, means this: "KVn1".
+/// "KVn1": tells this feature from those of other vendors.
 pub const SIGNATURE: u32 = u32::from_le_bytes(*b"KVn1");
 
-/// Bytes that name a program on a host.
+/// Length of the data of Set Features, which names a program on a host.
 pub const INSTANCE_BYTES: usize = 16;
 
-/// What Set Features answers.
+/// The result of Set Features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Since when the drive remembers which of the client's changes were made: a number of 48 bits that no other time has.
+    /// 48 bits that name the drive's record of the client. After the client was forgotten it has another record.
     pub since: u64,
-    /// A change is known again while the client has numbered fewer than so many behind it.
+    /// A serial is recognized while it is less than this below the highest.
     pub window: u16,
 }
 
 impl Opened {
-    /// Dwords 0 and 1.
+    /// Dwords 0 and 1 of the completion.
     #[must_use]
     pub fn result(self) -> u64 {
         self.since & 0xffff_ffff_ffff | u64::from(self.window) << 48
     }
 
-    /// What dwords 0 and 1 say.
+    /// The inverse of [`Opened::result`].
     #[must_use]
     pub fn from_result(result: u64) -> Opened {
         Opened { since: result & 0xffff_ffff_ffff, window: (result >> 48) as u16 }
     }
 }
 
-/// The number of a change, if it has one.
+/// The serial of a change; `None` for 0.
 #[must_use]
 pub fn serial(entry: &SubmissionEntry) -> Option<u64> {
     let serial = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
     (serial > 0).then_some(serial)
 }
 
-/// Gives a change a number.
+/// Sets the serial of a change.
 pub fn set_serial(entry: &mut SubmissionEntry, serial: u64) {
     entry.dword12 = (serial as u32).into();
     entry.dword13 = ((serial >> 32) as u32).into();

@@ -1,4 +1,4 @@
-//! The PDUs of NVMe/TCP: what a stream of bytes between a host and a controller is made of.
+//! The PDUs of NVMe/TCP.
 //!
 //! ```text
 //!   common header 8 B | rest of the header | header digest 4 B? | padding? | data | data digest 4 B?
@@ -11,9 +11,8 @@
 //!                                            Terminate            3  controller   24 B, data
 //! ```
 //!
-//! [`Framing`] is what the two agreed on (digests, where data begins) and the most that one takes from the other. [`Pdu::decode`] looks
-//! at the bytes that have come so far and says how many it needs, which PDU they are, or what is wrong with them by the transport's
-//! own numbers ([`Fault`]). [`Pdu::encode`] is its inverse.
+//! [`Framing`] is what both sides have agreed on: digests, alignment, limits. [`Pdu::decode`] reads the front of a stream: it returns a PDU, how many
+//! bytes it needs, or the [`Fault`] of a termination request. [`Pdu::encode`] is its inverse.
 //!
 //! What it does not do: know which PDU may come when.
 
@@ -29,44 +28,44 @@ pub use layout::{
 use crate::{CompletionEntry, SubmissionEntry};
 use core::fmt;
 
-/// A flag of a common header: a header digest is there.
+/// HDGSTF: there is a header digest.
 pub const FLAG_HEADER_DIGEST: u8 = 1 << 0;
-/// A flag of a common header: a data digest is there.
+/// DDGSTF: there is a data digest.
 pub const FLAG_DATA_DIGEST: u8 = 1 << 1;
-/// A flag of data: nothing comes behind it (in answer to an R2T, or to a command).
+/// LAST_PDU: the last data of an R2T, or of a command.
 pub const FLAG_LAST: u8 = 1 << 2;
-/// A flag of a controller's last data: there is no response, the command went well.
+/// SUCCESS, on a controller's last data: the command succeeded, and no CapsuleResp follows.
 pub const FLAG_SUCCESS: u8 = 1 << 3;
 
-/// Bytes of a digest (CRC-32C).
+/// Length of a digest (CRC-32C).
 pub const DIGEST_BYTES: usize = 4;
 
 /// Who sends a PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The host.
+    /// H2C.
     Host,
-    /// The controller.
+    /// C2H.
     Controller,
 }
 
-/// What both sides agreed on in the beginning, and what one takes from the other.
+/// What ICReq and ICResp agreed on, and the limits of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Headers of commands, responses, data and R2Ts have a digest.
+    /// HDGST_ENABLE.
     pub header_digest: bool,
-    /// Data has a digest.
+    /// DDGST_ENABLE.
     pub data_digest: bool,
-    /// Data that is written begins at a multiple of so many bytes (HPDA, CPDA): 4 to 128, a multiple of 4.
+    /// HPDA or CPDA in bytes: the alignment of data that is written, a multiple of 4 from 4 to 128.
     pub data_alignment_bytes: u32,
-    /// The most data of a command capsule that is read.
+    /// The most in-capsule data that is read.
     pub capsule_data_bytes_max: u32,
-    /// The most data of a data PDU that is read (MAXH2CDATA).
+    /// The most data of an H2CData or C2HData that is read (MAXH2CDATA).
     pub data_bytes_max: u32,
 }
 
 impl Framing {
-    /// How all connections begin: no digests, and no data.
+    /// The framing of ICReq and ICResp: no digests, and no data.
     pub const INITIAL: Framing = Framing {
         header_digest: false,
         data_digest: false,
@@ -79,63 +78,63 @@ impl Framing {
 /// A PDU. Data is borrowed from the bytes it was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pdu<'a> {
-    /// ICReq: how a host would like to speak.
+    /// ICReq.
     IcRequest(IcRequest),
-    /// ICResp: how a controller will.
+    /// ICResp.
     IcResponse(IcResponse),
     /// H2CTermReq, C2HTermReq: the connection ends here.
     Terminate {
-        /// Who ends it.
+        /// Who ends the connection.
         sender: Sender,
-        /// Why.
+        /// FES and FEI.
         fault: Fault,
-        /// The begin of the PDU that was wrong, at most [`TERMINATION_DATA_MAX`] bytes.
+        /// The front of the faulty PDU, at most [`TERMINATION_DATA_MAX`] bytes.
         header: &'a [u8],
     },
     /// CapsuleCmd.
     Command {
-        /// The command.
+        /// The submission queue entry.
         entry: SubmissionEntry,
-        /// What the capsule has behind it.
+        /// In-capsule data.
         data: &'a [u8],
     },
     /// CapsuleResp.
     Response(CompletionEntry),
     /// H2CData, C2HData: a part of a command's data.
     Data {
-        /// Who sends it.
+        /// H2CData of a host, C2HData of a controller.
         sender: Sender,
-        /// Which part of which command's.
+        /// Which part of the data of which command.
         header: DataHeader,
-        /// Nothing comes behind it.
+        /// LAST_PDU.
         is_last: bool,
-        /// Of a controller's: there is no response, the command went well.
+        /// SUCCESS, of C2HData only.
         is_success: bool,
-        /// The part.
+        /// That part.
         data: &'a [u8],
     },
-    /// R2T: the controller is ready for a part of a command's data.
+    /// R2T: the controller requests a part of a command's data.
     ReadyToTransfer(R2tHeader),
 }
 
 /// Why a side ends a connection: FES and FEI of a termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// FES.
+    /// FES: what is wrong.
     pub status: FaultStatus,
-    /// FEI: the offset of the field that is wrong (for [`FaultStatus::InvalidHeader`] and [`FaultStatus::UnsupportedParameter`]), or the digest
-    /// that came (for [`FaultStatus::HeaderDigest`]).
+    /// FEI: the offset of the faulty field (of [`FaultStatus::InvalidHeader`] and [`FaultStatus::UnsupportedParameter`]), or the digest that came
+    /// (of [`FaultStatus::HeaderDigest`]).
     pub information: u32,
 }
 
 impl Fault {
-    /// That the field at `offset` of a PDU cannot be.
+    /// An invalid field at `offset` in the PDU.
     #[must_use]
     pub const fn header(offset: u32) -> Self {
         Fault { status: FaultStatus::InvalidHeader, information: offset }
     }
 
-    /// A fault that needs no further information.
+    /// A fault without FEI.
     #[must_use]
     pub const fn of(status: FaultStatus) -> Self {
         Fault { status, information: 0 }
@@ -155,27 +154,27 @@ impl fmt::Display for Fault {
     }
 }
 
-/// FES: the kind of a fault.
+/// FES: fatal error status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultStatus {
-    /// 01h: a field of the header cannot be.
+    /// 01h: invalid PDU header field.
     InvalidHeader,
-    /// 02h: the PDU may not come now.
+    /// 02h: PDU sequence error.
     Sequence,
-    /// 03h: the header is not what was sent.
+    /// 03h: header digest error.
     HeaderDigest,
-    /// 04h: data that was not asked for.
+    /// 04h: data transfer out of range.
     DataOutOfRange,
-    /// 05h: more data at a time than was agreed on; from a host, more R2Ts.
+    /// 05h: data transfer limit exceeded, or R2T limit exceeded.
     LimitExceeded,
-    /// 06h: a parameter that is not supported.
+    /// 06h: unsupported parameter.
     UnsupportedParameter,
-    /// Another one.
+    /// A reserved value.
     Other(u16),
 }
 
 impl FaultStatus {
-    /// The kind of a number.
+    /// Decodes FES.
     #[must_use]
     pub const fn from_code(code: u16) -> Self {
         match code {
@@ -189,7 +188,7 @@ impl FaultStatus {
         }
     }
 
-    /// Its number.
+    /// The value of FES.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -203,7 +202,7 @@ impl FaultStatus {
         }
     }
 
-    /// What it says.
+    /// The specification's name of it.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -11,10 +11,10 @@
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
 
-/// What the page begins with: its version, and that it is no other vendor's.
+/// The first 8 bytes: they tell this page, and its version, from those of other vendors.
 pub const STATISTICS_SIGNATURE: [u8; 8] = *b"kvssd-01";
 
-/// Bytes of the page.
+/// Length of the page.
 pub const STATISTICS_BYTES: usize = 512;
 
 /// How full a drive is, and what it did.
@@ -27,15 +27,15 @@ pub struct StatisticsPage {
     pub pairs: U64,
     /// Bytes of their keys and values.
     pub pair_bytes: U64,
-    /// Bytes of flash that live.
+    /// Bytes of flash that live records and the index take.
     pub live_bytes: U64,
-    /// The most that may live.
+    /// The most of those.
     pub capacity_bytes: U64,
     /// Bytes of all flash.
     pub flash_bytes: U64,
-    /// Bytes of memory that the firmware's tables take.
+    /// Bytes of DRAM that the firmware's tables take.
     pub dram_bytes: U64,
-    /// The most that they may take.
+    /// The DRAM budget.
     pub dram_bytes_max: U64,
     /// Bytes of a page of flash.
     pub page_bytes: U64,
@@ -47,7 +47,7 @@ pub struct StatisticsPage {
     pub pairs_moved: U64,
     /// Erases of all blocks, in the whole life of the drive.
     pub erases: U64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: U64,
     /// Erases of the block that was erased most.
     pub erases_max: U64,
@@ -59,9 +59,9 @@ pub struct StatisticsPage {
     pub changes: U64,
     /// Retrieves, exists and lists that hosts made.
     pub lookups: U64,
-    /// The firmware's name, and zeros.
+    /// Name of the firmware, padded with zeros.
     pub design: [u8; 32],
-    /// Processor time of the service, in nanoseconds; 0 where it does not know.
+    /// Processor time of the service, in nanoseconds; 0 for unknown.
     pub processor_ns: U64,
     reserved_192: [u8; 320],
 }
@@ -71,13 +71,13 @@ const _: () = assert!(core::mem::offset_of!(StatisticsPage, stored_bytes) == 120
 const _: () = assert!(core::mem::offset_of!(StatisticsPage, design) == 152);
 
 impl StatisticsPage {
-    /// Nothing yet.
+    /// A page of zeros, with its signature.
     #[must_use]
     pub fn new() -> Self {
         StatisticsPage { signature: STATISTICS_SIGNATURE, ..StatisticsPage::new_zeroed() }
     }
 
-    /// The page that those bytes begin with; none where they are too few, or another vendor's.
+    /// Views the front of `bytes` as this page; `None` if they are too few, or another vendor's.
     #[must_use]
     pub fn from_data(bytes: &[u8]) -> Option<&Self> {
         let (page, _) = TryFromBytes::try_ref_from_prefix(bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Status codes: how a command ended.
+//! Status codes.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ const CODE_BITS: u16 = 0x7ff;
 
 macro_rules! statuses {
     ($($(#[$meta:meta])* $name:ident = $code:literal, $text:literal;)*) => {
-        /// How a command ended: the status code type in bits 10:8 and the status code in bits 7:0 (Base Specification, "Status Field
+        /// The status of a completion: type (SCT) in bits 10:8, code (SC) in bits 7:0 (Base Specification, "Status Field
         /// Definition"; Fabrics, "Connect"; Key Value, "Status Codes").
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
@@ -16,10 +16,10 @@ macro_rules! statuses {
         }
 
         impl Status {
-            /// All of them.
+            /// In the order of their codes.
             pub const ALL: &[Status] = &[$(Status::$name),*];
 
-            /// The status of a code; none for one that is not in the list.
+            /// Decodes SCT and SC; `None` for an unknown status.
             #[must_use]
             pub const fn from_code(code: u16) -> Option<Status> {
                 match code & CODE_BITS {
@@ -28,7 +28,7 @@ macro_rules! statuses {
                 }
             }
 
-            /// What it says.
+            /// The specification's name of it.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -86,13 +86,13 @@ statuses! {
 }
 
 impl Status {
-    /// Its number.
+    /// SCT in bits 10:8, SC in bits 7:0.
     #[must_use]
     pub const fn code(self) -> u16 {
         self as u16
     }
 
-    /// Whether the command did what it was asked for.
+    /// Whether this is Successful Completion.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Status::Success)

@@ -1,16 +1,16 @@
 //! Text in fields of a fixed length.
 
-/// Writes `text` to a field, and zeros behind it. What does not fit is cut off.
+/// Writes `text` to a field, padded with zeros. What does not fit is cut off.
 pub fn write_text(field: &mut [u8], text: &str) {
     write(field, text, 0);
 }
 
-/// As [`write_text`] with spaces behind the text, as identify's ASCII strings have.
+/// As [`write_text`], padded with spaces, as ASCII strings of Identify are.
 pub fn write_padded(field: &mut [u8], text: &str) {
     write(field, text, b' ');
 }
 
-/// The text of a field, up to its first zero and without spaces at its end; none where that is no UTF-8.
+/// The text of a field, up to its first zero, without trailing spaces; `None` if it is no UTF-8.
 #[must_use]
 pub fn read_text(field: &[u8]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());

@@ -29,7 +29,7 @@ const EVENT_TEMPERATURE: u8 = 0x01;
 /// Information of a SMART event: the reliability is degraded.
 const EVENT_RELIABILITY: u8 = 0x00;
 
-/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics, "Discovery Controller": two minutes).
+/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics has an activity timeout of two minutes).
 const DISCOVERY_ACTIVITY_NS: Nanos = Nanos(120_000_000_000);
 
 const READY_MS: u64 = 500;

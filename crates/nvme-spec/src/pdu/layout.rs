@@ -3,28 +3,28 @@
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of an ICReq or ICResp.
+/// Length of an ICReq or ICResp.
 pub const IC_BYTES: usize = 128;
 
-/// Bytes of the header of data, of an R2T, a response and a termination request.
+/// HLEN of H2CData, C2HData, R2T, CapsuleResp and termination requests.
 pub const DATA_HEADER_BYTES: usize = 24;
 
-/// The most bytes of the PDU that was wrong in a termination request.
+/// The most bytes of the faulty PDU in a termination request.
 pub const TERMINATION_DATA_MAX: usize = 128;
 
-/// What every PDU begins with (8 B).
+/// The common header of every PDU (8 B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CommonHeader {
     /// PDU-Type.
     pub kind: u8,
-    /// Flags.
+    /// FLAGS.
     pub flags: u8,
-    /// HLEN: bytes of the header, without its digest.
+    /// HLEN: length of the header, without its digest.
     pub header_bytes: u8,
-    /// PDO: where data begins; 0 where there is none.
+    /// PDO: offset of the data; 0 for none.
     pub data_offset_bytes: u8,
-    /// PLEN: bytes of it all.
+    /// PLEN: length of the PDU.
     pub pdu_bytes: U32,
 }
 
@@ -36,9 +36,9 @@ pub struct IcRequest {
     pub version: U16,
     /// HPDA: data that the controller sends begins at a multiple of 4 B times this plus one; 0 to 31.
     pub data_alignment: u8,
-    /// DGST: bit 0, header digests are wanted; bit 1, data digests.
+    /// DGST: bit 0 requests header digests, bit 1 data digests.
     pub digests: u8,
-    /// MAXR2T: R2Ts of a command at a time, less one.
+    /// MAXR2T: the most outstanding R2Ts of a command, less one.
     pub r2t_max: U32,
     reserved: [u8; 112],
 }
@@ -49,17 +49,17 @@ pub struct IcRequest {
 pub struct IcResponse {
     /// PFV: 0.
     pub version: U16,
-    /// CPDA: as HPDA, of data that the host sends.
+    /// CPDA: as HPDA, for data that the host sends.
     pub data_alignment: u8,
-    /// DGST: as in the request, what there will be.
+    /// DGST: as in the request; the digests that are granted.
     pub digests: u8,
-    /// MAXH2CDATA: the most data of a PDU of the host's; from 4096 on, a multiple of 4.
+    /// MAXH2CDATA: the most data of an H2CData; at least 4096, a multiple of 4.
     pub data_bytes_max: U32,
     reserved: [u8; 112],
 }
 
 impl IcRequest {
-    /// A request for digests, of a host that takes data at any multiple of 4 B and so many R2Ts of a command at a time, from 1 on.
+    /// A request with HPDA 0, and MAXR2T from a number of outstanding R2Ts, at least 1.
     #[must_use]
     pub fn new(header_digest: bool, data_digest: bool, r2ts_max: u32) -> Self {
         IcRequest {
@@ -71,7 +71,7 @@ impl IcRequest {
         }
     }
 
-    /// Whether header digests and data digests are wanted.
+    /// Whether header digests and data digests are requested.
     #[must_use]
     pub fn digests(&self) -> (bool, bool) {
         (self.digests & 1 != 0, self.digests & 2 != 0)
@@ -79,7 +79,7 @@ impl IcRequest {
 }
 
 impl IcResponse {
-    /// A response that grants digests, of a controller that takes so much data in a PDU, at any multiple of 4 B.
+    /// A response with CPDA 0.
     #[must_use]
     pub fn new(header_digest: bool, data_digest: bool, data_bytes_max: u32) -> Self {
         IcResponse {
@@ -91,7 +91,7 @@ impl IcResponse {
         }
     }
 
-    /// Whether there will be header digests and data digests.
+    /// Whether header digests and data digests are granted.
     #[must_use]
     pub fn digests(&self) -> (bool, bool) {
         (self.digests & 1 != 0, self.digests & 2 != 0)
@@ -102,23 +102,23 @@ fn digests(header_digest: bool, data_digest: bool) -> u8 {
     u8::from(header_digest) | u8::from(data_digest) << 1
 }
 
-/// Which part of a command's data a PDU has (16 B, behind the common header).
+/// H2CData and C2HData, behind the common header (16 B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DataHeader {
     /// CCCID: the command.
     pub command_id: U16,
-    /// TTAG: what the R2T had; of a controller's data nothing.
+    /// TTAG of the R2T; reserved in C2HData.
     pub transfer_tag: U16,
-    /// DATAO: the first byte in the command's data.
+    /// DATAO: offset in the command's data.
     pub offset_bytes: U32,
-    /// DATAL: bytes.
+    /// DATAL: length of the data in this PDU.
     pub length_bytes: U32,
     reserved: U32,
 }
 
 impl DataHeader {
-    /// The header of `length_bytes` from `offset_bytes` on.
+    /// A header with the reserved bytes zero.
     #[must_use]
     pub fn new(command_id: u16, transfer_tag: u16, offset_bytes: u32, length_bytes: u32) -> Self {
         DataHeader {
@@ -131,23 +131,23 @@ impl DataHeader {
     }
 }
 
-/// Which part of a command's data a controller is ready for (16 B, behind the common header).
+/// R2T, behind the common header (16 B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct R2tHeader {
     /// CCCID: the command.
     pub command_id: U16,
-    /// TTAG: what the data is to have.
+    /// TTAG, which the H2CData repeats.
     pub transfer_tag: U16,
-    /// R2TO: the first byte in the command's data, which is where the last part ended.
+    /// R2TO: offset in the command's data, where the last part ended.
     pub offset_bytes: U32,
-    /// R2TL: bytes.
+    /// R2TL: length of the requested part.
     pub length_bytes: U32,
     reserved: U32,
 }
 
 impl R2tHeader {
-    /// The header that asks for `length_bytes` from `offset_bytes` on.
+    /// A header with the reserved bytes zero.
     #[must_use]
     pub fn new(command_id: u16, transfer_tag: u16, offset_bytes: u32, length_bytes: u32) -> Self {
         R2tHeader {

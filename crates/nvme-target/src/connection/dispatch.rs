@@ -54,7 +54,7 @@ impl Connection {
                 match self.wanted_bytes(entry, length_bytes) {
                     Ok(0) => self.dispatch(entry, &[], None, now),
                     Ok(length_bytes) => {
-                        self.transfers.add(PendingTransfer { entry: *entry, length_bytes, arrived: now })
+                        self.transfers.add(PendingTransfer { entry: *entry, length_bytes, arrived: now });
                     }
                     Err(status) => self.refuse(entry, status, now),
                 }
