@@ -16,10 +16,10 @@
 //! `fluent-uri` takes the text apart by RFC 3986 and 3987. What the parameters mean is said here.
 
 use crate::Error;
-use fluent_uri::Iri;
 use fluent_uri::component::IAuthority;
 use fluent_uri::pct_enc::encoder::{IPath, IQuery};
 use fluent_uri::pct_enc::{EStr, EString, Encoder};
+use fluent_uri::{Iri, ParseError};
 use kvssd_nvme_spec::fabrics::NQN_BYTES_MAX;
 use kvssd_types::NamespaceId;
 use std::fmt;
@@ -90,14 +90,7 @@ impl FromStr for DriveUrl {
 
 fn parse(text: &str) -> Result<DriveUrl, String> {
     let rest = text.strip_prefix(SCHEME).ok_or("a drive on the wire is at nvme+tcp://host:port/nqn?ns=1")?;
-    let iri = Iri::parse(text).map_err(|error| {
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        if !authority.starts_with('[') && authority.matches(':').count() > 1 {
-            return format!("an IPv6 address stands in brackets: nvme+tcp://[{authority}]");
-        }
-        let found = text.get(error.index()..).and_then(|rest| rest.chars().next());
-        found.map_or(format!("it ends too early, at index {}", error.index()), |letter| format!("{error}, {letter:?}"))
-    })?;
+    let iri = Iri::parse(text).map_err(|error| explain(text, rest, error))?;
     if iri.has_fragment() {
         return Err("nothing follows a #".to_owned());
     }
@@ -119,6 +112,23 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
         url.set(key.as_str(), decoded(value)?)?;
     }
     Ok(url)
+}
+
+/// What is wrong with `text`, whose part behind the scheme is `rest`.
+fn explain(text: &str, rest: &str, error: ParseError) -> String {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
+    if !authority.starts_with('[') && host.contains(':') {
+        return format!("an IPv6 address stands in brackets: nvme+tcp://[{authority}]");
+    }
+    let in_port = SCHEME.len() + host.len() + 1..SCHEME.len() + authority.len();
+    if in_port.contains(&error.index()) && host.starts_with('[') == host.ends_with(']') {
+        return port_of(port).err().unwrap_or_else(|| error.to_string());
+    }
+    match text.get(error.index()..).and_then(|rest| rest.chars().next()) {
+        Some(letter) => format!("{error}, {letter:?}"),
+        None => format!("it ends too early, at index {}", error.index()),
+    }
 }
 
 impl DriveUrl {
@@ -168,9 +178,11 @@ fn host_and_port(authority: &IAuthority<'_>) -> Result<(String, u16), String> {
     if host.is_empty() {
         return Err("it names no host".to_owned());
     }
-    let port = authority.port().map_or("", EStr::as_str);
-    let port = if port.is_empty() { PORT } else { number("port", port, 1, u64::from(u16::MAX))? as u16 };
-    Ok((host.to_owned(), port))
+    Ok((host.to_owned(), port_of(authority.port().map_or("", EStr::as_str))?))
+}
+
+fn port_of(text: &str) -> Result<u16, String> {
+    if text.is_empty() { Ok(PORT) } else { Ok(number("port", text, 1, u64::from(u16::MAX))? as u16) }
 }
 
 fn number(key: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
@@ -254,7 +266,8 @@ mod tests {
             ("nvme+tcp://::1", "brackets"),
             ("nvme+tcp://[::1", "ends too early"),
             ("nvme+tcp://[::1]4420", "index 16, '4'"),
-            ("nvme+tcp://drive:port", "index 17, 'p'"),
+            ("nvme+tcp://drive:port", "port=port: it is a number from 1 to 65535"),
+            ("nvme+tcp://[::1]:port", "port=port"),
             ("nvme+tcp://drive:0", "1 to 65535"),
             ("nvme+tcp://drive?ns=0", "ns=0"),
             ("nvme+tcp://drive?ns=4294967295", "ns=4294967295"),
