@@ -1,11 +1,11 @@
 //! Any 64 bytes are a command or have a status; and what is a command is written as it was read.
 #![no_main]
 
-use kvssd_spec::SubmissionEntry;
-use kvssd_spec::admin::AdminCommand;
-use kvssd_spec::command::{DataPointer, SglDescriptor};
-use kvssd_spec::fabrics::{ConnectData, FabricsCommand};
-use kvssd_spec::kv::KvCommand;
+use kvssd_nvme_spec::SubmissionEntry;
+use kvssd_nvme_spec::admin::AdminCommand;
+use kvssd_nvme_spec::command::{DataPointer, SglDescriptor};
+use kvssd_nvme_spec::fabrics::{ConnectData, FabricsCommand};
+use kvssd_nvme_spec::kv::KvCommand;
 use libfuzzer_sys::fuzz_target;
 use zerocopy::FromBytes;
 
@@ -23,6 +23,6 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(DataPointer::from(SglDescriptor::from(pointer)), pointer);
     }
     if let Some(connect) = data.first_chunk::<1024>().and_then(|data| ConnectData::from_data(data)) {
-        let _ = kvssd_spec::read_text(&connect.host_nqn);
+        let _ = kvssd_nvme_spec::read_text(&connect.host_nqn);
     }
 });

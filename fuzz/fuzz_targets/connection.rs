@@ -1,10 +1,10 @@
 //! Any session on a whole connection, without a socket, over a small drive.
 #![no_main]
 
-#[path = "../../crates/target/tests/any_bytes/session.rs"]
+#[path = "../../crates/nvme-target/tests/any_bytes/session.rs"]
 mod session;
 
-use kvssd_target::Subsystem;
+use kvssd_nvme_target::Subsystem;
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, OnceLock};
 

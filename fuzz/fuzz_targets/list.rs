@@ -1,9 +1,9 @@
 //! Any bytes are a list of keys or are cut off; and what is a list is written as it was read.
 #![no_main]
 
-use kvssd_spec::identify::{descriptor_command_set, read_namespace_list};
-use kvssd_spec::list::{ListReader, ListWriter};
-use kvssd_spec::log_page::read_discovery_page;
+use kvssd_nvme_spec::identify::{descriptor_command_set, read_namespace_list};
+use kvssd_nvme_spec::list::{ListReader, ListWriter};
+use kvssd_nvme_spec::log_page::read_discovery_page;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,7 +1,7 @@
 //! Any bytes are a PDU, the begin of one, or a fault; and what is a PDU is written as it was read.
 #![no_main]
 
-use kvssd_spec::pdu::{Decoded, Framing, Pdu, Sender};
+use kvssd_nvme_spec::pdu::{Decoded, Framing, Pdu, Sender};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -6,7 +6,7 @@ use compiler::{compile, desk_or_skip, has, output_of};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_host::{Missing, Options, Store};
-use kvssd_target::{Server, Subsystem, SubsystemOptions};
+use kvssd_nvme_target::{Server, Subsystem, SubsystemOptions};
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::Command;

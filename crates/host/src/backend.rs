@@ -1,25 +1,26 @@
-//! What a store needs of a drive, wherever that is.
+//! What a store needs of a drive, in a file or on the wire.
 //!
 //! ```text
-//!   Store, Namespace, Keys, Pairs, Port         one face
+//!   Store, Namespace, Keys, Pairs, Port         what programs call
 //!     |
 //!   Backend      execute, execute_each, bulk, namespaces, stats, close
 //!     |                        |
-//!   Image (image.rs)         Remote (wire/): NVMe/TCP
+//!   Image (image.rs)         Remote (remote.rs): the NVMe client
 //! ```
 
 use crate::{Batch, Error, Stats};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, NamespaceId, Reply};
 
-/// A drive under a store. Threads call it at the same time. A drive that cannot keep what a call promises refuses it
-/// ([`Error::Refused`]); none does something weaker in its place.
+/// A drive under a store, called by several threads at a time. A drive that cannot keep what a call promises fails it with [`Error::Refused`], and
+/// does nothing weaker in its place.
 pub(crate) trait Backend: Send + Sync {
-    /// What the drive answers, to a change when that is safe. None when the key is not there, but to a store, whose condition that is.
+    /// Executes a command; returns when a change is safe. `None` means that the key is not there. A conditional store fails with
+    /// [`Error::KeyNotFound`] instead.
     fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error>;
 
-    /// Executes commands of which none waits for another, as many at a time as the drive takes, and shows each answer with the
-    /// number of its command, in any order. Ends at the first error; commands behind it may have been executed.
+    /// Executes commands that do not depend on each other, as many at a time as the drive takes. Calls `answered` with the index of each command
+    /// and its reply, in any order. Ends at the first error; later commands may have been executed.
     fn execute_each(
         &self,
         commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
@@ -32,21 +33,21 @@ pub(crate) trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Makes the changes of a batch, not all or none; returns when they are safe. `own` is the namespace of those without one.
+    /// Makes the changes of a batch one by one; returns when all are safe. `own` is the namespace of changes without one.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error>;
 
-    /// The namespaces, in the order of their numbers.
+    /// All namespaces, in the order of their numbers.
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error>;
 
-    /// Makes a namespace.
+    /// Creates a namespace; returns its number.
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error>;
 
     /// Deletes a namespace other than the first.
     fn delete_namespace(&self, id: NamespaceId) -> Result<(), Error>;
 
-    /// How full it is, and what it did.
+    /// Capacities and counters.
     fn stats(&self) -> Result<Stats, Error>;
 
-    /// Ends in order.
+    /// Closes the drive in order.
     fn close(self: Box<Self>) -> Result<(), Error>;
 }

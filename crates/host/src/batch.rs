@@ -13,38 +13,38 @@ pub struct Batch {
     changes: Vec<Change>,
 }
 
-/// A store, or a delete.
+/// A store, or a delete if it has no value.
 #[derive(Clone, Debug)]
 struct Change {
-    /// None for the store's own.
+    /// `None` for the store's own.
     namespace: Option<NamespaceId>,
     key: Box<[u8]>,
     value: Option<Value>,
 }
 
 impl Batch {
-    /// No changes yet.
+    /// An empty batch.
     #[must_use]
     pub fn new() -> Self {
         Batch::default()
     }
 
-    /// Adds a store in the namespace that the store's own calls are on.
+    /// Adds a store in the store's own namespace.
     pub fn store(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
         self.add(None, key, Some(value.into()))
     }
 
-    /// Adds a delete in the namespace that the store's own calls are on. That the key is not there is no error.
+    /// Adds a delete in the store's own namespace. A missing key is no error.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
         self.add(None, key, None)
     }
 
-    /// Adds a store.
+    /// Adds a store in a namespace.
     pub fn store_in(&mut self, namespace: NamespaceId, key: &[u8], value: &[u8]) -> &mut Self {
         self.add(Some(namespace), key, Some(value.into()))
     }
 
-    /// Adds a delete. That the key is not there is no error.
+    /// Adds a delete in a namespace. A missing key is no error.
     pub fn delete_in(&mut self, namespace: NamespaceId, key: &[u8]) -> &mut Self {
         self.add(Some(namespace), key, None)
     }
@@ -66,12 +66,12 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// Takes all changes out.
+    /// Removes all changes.
     pub fn clear(&mut self) {
         self.changes.clear();
     }
 
-    /// The last change of each key; `own` is the namespace of those without one.
+    /// The last change of each key; `own` is the namespace of changes without one.
     pub(crate) fn last_changes(&self, own: NamespaceId) -> Result<Vec<BatchChange<'_>>, Error> {
         let mut last = BTreeMap::new();
         for Change { namespace, key, value } in &self.changes {
@@ -82,7 +82,7 @@ impl Batch {
         Ok(last.into_iter().map(change).collect())
     }
 
-    /// All changes, as single commands; `own` is the namespace of those without one.
+    /// All changes, as single commands; `own` is the namespace of changes without one.
     pub(crate) fn commands(&self, own: NamespaceId) -> Result<Vec<(NamespaceId, Command<'_>)>, Error> {
         self.changes.iter().map(|change| change.command(own)).collect()
     }

@@ -1,7 +1,7 @@
 //! Group commit: threads that wait for the disk at the same time wait once.
 //!
 //! ```text
-//!   thread 1   execute -> ticket 1, leads: | lets the others in | commit, all up to ticket 3 |
+//!   thread 1   execute -> ticket 1, leads: | yields to others   | commit, all up to ticket 3 |
 //!   thread 2        execute -> ticket 2, waits ................................................| safe
 //!   thread 3            execute -> ticket 3, waits ...........................................| safe
 //!   thread 4                                                      waits for the drive |  execute -> ticket 4, leads: ...
@@ -12,16 +12,16 @@ use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::thread;
 
-/// How often a leader steps back for threads that are about to execute: they come within a few of these or not at all.
+/// How often a leader yields to threads that are about to execute. They execute within a few yields or not soon.
 const YIELDS_MAX: usize = 256;
 
-/// Who waits for which commit.
+/// The commits of a drive, and the threads that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     state: Mutex<State>,
     changed: Condvar,
-    /// Threads that are on their way to execute a change.
-    coming: AtomicUsize,
+    /// Threads that are about to execute a change.
+    announced: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -32,19 +32,19 @@ struct State {
     failure: Option<Error>,
 }
 
-/// A thread on its way.
-pub(crate) struct Coming<'a>(&'a AtomicUsize);
+/// A thread that is about to execute a change.
+pub(crate) struct Announced<'a>(&'a AtomicUsize);
 
-impl Drop for Coming<'_> {
+impl Drop for Announced<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A thread that commits for all. However that ends, those who wait are told.
+/// A thread that commits for all. To drop it tells those that wait, also after a panic.
 struct Lead<'a> {
     commits: &'a Commits,
-    /// What came of it; none when it panicked.
+    /// `None` after a panic.
     committed: Option<Result<u64, Error>>,
 }
 
@@ -62,14 +62,14 @@ impl Drop for Lead<'_> {
 }
 
 impl Commits {
-    /// Says that a change is about to be executed, until what this gives is dropped.
-    pub(crate) fn come(&self) -> Coming<'_> {
-        self.coming.fetch_add(1, Ordering::Relaxed);
-        Coming(&self.coming)
+    /// Announces a change, until the guard is dropped.
+    pub(crate) fn announce(&self) -> Announced<'_> {
+        self.announced.fetch_add(1, Ordering::Relaxed);
+        Announced(&self.announced)
     }
 
-    /// Returns when the change with that ticket is committed. Where nobody commits yet, the caller does with `commit`, which
-    /// gives the last ticket that it covers.
+    /// Returns when the change with that ticket is committed. If no thread commits, this one calls `commit`, which returns the last ticket that
+    /// it covers.
     pub(crate) fn wait(&self, ticket: u64, commit: impl Fn() -> Result<u64, Error>) -> Result<(), Error> {
         let mut state = self.lock();
         loop {
@@ -86,23 +86,23 @@ impl Commits {
             state.is_led = true;
             drop(state);
             let mut lead = Lead { commits: self, committed: None };
-            self.let_in();
+            self.yield_to_announced();
             lead.committed = Some(commit());
             drop(lead);
             state = self.lock();
         }
     }
 
-    fn let_in(&self) {
+    fn yield_to_announced(&self) {
         for _ in 0..YIELDS_MAX {
-            if self.coming.load(Ordering::Relaxed) == 0 {
+            if self.announced.load(Ordering::Relaxed) == 0 {
                 return;
             }
             thread::yield_now();
         }
     }
 
-    /// What is in it is never left half changed.
+    /// A panic leaves the state whole, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,9 +122,9 @@ mod tests {
         let (commits, executed, syncs) = (Commits::default(), AtomicU64::new(0), AtomicU64::new(0));
         let barrier = Barrier::new(THREADS);
         let change = || {
-            let coming = commits.come();
+            let announced = commits.announce();
             let ticket = executed.fetch_add(1, Ordering::SeqCst) + 1;
-            drop(coming);
+            drop(announced);
             let commit = || {
                 let last = executed.load(Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(1));

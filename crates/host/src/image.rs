@@ -1,12 +1,12 @@
-//! The drive in a file, under a store: threads take turns, and share waits for the disk.
+//! A drive in a file as a backend: threads take turns, and share waits for the disk.
 //!
 //! ```text
-//!   threads   execute            lock the drive, execute; with `sync`: wait for a commit, shared; who reads what waits, waits as well
+//!   threads   execute            lock the drive, execute; with `sync`: wait for a shared commit, also after a read of what is not committed
 //!   one       bulk               hold commits, execute all, commit once
 //! ```
 
 use crate::backend::Backend;
-use crate::commits::{Coming, Commits};
+use crate::commits::{Announced, Commits};
 use crate::loose::Loose;
 use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
@@ -17,26 +17,26 @@ use kvssd_types::{Command, KvError, NamespaceId, Reply};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A drive in a file that is open.
+/// An open drive in a file.
 pub(crate) struct Image {
     state: Mutex<State>,
-    /// With `sync`: who waits for the disk.
+    /// With `sync`: the threads that wait for the disk.
     commits: Option<Commits>,
     is_read_only: bool,
 }
 
-/// What threads take turns with.
+/// What one thread at a time uses.
 struct State {
     drive: Drive,
-    /// Changes that were executed.
+    /// The number of changes that were executed.
     executed: u64,
-    /// Those of them that are not committed, where somebody waits for that.
+    /// With `sync`: the changes that are not committed.
     loose: Option<Loose>,
     failure: Option<String>,
 }
 
 impl Image {
-    /// The image at `path`, and whether it was made.
+    /// Opens the image at `path`; returns whether it was created.
     pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<(Image, bool), Error> {
         let Options { missing, sync, read_only, .. } = *options;
         let open = || Ok::<_, Error>(Drive::open_in(files, path, OpenOptions { sync, read_only })?);
@@ -45,7 +45,7 @@ impl Image {
             Missing::CreateNew => (create()?, true),
             _ => match open() {
                 Err(Error::NotFound(_)) if missing == Missing::Create && !read_only => match create() {
-                    // Somebody else was quicker.
+                    // Another process was quicker.
                     Err(Error::Exists(_)) => (open()?, false),
                     created => (created?, true),
                 },
@@ -59,23 +59,23 @@ impl Image {
         Ok((Image { state, commits, is_read_only: read_only }, was_created))
     }
 
-    /// Makes a change under a ticket of its own; returns when it is safe.
+    /// Executes a change under a ticket of its own; returns when it is safe.
     fn change<T>(&self, make: impl FnOnce(&mut State, u64) -> Result<T, Error>) -> Result<T, Error> {
         if self.is_read_only {
             return Err(Error::ReadOnly);
         }
-        let coming: Option<Coming<'_>> = self.commits.as_ref().map(Commits::come);
+        let announced: Option<Announced<'_>> = self.commits.as_ref().map(Commits::announce);
         let mut state = self.lock()?;
         let ticket = state.executed + 1;
         let made = make(&mut state, ticket);
         state.executed = ticket;
         drop(state);
-        drop(coming);
+        drop(announced);
         self.wait(ticket)?;
         made
     }
 
-    /// Looks at something, and gives the ticket of the change that it may have seen; returns when that is safe.
+    /// Reads. `look` returns the ticket of the last change that it may have seen; this returns when that is safe.
     fn look<T>(&self, look: impl FnOnce(&mut State) -> (Option<u64>, Result<T, Error>)) -> Result<T, Error> {
         let mut state = self.lock()?;
         let (seen, found) = look(&mut state);
@@ -84,7 +84,7 @@ impl Image {
         found
     }
 
-    /// Waits until that change is committed, where changes are committed together.
+    /// With `sync`: waits until that change is committed.
     fn wait(&self, ticket: u64) -> Result<(), Error> {
         let Some(commits) = &self.commits else { return Ok(()) };
         commits.wait(ticket, || {
@@ -129,7 +129,7 @@ impl Backend for Image {
             let made = commands.try_for_each(|(namespace, command)| state.execute(namespace, command).map(|_| ()));
             if self.commits.is_none() {
                 state.drive.hold_commits(false);
-                // What was made before a refusal is to be as safe as the rest.
+                // Changes before an error are to be as safe as the others.
                 state.commit()?;
             }
             made
@@ -167,7 +167,7 @@ impl Backend for Image {
 }
 
 impl State {
-    /// What the drive answers; none when the key is not there, but to a store, whose condition that is.
+    /// Executes a command; `None` means that the key is not there, but for a conditional store, which fails.
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         let is_store = matches!(command, Command::Store { .. });
         match self.drive.execute_in(namespace, command) {
@@ -183,14 +183,14 @@ impl State {
         Ok(())
     }
 
-    /// Keeps account of what is not committed, where somebody waits for that.
+    /// With `sync`: notes a command that is not committed.
     fn note(&mut self, note: impl FnOnce(&mut Loose)) {
         if let Some(loose) = &mut self.loose {
             note(loose);
         }
     }
 
-    /// Nobody works on with a drive whose image failed, or that was left in the middle of a change.
+    /// Locks the drive. Fails if its image failed, or a thread panicked in a change.
     fn failed(&mut self, error: KvError) -> Error {
         if let Some(why) = self.drive.failure() {
             self.failure = Some(why.to_owned());

@@ -1,21 +1,22 @@
-//! Changes that were executed and are not on the disk yet. Who reads one of them waits until it is, with `sync`: what was shown is not lost.
+//! Changes that were executed and are not on the disk yet. With `sync` a thread that reads one of them waits until it is, so that nothing that was
+//! read can be lost.
 //!
-//! A key is known by its hash: of two that have the same, one waits for the other.
+//! Keys are told apart by their hashes. Two keys of one hash wait for each other.
 
 use kvssd_types::{Command, NamespaceId};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Keys that are told apart at the most; with more, who reads anything waits.
+/// The most keys that are told apart. With more, every read waits.
 const KEYS_MAX: usize = 4096;
 
-/// Changes, by the tickets of those who made them.
+/// Executed changes, by their tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Loose {
     keys: BTreeMap<u64, u64>,
     /// The last change of any key.
     last: Option<u64>,
-    /// The last change of what is no key, or of one too many.
+    /// The last change of something else than a key, or of a key too many.
     other: Option<u64>,
 }
 
@@ -26,14 +27,14 @@ fn hash_of(namespace: NamespaceId, key: &[u8]) -> u64 {
 }
 
 impl Loose {
-    /// That command is to be executed under that ticket.
+    /// Notes a command that is executed under that ticket.
     pub(crate) fn note(&mut self, ticket: u64, namespace: NamespaceId, command: &Command<'_>) {
         match command {
             Command::Store { key, .. } | Command::Delete { key } => self.note_key(ticket, namespace, key.bytes()),
             Command::Batch { changes } => {
                 changes.iter().for_each(|change| self.note_key(ticket, change.namespace, change.key.bytes()));
             }
-            // It changes nothing that can be read.
+            // These change nothing that can be read.
             Command::Flush => {}
             _ => self.note_other(ticket),
         }
@@ -47,31 +48,31 @@ impl Loose {
         self.keys.insert(hash_of(namespace, key), ticket);
     }
 
-    /// Something else is changed under that ticket: which namespaces there are.
+    /// Notes that namespaces change under that ticket.
     pub(crate) fn note_other(&mut self, ticket: u64) {
         (self.last, self.other) = (Some(ticket), Some(ticket));
     }
 
-    /// Everything is on the disk.
+    /// Forgets all changes: they are on the disk.
     pub(crate) fn clear(&mut self) {
         *self = Loose::default();
     }
 
-    /// Which ticket who has read that waits for, if any.
+    /// The ticket that a thread must wait for after that read, if any.
     pub(crate) fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
-        // Between two changes there are none.
+        // No change is uncommitted.
         self.last?;
         match command {
             Command::Retrieve { key, .. } | Command::Exist { key } => {
                 self.keys.get(&hash_of(namespace, key.bytes())).copied().max(self.other)
             }
-            // A view was waited for when it was made.
+            // The thread has waited when the view was made.
             Command::Seek { .. } | Command::Next { .. } | Command::DestroyIterator { .. } => self.other,
             _ => self.last,
         }
     }
 
-    /// The same, of who has seen which namespaces there are, and what they hold.
+    /// The ticket that a thread must wait for after it read all namespaces.
     pub(crate) fn last(&self) -> Option<u64> {
         self.last
     }

@@ -10,8 +10,7 @@ use crate::{Error, Keys, Pairs, Store};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
-/// A namespace of a store, with the same calls: keys of one are not those of another. Once it is deleted all calls fail, or are on the one
-/// that got its number.
+/// A namespace of a store: a key space of its own, with the calls of a store. After it is deleted calls fail, or are on a new one with its number.
 #[derive(Clone, Copy)]
 pub struct Namespace<'a> {
     store: &'a Store,
@@ -29,7 +28,7 @@ impl<'a> Namespace<'a> {
         self.id
     }
 
-    /// What was chosen of it, and how full it is.
+    /// Its attributes, and how full it is.
     ///
     /// # Errors
     /// [`Error::NoNamespace`], [`Error::Failed`].
@@ -38,20 +37,20 @@ impl<'a> Namespace<'a> {
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
-    /// How many pairs it has. A drive on the wire does not say: its keys are counted, which takes as long as listing them.
+    /// The number of pairs. On the wire all keys are listed and counted.
     ///
     /// # Errors
     /// As [`Namespace::info`] and [`Namespace::retrieve`].
     pub fn count(&self) -> Result<u64, Error> {
         let info = self.info()?;
-        // Identify tells of no index, and of no pairs.
+        // Identify has no number of pairs, and no index.
         if !info.index.is_empty() {
             return Ok(info.utilization.pairs);
         }
         self.keys(None).try_fold(0, |count, key| key.map(|_| count + 1))
     }
 
-    /// Binds `value` to `key`, whether or not the key is there.
+    /// Stores `value` under `key`, new or not.
     ///
     /// # Errors
     /// As [`Store::store`], and [`Error::NoNamespace`].
@@ -59,13 +58,13 @@ impl<'a> Namespace<'a> {
         self.store_if(key, value, StoreCondition::Always)
     }
 
-    /// Binds `value` to `key` if the key is there, or if it is not.
+    /// Stores `value` under `key` if the key exists, or if it does not.
     ///
     /// # Errors
     /// [`Error::KeyNotFound`], [`Error::KeyExists`], and as [`Namespace::store`].
     pub fn store_if(&self, key: &[u8], value: &[u8], condition: StoreCondition) -> Result<(), Error> {
         let key = Key::new(key)?;
-        // The copy is made before others have to wait.
+        // The copy is made before the drive is locked.
         let value = Value::from(value);
         self.store.execute_in(self.id, Command::Store { key, value, condition }).map(|_| ())
     }
@@ -78,7 +77,7 @@ impl<'a> Namespace<'a> {
         self.retrieve_part(key, 0, u32::MAX)
     }
 
-    /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on, if there is one. Behind its end there are none.
+    /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on; empty behind the value's end, `None` without a value.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -86,8 +85,8 @@ impl<'a> Namespace<'a> {
         Ok(self.value(Key::new(key)?, offset_bytes, length_bytes)?.map(|value| value.to_vec()))
     }
 
-    /// Copies what `buffer` takes of the value of `key`, from `offset_bytes` on, to its beginning; gives the bytes of the whole value, if
-    /// there is one. An empty buffer asks for nothing else.
+    /// Copies the value of `key` from `offset_bytes` on to `buffer`, as much as fits. Returns the length of the whole value, `None` without one;
+    /// with an empty buffer nothing is copied.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -106,17 +105,17 @@ impl<'a> Namespace<'a> {
         }))
     }
 
-    /// As [`Namespace::retrieve_part`], as it comes from the drive.
+    /// [`Namespace::retrieve_part`] without a copy.
     pub(crate) fn value(&self, key: Key<'_>, offset_bytes: u32, length_bytes: u32) -> Result<Option<Value>, Error> {
         let command = Command::Retrieve { key, offset_bytes, length_bytes };
         Ok(self.ask(command)?.map(value_of))
     }
 
-    /// Shows the value of each key, or that there is none, with the number that the key has among `keys`. On the wire as many are
-    /// under way as the queue takes, and they come in any order. Keys are taken one by one, when there is room for another.
+    /// Calls back with the index of each key and its value. On the wire as many commands are outstanding as the queue takes, and values come in
+    /// any order. Keys are taken from the iterator when there is room.
     ///
     /// # Errors
-    /// As [`Namespace::retrieve`]; some of the others may not have been shown then.
+    /// As [`Namespace::retrieve`]. Values of other keys may be missing then.
     pub fn retrieve_each<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
@@ -129,11 +128,11 @@ impl<'a> Namespace<'a> {
         self.store.drive()?.execute_each(&mut commands, &mut answered)
     }
 
-    /// Stores pairs, each with another key, and says of each that it is safe, with the number that it has among `pairs`. On the wire
-    /// as many are under way as the queue takes. Pairs are taken one by one, when there is room for another.
+    /// Stores pairs of different keys, and calls back with the index of each that is safe. On the wire as many commands are outstanding as the
+    /// queue takes. Pairs are taken from the iterator when there is room.
     ///
     /// # Errors
-    /// As [`Namespace::store`]; any of the others may be stored or not then.
+    /// As [`Namespace::store`]. Any other pair may be stored or not then.
     pub fn store_each<'k>(
         &self,
         pairs: impl IntoIterator<Item = (&'k [u8], &'k [u8])>,
@@ -146,7 +145,7 @@ impl<'a> Namespace<'a> {
         self.store.drive()?.execute_each(&mut commands, &mut |number, _| stored(number))
     }
 
-    /// Removes `key` and its value; gives whether it was there.
+    /// Removes `key` and its value; returns whether it existed.
     ///
     /// # Errors
     /// As [`Namespace::store`].
@@ -155,7 +154,7 @@ impl<'a> Namespace<'a> {
         self.store.execute_in(self.id, Command::Delete { key }).map(|reply| reply.is_some())
     }
 
-    /// Whether `key` is there.
+    /// Whether `key` exists.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -164,8 +163,7 @@ impl<'a> Namespace<'a> {
         Ok(self.ask(Command::Exist { key })?.is_some())
     }
 
-    /// At most `count` keys in the index's own order, from `from` on, or the next one when that is not there. The order stays as
-    /// it is while no key comes or goes.
+    /// At most `count` keys in the index's own order, from `from` or the next key on. The order is stable while no key is stored or deleted.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -177,11 +175,10 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// At most `count` keys from the greatest to the least, from `from` on, or the next lesser one when that is not there.
+    /// At most `count` keys in descending order, from `from` or the next lesser key on.
     ///
     /// # Errors
-    /// [`Error::Refused`] where keys have no order, and by a drive that is reached over a network: its commands have no such list. And as
-    /// [`Namespace::retrieve`].
+    /// [`Error::Refused`] where keys have no order, and on the wire, which has no such command. And as [`Namespace::retrieve`].
     pub fn list_descending(&self, from: Option<&[u8]>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
         let key = from.map(Key::new).transpose()?;
         let options = IteratorOptions { descending: true, keys_only: true, ..IteratorOptions::default() };
@@ -197,14 +194,14 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// All keys from `from` on, in the order of [`Namespace::list`]. A key that is there all the time is met once; one that comes or
-    /// goes meanwhile may be met or not.
+    /// All keys from `from` on, in the order of [`Namespace::list`]. A key that exists all the time comes once; one that is stored or deleted
+    /// meanwhile may come or not.
     #[must_use]
     pub fn keys(&self, from: Option<&[u8]>) -> Keys<'a> {
         Keys::new(*self, from)
     }
 
-    /// All pairs, as [`Namespace::keys`] goes.
+    /// All pairs, in the order of [`Namespace::keys`].
     #[must_use]
     pub fn pairs(&self) -> Pairs<'a> {
         Pairs::new(*self)
@@ -214,7 +211,7 @@ impl<'a> Namespace<'a> {
         self.store.check_owner()
     }
 
-    /// What the drive answers to a question; none when the key is not there.
+    /// Executes a command that reads; `None` means that the key is not there.
     pub(crate) fn ask(&self, command: Command<'_>) -> Result<Option<Reply>, Error> {
         self.store.execute_in(self.id, command)
     }

@@ -1,18 +1,18 @@
-//! How a store is opened, and what is made when there is none.
+//! How a store is opened, and how an image is created.
 
-/// What is done about an image that is not there.
+/// What is done if there is no image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// It is made.
+    /// Create it.
     #[default]
     Create,
-    /// That is an error.
+    /// Fail.
     Fail,
-    /// It is made; that there is one is an error.
+    /// Create it; fail if there is one.
     CreateNew,
 }
 
-/// How a store is opened. Of a drive on the wire only `read_only` is heeded; [`open`](crate::open) says which of the others it refuses.
+/// How a store is opened. On the wire only `read_only` counts; [`open`](crate::open) says which of the others it refuses.
 ///
 /// ```
 /// use kvssd_host::{Missing, Options};
@@ -22,28 +22,28 @@ pub enum Missing {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What is done about an image that is not there.
+    /// What is done if there is no image.
     pub missing: Missing,
-    /// Bytes of flash of an image that is made: a sparse file of about that length grows into it. Records get what garbage
-    /// collection and the journal leave, 60 to 90 per cent ([`Stats::capacity_bytes`](crate::Stats::capacity_bytes)).
+    /// Flash of a new image, in bytes: the file is sparse and grows to about that length. Garbage collection and the journal leave 60 to 90 per
+    /// cent for records ([`Stats::capacity_bytes`](crate::Stats::capacity_bytes)).
     pub create_bytes: u64,
-    /// The firmware of an image that is made, with room for 16 namespaces.
+    /// The firmware of a new image, which has room for 16 namespaces.
     pub design: String,
-    /// The largest value of an image that is made, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]); none for 2 MiB, or a superblock of the
-    /// image (1/256 of its flash, 512 KiB at least) where that is less. Room for large values costs a byte a value, half of the namespaces, and a look
-    /// at what a key has before it is changed while there are any.
+    /// The largest value of a new image, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]). `None` is 2 MiB, or a superblock of the image (1/256
+    /// of its flash, at least 512 KiB) if that is less. Large values cost a byte a value, half of the namespaces, and a look-up before each change
+    /// while there are any.
     pub value_bytes_max: Option<u32>,
-    /// An image that is made takes all its room at once, so that no store finds the disk full.
+    /// A new image allocates all its room at once, so that no store finds the disk full.
     pub preallocate: bool,
-    /// What has returned outlives the machine and not only the process. A store then waits for the disk; threads that wait at
-    /// the same time wait once. Who reads what another thread is about to make safe waits for that as well.
+    /// Calls that have returned outlive the machine, not only the process. Each change waits for the disk; threads that wait at the same time share
+    /// the wait. A read of a change that is not on the disk yet waits as well.
     pub sync: bool,
-    /// Nothing is written; others may read at the same time. An image that is not there is an error then.
+    /// Nothing is written, and other processes may read at the same time. A missing image is an error.
     pub read_only: bool,
 }
 
 impl Default for Options {
-    /// An image of 1 GiB with the design `plus` when there is none; safe from the end of the process.
+    /// Creates an image of 1 GiB with the design `plus` if there is none; changes outlive the process.
     fn default() -> Self {
         Options {
             missing: Missing::Create,

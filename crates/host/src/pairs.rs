@@ -1,30 +1,30 @@
-//! Going through all keys, a page of them at a time, while others may store and delete.
+//! Iterates over all keys, a page at a time, while other threads store and delete.
 //!
 //! ```text
 //!   page 1   a b c d        page 2 begins behind d; if d has gone meanwhile, behind c without what came behind c before; ...
 //! ```
 //!
-//! A key keeps its place in the order for as long as it is there, and one that is not there has none to go on from.
+//! A key keeps its place in the order while it exists. A deleted key has no place to go on from.
 
 use crate::{Error, Namespace};
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
-/// Keys that are asked for at a time: others wait meanwhile.
+/// Keys of a page. Other threads wait while one is read.
 const PAGE_KEYS: usize = 256;
 
 /// A key and its value.
 pub type Pair = (Box<[u8]>, Vec<u8>);
 
-/// Keys, and how many were asked for.
+/// Keys, and how many were requested.
 type Listed = (Vec<Box<[u8]>>, usize);
 
-/// How far somebody has come among the keys of a namespace. It holds on to nothing, so that it can be kept where a store cannot be borrowed.
+/// A position among the keys of a namespace. It borrows nothing, so that it can be kept where a store cannot be borrowed.
 #[derive(Clone, Debug, Default)]
 pub struct KeyCursor {
     /// Where the first page begins.
     from: Option<Box<[u8]>>,
-    /// The page before.
+    /// The keys of the last page.
     met: Vec<Box<[u8]>>,
     is_at_end: bool,
 }
@@ -42,14 +42,13 @@ pub struct Pairs<'a> {
 }
 
 impl KeyCursor {
-    /// Before the first key from `from` on.
+    /// A cursor before the first key from `from` on.
     #[must_use]
     pub fn new(from: Option<&[u8]>) -> Self {
         KeyCursor { from: from.map(Into::into), ..KeyCursor::default() }
     }
 
-    /// The keys that come next, some hundreds of them, as [`Namespace::keys`] goes; none at the end. It must be the same namespace each
-    /// time.
+    /// The next page of keys, in the order of [`Namespace::keys`]; empty at the end. The namespace must be the same each time.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`]. The cursor stays where it was.
@@ -65,7 +64,7 @@ impl KeyCursor {
         Ok(new)
     }
 
-    /// Keys from the last one on that was met and is still there.
+    /// Keys from the last key of the page on that still exists.
     fn keys_behind(&self, namespace: Namespace<'_>) -> Result<Listed, Error> {
         for (index, anchor) in self.met.iter().enumerate().rev() {
             let wanted = PAGE_KEYS + self.met.len() - index;
@@ -74,7 +73,7 @@ impl KeyCursor {
                 return Ok((keys, wanted));
             }
         }
-        // All have gone: where the last would be is as near as one can get.
+        // All are deleted: go on where the last one would be.
         let from = self.met.last().or(self.from.as_ref());
         let wanted = PAGE_KEYS + self.met.len();
         Ok((namespace.list(from.map(AsRef::as_ref), wanted)?, wanted))
@@ -91,7 +90,7 @@ impl Iterator for Keys<'_> {
     type Item = Result<Box<[u8]>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Keys that came before a fork are the parent's, and a child is not told that there are no more.
+        // A forked child gets an error, not the parent's keys, nor an end.
         if let Err(error) = self.namespace.check_owner() {
             return Some(Err(error));
         }

@@ -2,10 +2,11 @@
 
 use crate::backend::Backend;
 use crate::image::Image;
-use crate::wire::{DriveUrl, Remote};
+use crate::remote::Remote;
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
 use kvssd_flash::{Files, Owner, SystemFiles};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_nvme_client::DriveUrl;
 use kvssd_types::{Command, NamespaceId, Reply, StoreCondition};
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
 use kvssd_host::{DriveUrl, Error as StoreError};
 use kvssd_lab::LabError;
-use kvssd_target::ServeError;
+use kvssd_nvme_target::ServeError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -48,7 +48,7 @@ pub enum Failure {
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// What is to be logged.
-    #[error("--log {filter}: {why}; write it as warn, info, or kvssd_target=debug")]
+    #[error("--log {filter}: {why}; write it as warn, info, or kvssd_nvme_target=debug")]
     LogFilter {
         /// As it was given.
         filter: String,
@@ -95,8 +95,8 @@ pub fn is_url(path: &Path) -> bool {
 
 impl Failure {
     /// That something is wrong with an image.
-    pub fn of_store(path: &Path) -> impl Fn(StoreError) -> Failure {
-        move |error| Failure::Store { path: path.to_owned(), error }
+    pub fn of_store<E: Into<StoreError>>(path: &Path) -> impl Fn(E) -> Failure {
+        move |error| Failure::Store { path: path.to_owned(), error: error.into() }
     }
 
     /// That an image holds no drive.

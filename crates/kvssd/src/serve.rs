@@ -7,7 +7,7 @@ use crate::output::print;
 use kvssd_device::Drive;
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
-use kvssd_target::{Server, Subsystem, SubsystemOptions, serve_metrics};
+use kvssd_nvme_target::{Server, Subsystem, SubsystemOptions, serve_metrics};
 use std::io::stderr;
 use std::path::Path;
 use std::sync::Arc;

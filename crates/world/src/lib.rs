@@ -4,7 +4,7 @@
 //! ```text
 //!   World::run(options, main)
 //!     |
-//!   actors     main   host 1: kvssd_host ...   keep-alive   service: accepts   a connection: kvssd_target ...   coroutine.rs
+//!   actors     main   host 1: kvssd_host ...   keep-alive   service: accepts   a connection: kvssd_nvme_target ...   coroutine.rs
 //!     |          \_____________ one runs at a time: the code is the same as on threads ______________/
 //!   turns      at each lock, wait, read, write and point(): a random one of those that can go on               turns.rs
 //!     |        nobody can: the time jumps to the next deadline; there is none: a deadlock, with names

@@ -1,29 +1,25 @@
-//! A target in a world: accepts connections, and gives them bytes and time, as `kvssd_target`'s server does with sockets.
+//! A target in a world: accepts connections, and attends each in an actor of its own.
 //!
 //! ```text
-//!   serve    accept -> an actor: read what there is -> take_in -> give_out -> write -> poll for more, for room, or for the next moment
-//!   stop     no more is accepted or taken; what was executed is answered; actors end; then `Subsystem::close` is up to who called
+//!   serve    accept -> an actor: `kvssd_nvme_target::attend`
+//!   stop     no more is accepted or processed; what was executed is answered; actors end; then `Subsystem::close` is up to the caller
 //!   kill     `World::kill`: nothing is answered any more
 //! ```
 //!
 //! What it does not do: open or close the drive.
 
-use crate::network::{Interest, Listener, Socket};
+use crate::network::{self, Listener, Socket};
 use crate::world::{Handle, World};
+use kvssd_nvme_target::{Interest, Subsystem, Transport, attend};
 use kvssd_runtime::time::{Duration, Instant};
-use kvssd_target::limits::TRANSFER_BYTE_NS;
-use kvssd_target::{Connection, Subsystem};
 use kvssd_types::Nanos;
 use std::cell::Cell;
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How often it is looked whether the service is to stop.
+/// How often the service checks whether it is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(200);
-/// How long a peer has to take what it is told at the end.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves `subsystem` to who connects to `listener` until `stop` is set. The actors of its connections are of the same process.
 pub fn serve(world: &World, subsystem: &Arc<Subsystem>, listener: Listener, stop: &Rc<Cell<bool>>) {
@@ -36,10 +32,11 @@ pub fn serve(world: &World, subsystem: &Arc<Subsystem>, listener: Listener, stop
         if connections.len() >= subsystem.limits().connections_max {
             continue;
         }
-        let (subsystem, stop, address) = (subsystem.clone(), stop.clone(), listener.address());
+        let (subsystem, address, stop) = (subsystem.clone(), listener.address(), stop.clone());
         let body = move || {
+            let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
             // A connection that breaks ends.
-            let _ = attend(&socket, subsystem, address, began, &stop);
+            let _ = attend(subsystem, address, &mut Served(socket), now, || stop.get());
         };
         connections.push(world.spawn(world.process(), "a connection", body));
     }
@@ -50,77 +47,23 @@ pub fn serve(world: &World, subsystem: &Arc<Subsystem>, listener: Listener, stop
     }
 }
 
-/// Serves one connection to its end.
-fn attend(
-    socket: &Socket,
-    subsystem: Arc<Subsystem>,
-    address: SocketAddr,
-    began: Instant,
-    stop: &Cell<bool>,
-) -> io::Result<()> {
-    let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let limits = subsystem.limits();
-    let mut connection = Connection::new(subsystem, address, now());
-    let (mut is_readable, mut stopped, mut taken) = (true, None, (now(), 0));
-    loop {
-        if is_readable && connection.wants_input() {
-            match socket.read(connection.spare()) {
-                Ok(0) => connection.stop(),
-                Ok(count) => connection.received(count),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-        connection.take_in(now());
-        connection.give_out(now());
-        while !connection.output().is_empty() {
-            match socket.write(connection.output()) {
-                Ok(count) => {
-                    connection.sent(count);
-                    taken.1 += count as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        let at = now();
-        if stop.get() && stopped.is_none() {
-            connection.stop();
-            stopped = Some(at);
-        }
-        let is_late = stopped.is_some_and(|stopped| at > stopped + limits.stop_ns);
-        if connection.has_ended() && (connection.is_drained() || is_late) {
-            return linger(socket);
-        }
-        let has_output = !connection.output().is_empty();
-        if !has_output {
-            taken = (at, 0);
-        }
-        let (since, bytes) = taken;
-        if at > since + limits.send_ns + Nanos(TRANSFER_BYTE_NS * bytes) {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        is_readable = connection.has_work() || {
-            let interest = Interest { read: connection.wants_input(), write: has_output };
-            socket.poll(interest, Duration::from_nanos((connection.wakes(at) - at).0))
-        };
-    }
-}
+/// An accepted connection of a world.
+struct Served(Socket);
 
-/// Closes a connection so that the peer gets what was sent.
-fn linger(socket: &Socket) -> io::Result<()> {
-    let until = Instant::now() + LINGER;
-    socket.end()?;
-    let mut scrap = vec![0; 64 << 10];
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        match socket.read(&mut scrap) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                socket.poll(Interest { read: true, write: false }, left);
-            }
-            Err(error) => return Err(error),
-        }
+impl Transport for Served {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
     }
-    Ok(())
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn wait(&mut self, Interest { read, write }: Interest, timeout: Nanos) -> bool {
+        self.0.poll(network::Interest { read, write }, Duration::from_nanos(timeout.0))
+    }
+
+    fn end_output(&mut self) -> io::Result<()> {
+        self.0.end()
+    }
 }

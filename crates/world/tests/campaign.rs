@@ -18,14 +18,14 @@ fn campaign() {
     let (name, design) = (variable("SCENARIO", "solo"), variable("DESIGN", "plus"));
     let first: u64 = variable("WORLD_SEED", "1").parse().expect("a seed");
     let seconds: u64 = variable("WORLD_SECONDS", "60").parse().expect("seconds");
-    let design = DESIGNS.iter().find(|known| known.name == design).expect("a design");
+    let design = DESIGNS.into_iter().find(|known| known.name == design).expect("a design");
     let (begin, mut report) = (Instant::now(), Report::default());
     let until = begin + Duration::from_secs(seconds);
     let mut lost = Ok(());
     let scenario = SCENARIOS.iter().find(|known| known.name == name).expect("a scenario");
     let mut seed = first;
     while lost.is_ok() && Instant::now() < until {
-        lost = (scenario.run)(design, seed, &mut report);
+        lost = (scenario.run)(&design, seed, &mut report);
         seed += 1;
     }
     let took = begin.elapsed().as_secs_f64();

@@ -3,9 +3,9 @@
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_host::{Error, Store, connect};
+use kvssd_nvme_target::{Subsystem, SubsystemOptions};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};
-use kvssd_target::{Subsystem, SubsystemOptions};
 use kvssd_world::{Failure, NetworkFaults, Options, Process, Run, World, service};
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ pub struct ServeOptions {
     /// Gives metrics to Prometheus, over HTTP
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,
-    /// What is logged, on the standard error: error, warn, info, debug or trace, or filters such as kvssd_target=debug
+    /// What is logged, on the standard error: error, warn, info, debug or trace, or filters such as kvssd_nvme_target=debug
     #[arg(long, default_value = "warn", value_name = "FILTER")]
     pub log: String,
 }

@@ -1,11 +1,11 @@
 //! `kvssd serve`: what was acknowledged is there whatever ends it, and what cannot be served is said.
 
 use crate::desk::Desk;
-use kvssd_spec::command::DataPointer;
-use kvssd_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
-use kvssd_spec::kv::{KvCommand, KvKey, StoreOptions};
-use kvssd_spec::pdu::{Decoded, Framing, IcRequest, Pdu, Sender};
-use kvssd_spec::{CompletionEntry, Status, SubmissionEntry};
+use kvssd_nvme_spec::command::DataPointer;
+use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
+use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
+use kvssd_nvme_spec::pdu::{Decoded, Framing, IcRequest, Pdu, Sender};
+use kvssd_nvme_spec::{CompletionEntry, Status, SubmissionEntry};
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,8 +1,8 @@
 //! What a world of hosts is like.
 
 use crate::NetworkFaults;
+use kvssd_nvme_target::Limits;
 use kvssd_runtime::time::Duration;
-use kvssd_target::Limits;
 use kvssd_types::Random;
 
 pub(super) const NQN: &str = "nqn.2025-01.org.kvssd:test";

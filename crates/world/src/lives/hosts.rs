@@ -1,7 +1,7 @@
 //! Hosts on a network that breaks, and a service that is killed at any call of its disk and comes again.
 //!
 //! ```text
-//!   host 10   threads: Caller -> kvssd_host ---\   cut, late,      service: kvssd_target -> Drive -> image -> Machine -> SimulatedDisk
+//!   host 10   threads: Caller -> kvssd_host ---\   cut, late,      service: kvssd_nvme_target -> Drive -> image -> Machine -> SimulatedDisk
 //!   host 11   ...                            ---- refused, ------     ^ killed at a call or a moment, its machine stopped, or ended in order
 //!   host 12   killed now and then            ---/  stalled            |
 //!                |                                                  main: starts it again, checks the image now and then
@@ -22,9 +22,9 @@ use crate::{NetworkFaults, Options, Process, World};
 use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
+use kvssd_nvme_target::Subsystem;
 use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};
-use kvssd_target::Subsystem;
 use kvssd_types::Random;
 use std::cell::{Cell, RefCell};
 use std::path::Path;

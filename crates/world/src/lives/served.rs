@@ -6,7 +6,7 @@ use super::image::PATH;
 use crate::{Process, service};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
-use kvssd_target::{Subsystem, SubsystemOptions};
+use kvssd_nvme_target::{Subsystem, SubsystemOptions};
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;

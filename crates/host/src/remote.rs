@@ -1,0 +1,174 @@
+//! A drive on the wire as a backend: the NVMe client, in a store's terms.
+
+use crate::backend::Backend;
+use crate::{Batch, Error, FirmwareStats, Stats, TrafficStats};
+use kvssd_ftl::{DramUse, NamespaceAttributes, NamespaceInfo, Utilization};
+use kvssd_nvme_client::{Client, Counters, DriveReport, DriveUrl, Error as ClientError};
+use kvssd_nvme_spec::identify::IdentifyKvNamespace;
+use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
+use kvssd_nvme_spec::read_text;
+use kvssd_nvme_spec::statistics::StatisticsPage;
+use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
+
+/// A drive on the wire.
+pub(crate) struct Remote(Client);
+
+impl Remote {
+    pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Remote, Error> {
+        Ok(Remote(Client::connect(url, is_read_only)?))
+    }
+}
+
+impl Backend for Remote {
+    fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
+        Ok(self.0.execute(namespace, &command)?)
+    }
+
+    fn execute_each(
+        &self,
+        commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
+        answered: &mut dyn FnMut(usize, Option<Reply>),
+    ) -> Result<(), Error> {
+        let mut invalid = None;
+        let mut valid = commands.map_while(|command| command.map_err(|error| invalid = Some(error)).ok());
+        self.0.execute_all(&mut valid, answered)?;
+        invalid.map_or(Ok(()), Err)
+    }
+
+    /// Commands of a queue have no order, so only the last change of each key is sent.
+    fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
+        let changes = batch.last_changes(own)?;
+        Ok(self.0.execute_all(&mut changes.into_iter().map(command_of), &mut |_, _| {})?)
+    }
+
+    fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
+        Ok(self.0.namespaces()?.iter().map(|(id, identify)| namespace_info(*id, identify)).collect())
+    }
+
+    fn create_namespace(&self, _attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
+        Err(ClientError::not_in_the_command_set("way to make a namespace with an index and an order of its own").into())
+    }
+
+    fn delete_namespace(&self, _id: NamespaceId) -> Result<(), Error> {
+        Err(ClientError::not_in_the_command_set("way to delete a namespace").into())
+    }
+
+    fn stats(&self) -> Result<Stats, Error> {
+        Ok(stats(&self.0.report()?))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        Ok(self.0.shut_down()?)
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::InvalidUrl(why) => Error::InvalidOptions { why },
+            ClientError::CapacityExceeded => Error::Full,
+            ClientError::InvalidKey { key_bytes, key_bytes_max } => Error::InvalidKey { key_bytes, key_bytes_max },
+            ClientError::InvalidValue { value_bytes, value_bytes_max } => {
+                Error::InvalidValue { value_bytes, value_bytes_max }
+            }
+            ClientError::KeyNotFound => Error::KeyNotFound,
+            ClientError::KeyExists => Error::KeyExists,
+            ClientError::NoNamespace(name) => Error::NoNamespace { name },
+            ClientError::ReadOnly => Error::ReadOnly,
+            ClientError::Refused(why) => Error::Refused { why },
+            ClientError::Damaged(why) => Error::Damaged { why },
+            ClientError::Io(why) => Error::Io { why },
+            ClientError::Unreachable(why) => Error::Unreachable { why },
+            ClientError::InDoubt(why) => Error::InDoubt { why },
+        }
+    }
+}
+
+fn command_of(change: BatchChange<'_>) -> (NamespaceId, Command<'_>) {
+    let BatchChange { namespace, key, value } = change;
+    let command = match value {
+        Some(value) => Command::Store { key, value, condition: StoreCondition::Always },
+        None => Command::Delete { key },
+    };
+    (namespace, command)
+}
+
+/// A namespace, as far as Identify tells of it.
+fn namespace_info(id: NamespaceId, identify: &IdentifyKvNamespace) -> NamespaceInfo {
+    let utilization = Utilization {
+        live_bytes: identify.utilization_bytes.get(),
+        capacity_bytes: identify.size_bytes.get(),
+        ..Utilization::default()
+    };
+    NamespaceInfo {
+        id,
+        attributes: NamespaceAttributes::PLAIN,
+        index: "",
+        is_ordered: false,
+        utilization,
+        dram: DramUse::default(),
+    }
+}
+
+/// How full the drive is: by its own statistics where it is one of this project's, else by Identify and SMART.
+fn stats(report: &DriveReport) -> Stats {
+    let namespaces = || report.namespaces.iter().map(|(_, identify)| identify);
+    let value_bytes_max = namespaces().map(|identify| identify.kv_formats[0].value_bytes_max.get()).max();
+    let stats = Stats {
+        design: report.model.clone(),
+        live_bytes: namespaces().map(|identify| identify.utilization_bytes.get()).sum(),
+        capacity_bytes: namespaces().map(|identify| identify.size_bytes.get()).sum(),
+        value_bytes_max: value_bytes_max.unwrap_or(0).into(),
+        batch_bytes_max: 0,
+        batch_changes_max: 0,
+        firmware: None,
+        traffic: None,
+    };
+    match &report.counters {
+        Counters::Statistics(page) => with_statistics(&stats, page),
+        Counters::Health(page) => Stats { traffic: Some(traffic(page)), ..stats },
+        Counters::None => stats,
+    }
+}
+
+fn traffic(page: &HealthPage) -> TrafficStats {
+    let number = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
+    let bytes = |units: u128| number(units).saturating_mul(HEALTH_UNIT_BYTES);
+    TrafficStats {
+        changes: number(page.writes.get()),
+        lookups: number(page.reads.get()),
+        stored_bytes: bytes(page.units_written.get()),
+        retrieved_bytes: bytes(page.units_read.get()),
+        processor_ns: None,
+    }
+}
+
+fn with_statistics(stats: &Stats, page: &StatisticsPage) -> Stats {
+    Stats {
+        design: read_text(&page.design).unwrap_or_default().to_owned(),
+        live_bytes: page.live_bytes.get(),
+        capacity_bytes: page.capacity_bytes.get(),
+        firmware: Some(FirmwareStats {
+            pairs: page.pairs.get(),
+            pair_bytes: page.pair_bytes.get(),
+            flash_bytes: page.flash_bytes.get(),
+            dram_bytes: page.dram_bytes.get(),
+            dram_bytes_max: page.dram_bytes_max.get(),
+            page_bytes: page.page_bytes.get(),
+            pages_read: page.pages_read.get(),
+            pages_programmed: page.pages_programmed.get(),
+            pairs_moved: page.pairs_moved.get(),
+            erases: page.erases.get(),
+            blocks: page.blocks.get(),
+            erases_max: page.erases_max.get(),
+        }),
+        traffic: Some(TrafficStats {
+            changes: page.changes.get(),
+            lookups: page.lookups.get(),
+            stored_bytes: page.stored_bytes.get(),
+            retrieved_bytes: page.retrieved_bytes.get(),
+            processor_ns: Some(page.processor_ns.get()).filter(|time| *time > 0),
+        }),
+        ..*stats
+    }
+}

@@ -1,0 +1,137 @@
+//! Connections that are lost, and the changes that were outstanding.
+
+use crate::peer::{Act, Behaviour, NUMBERED, Numbers, PLAIN, Peer};
+use crate::{misbehaving, numbered, value};
+use kvssd_host::{Batch, Error, StoreCondition, connect};
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::kv::KvCommand;
+
+#[test]
+fn a_connection_that_ends_is_made_again() {
+    for act in [Act::EndBefore, Act::EndAfter, Act::HalfOfTheData] {
+        let peer = misbehaving(act, 1);
+        let store = connect(&peer.url("")).unwrap();
+        store.store(b"a", b"12345678").unwrap();
+        assert_eq!(store.retrieve(b"a").unwrap().unwrap(), b"12345678", "{act:?}");
+        assert_eq!(peer.commands(), 3, "{act:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_knows_changes_again_is_sent_them_again() {
+    for act in [Act::EndBefore, Act::EndAfter] {
+        let peer = numbered(NUMBERED, act, 0);
+        let store = connect(&peer.url("")).unwrap();
+        store.store_if(b"a", b"1", StoreCondition::IfAbsent).unwrap();
+        assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"1".to_vec(), 2), "{act:?}");
+        let peer = numbered(NUMBERED, act, 1);
+        let store = connect(&peer.url("")).unwrap();
+        store.store(b"a", b"1").unwrap();
+        assert!(store.delete(b"a").unwrap(), "{act:?}: it was there");
+        assert_eq!(peer.value(1, b"a"), None);
+    }
+}
+
+#[test]
+fn a_change_is_not_made_again_behind_a_newer_one() {
+    let peer = numbered(NUMBERED, Act::EndBehindNewer, 0);
+    let store = connect(&peer.url("")).unwrap();
+    store.store(b"a", b"old").unwrap();
+    assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"newer".to_vec(), 2));
+    // Nobody knows what a drive of another make, or one that has forgotten, has done.
+    for behaviour in [PLAIN, Behaviour { numbers: Numbers::Forgotten, ..PLAIN }] {
+        let peer = numbered(behaviour, Act::EndBehindNewer, 0);
+        let store = connect(&peer.url("")).unwrap();
+        let error = store.store(b"a", b"old").unwrap_err();
+        assert!(matches!(&error, Error::InDoubt { why } if why.contains("not known whether")), "{error}");
+        assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"newer".to_vec(), 1));
+    }
+    for (behaviour, is_told) in [(PLAIN, true), (NUMBERED, false)] {
+        let peer = numbered(behaviour, Act::EndBehindNewer, 0);
+        let store = connect(&peer.url("")).unwrap();
+        let mut batch = Batch::new();
+        batch.store(b"a", b"old");
+        assert_eq!(matches!(store.bulk(&batch), Err(Error::InDoubt { .. })), is_told);
+        assert_eq!(peer.value(1, b"a").unwrap(), b"newer");
+    }
+}
+
+#[test]
+fn a_change_whose_answer_a_drive_of_another_make_owes_is_in_doubt() {
+    for act in [Act::EndBefore, Act::EndAfter] {
+        for condition in [StoreCondition::Always, StoreCondition::IfAbsent] {
+            let peer = misbehaving(act, 0);
+            let store = connect(&peer.url("")).unwrap();
+            let error = store.store_if(b"a", b"1", condition).unwrap_err();
+            assert!(matches!(&error, Error::InDoubt { why } if why.contains("not known whether")), "{error}");
+            assert_eq!(peer.value(1, b"a").is_some(), act == Act::EndAfter);
+            store.store(b"a", b"2").unwrap();
+            assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"2".to_vec(), 2));
+        }
+    }
+}
+
+#[test]
+fn a_change_is_sent_first_to_a_drive_that_has_forgotten_its_host() {
+    let peer = numbered(NUMBERED, Act::Status(Status::RequestForgotten), 0);
+    connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap();
+    assert_eq!((peer.value(1, b"a").unwrap(), peer.commands()), (b"1".to_vec(), 2));
+    // Of one that was sent before, nobody knows.
+    let decide = |_: &KvCommand, count| match count {
+        0 => Act::EndAfter,
+        _ => Act::Status(Status::RequestForgotten),
+    };
+    let peer = Peer::new(NUMBERED, decide);
+    let error = connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap_err();
+    assert!(matches!(error, Error::InDoubt { .. }), "{error}");
+}
+
+#[test]
+fn a_pipeline_that_ends_early_leaves_its_connection() {
+    // The first is lost, and its number forgotten. Those that are under way behind it then are never answered.
+    let decide = |command: &KvCommand, count| match count {
+        0 => Act::EndAfter,
+        1 => Act::Status(Status::RequestForgotten),
+        _ if command.key().is_some_and(|key| key.bytes() == b"a") => Act::Answer,
+        _ => Act::Silence,
+    };
+    let peer = Peer::new(NUMBERED, decide);
+    let store = connect(&peer.url("depth=4")).unwrap();
+    let mut batch = Batch::new();
+    for number in 0..4 {
+        batch.store(&[number], b"1");
+    }
+    let error = store.bulk(&batch).unwrap_err();
+    assert!(matches!(error, Error::InDoubt { .. }), "{error}");
+    assert_eq!(peer.io_queues(), 2);
+    // On that connection there would be room for one of depth 4 alone.
+    store.store(b"a", b"2").unwrap();
+    assert_eq!((peer.io_queues(), peer.value(1, b"a").unwrap()), (3, b"2".to_vec()));
+}
+
+#[test]
+fn a_change_that_a_drive_failed_in_is_in_doubt() {
+    let peer = numbered(NUMBERED, Act::Status(Status::InternalError), 0);
+    let error = connect(&peer.url("")).unwrap().store(b"a", b"1").unwrap_err();
+    assert!(matches!(&error, Error::InDoubt { why } if why.contains("the drive has failed")), "{error}");
+    let peer = numbered(NUMBERED, Act::Status(Status::InternalError), 0);
+    assert!(matches!(connect(&peer.url("")).unwrap().exist(b"a"), Err(Error::Io { .. })));
+}
+
+#[test]
+fn a_pipeline_goes_on_where_the_connection_ended() {
+    for number in [0, 1, 40, 99, 150] {
+        let peer = numbered(NUMBERED, Act::EndAfter, number);
+        let store = connect(&peer.url("depth=16")).unwrap();
+        let mut batch = Batch::new();
+        for number in 0..100usize {
+            batch.store(format!("{number:03}").as_bytes(), &value(number, 6000));
+        }
+        store.bulk(&batch).unwrap();
+        let keys: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
+        let values = store.retrieve_many(&keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>()).unwrap();
+        for (number, found) in values.into_iter().enumerate() {
+            assert!(found == Some(value(number, 6000)), "{number}");
+        }
+    }
+}

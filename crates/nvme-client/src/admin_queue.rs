@@ -1,0 +1,262 @@
+//! An admin queue: how a controller is connected to and enabled, and what it says of itself.
+//!
+//! ```text
+//!   Connect, CAP, CC = key value, CSTS ready      connect
+//!   Identify, Get Log Page, Set Features          what the controller says
+//!   CC with SHN, CSTS shut down                   shut_down
+//! ```
+
+use crate::Error;
+use crate::connection::{Connection, ConnectionLost};
+use crate::host_identity::HostIdentity;
+use crate::queue_pair::{Completion, Payload, QueueLimits};
+use crate::request::drive_failed;
+use crate::url::DriveUrl;
+use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage, Identify};
+use kvssd_nvme_spec::command::NAMESPACE_ALL;
+use kvssd_nvme_spec::fabrics::{
+    CONTROLLER_ANY, Capabilities, Configuration, Connect, ConnectData, ControllerStatus, DISCOVERY_NQN, FabricsCommand,
+    property,
+};
+use kvssd_nvme_spec::features::{DELETE_NEEDS_KEY, feature, queue_count_value};
+use kvssd_nvme_spec::identify::{
+    COMMAND_SET_KEY_VALUE, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, read_namespace_list,
+};
+use kvssd_nvme_spec::{Status, SubmissionEntry};
+use kvssd_runtime::net::SocketAddr;
+use kvssd_runtime::thread::sleep;
+use kvssd_runtime::time::{Duration, Instant};
+use kvssd_types::NamespaceId;
+use zerocopy::IntoBytes;
+
+/// Outstanding admin commands. One at a time is the rule.
+const ADMIN_DEPTH: u16 = 31;
+/// In-capsule data that every admin queue takes (NVMe/TCP).
+const ADMIN_CAPSULE_DATA_BYTES: u32 = 8192;
+/// The most data that an admin command asks for.
+const ADMIN_DATA_BYTES_MAX: u32 = 256 << 10;
+/// The most namespaces that are listed.
+const NAMESPACES_MAX: usize = 1024;
+/// KATO: the controller ends when it hears nothing for that long.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Result of a Connect whose controller does not exist: IPO and IATTR name bytes 16 and 17 of its data.
+const NO_SUCH_CONTROLLER: u64 = 1 << 16 | 16;
+/// Time between two reads of CSTS.
+const STATUS_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How long a controller may take to shut down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a controller did not do something.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Another connection may help.
+    Lost(ConnectionLost),
+    /// The controller would answer the same again.
+    Final(Error),
+}
+
+impl From<ConnectionLost> for Failure {
+    fn from(lost: ConnectionLost) -> Self {
+        Failure::Lost(lost)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Final(error)
+    }
+}
+
+/// The admin queue of a controller that is enabled.
+pub(crate) struct AdminQueue {
+    pub(crate) connection: Connection,
+    /// CNTLID.
+    pub(crate) controller: u16,
+    /// The most entries of an I/O queue (CAP.MQES).
+    pub(crate) queue_entries_max: u32,
+}
+
+impl AdminQueue {
+    /// Connects to a new controller of the subsystem `nqn`, and enables it.
+    pub(crate) fn connect(
+        url: &DriveUrl,
+        host: &HostIdentity,
+        addresses: &[SocketAddr],
+        nqn: &str,
+        deadline: Instant,
+    ) -> Result<AdminQueue, Failure> {
+        let limits = QueueLimits {
+            depth: ADMIN_DEPTH,
+            capsule_data_bytes_max: ADMIN_CAPSULE_DATA_BYTES,
+            data_bytes_max: ADMIN_DATA_BYTES_MAX,
+        };
+        let connection = Connection::connect(addresses, url.digests, limits, deadline)?;
+        let keep_alive_ms = KEEP_ALIVE_TIMEOUT.as_millis() as u32;
+        let connect = Connect { queue_size: ADMIN_DEPTH, keep_alive_ms, ..Connect::default() };
+        let data = ConnectData::new(host.id, CONTROLLER_ANY, nqn, &host.nqn);
+        let controller = connect_queue(&connection, connect, &data, deadline)?;
+        let mut admin = AdminQueue { connection, controller, queue_entries_max: 0 };
+        let get = FabricsCommand::PropertyGet { offset: property::CAPABILITIES, is_wide: true };
+        let capabilities = Capabilities(admin.call(&get.into(), &Payload::None, deadline)?.entry.result());
+        if !capabilities.has_command_sets() && nqn != DISCOVERY_NQN {
+            return Err(Error::Refused(format!("{nqn} has blocks, and no Key Value command set")).into());
+        }
+        admin.queue_entries_max = capabilities.queue_entries_max().max(2);
+        admin.set_configuration(Configuration::KEY_VALUE, deadline)?;
+        admin.wait_for_status("become ready", ControllerStatus::is_ready, deadline)?;
+        Ok(admin)
+    }
+
+    /// Executes a command that must succeed.
+    fn call(&self, entry: &SubmissionEntry, payload: &Payload, deadline: Instant) -> Result<Completion, Failure> {
+        Ok(succeeded(self.connection.call(entry, payload, deadline)?)?)
+    }
+
+    fn set_configuration(&self, to: Configuration, deadline: Instant) -> Result<(), Failure> {
+        let set = FabricsCommand::PropertySet { offset: property::CONFIGURATION, is_wide: false, value: to.0.into() };
+        self.call(&set.into(), &Payload::None, deadline).map(|_| ())
+    }
+
+    fn wait_for_status(
+        &self,
+        what: &str,
+        is_reached: impl Fn(ControllerStatus) -> bool,
+        deadline: Instant,
+    ) -> Result<(), Failure> {
+        let get = FabricsCommand::PropertyGet { offset: property::STATUS, is_wide: false }.into();
+        loop {
+            let status = ControllerStatus(self.call(&get, &Payload::None, deadline)?.entry.dword0.get());
+            if is_reached(status) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(ConnectionLost::new(&format!("its controller does not {what}")).into());
+            }
+            sleep(STATUS_POLL_INTERVAL);
+        }
+    }
+
+    fn identify(&self, cns: u8, namespace: u32, command_set: u8, deadline: Instant) -> Result<Vec<u8>, Failure> {
+        let entry = AdminCommand::Identify(Identify { cns, command_set, ..Identify::default() }).entry(namespace);
+        let completion = self.connection.call(&entry, &Payload::In(IDENTIFY_BYTES as u32), deadline)?;
+        if completion.entry.status() == Ok(Status::InvalidNamespace) {
+            return Err(Error::NoNamespace(namespace.to_string()).into());
+        }
+        Ok(succeeded(completion)?.data)
+    }
+
+    pub(crate) fn identify_controller(&self, deadline: Instant) -> Result<IdentifyController, Failure> {
+        let data = self.identify(cns::CONTROLLER, 0, 0, deadline)?;
+        Ok(*IdentifyController::from_data(&data).ok_or_else(short_identify)?)
+    }
+
+    /// Identify of a namespace, by the Key Value command set.
+    pub(crate) fn identify_namespace(
+        &self,
+        namespace: NamespaceId,
+        deadline: Instant,
+    ) -> Result<IdentifyKvNamespace, Failure> {
+        let data = self.identify(cns::COMMAND_SET_NAMESPACE, namespace.0, COMMAND_SET_KEY_VALUE, deadline)?;
+        let found = *IdentifyKvNamespace::from_data(&data).ok_or_else(short_identify)?;
+        // The data of a number that no namespace has is zeros.
+        if found.kv_formats[0].key_bytes_max.get() == 0 {
+            return Err(Error::NoNamespace(namespace.to_string()).into());
+        }
+        Ok(found)
+    }
+
+    /// Identify of all key-value namespaces, in the order of their numbers.
+    pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
+        let mut found = Vec::new();
+        loop {
+            let after = found.last().map_or(0, |(NamespaceId(number), _)| *number);
+            let list = self.identify(cns::COMMAND_SET_NAMESPACE_LIST, after, COMMAND_SET_KEY_VALUE, deadline)?;
+            let numbers: Vec<u32> = read_namespace_list(&list).filter(|&number| number > after).collect();
+            for &number in numbers.iter().take(NAMESPACES_MAX - found.len()) {
+                let id = NamespaceId(number);
+                found.push((id, self.identify_namespace(id, deadline)?));
+            }
+            if numbers.len() < IDENTIFY_BYTES / 4 || found.len() == NAMESPACES_MAX {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The first `length_bytes` of a log page.
+    pub(crate) fn log_page(&self, page: u8, length_bytes: u32, deadline: Instant) -> Result<Vec<u8>, Failure> {
+        let length = u64::from(length_bytes);
+        let entry = AdminCommand::GetLogPage(GetLogPage { page, length_bytes: length, ..GetLogPage::default() });
+        Ok(self.call(&entry.entry(NAMESPACE_ALL), &Payload::In(length_bytes), deadline)?.data)
+    }
+
+    /// Requests one I/O queue (feature 07h).
+    pub(crate) fn request_io_queue(&self, deadline: Instant) -> Result<(), Failure> {
+        let set = AdminCommand::SetFeatures { feature: feature::QUEUES, save: false, value: queue_count_value(1) };
+        self.call(&set.entry(0), &Payload::None, deadline).map(|_| ())
+    }
+
+    /// Has Delete fail where the key is missing (feature 20h, bit 0). Returns whether the controller does.
+    pub(crate) fn let_deletes_need_keys(
+        &self,
+        namespace: NamespaceId,
+        deadline: Instant,
+    ) -> Result<bool, ConnectionLost> {
+        let (feature, value) = (feature::KEY_VALUE_CONFIGURATION, DELETE_NEEDS_KEY);
+        let entry = AdminCommand::SetFeatures { feature, save: false, value }.entry(namespace.0);
+        let completion = self.connection.call(&entry, &Payload::None, deadline)?;
+        Ok(completion.entry.status() == Ok(Status::Success))
+    }
+
+    pub(crate) fn keep_alive(&self, deadline: Instant) -> Result<(), ConnectionLost> {
+        self.connection.call(&AdminCommand::KeepAlive.entry(0), &Payload::None, deadline).map(|_| ())
+    }
+
+    /// Shuts the controller down in order (CC.SHN, CSTS.SHST).
+    pub(crate) fn shut_down(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+        self.set_configuration(Configuration::KEY_VALUE.with_shutdown(), deadline)?;
+        self.wait_for_status("shut down", ControllerStatus::is_shut_down, deadline)
+    }
+}
+
+/// Connects a queue; returns the controller that it belongs to (CNTLID).
+pub(crate) fn connect_queue(
+    connection: &Connection,
+    connect: Connect,
+    data: &ConnectData,
+    deadline: Instant,
+) -> Result<u16, Failure> {
+    let payload = Payload::Out(data.as_bytes().into());
+    let completion = connection.call(&FabricsCommand::Connect(connect).into(), &payload, deadline)?;
+    let (is_io, result) = (connect.queue_id > 0, completion.entry.result());
+    let name = |field: &[u8]| kvssd_nvme_spec::read_text(field).unwrap_or("?").to_owned();
+    let lost = |why: &str| Err(ConnectionLost::new(why).into());
+    let refused = |why: String| Err(Error::Refused(why).into());
+    match completion.entry.status() {
+        Ok(Status::Success) => Ok(result as u16),
+        Ok(Status::ConnectControllerBusy) => lost("it has no controller left"),
+        // The admin queue was lost meanwhile, and the controller with it.
+        Ok(Status::ConnectInvalidParameters) if is_io && result == NO_SUCH_CONTROLLER => lost("its controller is gone"),
+        Ok(Status::CommandSequenceError) if is_io => lost("its controller is not ready"),
+        Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
+        Ok(Status::ConnectInvalidParameters) => {
+            refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))
+        }
+        Ok(status) => refused(format!("the drive says: {status}")),
+        Err(code) => refused(format!("the drive answers a connect with status {code:03x}h")),
+    }
+}
+
+fn succeeded(completion: Completion) -> Result<Completion, Error> {
+    match completion.entry.status() {
+        Ok(Status::Success) => Ok(completion),
+        // The drive has failed, and knows nothing of itself any more.
+        Ok(Status::InternalError) => Err(drive_failed()),
+        Ok(status) => Err(Error::Refused(format!("the drive says: {status}"))),
+        Err(code) => Err(Error::Refused(format!("the drive answers with status {code:03x}h"))),
+    }
+}
+
+fn short_identify() -> Error {
+    Error::Refused(format!("the drive says less of itself than the {IDENTIFY_BYTES} bytes that it should"))
+}

@@ -1,0 +1,117 @@
+//! An association with a controller: its admin queue, one I/O queue, and the limits of its namespaces.
+//!
+//! ```text
+//!   discovery     if the URL names no subsystem
+//!   admin queue   Connect, enable, Identify, Number of Queues, numbered changes
+//!   I/O queue     Connect
+//!   namespaces    Identify, Key Value Configuration, when a namespace is first used
+//! ```
+
+use crate::admin_queue::{AdminQueue, Failure, connect_queue};
+use crate::connection::{Connection, ConnectionLost};
+use crate::discovery::{Subsystem, resolve};
+use crate::host_identity::HostIdentity;
+use crate::queue_pair::QueueLimits;
+use crate::recognition::Recognition;
+use crate::report::DriveReport;
+use crate::request::{NamespaceLimits, Request};
+use crate::url::DriveUrl;
+use kvssd_nvme_spec::fabrics::{Connect, ConnectData};
+use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
+use kvssd_runtime::sync::{PoisonError, RwLock};
+use kvssd_runtime::time::{Duration, Instant};
+use kvssd_types::NamespaceId;
+use std::collections::BTreeMap;
+
+/// The longest time between two commands on the admin queue.
+pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Unit of MDTS, in bytes: the smallest memory page.
+const TRANSFER_PAGE_BYTES: u32 = 4096;
+
+/// A host's controller and its queues.
+pub(crate) struct Association {
+    admin: AdminQueue,
+    pub(crate) io: Connection,
+    /// `None` of a drive that does not number changes, and of a client that makes none.
+    pub(crate) recognition: Option<Recognition>,
+    data_bytes_max: u32,
+    controller: IdentifyController,
+    namespaces: RwLock<BTreeMap<NamespaceId, NamespaceLimits>>,
+    is_read_only: bool,
+}
+
+impl Association {
+    /// Connects to a controller of the drive at `url`, with one I/O queue.
+    pub(crate) fn connect(
+        url: &DriveUrl,
+        host: &HostIdentity,
+        is_read_only: bool,
+        deadline: Instant,
+    ) -> Result<Association, Failure> {
+        let Subsystem { nqn, addresses } = resolve(url, host, deadline)?;
+        let admin = AdminQueue::connect(url, host, &addresses, &nqn, deadline)?;
+        let controller = admin.identify_controller(deadline)?;
+        admin.request_io_queue(deadline)?;
+        let recognition = match is_read_only {
+            true => None,
+            false => Recognition::negotiate(&admin.connection, host.instance, deadline)?,
+        };
+        let format = admin.identify_namespace(url.namespace, deadline)?;
+        let value_bytes_max = transfer_bytes_max(&controller).min(format.kv_formats[0].value_bytes_max.get());
+        let data_bytes_max = Request::data_bytes_max(value_bytes_max);
+        let entries_max = admin.queue_entries_max.min(u32::from(controller.commands_max.get().wrapping_sub(1)) + 2);
+        let depth = u32::from(url.queue_depth).min(entries_max - 1) as u16;
+        let capsule_data_bytes_max = (controller.command_capsule_16b.get().saturating_mul(16)).saturating_sub(64);
+        let limits = QueueLimits { depth, capsule_data_bytes_max, data_bytes_max };
+        let io = Connection::connect(&addresses, url.digests, limits, deadline)?;
+        let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
+        connect_queue(&io, connect, &ConnectData::new(host.id, admin.controller, &nqn, &host.nqn), deadline)?;
+        let namespaces = RwLock::default();
+        let association = Association { admin, io, recognition, data_bytes_max, controller, namespaces, is_read_only };
+        association.limits(url.namespace, deadline)?;
+        Ok(association)
+    }
+
+    /// The limits of a namespace. The controller is asked once.
+    pub(crate) fn limits(&self, namespace: NamespaceId, deadline: Instant) -> Result<NamespaceLimits, Failure> {
+        if let Some(limits) = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(&namespace) {
+            return Ok(*limits);
+        }
+        let format = self.admin.identify_namespace(namespace, deadline)?.kv_formats[0];
+        let bytes_max = transfer_bytes_max(&self.controller).min(self.data_bytes_max);
+        let limits = NamespaceLimits {
+            key_bytes_max: format.key_bytes_max.get().into(),
+            value_bytes_max: format.value_bytes_max.get().min(bytes_max),
+            delete_needs_key: !self.is_read_only && self.admin.let_deletes_need_keys(namespace, deadline)?,
+        };
+        self.namespaces.write().unwrap_or_else(PoisonError::into_inner).insert(namespace, limits);
+        Ok(limits)
+    }
+
+    pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
+        self.admin.namespaces(deadline)
+    }
+
+    pub(crate) fn report(&self, deadline: Instant) -> Result<DriveReport, Failure> {
+        DriveReport::read(&self.admin, &self.controller, deadline)
+    }
+
+    pub(crate) fn keep_alive(&self, deadline: Instant) -> Result<(), ConnectionLost> {
+        self.admin.keep_alive(deadline)
+    }
+
+    pub(crate) fn shut_down(&self) -> Result<(), Failure> {
+        self.admin.shut_down()
+    }
+}
+
+/// MDTS in bytes.
+fn transfer_bytes_max(controller: &IdentifyController) -> u32 {
+    match controller.transfer_pages_log2 {
+        0 => u32::MAX,
+        log2 => {
+            let bytes = TRANSFER_PAGE_BYTES.checked_shl(log2.into());
+            bytes.filter(|bytes| *bytes >= TRANSFER_PAGE_BYTES).unwrap_or(u32::MAX)
+        }
+    }
+}

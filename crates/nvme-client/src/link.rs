@@ -1,0 +1,244 @@
+//! The association that all threads of a client share, made again when it is lost.
+//!
+//! ```text
+//!   execute  ->  association (connected now, or again)  ->  request  ->  completion: done | again, a little later
+//!      ^                                                                 |
+//!      +------- lost: sent again, or in doubt ---------------------------+
+//! ```
+//!
+//! Which command is sent again when its completion was lost: `retransmission.rs`.
+
+use crate::Error;
+use crate::admin_queue::Failure;
+use crate::association::Association;
+use crate::host_identity::HostIdentity;
+use crate::request::{Outcome, Request, outcome};
+use crate::retransmission::{Clearance, Retransmission};
+use crate::serials::Serials;
+use crate::url::DriveUrl;
+use kvssd_nvme_spec::Status;
+use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::thread::sleep;
+use kvssd_runtime::time::{Duration, Instant};
+use kvssd_types::{Command, NamespaceId, Reply};
+
+/// Wait after the first failed connect; it doubles with each.
+const BACK_OFF_MIN: Duration = Duration::from_millis(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// Wait before a command is sent again that the drive did not execute.
+pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(10);
+
+/// What the threads of a client share.
+pub(crate) struct Link {
+    pub(crate) url: DriveUrl,
+    host: HostIdentity,
+    pub(crate) is_read_only: bool,
+    pub(crate) serials: Arc<Serials>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    association: Option<Arc<Association>>,
+    /// Failed connects in a row, the last reason, and when the next may be tried.
+    failures: u32,
+    failure: String,
+    not_before: Option<Instant>,
+}
+
+/// A command's own result. An error beside it says that the drive gives none any more.
+pub(crate) type CommandResult = Result<Option<Reply>, Error>;
+
+impl Link {
+    /// Connects to the drive at `url`, which must be there now.
+    pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
+        let host = HostIdentity::new(url.host_nqn.as_deref());
+        let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
+        let link =
+            Link { url: url.clone(), host, is_read_only, serials: Arc::default(), state: Mutex::new(State::default()) };
+        match Association::connect(url, &link.host, is_read_only, link.deadline()) {
+            Ok(association) => link.lock().association = Some(Arc::new(association)),
+            Err(Failure::Final(error)) => return Err(error),
+            Err(Failure::Lost(lost)) => return Err(link.unreachable(&lost.why)),
+        }
+        Ok(link)
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.url.timeout
+    }
+
+    pub(crate) fn execute(&self, namespace: NamespaceId, command: &Command<'_>) -> CommandResult {
+        if self.is_read_only && command.is_change() {
+            return Err(Error::ReadOnly);
+        }
+        let mut retransmission = Retransmission::new(command);
+        self.reply_to(namespace, command, &mut retransmission)
+            .map_err(|error| retransmission.doubt(&self.url, error))?
+    }
+
+    /// The drive's reply; the outer error says why none comes any more.
+    fn reply_to(
+        &self,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        retransmission: &mut Retransmission,
+    ) -> Result<CommandResult, Error> {
+        let deadline = self.deadline();
+        loop {
+            let association = self.association(deadline)?;
+            let limits = association.limits(namespace, deadline);
+            let Some(limits) = self.unless_lost(&association, limits, deadline)? else { continue };
+            let mut request = Request::new(namespace, command.clone(), limits)?;
+            if let Command::Delete { key } = *command
+                && !limits.delete_needs_key
+                && self.execute(namespace, &Command::Exist { key })?.is_none()
+            {
+                return Ok(Ok(None));
+            }
+            match retransmission.prepare(association.recognition, &self.serials, &mut request.entry) {
+                Clearance::Send => {}
+                Clearance::Wait => {
+                    self.check_deadline(deadline, "it does not answer older changes")?;
+                    self.serials.wait(RETRY_DELAY);
+                    continue;
+                }
+                Clearance::Never => return Err(self.unreachable("the drive does not know any more what it has done")),
+            }
+            if let Some(result) = self.attempt(&association, namespace, &request, retransmission, deadline)? {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Sends a command once; `None` when it is to be sent again.
+    fn attempt(
+        &self,
+        association: &Arc<Association>,
+        namespace: NamespaceId,
+        request: &Request,
+        retransmission: &mut Retransmission,
+        deadline: Instant,
+    ) -> Result<Option<CommandResult>, Error> {
+        let completion = match association.io.call(&request.entry, &request.payload, deadline) {
+            Ok(completion) => completion,
+            Err(lost) => {
+                self.lose(association);
+                if !lost.is_unsent {
+                    retransmission.completion_lost(association.recognition);
+                }
+                if !retransmission.is_allowed() {
+                    return Err(self.unreachable(&lost.why));
+                }
+                return self.check_deadline(deadline, &lost.why).map(|()| None);
+            }
+        };
+        let status = match outcome(request.operation, completion, namespace) {
+            Outcome::Done(result) => return Ok(Some(result)),
+            Outcome::RetryLater(status) => status,
+            Outcome::Reconnect(status) => {
+                self.lose(association);
+                if status == Status::RequestForgotten && retransmission.may_be_executed() {
+                    return Err(self.unreachable_for(status));
+                }
+                status
+            }
+        };
+        self.check_deadline(deadline - RETRY_DELAY, &format!("the drive says: {status}"))?;
+        sleep(RETRY_DELAY);
+        Ok(None)
+    }
+
+    pub(crate) fn check_deadline(&self, deadline: Instant, why: &str) -> Result<(), Error> {
+        if Instant::now() >= deadline { Err(self.unreachable(why)) } else { Ok(()) }
+    }
+
+    /// Asks the controller for something that changes nothing.
+    pub(crate) fn query<T>(&self, query: impl Fn(&Association, Instant) -> Result<T, Failure>) -> Result<T, Error> {
+        let deadline = self.deadline();
+        loop {
+            let association = self.association(deadline)?;
+            if let Some(found) = self.unless_lost(&association, query(&association, deadline), deadline)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The result of an admin command; `None` when the connection was lost and there is time to try again.
+    fn unless_lost<T>(
+        &self,
+        association: &Arc<Association>,
+        result: Result<T, Failure>,
+        deadline: Instant,
+    ) -> Result<Option<T>, Error> {
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(Failure::Final(error)) => Err(error),
+            Err(Failure::Lost(lost)) => {
+                self.lose(association);
+                self.check_deadline(deadline, &lost.why).map(|()| None)
+            }
+        }
+    }
+
+    /// The association, connected again if it is lost. Threads that come meanwhile wait.
+    pub(crate) fn association(&self, deadline: Instant) -> Result<Arc<Association>, Error> {
+        loop {
+            let mut state = self.lock();
+            if let Some(association) = &state.association {
+                return Ok(association.clone());
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(self.unreachable(&state.failure));
+            }
+            if let Some(wait) = state.not_before.and_then(|moment| moment.checked_duration_since(now)) {
+                drop(state);
+                sleep(wait.min(deadline - now));
+                continue;
+            }
+            match Association::connect(&self.url, &self.host, self.is_read_only, deadline) {
+                Ok(association) => {
+                    let association = Arc::new(association);
+                    *state = State { association: Some(association.clone()), ..State::default() };
+                    return Ok(association);
+                }
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Lost(lost)) => {
+                    let back_off = BACK_OFF_MIN.saturating_mul(1 << state.failures.min(10)).min(BACK_OFF_MAX);
+                    state.failures += 1;
+                    state.failure = lost.why;
+                    state.not_before = Some(Instant::now() + back_off);
+                }
+            }
+        }
+    }
+
+    /// The association, if there is one now.
+    pub(crate) fn connected(&self) -> Option<Arc<Association>> {
+        self.lock().association.clone()
+    }
+
+    /// Takes the association out, so that nobody uses it any more.
+    pub(crate) fn disconnect(&self) -> Option<Arc<Association>> {
+        self.lock().association.take()
+    }
+
+    /// Notes that an association is lost.
+    pub(crate) fn lose(&self, association: &Arc<Association>) {
+        self.lock().association.take_if(|current| Arc::ptr_eq(current, association));
+    }
+
+    pub(crate) fn unreachable(&self, why: &str) -> Error {
+        Error::Unreachable(format!("{}: {why}", self.url))
+    }
+
+    pub(crate) fn unreachable_for(&self, status: Status) -> Error {
+        self.unreachable(&format!("the drive says: {status}"))
+    }
+
+    /// A panic leaves the state whole, so poison is ignored.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,117 @@
+//! Connect: a connection becomes an admin queue or an I/O queue.
+
+use super::Phase;
+use crate::completion::{Failure, Success};
+use crate::controller::{ControllerKind, Host};
+use crate::limits::QUEUE_ENTRIES_MAX;
+use crate::subsystem::{Subsystem, lock};
+use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, ConnectData, DISCOVERY_NQN, NQN_BYTES_MAX};
+use kvssd_nvme_spec::{Status, read_text};
+use kvssd_types::Nanos;
+use std::sync::Arc;
+
+/// Byte offsets in a Connect command and its data, for [`invalid`].
+const AT_QUEUE_ID: u64 = 42;
+const AT_QUEUE_SIZE: u64 = 44;
+const AT_CONTROLLER: u64 = 16;
+const AT_SUBSYSTEM_NQN: u64 = 256;
+const AT_HOST_NQN: u64 = 512;
+
+/// A connected queue.
+pub(super) struct Connected {
+    pub(super) phase: Phase,
+    pub(super) entries: u16,
+    pub(super) done: Success,
+}
+
+pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now: Nanos) -> Result<Connected, Failure> {
+    let data =
+        data.first_chunk::<{ kvssd_nvme_spec::fabrics::CONNECT_DATA_BYTES }>().ok_or(Status::SglLengthInvalid)?;
+    let data = ConnectData::from_data(data).ok_or(Status::SglLengthInvalid)?;
+    if command.format != 0 {
+        return Err(Status::ConnectIncompatibleFormat.into());
+    }
+    if command.queue_size == 0 || command.queue_size >= QUEUE_ENTRIES_MAX {
+        return Err(invalid(AT_QUEUE_SIZE, false));
+    }
+    let name = |field: &[u8; 256], at| {
+        let text = read_text(&field[..]).filter(|text| text.len() <= NQN_BYTES_MAX);
+        text.map(str::to_owned).ok_or_else(|| {
+            tracing::warn!(at, "a host was refused: a name in its Connect is too long, or no text");
+            invalid(at, true)
+        })
+    };
+    let host = Host { nqn: name(&data.host_nqn, AT_HOST_NQN)?, id: data.host_id };
+    if host.nqn.is_empty() {
+        // `spdk_nvme_perf` sends an empty one, and SPDK's own target accepts it.
+        tracing::warn!(queue = command.queue_id, "a host says no name of its own (HOSTNQN)");
+    }
+    let wanted = name(&data.subsystem_nqn, AT_SUBSYSTEM_NQN)?;
+    let kind = match wanted.as_str() {
+        DISCOVERY_NQN => ControllerKind::Discovery,
+        nqn if nqn == subsystem.options.nqn => ControllerKind::Io,
+        _ => {
+            tracing::warn!(host = host.nqn, wanted, "a host asked for another subsystem");
+            return Err(invalid(AT_SUBSYSTEM_NQN, true));
+        }
+    };
+    if !subsystem.admits(&host.nqn) {
+        tracing::warn!(host = host.nqn, "a host that is not allowed was refused");
+        return Err(Status::ConnectInvalidHost.into());
+    }
+    let entries = command.queue_size + 1;
+    let (phase, id) = match command.queue_id {
+        0 => admin_queue(subsystem, kind, host, data.controller.get(), command.keep_alive_ms, now)?,
+        queue => io_queue(subsystem, kind, &host, data.controller.get(), queue)?,
+    };
+    Ok(Connected { phase, entries, done: Success::with_result(id.into()) })
+}
+
+fn admin_queue(
+    subsystem: &Subsystem,
+    kind: ControllerKind,
+    host: Host,
+    wanted: u16,
+    keep_alive_ms: u32,
+    now: Nanos,
+) -> Result<(Phase, u16), Failure> {
+    if wanted != CONTROLLER_ANY {
+        return Err(invalid(AT_CONTROLLER, true));
+    }
+    let name = host.nqn.clone();
+    let controller = subsystem.add_controller(kind, host, keep_alive_ms, now)?;
+    let id = lock(&controller).id;
+    tracing::info!(controller = id, host = name, ?kind, keep_alive_ms, "a host has connected");
+    Ok((Phase::Admin { controller, id }, id))
+}
+
+fn io_queue(
+    subsystem: &Subsystem,
+    kind: ControllerKind,
+    host: &Host,
+    wanted: u16,
+    queue: u16,
+) -> Result<(Phase, u16), Failure> {
+    let found = subsystem.controller(wanted).ok_or(invalid(AT_CONTROLLER, true))?;
+    let mut controller = lock(&found);
+    if controller.kind != kind || controller.host != *host {
+        return Err(invalid(AT_CONTROLLER, true));
+    }
+    if kind == ControllerKind::Discovery || queue > controller.features.queues {
+        return Err(invalid(AT_QUEUE_ID, false));
+    }
+    if !controller.is_ready() {
+        return Err(Status::CommandSequenceError.into());
+    }
+    if !controller.queues.insert(queue) {
+        return Err(invalid(AT_QUEUE_ID, false));
+    }
+    tracing::info!(controller = wanted, queue, "an I/O queue has connected");
+    drop(controller);
+    Ok((Phase::Io { controller: Arc::clone(&found), queue }, wanted))
+}
+
+/// The failure that names an invalid parameter: its offset in the command or in its data (IPO and IATTR).
+fn invalid(offset: u64, is_in_data: bool) -> Failure {
+    Failure { status: Status::ConnectInvalidParameters, result: offset | u64::from(is_in_data) << 16 }
+}

@@ -1,0 +1,277 @@
+//! Dispatches commands to the admin, fabrics and I/O handlers.
+
+use super::connect::connect;
+use super::transfers::{CompleteTransfer, PendingTransfer};
+use super::{Connection, Phase, is_logged};
+use crate::admin::Admin;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Outcome, Success};
+use crate::io_command::IoCommand;
+use crate::memory::MemoryShare;
+use crate::subsystem::lock;
+use kvssd_nvme_spec::admin::AdminCommand;
+use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
+use kvssd_nvme_spec::fabrics::{FABRICS_OPCODE, FabricsCommand};
+use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
+use kvssd_nvme_spec::kv::KvCommand;
+use kvssd_nvme_spec::{Status, SubmissionEntry};
+use kvssd_types::{Command, Nanos};
+use std::sync::Arc;
+
+/// Data transfer direction, bits 1:0 of an opcode: to the controller.
+const TO_CONTROLLER: u8 = 0b01;
+/// Abort, dword 0 of the completion, bit 0: the command was not aborted.
+const NOT_ABORTED: u64 = 1;
+/// The most data to the controller of an admin command.
+const ADMIN_DATA_BYTES_MAX: u32 = IDENTIFY_BYTES as u32;
+
+impl Connection {
+    /// Processes a command capsule.
+    pub(super) fn process_command(&mut self, entry: &SubmissionEntry, data: &[u8], is_intact: bool, now: Nanos) {
+        self.queue.fetch();
+        let command_id = entry.command_id.get();
+        // SPDK's detach drops its event requests locally and uses their identifiers again.
+        if !self.queue.begin(command_id) && !self.forgets_event_request(command_id) {
+            return self.refuse(entry, Status::CommandIdConflict, now);
+        }
+        if entry.flags != FLAGS_SGL {
+            return self.refuse(entry, Status::InvalidField, now);
+        }
+        if !is_intact {
+            return self.refuse(entry, Status::TransientTransportError, now);
+        }
+        match DataPointer::from(entry.data) {
+            DataPointer::InCapsule { offset_bytes, length_bytes } => {
+                let Some(data) = usize::try_from(offset_bytes).ok().and_then(|offset| data.get(offset..)) else {
+                    return self.refuse(entry, Status::SglOffsetInvalid, now);
+                };
+                match data.get(..length_bytes as usize) {
+                    Some(data) => self.dispatch(entry, data, None, now),
+                    None => self.refuse(entry, Status::SglLengthInvalid, now),
+                }
+            }
+            DataPointer::Transport { length_bytes } if length_bytes > 0 && brings_data(entry) => {
+                match self.wanted_bytes(entry, length_bytes) {
+                    Ok(0) => self.dispatch(entry, &[], None, now),
+                    Ok(length_bytes) => {
+                        self.transfers.add(PendingTransfer { entry: *entry, length_bytes, arrived: now });
+                    }
+                    Err(status) => self.refuse(entry, status, now),
+                }
+            }
+            DataPointer::Transport { .. } => self.dispatch(entry, &[], None, now),
+            DataPointer::Other { .. } => self.refuse(entry, Status::SglTypeInvalid, now),
+        }
+    }
+
+    /// Drops the outstanding Asynchronous Event Request of that identifier; returns whether there was one.
+    fn forgets_event_request(&self, command_id: u16) -> bool {
+        let Phase::Admin { controller, .. } = &self.phase else { return false };
+        lock(controller).forget_event_request(command_id)
+    }
+
+    /// Processes a command whose data has come by R2T.
+    pub(super) fn process_transfer(&mut self, complete: CompleteTransfer, now: Nanos) {
+        let CompleteTransfer { entry, data, share, is_intact, arrived } = complete;
+        if !is_intact {
+            return self.refuse(&entry, Status::TransientTransportError, now);
+        }
+        self.dispatch(&entry, &[], Some((data, share)), arrived);
+    }
+
+    /// How much data to request by R2T: no more than the value has, though the host's buffer may be longer; an error if the command will fail
+    /// anyway.
+    fn wanted_bytes(&self, entry: &SubmissionEntry, length_bytes: u32) -> Result<u32, Status> {
+        if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
+            return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
+        }
+        Ok(self.check_store(&KvCommand::from_entry(entry)?, length_bytes)?.unwrap_or(length_bytes))
+    }
+
+    /// The length of a Store's value, which must fit in the host's data and the drive; `None` of other commands.
+    fn check_store(&self, command: &KvCommand, length_bytes: u32) -> Result<Option<u32>, Status> {
+        let KvCommand::Store { value_bytes, .. } = *command else { return Ok(None) };
+        if u64::from(value_bytes) > self.subsystem.value_bytes_max {
+            return Err(Status::InvalidValueSize);
+        }
+        if length_bytes >= value_bytes { Ok(Some(value_bytes)) } else { Err(Status::SglLengthInvalid) }
+    }
+
+    /// Executes a command, or adds it to the ready ones. Its data is `data` from the capsule, or `whole` from a transfer.
+    fn dispatch(
+        &mut self,
+        entry: &SubmissionEntry,
+        data: &[u8],
+        whole: Option<(Arc<[u8]>, MemoryShare)>,
+        arrived: Nanos,
+    ) {
+        let (whole, share) = whole.unzip();
+        if entry.opcode == FABRICS_OPCODE {
+            let outcome = self.fabrics(entry, whole.as_deref().unwrap_or(data), arrived);
+            return self.completion(entry, CommandKind::Fabrics, outcome, arrived);
+        }
+        match self.phase {
+            Phase::Io { .. } => match self.key_value(entry, data, whole, arrived) {
+                Ok(ready) => self.ready.push_back(IoCommand { share, ..ready }),
+                Err(status) => self.refuse(entry, status, arrived),
+            },
+            Phase::Admin { .. } => self.admin(entry, whole.as_deref().unwrap_or(data), arrived),
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => {
+                self.refuse(entry, Status::CommandSequenceError, arrived);
+            }
+        }
+    }
+
+    fn key_value(
+        &self,
+        entry: &SubmissionEntry,
+        data: &[u8],
+        whole: Option<Arc<[u8]>>,
+        arrived: Nanos,
+    ) -> Result<IoCommand, Status> {
+        let mut command = KvCommand::from_entry(entry)?;
+        let mut value = None;
+        match &mut command {
+            KvCommand::Store { value_bytes, .. } => {
+                let value_bytes = *value_bytes as usize;
+                let length_bytes = whole.as_ref().map_or(data.len(), |whole| whole.len());
+                self.check_store(&command, length_bytes as u32)?;
+                value = Some(whole.unwrap_or_else(|| data[..value_bytes].into()));
+            }
+            KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
+                // The SGL says how long the host's buffer is.
+                if *buffer_bytes > room_bytes(entry) {
+                    return Err(Status::SglLengthInvalid);
+                }
+            }
+            KvCommand::Flush | KvCommand::Delete { .. } | KvCommand::Exist { .. } => {}
+        }
+        let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
+        let serial = kvssd_nvme_spec::numbered::serial(entry);
+        Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None })
+    }
+
+    fn fabrics(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) -> Outcome {
+        let command = FabricsCommand::from(entry);
+        match (&self.phase, command) {
+            (Phase::AwaitingConnect, FabricsCommand::Connect(command)) => {
+                let connected = connect(&self.subsystem, &command, data, now)?;
+                self.queue.resize(connected.entries);
+                self.phase = connected.phase;
+                Ok(connected.done)
+            }
+            (Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended, _) | (_, FabricsCommand::Connect(_)) => {
+                Err(Status::CommandSequenceError.into())
+            }
+            (Phase::Admin { controller, .. }, FabricsCommand::PropertyGet { offset, is_wide }) => {
+                let mut controller = lock(controller);
+                controller.restart_keep_alive(now);
+                Ok(Success::with_result(controller.property(offset, is_wide)?))
+            }
+            (Phase::Admin { controller, .. }, FabricsCommand::PropertySet { offset, is_wide, value }) => {
+                let mut locked = lock(controller);
+                locked.restart_keep_alive(now);
+                if locked.set_property(offset, is_wide, value)? {
+                    tracing::info!(controller = locked.id, "a host shuts its controller down");
+                    drop(locked);
+                    // Completed changes are safe already. A host may expect a shutdown to flush as well.
+                    let flushed = self.subsystem.with_drive(|drive| drive.execute(Command::Flush));
+                    if !matches!(flushed, Some(Ok(_))) {
+                        return Err(Status::InternalError.into());
+                    }
+                    lock(controller).shut_down();
+                }
+                Ok(Success::default())
+            }
+            (Phase::Io { .. }, FabricsCommand::Disconnect { format: 0 }) => {
+                self.detach();
+                Ok(Success::default())
+            }
+            (Phase::Io { .. }, FabricsCommand::Disconnect { .. }) => Err(Status::ConnectIncompatibleFormat.into()),
+            (_, FabricsCommand::Other { .. }) => Err(Status::InvalidField.into()),
+            _ => Err(Status::InvalidField.into()),
+        }
+    }
+
+    fn admin(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) {
+        let Phase::Admin { controller, .. } = &self.phase else { return };
+        let controller = Arc::clone(controller);
+        let mut controller = lock(&controller);
+        let command = AdminCommand::from(entry);
+        let outcome = match command {
+            AdminCommand::AsynchronousEventRequest => {
+                controller.restart_keep_alive(now);
+                match controller.add_event_request(entry.command_id.get(), now) {
+                    // It completes with an event.
+                    Ok(()) => return,
+                    Err(status) => Err(status.into()),
+                }
+            }
+            AdminCommand::Abort { queue_id, command_id } => {
+                controller.restart_keep_alive(now);
+                // Other commands complete before an Abort could reach them.
+                let aborted = (queue_id == 0).then(|| controller.abort_event_request(command_id)).flatten();
+                let result = if aborted.is_some() { 0 } else { NOT_ABORTED };
+                self.output.completions.extend(aborted);
+                Ok(Success::with_result(result))
+            }
+            _ => Admin {
+                subsystem: &self.subsystem,
+                controller: &mut controller,
+                local: self.local,
+                now,
+                namespace: entry.namespace.get(),
+                data,
+                room_bytes: room_bytes(entry) as usize,
+            }
+            .perform(&command),
+        };
+        let completion = Completion::new(entry.command_id.get(), CommandKind::Admin, now, outcome);
+        if is_logged(&completion) {
+            controller.log_error(0, &completion);
+        }
+        self.output.completions.push(completion);
+    }
+
+    fn completion(&mut self, entry: &SubmissionEntry, kind: CommandKind, outcome: Outcome, arrived: Nanos) {
+        self.output.completions.push(Completion::new(entry.command_id.get(), kind, arrived, outcome));
+    }
+
+    fn refuse(&mut self, entry: &SubmissionEntry, status: Status, arrived: Nanos) {
+        let kind = self.kind_of(entry);
+        let completion = Completion::new(entry.command_id.get(), kind, arrived, Err(status.into()));
+        let (controller, queue) = match &self.phase {
+            Phase::Admin { controller, .. } => (Some(controller), 0),
+            Phase::Io { controller, queue, .. } => (Some(controller), *queue),
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => (None, 0),
+        };
+        if let Some(controller) = controller.filter(|_| is_logged(&completion)) {
+            lock(controller).log_error(queue, &completion);
+        }
+        self.output.completions.push(completion);
+    }
+
+    fn kind_of(&self, entry: &SubmissionEntry) -> CommandKind {
+        match (entry.opcode, &self.phase) {
+            (FABRICS_OPCODE, _) => CommandKind::Fabrics,
+            (_, Phase::Io { .. }) => {
+                KvCommand::from_entry(entry).map_or(CommandKind::Other, |command| CommandKind::of(&command))
+            }
+            _ => CommandKind::Admin,
+        }
+    }
+}
+
+/// Whether the command has data to the controller.
+fn brings_data(entry: &SubmissionEntry) -> bool {
+    let direction = if entry.opcode == FABRICS_OPCODE { entry.namespace.get() as u8 } else { entry.opcode };
+    direction & 0b11 == TO_CONTROLLER
+}
+
+/// Length of the host's buffer.
+fn room_bytes(entry: &SubmissionEntry) -> u32 {
+    match DataPointer::from(entry.data) {
+        DataPointer::Transport { length_bytes } => length_bytes,
+        DataPointer::InCapsule { .. } | DataPointer::Other { .. } => 0,
+    }
+}

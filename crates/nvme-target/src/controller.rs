@@ -1,0 +1,288 @@
+//! A controller of one host: properties, features, keep-alive, events, error log.
+//!
+//! ```text
+//!   Connect, queue 0  ->  Controller   properties CC, CSTS     enabled, shut down
+//!   Connect, queue n  ->      "        queues in use
+//!                             "        features, keep-alive, event requests, error log
+//! ```
+//!
+//! What it does not do: read a clock, or wait.
+
+use crate::clients::NumberedClient;
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Success};
+use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::fabrics::{Capabilities, Configuration, ControllerStatus, VERSION_2_0, property};
+use kvssd_nvme_spec::features::event;
+use kvssd_nvme_spec::log_page::{ErrorEntry, page};
+use kvssd_types::Nanos;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// 25 degrees Celsius: software has no temperature.
+pub(crate) const TEMPERATURE_K: u16 = 298;
+/// The default threshold, 70 degrees Celsius.
+pub(crate) const TEMPERATURE_THRESHOLD_K: u16 = 343;
+/// Information of a SMART event: a temperature threshold was passed.
+const EVENT_TEMPERATURE: u8 = 0x01;
+/// Information of a SMART event: the reliability is degraded.
+const EVENT_RELIABILITY: u8 = 0x00;
+
+/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics has an activity timeout of two minutes).
+const DISCOVERY_ACTIVITY_NS: Nanos = Nanos(120_000_000_000);
+
+const READY_MS: u64 = 500;
+
+/// CAP.CSS of a controller that has the NVM command set's admin commands only.
+const COMMAND_SET_NVM_BIT: u64 = 1 << 37;
+const COMMAND_SETS_BIT: u64 = 1 << 43;
+
+/// CC.CSS: all command sets that are supported.
+const ALL_COMMAND_SETS: u32 = 6;
+
+/// CNTRLTYPE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControllerKind {
+    /// Executes I/O commands.
+    Io,
+    /// Has the discovery log page.
+    Discovery,
+}
+
+/// The host that a controller belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) nqn: String,
+    pub(crate) id: [u8; 16],
+}
+
+/// The current values of features.
+#[derive(Clone, Debug)]
+pub(crate) struct Features {
+    pub(crate) queues: u16,
+    pub(crate) events: u32,
+    pub(crate) temperature_threshold_k: u16,
+    pub(crate) keep_alive_ms: u32,
+    /// Namespaces with feature 20h, bit 0: Delete fails where the key is missing.
+    pub(crate) delete_needs_key: BTreeSet<u32>,
+    /// The client, if the host numbers its changes.
+    pub(crate) client: Option<Arc<NumberedClient>>,
+}
+
+/// The features that I/O commands depend on.
+#[derive(Debug)]
+pub(crate) struct IoSettings {
+    pub(crate) delete_needs_key: BTreeSet<u32>,
+    pub(crate) client: Option<Arc<NumberedClient>>,
+}
+
+impl Features {
+    pub(crate) fn settings(&self) -> IoSettings {
+        IoSettings { delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+    }
+}
+
+/// The state of a controller.
+pub(crate) struct Controller {
+    pub(crate) kind: ControllerKind,
+    pub(crate) id: u16,
+    pub(crate) host: Host,
+    /// It has an admin queue, and was not ended for another host.
+    pub(crate) is_alive: bool,
+    pub(crate) features: Features,
+    pub(crate) queues: BTreeSet<u16>,
+    pub(crate) errors: VecDeque<ErrorEntry>,
+    pub(crate) error_count: u64,
+    configuration: Configuration,
+    is_shut_down: bool,
+    has_failed: bool,
+    last_heard: Nanos,
+    event_requests: VecDeque<(u16, Nanos)>,
+    events: VecDeque<u32>,
+    /// Types of events that are masked until their log page is read, with their information.
+    masked: BTreeMap<u32, u8>,
+}
+
+impl Controller {
+    pub(crate) fn new(kind: ControllerKind, id: u16, host: Host, keep_alive_ms: u32, now: Nanos) -> Self {
+        let features = Features {
+            queues: IO_QUEUES_MAX,
+            events: 0,
+            temperature_threshold_k: TEMPERATURE_THRESHOLD_K,
+            keep_alive_ms,
+            delete_needs_key: BTreeSet::new(),
+            client: None,
+        };
+        Controller {
+            kind,
+            id,
+            host,
+            is_alive: true,
+            features,
+            queues: BTreeSet::new(),
+            errors: VecDeque::new(),
+            error_count: 0,
+            configuration: Configuration::default(),
+            is_shut_down: false,
+            has_failed: false,
+            last_heard: now,
+            event_requests: VecDeque::new(),
+            events: VecDeque::new(),
+            masked: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it executes I/O commands.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_alive && self.configuration.is_enabled() && !self.is_shut_down
+    }
+
+    /// Notes a command at `now`.
+    pub(crate) fn restart_keep_alive(&mut self, now: Nanos) {
+        self.last_heard = now;
+    }
+
+    /// When it ends, unless a command comes first.
+    pub(crate) fn keep_alive_deadline(&self) -> Option<Nanos> {
+        let keep_alive = match (self.kind, Nanos(u64::from(self.features.keep_alive_ms) * 1_000_000)) {
+            (ControllerKind::Discovery, Nanos::ZERO) => DISCOVERY_ACTIVITY_NS,
+            (_, keep_alive) => keep_alive,
+        };
+        (keep_alive > Nanos::ZERO).then(|| self.last_heard + keep_alive)
+    }
+
+    /// When the last command came, if there is no I/O queue.
+    pub(crate) fn idle_since(&self) -> Option<Nanos> {
+        self.queues.is_empty().then_some(self.last_heard)
+    }
+
+    pub(crate) fn property(&self, offset: u32, is_wide: bool) -> Result<u64, Status> {
+        let status = ControllerStatus::new(self.configuration.is_enabled(), self.has_failed, self.is_shut_down);
+        match (offset, is_wide) {
+            (property::CAPABILITIES, true) => {
+                let capabilities = Capabilities::new(QUEUE_ENTRIES_MAX, READY_MS).0;
+                Ok(match self.kind {
+                    ControllerKind::Io => capabilities,
+                    ControllerKind::Discovery => capabilities & !COMMAND_SETS_BIT | COMMAND_SET_NVM_BIT,
+                })
+            }
+            (property::VERSION, false) => Ok(VERSION_2_0.into()),
+            (property::CONFIGURATION, false) => Ok(self.configuration.0.into()),
+            (property::STATUS, false) => Ok(status.0.into()),
+            (property::SUBSYSTEM_RESET, false) => Ok(0),
+            (property::READY_TIMEOUTS, false) => Ok(READY_MS.div_ceil(500)),
+            _ => Err(Status::InvalidField),
+        }
+    }
+
+    /// Writes a property. Returns whether this requests a shutdown; the drive must be flushed before [`Controller::shut_down`].
+    pub(crate) fn set_property(&mut self, offset: u32, is_wide: bool, value: u64) -> Result<bool, Status> {
+        if offset != property::CONFIGURATION || is_wide {
+            return Err(Status::InvalidField);
+        }
+        let wanted = Configuration(value as u32);
+        let is_io = self.kind == ControllerKind::Io;
+        if is_io && wanted.is_enabled() && wanted.command_sets() != ALL_COMMAND_SETS {
+            return Err(Status::InvalidField);
+        }
+        if self.configuration.is_enabled() != wanted.is_enabled() {
+            self.reset();
+        }
+        self.configuration = wanted;
+        Ok(wanted.shutdown() != 0 && !self.is_shut_down)
+    }
+
+    /// Completes a shutdown (CSTS.SHST).
+    pub(crate) fn shut_down(&mut self) {
+        self.is_shut_down = true;
+    }
+
+    /// Resets all but the queues, which end by themselves.
+    fn reset(&mut self) {
+        self.is_shut_down = false;
+        self.event_requests.clear();
+        self.events.clear();
+        self.masked.clear();
+        self.features.events = 0;
+        self.features.temperature_threshold_k = TEMPERATURE_THRESHOLD_K;
+        self.features.delete_needs_key.clear();
+        self.features.client = None;
+    }
+
+    /// Adds an Asynchronous Event Request.
+    pub(crate) fn add_event_request(&mut self, command_id: u16, now: Nanos) -> Result<(), Status> {
+        if self.event_requests.len() >= EVENT_REQUESTS_MAX {
+            return Err(Status::EventRequestLimitExceeded);
+        }
+        self.event_requests.push_back((command_id, now));
+        Ok(())
+    }
+
+    /// Drops an Asynchronous Event Request without a completion. Returns whether there was one.
+    pub(crate) fn forget_event_request(&mut self, command_id: u16) -> bool {
+        let before = self.event_requests.len();
+        self.event_requests.retain(|&(id, _)| id != command_id);
+        self.event_requests.len() < before
+    }
+
+    /// Aborts an Asynchronous Event Request; `None` if there is no such one.
+    pub(crate) fn abort_event_request(&mut self, command_id: u16) -> Option<Completion> {
+        let at = self.event_requests.iter().position(|&(id, _)| id == command_id)?;
+        let (_, arrived) = self.event_requests.remove(at)?;
+        Some(Completion::new(command_id, CommandKind::Admin, arrived, Err(Status::CommandAborted.into())))
+    }
+
+    /// Raises the events that have happened.
+    pub(crate) fn check_events(&mut self, has_failed: bool) {
+        self.has_failed |= has_failed;
+        if has_failed {
+            self.raise(EVENT_RELIABILITY);
+        } else if self.is_too_hot() {
+            self.raise(EVENT_TEMPERATURE);
+        }
+    }
+
+    /// Whether the temperature has reached the host's threshold.
+    pub(crate) fn is_too_hot(&self) -> bool {
+        self.features.temperature_threshold_k <= TEMPERATURE_K
+    }
+
+    /// Raises a SMART event, unless the last one is masked still.
+    fn raise(&mut self, information: u8) {
+        if self.masked.insert(event::HEALTH, information).is_none() {
+            self.events.push_back(event::dword(event::HEALTH, information, page::HEALTH));
+        }
+    }
+
+    /// Unmasks the events of a log page that was read.
+    pub(crate) fn log_page_read(&mut self, log_page: u8) {
+        if log_page == page::HEALTH {
+            self.masked.remove(&event::HEALTH);
+        }
+    }
+
+    /// Completes an Asynchronous Event Request, if there are both a request and an event.
+    pub(crate) fn complete_event_request(&mut self) -> Option<Completion> {
+        if self.events.is_empty() {
+            return None;
+        }
+        let (command_id, arrived) = self.event_requests.pop_front()?;
+        let event = self.events.pop_front()?;
+        Some(Completion::new(command_id, CommandKind::Admin, arrived, Ok(Success::with_result(event.into()))))
+    }
+
+    /// Adds an entry to the error log (page 01h).
+    pub(crate) fn log_error(&mut self, queue_id: u16, completion: &Completion) {
+        self.error_count += 1;
+        self.errors.truncate(ERROR_ENTRIES_MAX - 1);
+        let mut entry = ErrorEntry::zeroed();
+        entry.error_count = self.error_count.into();
+        entry.queue_id = queue_id.into();
+        entry.command_id = completion.command_id.into();
+        entry.status = completion.entry(0).status;
+        entry.parameter = u16::MAX.into();
+        entry.transport = kvssd_nvme_spec::log_page::TRANSPORT_TCP;
+        self.errors.push_front(entry);
+    }
+}

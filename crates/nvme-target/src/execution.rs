@@ -1,0 +1,223 @@
+//! Executes I/O commands on the drive, a burst of them at a time.
+//!
+//! ```text
+//!   a read of the socket brought    S S R S D R ...
+//!     lock the drive
+//!       execute, execute, ...       completions are made, and none is sent
+//!       commit                      once for all: what is sent from here on outlives the process
+//!     unlock
+//!   completions are sent together
+//! ```
+
+use crate::clients::{Clients, NumberedClient, OpenedClient};
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Data, Failure, Outcome, Success};
+use crate::controller::IoSettings;
+use crate::io_command::IoCommand;
+use crate::limits::LIST_BYTES_MAX;
+use crate::status::status_of;
+use kvssd_device::Drive;
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, StoreOptions};
+use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListWriter};
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
+use prometheus_client::metrics::counter::Counter;
+
+/// The most keys that one List asks the drive for at a time.
+const LIST_KEYS: usize = 512;
+
+/// The drive, and who may change it.
+pub(crate) struct Executor {
+    pub(crate) drive: Drive,
+    is_timed: bool,
+    clients: Clients,
+    /// Changes that came again and were not made again.
+    recognized: Counter,
+}
+
+impl Executor {
+    pub(crate) fn new(drive: Drive, is_timed: bool, recognized: Counter) -> Self {
+        Executor { drive, is_timed, clients: Clients::default(), recognized }
+    }
+
+    /// Makes a controller the client's only one. Its changes that are not executed yet on another are refused there.
+    pub(crate) fn open_client(&mut self, client: ClientId) -> Result<OpenedClient, KvError> {
+        let since = self.drive.open_client(client)?;
+        Ok(OpenedClient { client: self.clients.open(client), since })
+    }
+
+    /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than `bytes_max` so far; the last
+    /// command may exceed that.
+    pub(crate) fn execute(
+        &mut self,
+        mut next: impl FnMut(bool) -> Option<IoCommand>,
+        bytes_max: usize,
+        now: Nanos,
+        settings: &IoSettings,
+        completions: &mut Vec<Completion>,
+    ) {
+        let begin = completions.len();
+        let (mut changes, mut bytes) = (false, 0);
+        self.drive.hold_commits(true);
+        while let Some(ready) = next(bytes < bytes_max) {
+            let IoCommand { command_id, namespace, command, serial, value, arrived, share } = ready;
+            changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
+            let delete_needs_key = settings.delete_needs_key.contains(&namespace);
+            let namespace = NamespaceId(namespace);
+            let mut execution = Execution { executor: self, namespace, request: None, now, due: Nanos::ZERO };
+            let outcome = execution
+                .set_request(&command, serial, settings.client.as_deref())
+                .map_err(Failure::from)
+                .and_then(|()| execution.perform(&command, value, delete_needs_key));
+            let due = execution.due;
+            drop(share);
+            let completion =
+                Completion { due, ..Completion::new(command_id, CommandKind::of(&command), arrived, outcome) };
+            bytes += completion.data.len();
+            completions.push(completion);
+        }
+        self.drive.hold_commits(false);
+        if let Err(error) = if changes { self.drive.commit() } else { Ok(()) } {
+            // Whatever the drive replied: what is not committed may be lost, or not.
+            let failure = status_of(&error).into();
+            for completion in &mut completions[begin..] {
+                let Completion { command_id, kind, arrived, .. } = *completion;
+                *completion = Completion::new(command_id, kind, arrived, Err(failure));
+            }
+        }
+    }
+}
+
+/// The execution of one command.
+struct Execution<'a> {
+    executor: &'a mut Executor,
+    namespace: NamespaceId,
+    /// What a change is recognized by.
+    request: Option<RequestId>,
+    now: Nanos,
+    /// When the drive's model completes it.
+    due: Nanos,
+}
+
+impl Execution<'_> {
+    /// Has the drive recognize a numbered change. Refuses it if the client has gone on to another controller.
+    fn set_request(
+        &mut self,
+        command: &KvCommand,
+        serial: Option<u64>,
+        client: Option<&NumberedClient>,
+    ) -> Result<(), Status> {
+        let is_change = matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. });
+        if let Some((client, serial)) = client.zip(serial).filter(|_| is_change) {
+            if client.is_superseded() {
+                return Err(Status::ClientSuperseded);
+            }
+            self.request = Some(RequestId { client: client.id, serial });
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, command: &KvCommand, value: Option<std::sync::Arc<[u8]>>, delete_needs_key: bool) -> Outcome {
+        match command {
+            KvCommand::Flush => {
+                // All namespaces share one buffer, and the first always exists.
+                if self.namespace.0 == kvssd_nvme_spec::command::NAMESPACE_ALL {
+                    self.namespace = NamespaceId::FIRST;
+                }
+                self.on_drive(Command::Flush).map(|_| Success::default())
+            }
+            KvCommand::Store { key, options, .. } => {
+                let condition = condition_of(*options)?;
+                let value = Value::Bytes(value.unwrap_or_default());
+                self.on_drive(Command::Store { key: key_of(key)?, value, condition }).map(|_| Success::default())
+            }
+            KvCommand::Retrieve { key, buffer_bytes } => {
+                let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
+                match self.on_drive(command)? {
+                    Reply::Retrieved { value, value_bytes } => {
+                        Ok(Success { result: value_bytes.into(), data: Data::Value(value) })
+                    }
+                    _ => Err(Status::InternalError.into()),
+                }
+            }
+            KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Success::with_data),
+            KvCommand::Delete { key } => match self.on_drive(Command::Delete { key: key_of(key)? }) {
+                Err(failure) if failure.status == Status::KeyDoesNotExist && !delete_needs_key => {
+                    Ok(Success::default())
+                }
+                other => other.map(|_| Success::default()),
+            },
+            KvCommand::Exist { key } => self.on_drive(Command::Exist { key: key_of(key)? }).map(|_| Success::default()),
+        }
+    }
+
+    fn on_drive(&mut self, command: Command<'_>) -> Result<Reply, Failure> {
+        let Executor { drive, is_timed, recognized, .. } = &mut *self.executor;
+        if let Some(request) = self.request
+            && drive.engine().recognize(request, &command).is_some_and(|completion| completion.is_ok())
+        {
+            recognized.inc();
+        }
+        let reply = if *is_timed {
+            let completed = drive.submit_as(self.request, self.namespace, command, self.now);
+            self.due = self.due.max(completed.done);
+            completed.reply
+        } else {
+            drive.execute_as(self.request, self.namespace, command)
+        };
+        reply.map_err(|error| {
+            if matches!(error, KvError::Failed(_) | KvError::PowerLost | KvError::Unrecovered(_)) {
+                tracing::error!(namespace = self.namespace.0, %error, "the drive failed a command");
+            }
+            status_of(&error).into()
+        })
+    }
+
+    /// The data of a List: as many keys as the buffer takes, without those that are too long for NVMe.
+    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Failure> {
+        let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
+        if bytes_max < LIST_HEADER_BYTES {
+            return Err(Status::InvalidField.into());
+        }
+        let mut writer = ListWriter::new(bytes_max);
+        let mut last: Option<Box<[u8]>> = None;
+        loop {
+            let begin = last.as_deref().or(from.map(KvKey::bytes));
+            let begin = begin.map(Key::new).transpose().map_err(|error| status_of(&error))?;
+            let room = ((bytes_max - LIST_HEADER_BYTES) / 4).max(1);
+            let keys_max = room.min(LIST_KEYS) + usize::from(last.is_some());
+            let Reply::Listed(keys) = self.on_drive(Command::List { from: begin, keys_max })? else {
+                return Err(Status::InternalError.into());
+            };
+            let is_end = keys.len() < keys_max;
+            let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
+            for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
+                if !writer.push(key) {
+                    // A list without keys would mean the end.
+                    if writer.keys() == 0 {
+                        return Err(Status::InvalidField.into());
+                    }
+                    return Ok(writer.finish());
+                }
+            }
+            if is_end || keys.last() == last.as_ref() {
+                return Ok(writer.finish());
+            }
+            last = keys.into_iter().next_back();
+        }
+    }
+}
+
+fn key_of(key: &KvKey) -> Result<Key<'_>, Status> {
+    Key::new(key.bytes()).map_err(|error| status_of(&error))
+}
+
+/// The condition of a Store. Its compression option is ignored: no value is compressed.
+fn condition_of(options: StoreOptions) -> Result<StoreCondition, Status> {
+    match (options.must_exist, options.must_not_exist) {
+        (false, false) => Ok(StoreCondition::Always),
+        (true, false) => Ok(StoreCondition::IfExists),
+        (false, true) => Ok(StoreCondition::IfAbsent),
+        (true, true) => Err(Status::InvalidField),
+    }
+}

@@ -1,0 +1,49 @@
+//! A drive on the wire: an NVMe/TCP target whose namespaces are those of a drive in a file.
+//!
+//! ```text
+//!   host  ==TCP==  Server        a listener, a thread a connection                     server.rs: sockets of the machine
+//!                    |
+//!                  attend        reads, timers, writes, close, over any Transport      transport.rs: of the machine or of a world
+//!                    |
+//!                  Connection    one queue pair: PDUs, R2T, digests, bursts            connection.rs: bytes and times in, bytes out
+//!                    |
+//!                  Controller    properties, features, events, keep-alive              controller.rs
+//!                    |
+//!                  Subsystem     one drive, its namespaces, hosts that are allowed     subsystem.rs
+//!                    |
+//!                  Drive (kvssd_device)
+//! ```
+//!
+//! No change is completed before it is committed: what a host was told outlives the process, `kill -9` included.
+//!
+//! docs/NVME.md lists the commands, log pages and features that are served, with the bounds of [`limits`].
+//!
+//! What it does not do: encryption or authentication, namespace management, reservations, more than one path to a queue.
+
+mod admin;
+mod buffer;
+mod clients;
+mod command_kind;
+mod completion;
+mod connection;
+mod controller;
+mod execution;
+mod identify;
+mod io_command;
+pub mod limits;
+mod logs;
+mod memory;
+mod metrics;
+mod metrics_server;
+mod server;
+mod status;
+mod subsystem;
+mod transport;
+
+pub use connection::Connection;
+pub use limits::Limits;
+pub use metrics::metrics_page;
+pub use metrics_server::serve_metrics;
+pub use server::{ServeError, Server};
+pub use subsystem::{Subsystem, SubsystemOptions};
+pub use transport::{Interest, Transport, attend};

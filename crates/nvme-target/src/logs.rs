@@ -1,0 +1,195 @@
+//! The log pages that Get Log Page reads.
+
+use crate::command_kind::CommandKind;
+use crate::controller::{Controller, ControllerKind, TEMPERATURE_K};
+use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
+use crate::subsystem::Subsystem;
+use kvssd_nvme_spec::admin::{self, GetLogPage};
+use kvssd_nvme_spec::fabrics::FABRICS_OPCODE;
+use kvssd_nvme_spec::identify::{COMMAND_SET_KEY_VALUE, COMMAND_SET_NVM};
+use kvssd_nvme_spec::log_page::{
+    CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage, HEALTH_UNIT_BYTES,
+    HealthPage, SupportedPages, discovery_page, page,
+};
+use kvssd_nvme_spec::statistics::StatisticsPage;
+use kvssd_nvme_spec::{Status, kv, write_padded, write_text};
+use rustix::time::{ClockId, clock_gettime};
+use std::net::SocketAddr;
+use zerocopy::IntoBytes;
+
+/// Length of page 04h.
+const CHANGED_BYTES: usize = 4096;
+/// Bits of Critical Warning.
+const WARNING_TEMPERATURE: u8 = 1 << 1;
+const WARNING_RELIABILITY: u8 = 1 << 2;
+
+/// The requested part of a page, with zeros behind its end.
+pub(crate) fn log_page(
+    subsystem: &Subsystem,
+    controller: &Controller,
+    wanted: &GetLogPage,
+    local: SocketAddr,
+) -> Result<Vec<u8>, Status> {
+    if wanted.length_bytes > LOG_BYTES_MAX || !wanted.offset_bytes.is_multiple_of(4) {
+        return Err(Status::InvalidField);
+    }
+    let mut whole = match controller.kind {
+        ControllerKind::Discovery => of_discovery(subsystem, wanted.page, local)?,
+        ControllerKind::Io => of_io(subsystem, controller, wanted)?,
+    };
+    let offset = usize::try_from(wanted.offset_bytes).unwrap_or(usize::MAX);
+    if offset > whole.len() {
+        return Err(Status::InvalidField);
+    }
+    let mut part = whole.split_off(offset);
+    part.resize(wanted.length_bytes as usize, 0);
+    Ok(part)
+}
+
+fn of_discovery(subsystem: &Subsystem, page: u8, local: SocketAddr) -> Result<Vec<u8>, Status> {
+    let address = local.ip().to_canonical();
+    match page {
+        page::SUPPORTED => Ok(supported(&[page::SUPPORTED, page::DISCOVERY])),
+        page::DISCOVERY => {
+            let (text, service) = (address.to_string(), local.port().to_string());
+            let found = [Discovered { subsystem_nqn: &subsystem.options.nqn, address: &text, service: &service }];
+            Ok(discovery_page(&found, QUEUE_ENTRIES_MAX, address.is_ipv6()))
+        }
+        _ => Err(Status::InvalidLogPage),
+    }
+}
+
+fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) -> Result<Vec<u8>, Status> {
+    match wanted.page {
+        page::SUPPORTED => Ok(supported(&[
+            page::SUPPORTED,
+            page::ERROR,
+            page::HEALTH,
+            page::FIRMWARE,
+            page::CHANGED_NAMESPACES,
+            page::COMMAND_EFFECTS,
+            page::STATISTICS,
+        ])),
+        page::ERROR => Ok(errors(controller)),
+        page::HEALTH => Ok(health(subsystem, controller).as_bytes().to_vec()),
+        page::FIRMWARE => {
+            let mut firmware = FirmwarePage::zeroed();
+            firmware.active = 1;
+            write_padded(&mut firmware.slots[0], env!("CARGO_PKG_VERSION"));
+            Ok(firmware.as_bytes().to_vec())
+        }
+        // Namespaces do not change while a drive is served.
+        page::CHANGED_NAMESPACES => Ok(vec![0; CHANGED_BYTES]),
+        // The NVM command set has only the admin commands here.
+        page::COMMAND_EFFECTS if !matches!(wanted.command_set, COMMAND_SET_NVM | COMMAND_SET_KEY_VALUE) => {
+            Err(Status::InvalidField)
+        }
+        page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
+        page::STATISTICS => Ok(statistics(subsystem).as_bytes().to_vec()),
+        _ => Err(Status::InvalidLogPage),
+    }
+}
+
+fn supported(pages: &[u8]) -> Vec<u8> {
+    let mut data = SupportedPages::zeroed();
+    for &page in pages {
+        data.pages[usize::from(page)] = EFFECT_SUPPORTED.into();
+    }
+    data.as_bytes().to_vec()
+}
+
+/// Page 01h, the latest error first.
+fn errors(controller: &Controller) -> Vec<u8> {
+    let mut data = Vec::with_capacity(ERROR_ENTRIES_MAX * size_of::<ErrorEntry>());
+    for error in &controller.errors {
+        data.extend_from_slice(error.as_bytes());
+    }
+    data.resize(ERROR_ENTRIES_MAX * size_of::<ErrorEntry>(), 0);
+    data
+}
+
+/// Page 02h. Wear is that of the drive's whole life; reads and writes are counted since the service began.
+fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
+    let (health, metrics) = (subsystem.health(), &subsystem.metrics);
+    let units = |bytes: u64| u128::from(bytes.div_ceil(HEALTH_UNIT_BYTES)).into();
+    let sum = |kinds: &[CommandKind]| u128::from(kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>()).into();
+    let used_percent = health.used_percent();
+    let mut page = HealthPage::zeroed();
+    let hot = if controller.is_too_hot() { WARNING_TEMPERATURE } else { 0 };
+    let failed = if health.has_failed { WARNING_RELIABILITY } else { 0 };
+    page.critical_warning = hot | failed;
+    page.temperature_k = TEMPERATURE_K.into();
+    page.spare_percent = if health.has_failed { 0 } else { 100 };
+    page.spare_threshold_percent = 10;
+    page.used_percent = used_percent.min(255) as u8;
+    page.units_read = units(metrics.bytes_out.get());
+    page.units_written = units(metrics.bytes_in.get());
+    page.reads = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
+    page.writes = sum(&[CommandKind::Store, CommandKind::Delete]);
+    page.power_cycles = 1.into();
+    page.error_entries = u128::from(controller.error_count).into();
+    page
+}
+
+/// Page C0h. The fields of a drive that has failed are zeros.
+fn statistics(subsystem: &Subsystem) -> StatisticsPage {
+    let metrics = &subsystem.metrics;
+    let sum = |kinds: &[CommandKind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
+    let processor = clock_gettime(ClockId::ProcessCPUTime);
+    let mut page = StatisticsPage::new();
+    page.stored_bytes = metrics.bytes_in.get().into();
+    page.retrieved_bytes = metrics.bytes_out.get().into();
+    page.changes = sum(&[CommandKind::Store, CommandKind::Delete]);
+    page.lookups = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
+    page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
+    subsystem.with_drive(|drive| {
+        let engine = drive.engine();
+        let (utilization, flash, geometry) = (drive.utilization(), engine.flash_counters(), engine.geometry());
+        page.pairs = utilization.pairs.into();
+        page.pair_bytes = utilization.pair_bytes.into();
+        page.live_bytes = utilization.live_bytes.into();
+        page.capacity_bytes = utilization.capacity_bytes.into();
+        page.flash_bytes = geometry.raw_bytes().into();
+        page.dram_bytes = engine.dram().total_bytes().into();
+        page.dram_bytes_max = engine.dram_budget_bytes().into();
+        page.page_bytes = u64::from(geometry.page_bytes).into();
+        page.pages_read = flash.reads.total().into();
+        page.pages_programmed = flash.programs.total().into();
+        page.pairs_moved = engine.gc_counters().pairs_moved.into();
+        page.blocks = (engine.erases().count() as u64).into();
+        page.erases = engine.erases().map(u64::from).sum::<u64>().into();
+        page.erases_max = engine.erases().max().map_or(0, u64::from).into();
+        write_text(&mut page.design, drive.design().name);
+    });
+    page
+}
+
+fn effects(command_set: u8) -> CommandEffectsPage {
+    let mut data = CommandEffectsPage::zeroed();
+    for opcode in [
+        admin::opcode::GET_LOG_PAGE,
+        admin::opcode::IDENTIFY,
+        admin::opcode::ABORT,
+        admin::opcode::SET_FEATURES,
+        admin::opcode::GET_FEATURES,
+        admin::opcode::ASYNCHRONOUS_EVENT_REQUEST,
+        admin::opcode::KEEP_ALIVE,
+        FABRICS_OPCODE,
+    ] {
+        data.admin[usize::from(opcode)] = EFFECT_SUPPORTED.into();
+    }
+    if command_set == COMMAND_SET_KEY_VALUE {
+        let changes = EFFECT_SUPPORTED | EFFECT_CONTENT;
+        for (opcode, effect) in [
+            (kv::opcode::FLUSH, EFFECT_SUPPORTED),
+            (kv::opcode::STORE, changes),
+            (kv::opcode::RETRIEVE, EFFECT_SUPPORTED),
+            (kv::opcode::LIST, EFFECT_SUPPORTED),
+            (kv::opcode::DELETE, changes),
+            (kv::opcode::EXIST, EFFECT_SUPPORTED),
+        ] {
+            data.io[usize::from(opcode)] = effect.into();
+        }
+    }
+    data
+}

@@ -1,0 +1,192 @@
+//! Threads and sockets of the machine: a thread for each connection, which [`attend`]s it.
+//!
+//! A connection's thread makes three system calls for a command that comes alone (wait, read, write), and no more for a hundred that
+//! come together.
+
+use crate::subsystem::Subsystem;
+use crate::transport::{Interest, Transport, attend};
+use kvssd_types::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How often a waiting thread checks whether the service is to stop.
+pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
+/// How long a thread polls its socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking cost a command
+/// several times what it costs itself; a silent host costs this once.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Why nothing is served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {why}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// A target that listens.
+pub struct Server {
+    subsystem: Arc<Subsystem>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens on `address`. Hosts that connect wait until [`Server::serve`].
+    ///
+    /// # Errors
+    /// When the address is in use, or not of this machine.
+    pub fn bind(subsystem: Arc<Subsystem>, address: SocketAddr) -> Result<Server, ServeError> {
+        let fail = |why: io::Error| ServeError::Listen { address, why: why.to_string() };
+        let listener = TcpListener::bind(address).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        Ok(Server { subsystem, listener, address })
+    }
+
+    /// Where it listens, with the port that the system chose where none was.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is set; then commands in flight are finished. The drive is still to be closed.
+    pub fn serve(&self, stop: &Arc<AtomicBool>) {
+        let began = Instant::now();
+        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let mut waited = [PollFd::new(&self.listener, PollFlags::IN)];
+            // An interrupted wait counts as one that is over.
+            let _ = poll(&mut waited, Some(&timespec(STOP_LOOK)));
+            threads.retain(|thread| !thread.is_finished());
+            match self.listener.accept() {
+                Ok((stream, peer)) => threads.extend(self.spawn_connection(stream, peer, began, threads.len(), stop)),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => {
+                    // As a rule there are too many open files: others may end.
+                    tracing::error!(%error, "a connection cannot be accepted");
+                    thread::sleep(STOP_LOOK);
+                }
+            }
+        }
+        for thread in threads {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+
+    fn spawn_connection(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        began: Instant,
+        connections: usize,
+        stop: &Arc<AtomicBool>,
+    ) -> Option<JoinHandle<()>> {
+        if connections >= self.subsystem.options.limits.connections_max {
+            tracing::warn!(%peer, connections, "a connection too many was closed");
+            return None;
+        }
+        let (subsystem, stop) = (Arc::clone(&self.subsystem), Arc::clone(stop));
+        let body = move || {
+            if let Err(error) = serve_connection(stream, subsystem, began, &stop) {
+                tracing::debug!(%peer, %error, "a connection broke");
+            }
+        };
+        let spawned = thread::Builder::new().name(format!("nvme {peer}")).spawn(body);
+        spawned.inspect_err(|error| tracing::error!(%error, "there is no thread for a connection")).ok()
+    }
+}
+
+fn serve_connection(stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop: &AtomicBool) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    // A host without a keep-alive timer whose machine has gone is found out in time.
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sharpen_timers(&subsystem);
+    let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let (local, mut socket) = (stream.local_addr()?, Socket { stream, was_read: false });
+    attend(subsystem, local, &mut socket, now, || stop.load(Ordering::Relaxed))
+}
+
+/// A connection's socket, which reads and writes without waiting.
+struct Socket {
+    stream: TcpStream,
+    /// It was read since the last wait.
+    was_read: bool,
+}
+
+impl Socket {
+    /// Waits for one of these; none that is ready is an empty set.
+    fn poll(&self, wanted: PollFlags, timeout: Nanos) -> PollFlags {
+        let mut polled = [PollFd::new(&self.stream, wanted)];
+        let _ = poll(&mut polled, Some(&timespec(Duration::from_nanos(timeout.0))));
+        polled[0].revents()
+    }
+
+    /// Polls for [`SPIN`], awake, for something to read.
+    fn spin(&self) -> bool {
+        let until = Instant::now() + SPIN;
+        while self.poll(PollFlags::IN, Nanos::ZERO).is_empty() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+}
+
+impl Transport for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.was_read = true;
+        self.stream.read(buffer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool {
+        // Nothing is to be sent, nor due before the spin is over.
+        let may_spin = std::mem::take(&mut self.was_read) && interest.read && !interest.write;
+        if may_spin && u128::from(timeout.0) > SPIN.as_nanos() && self.spin() {
+            return true;
+        }
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, interest.read);
+        wanted.set(PollFlags::OUT, interest.write);
+        self.poll(wanted, timeout).intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+    }
+
+    fn end_output(&mut self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
+    }
+}
+
+pub(crate) fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().min(3600) as i64, tv_nsec: time.subsec_nanos().into() }
+}
+
+/// Has waits end when a completion is due. By default the system rounds them up by 50 us.
+fn sharpen_timers(subsystem: &Subsystem) {
+    #[cfg(target_os = "linux")]
+    if subsystem.options.is_timed
+        && let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+    {
+        tracing::debug!(%error, "waits are rounded up by the system");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = subsystem;
+}

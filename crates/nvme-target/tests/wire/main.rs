@@ -1,0 +1,15 @@
+//! A target on a real socket, as hosts meet it: each command, each error, bytes in pieces of any size, and how known hosts
+//! attach.
+
+mod attach;
+mod commands;
+mod host;
+mod large;
+mod metrics;
+mod misbehaviour;
+mod numbered;
+mod soak;
+
+/// The one that the program has: what a long run keeps of memory is to be what a service keeps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
