@@ -1,13 +1,15 @@
 //! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
 //!
 //! ```text
-//!   6  kvssd                 the command line
-//!   5  embedded  capi  py     the embedded store measured, the C library, the Python package
+//!   6  kvssd  py             the command line, the Python package
+//!   5  papers                claims, databases; whoever depends on it does so for a feature of its own
+//!      embedded  capi        the embedded store measured, the C library
 //!      world                 hosts, network, target and drive on one seed
-//!   4  lab  host  target
-//!   3  device
+//!   4  sim  host  target
+//!   3  device  conformance
 //!   2  ftl                   knows no NVMe
 //!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
+//!      measure
 //!   0  types  spec
 //!      runtime               time, threads, locks, connections: of the machine or of a world; 4 and above
 //! ```
@@ -16,21 +18,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 15] = [
+const FLOORS: [(&str, u32); 18] = [
     ("runtime", 0),
     ("types", 0),
     ("spec", 0),
     ("flash", 1),
     ("transactions", 1),
+    ("measure", 1),
     ("ftl", 2),
     ("device", 3),
-    ("lab", 4),
+    ("conformance", 3),
+    ("sim", 4),
     ("host", 4),
     ("target", 4),
     ("capi", 5),
-    ("py", 5),
     ("embedded", 5),
     ("world", 5),
+    ("papers", 5),
+    ("py", 6),
     ("kvssd", 6),
 ];
 
