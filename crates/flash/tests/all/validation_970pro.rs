@@ -4,11 +4,8 @@
 //! MB/s are decimal: 3520 MB/s is all of a link of 3360 MiB/s, and 2342 MB/s is what 16 dies program (32 KiB in 39 us of
 //! transfer and 185 us of tPROG each); read as MiB/s the rows would be more than link and dies can do.
 
-mod block_device;
-mod closed_loop;
-
-use block_device::BlockDevice;
-use closed_loop::Figures;
+use crate::block_device::BlockDevice;
+use crate::closed_loop::{self, Figures};
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{Nanos, Random};
 

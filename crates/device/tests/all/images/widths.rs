@@ -1,6 +1,6 @@
 //! What is compiled in says nothing of a drive that is there already.
 
-use crate::script::{bytes, get};
+use super::script::{bytes, get};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_ftl::{Design, NamespaceAttributes, OobFormat};

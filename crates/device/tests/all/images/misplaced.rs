@@ -1,7 +1,7 @@
 //! Pages in wrong places, and pages that are as they were once: each key that they held has its value, or its read is an error, or the
 //! drive cannot be mounted and says so. Never another value, and never that there is no such key.
 
-use crate::used::{Kind, Look, MOMENTS, Told, Used};
+use super::used::{Kind, Look, MOMENTS, Told, Used};
 use kvssd_flash::{BlockAddress, PageAddress, SuperblockId};
 use kvssd_ftl::DESIGNS;
 use kvssd_types::Random;

@@ -310,7 +310,7 @@ fn a_transaction_over_two_namespaces_is_whole_after_kill_9() {
     // A put that made its changes one by one was found within some ten lives, six times of six.
     for life in 0..40 {
         let mut saver = Command::new(std::env::current_exe().unwrap());
-        saver.args(["--ignored", "--exact", "saver", "--nocapture"]).env("KVSSD_BANK", &path);
+        saver.args(["--ignored", "--exact", "transactions::saver", "--nocapture"]).env("KVSSD_BANK", &path);
         let mut child = saver.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let saved = lines.by_ref().filter(|line| line.as_ref().unwrap() == "saved").take(5).count();

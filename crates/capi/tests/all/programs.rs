@@ -1,8 +1,6 @@
 //! C programs over an image, as others would write them.
 
-mod compiler;
-
-use compiler::{compile, desk_or_skip, has, output_of};
+use crate::compiler::{compile, desk_or_skip, has, output_of};
 use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_host::{Missing, Options, Store};

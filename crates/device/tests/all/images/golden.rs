@@ -3,14 +3,14 @@
 //! They are written anew for a new format version, and only then; see `docs/FORMAT.md`:
 //!
 //! ```sh
-//! cargo test -p kvssd-device --test images -- --ignored write_golden_images
+//! cargo test -p kvssd-device --test all -- --ignored write_golden_images
 //! ```
 //!
 //! ```text
 //!   file    zstd of  [bytes of the image u64]  then for each 4096 bytes that are not all zeros  [number u32] [bytes]
 //! ```
 
-use crate::script::{self, KEYS, bytes, expected, get, id, model, small_profile, steps, take};
+use super::script::{self, KEYS, bytes, expected, get, id, model, small_profile, steps, take};
 use kvssd_device::{Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_ftl::DESIGNS;

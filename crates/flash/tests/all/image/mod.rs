@@ -241,7 +241,7 @@ fn a_killed_process_leaves_what_it_committed_and_no_lock() {
     for name in ["plain.kv", "sync.kv"] {
         let path = place().0.keep().join(name);
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_is_killed", "--ignored", "--nocapture"])
+            .args(["--exact", "image::child_that_is_killed", "--ignored", "--nocapture"])
             .env("KVSSD_TEST_IMAGE", &path)
             .stdout(Stdio::piped())
             .spawn()

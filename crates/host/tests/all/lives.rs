@@ -1,8 +1,8 @@
 //! Many lives of one image, each with thousands of synced puts and an orderly close: everything that was acknowledged is there in the next.
 //!
 //! ```sh
-//! cargo test -p kvssd-host --test lives                        # 12 lives of each design
-//! cargo test -p kvssd-host --test lives -- --ignored           # 200 lives of each design
+//! cargo test -p kvssd-host --test all lives                        # 12 lives of each design
+//! cargo test -p kvssd-host --test all lives -- --ignored           # 200 lives of each design
 //! ```
 
 use kvssd_host::{Options, Store};

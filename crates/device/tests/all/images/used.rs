@@ -1,7 +1,7 @@
 //! A drive that was used, what it was at several moments, and which of its pages it needs.
 
-use crate::script::{self, Step, bytes, expected, get, take};
-use crate::traced::Traced;
+use super::script::{self, Step, bytes, expected, get, take};
+use super::traced::Traced;
 use kvssd_device::{Drive, DriveError, image_design};
 use kvssd_flash::{Backing, BlockAddress, Files, Geometry, ImageBacking, OpenOptions, PageAddress};
 use kvssd_ftl::DESIGNS;

@@ -1,16 +1,13 @@
 //! Bounds the error of the calendars: closed loops of the same requests, once over [`Clockwork`], which reserves everything
 //! when a request arrives, and once through an event-driven simulation of the same hardware.
 
-mod closed_loop;
-mod reference;
-
-use closed_loop::Figures;
+use crate::closed_loop::{self, Figures};
+use crate::reference::{self, Operation, Request};
 use kvssd_flash::timing::Clockwork;
 use kvssd_flash::{DieId, Geometry, NandTimes, Profile};
 use kvssd_types::Random;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use reference::{Operation, Request};
 use std::fmt;
 
 const REQUESTS: u64 = 40_000;

@@ -1,8 +1,6 @@
 //! The header and the library must mean the same: what lies where, and which number says what.
 
-mod compiler;
-
-use compiler::{compile, desk_or_skip, output_of};
+use crate::compiler::{compile, desk_or_skip, output_of};
 use kvssd::*;
 use std::mem::offset_of;
 
