@@ -8,7 +8,7 @@ use crate::stores::STORES;
 use crate::threads::{Worked, work_together};
 use crate::workload::{Hand, Subject};
 use crate::{EmbeddedError, Measurement, Opening, Workload};
-use kvssd_lab::{Latencies, Observer};
+use kvssd_measure::{Latencies, Observer};
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;

@@ -36,7 +36,7 @@ pub use wire::{WireMeasurement, WirePlan, WireReport, measure_wire};
 pub use workload::Workload;
 
 use folder::Folder;
-use kvssd_lab::Observer;
+use kvssd_measure::Observer;
 use std::path::Path;
 
 /// Measures what `plan` says, in a folder that is made at `path` and removed at the end unless `keep`.

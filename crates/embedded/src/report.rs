@@ -1,7 +1,7 @@
 //! What came out, for people and for programs.
 
 use crate::{Durability, STORES, Workload};
-use kvssd_lab::{LatencySummary, columns, grouped, size};
+use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
 use serde::Serialize;
 
@@ -134,7 +134,7 @@ mod tests {
             cache_bytes: 1 << 20,
             wall_ns: 1,
             throughput_ops_s,
-            latency_ns: kvssd_lab::Latencies::new().summary(),
+            latency_ns: kvssd_measure::Latencies::new().summary(),
             disk_bytes: 0,
         };
         let measurements = vec![measurement(1, 900.0), measurement(2, 1234.0), measurement(3, 5000.0)];

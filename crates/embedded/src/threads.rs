@@ -1,7 +1,7 @@
 //! Threads that work at the same time, and the one that watches them.
 
 use crate::EmbeddedError;
-use kvssd_lab::{Latencies, Observer};
+use kvssd_measure::{Latencies, Observer};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -91,7 +91,7 @@ pub(crate) fn work_together(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_lab::Quiet;
+    use kvssd_measure::Quiet;
     use kvssd_types::Nanos;
 
     #[test]

@@ -16,7 +16,7 @@ use crate::records::{HEAD_BYTES, KEY_BYTES, Records, Versions, fault};
 use crate::threads::{Watch, Worked, work_together};
 use crate::workload::Workload;
 use kvssd_host::{DriveUrl, Error, Store, connect_to};
-use kvssd_lab::{Latencies, LatencySummary, Observer, columns, grouped, size};
+use kvssd_measure::{Latencies, LatencySummary, Observer, columns, grouped, size};
 use kvssd_types::{Nanos, Random};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;

@@ -171,20 +171,6 @@ pub enum Paper {
     Study,
 }
 
-impl Paper {
-    /// The paper as the laboratory knows it.
-    pub fn in_the_lab(self) -> kvssd_lab::claims::Paper {
-        use kvssd_lab::claims::Paper as Known;
-        match self {
-            Paper::Iter => Known::Iter,
-            Paper::Plus => Known::Plus,
-            Paper::Kaml => Known::Kaml,
-            Paper::Rhik => Known::Rhik,
-            Paper::Study => Known::Study,
-        }
-    }
-}
-
 /// A fraction such as 1/64, or a number.
 fn scale(text: &str) -> Result<f64, String> {
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("{text:?} is not a number"));

@@ -10,7 +10,7 @@ use crate::arguments::bench::BenchOptions;
 use crate::fail::is_url;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_lab::{Bench, LabError, RunReport, comparison};
+use kvssd_sim::{Bench, RunReport, SimError, comparison};
 use serde_json::json;
 
 /// Runs the bench.
@@ -39,7 +39,7 @@ fn report(runs: &[RunReport], json_file: &JsonFile) -> Outcome {
     json_file.write(&json!({ "runs": runs }))?;
     match runs.iter().map(|run| run.failed_retrieves).sum() {
         0 => Ok(()),
-        wrong => Err(LabError::WrongValues(wrong).into()),
+        wrong => Err(SimError::WrongValues(wrong).into()),
     }
 }
 

@@ -5,10 +5,9 @@ use crate::arguments::{CrashOptions, Semantics};
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
+use kvssd_conformance::power_cuts::{Campaign, CrashReport};
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::{BLOCK, DESIGNS, Design};
-use kvssd_lab::LabError;
-use kvssd_lab::crash::{Campaign, CrashReport, TransactionCampaign, TransactionCrashReport};
+use kvssd_ftl::{DESIGNS, Design};
 use serde_json::json;
 
 /// Runs the campaigns: each design under each semantics.
@@ -19,11 +18,11 @@ pub fn run(options: &CrashOptions) -> Outcome {
         print(&text)?;
     }
     json_file.write(&json!({ "campaigns": campaigns }))?;
-    if losses == 0 { Ok(()) } else { Err(LabError::Losses(losses as u64).into()) }
+    if losses == 0 { Ok(()) } else { Err(Failure::Losses(losses as u64)) }
 }
 
 /// What campaigns came to: text, the reports, and losses.
-type Reports = (String, serde_json::Value, usize);
+pub type Reports = (String, serde_json::Value, usize);
 
 fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
     let CrashOptions { seed, cuts, media_faults, .. } = *options;
@@ -34,21 +33,19 @@ fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
     Ok((reports.iter().map(text_of).collect(), json!(reports), losses))
 }
 
-fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
-    let CrashOptions { seed, cuts, .. } = *options;
-    let designs: Vec<Design> = DESIGNS.into_iter().chain([BLOCK]).collect();
-    let reports = each(options, &designs, |design, power_loss, progress| {
-        TransactionCampaign { design, power_loss, seed, cuts }.run(progress)
-    })?;
-    let losses = reports.iter().map(|report| report.losses.len()).sum();
-    Ok((reports.iter().map(text_of_transactions).collect(), json!(reports), losses))
+#[cfg(feature = "papers")]
+use crate::crash_transactions::of_transactions;
+
+#[cfg(not(feature = "papers"))]
+fn of_transactions(_: &CrashOptions) -> Result<Reports, Failure> {
+    Err(Failure::without("--transactions", "papers"))
 }
 
 /// Runs a campaign for each design that is meant, and each semantics.
-fn each<R>(
+pub fn each<R, E: Into<Failure>>(
     options: &CrashOptions,
     all: &[Design],
-    campaign: impl Fn(Design, PowerLoss, &mut Progress) -> Result<R, LabError>,
+    campaign: impl Fn(Design, PowerLoss, &mut Progress) -> Result<R, E>,
 ) -> Result<Vec<R>, Failure> {
     let designs = match options.design.as_str() {
         "all" => all.to_vec(),
@@ -70,12 +67,12 @@ fn each<R>(
 }
 
 /// A panic of the firmware is a line of the report, and need not be printed as well.
-fn silently<T>(work: impl FnOnce() -> Result<T, LabError>) -> Result<T, Failure> {
+fn silently<T, E: Into<Failure>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, Failure> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let result = work();
     std::panic::set_hook(hook);
-    Ok(result?)
+    result.map_err(Into::into)
 }
 
 fn text_of(report: &CrashReport) -> String {
@@ -103,28 +100,6 @@ fn text_of(report: &CrashReport) -> String {
     for loss in losses {
         text += &format!(
             "  {}\n  again: kvssd crash --design {design} --semantics {semantics} --seed {} --cuts {}{faults}\n",
-            loss.what, loss.seed, loss.cut
-        );
-    }
-    text
-}
-
-fn text_of_transactions(report: &TransactionCrashReport) -> String {
-    let TransactionCrashReport { design, semantics, cuts, committed, losses, .. } = report;
-    let mut text = format!(
-        "{design}, {semantics}: {cuts} cuts of {} drives, {committed} commits answered, {} attempts refused, {} conditions \
-         verified: {} losses\n  found behind cuts: {} commits that were not answered, {} batches cut in two, {} transactions undone\n",
-        report.drives,
-        report.refused,
-        report.conditions,
-        losses.len(),
-        report.committed_unanswered,
-        report.batches_torn,
-        report.losers_undone
-    );
-    for loss in losses {
-        text += &format!(
-            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}\n",
             loss.what, loss.seed, loss.cut
         );
     }

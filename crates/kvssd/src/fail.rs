@@ -1,12 +1,14 @@
 //! What a person is told when something cannot be done, and the exit status.
 
+#[cfg(feature = "campaigns")]
+use kvssd_conformance::CampaignError;
 use kvssd_device::DriveError;
 use kvssd_embedded::EmbeddedError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
 use kvssd_host::{DriveUrl, Error as StoreError};
-use kvssd_lab::LabError;
 use kvssd_nvme_target::ServeError;
+use kvssd_sim::SimError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -16,7 +18,24 @@ use thiserror::Error;
 pub enum Failure {
     /// The experiment.
     #[error(transparent)]
-    Lab(#[from] LabError),
+    Sim(#[from] SimError),
+    /// The campaign of power cuts.
+    #[cfg(feature = "campaigns")]
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+    /// Drives lost something when the power went.
+    #[cfg(feature = "campaigns")]
+    #[error("{0} drives were not what they must be after a power cut: this is a bug of the design")]
+    Losses(u64),
+    /// It is not in this program.
+    #[cfg(not(all(feature = "campaigns", feature = "papers")))]
+    #[error("{what}: this program was built without it: build it with --features {feature}")]
+    Without {
+        /// What was asked for.
+        what: &'static str,
+        /// What it is in.
+        feature: &'static str,
+    },
     /// The measurement of embedded stores.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
@@ -94,6 +113,12 @@ pub fn is_url(path: &Path) -> bool {
 }
 
 impl Failure {
+    /// That something is not in this program.
+    #[cfg(not(all(feature = "campaigns", feature = "papers")))]
+    pub fn without(what: &'static str, feature: &'static str) -> Failure {
+        Failure::Without { what, feature }
+    }
+
     /// That something is wrong with an image.
     pub fn of_store<E: Into<StoreError>>(path: &Path) -> impl Fn(E) -> Failure {
         move |error| Failure::Store { path: path.to_owned(), error: error.into() }
@@ -107,15 +132,21 @@ impl Failure {
     /// 1 for an answer that is no, 2 for what the user can change, 3 for what failed, 130 for an interrupt.
     pub fn code(&self) -> ExitCode {
         match self {
-            Failure::Lab(LabError::Interrupted)
+            #[cfg(feature = "campaigns")]
+            Failure::Campaign(CampaignError::Interrupted) => ExitCode::from(130),
+            Failure::Sim(SimError::Interrupted)
             | Failure::Embedded(EmbeddedError::Interrupted)
             | Failure::Interrupted => ExitCode::from(130),
-            Failure::Lab(LabError::WrongValues(_) | LabError::WrongAnswers(_) | LabError::Losses(_)) => {
-                ExitCode::from(1)
-            }
+            #[cfg(feature = "campaigns")]
+            Failure::Losses(_) => ExitCode::from(1),
+            #[cfg(feature = "campaigns")]
+            Failure::Campaign(_) => ExitCode::from(2),
+            Failure::Sim(SimError::WrongValues(_) | SimError::WrongAnswers(_)) => ExitCode::from(1),
             Failure::Embedded(EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
+            #[cfg(not(all(feature = "campaigns", feature = "papers")))]
+            Failure::Without { .. } => ExitCode::from(2),
             Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
-            Failure::Lab(LabError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),
+            Failure::Sim(SimError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),
             Failure::Store {
                 error:
                     StoreError::Full
@@ -125,7 +156,7 @@ impl Failure {
                     | StoreError::InDoubt { .. },
                 ..
             } => ExitCode::from(3),
-            Failure::Lab(_)
+            Failure::Sim(_)
             | Failure::Embedded(_)
             | Failure::Output { .. }
             | Failure::Input { .. }
@@ -138,12 +169,12 @@ impl Failure {
 
 impl From<DesignError> for Failure {
     fn from(error: DesignError) -> Self {
-        Failure::Lab(error.into())
+        Failure::Sim(error.into())
     }
 }
 
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Self {
-        Failure::Lab(error.into())
+        Failure::Sim(error.into())
     }
 }

@@ -6,7 +6,7 @@ use crate::fail::{Failure, is_url};
 use crate::output::print;
 use crate::pairs::open_to_read;
 use kvssd_host::{Missing, NamespaceAttributes, NamespaceInfo, Options, Store};
-use kvssd_lab::columns;
+use kvssd_measure::columns;
 use std::path::Path;
 
 /// Does what is asked for.

@@ -1,7 +1,7 @@
 //! Progress bars and Ctrl-C.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use kvssd_lab::Observer;
+use kvssd_measure::Observer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

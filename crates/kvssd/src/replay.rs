@@ -6,10 +6,11 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
 use kvssd_flash::Profile;
-use kvssd_lab::bench::{designs, split_overrides};
-use kvssd_lab::replay::{ReplaySetup, Trace};
-use kvssd_lab::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, TraceSummary, decoded};
-use kvssd_lab::{LabError, Observer, Pace, RunReport, columns, comparison, grouped, size};
+use kvssd_measure::{Observer, columns, grouped, size};
+use kvssd_sim::bench::{designs, split_overrides};
+use kvssd_sim::replay::{ReplaySetup, Trace};
+use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, TraceSummary, decoded};
+use kvssd_sim::{Pace, RunReport, SimError, comparison};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read, stdin};
@@ -29,7 +30,7 @@ pub fn run(options: &ReplayOptions) -> Outcome {
     let mut runs = Vec::new();
     for setup in &setups {
         let mut file = open(options)?;
-        let run = setup.replay(file.trace(options), &mut progress).map_err(|error| of_lab(options, error))?;
+        let run = setup.replay(file.trace(options), &mut progress).map_err(|error| of_replay(options, error))?;
         runs.push(run);
     }
     drop(progress);
@@ -40,7 +41,7 @@ pub fn run(options: &ReplayOptions) -> Outcome {
     let wrong = |run: &RunReport| run.failed_retrieves + run.trace.as_ref().map_or(0, |trace| trace.wrong_answers);
     match runs.iter().map(wrong).sum() {
         0 => Ok(()),
-        wrong => Err(LabError::WrongAnswers(wrong).into()),
+        wrong => Err(SimError::WrongAnswers(wrong).into()),
     }
 }
 
@@ -108,7 +109,7 @@ fn dry_run(options: &ReplayOptions, json_file: &JsonFile, mut progress: Progress
     let summary = TraceSummary::of(reader, name.name(), &input, &mut progress);
     let seconds = started.elapsed().as_secs_f64();
     drop(progress);
-    let summary = summary.map_err(|error| of_lab(options, error))?;
+    let summary = summary.map_err(|error| of_replay(options, error))?;
     if !json_file.takes_stdout() {
         print(&columns(&rows(&summary, seconds)))?;
     }
@@ -140,9 +141,9 @@ fn input_error(options: &ReplayOptions, why: String) -> Failure {
 }
 
 /// Names the file where the trace is what is wrong.
-fn of_lab(options: &ReplayOptions, error: LabError) -> Failure {
+fn of_replay(options: &ReplayOptions, error: SimError) -> Failure {
     match error {
-        LabError::Trace(error) => input_error(options, error.to_string()),
+        SimError::Trace(error) => input_error(options, error.to_string()),
         other => other.into(),
     }
 }

@@ -1,17 +1,17 @@
 //! `kvssd reproduce`: a paper's claims.
 
 use crate::Outcome;
-use crate::arguments::ReproduceOptions;
+use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_lab::claims::{Claim, KamlCell, Sweep, SweepCell};
+use kvssd_papers::claims::{Claim, KamlCell, Paper as Known, Sweep, SweepCell};
 use serde_json::json;
 
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
-    let paper = options.paper.in_the_lab();
+    let paper = known(options.paper);
     let scale = options.scale.unwrap_or(paper.default_scale());
     let mut progress = Progress::new();
     let reproduction = paper.reproduce(&options.set, scale, options.seed, &mut progress)?;
@@ -29,6 +29,16 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
             .map_err(|error| Failure::Input { path: path.clone(), why: format!("cannot be written: {error}") })?;
     }
     json_file.write(&json!(reproduction))
+}
+
+fn known(paper: Paper) -> Known {
+    match paper {
+        Paper::Iter => Known::Iter,
+        Paper::Plus => Known::Plus,
+        Paper::Kaml => Known::Kaml,
+        Paper::Rhik => Known::Rhik,
+        Paper::Study => Known::Study,
+    }
 }
 
 fn csv_of_kaml(sweep: &[KamlCell]) -> String {

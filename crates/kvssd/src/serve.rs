@@ -12,7 +12,9 @@ use std::io::stderr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Serves an image until it is told to stop.
 pub fn run(options: &ServeOptions) -> Outcome {
@@ -71,9 +73,10 @@ fn failed(image: &Path, why: String) -> Failure {
 }
 
 fn log_to_stderr(filter: &str) -> Outcome {
-    let filter = EnvFilter::builder()
-        .parse(filter)
-        .map_err(|error| Failure::LogFilter { filter: filter.to_owned(), why: error.to_string() })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(false).init();
+    let targets: Targets = filter
+        .parse()
+        .map_err(|error: ParseError| Failure::LogFilter { filter: filter.to_owned(), why: error.to_string() })?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(false);
+    tracing_subscriber::registry().with(lines).with(targets).init();
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::fail::{Failure, is_url};
 use crate::output::{print, write_to};
 use crate::pairs::open_to_read;
 use kvssd_host::{FirmwareStats, Stats, Store, TrafficStats};
-use kvssd_lab::{grouped, size};
+use kvssd_measure::{grouped, size};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::thread::sleep;

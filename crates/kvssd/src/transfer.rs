@@ -19,7 +19,7 @@ use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use format::{PairReader, PairWriter};
 use kvssd_host::{Batch, NamespaceId, Store};
-use kvssd_lab::Observer;
+use kvssd_measure::Observer;
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;

@@ -6,8 +6,8 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_ftl::{DESIGNS, Design, DesignError};
-use kvssd_lab::{LabError, Observer};
-use kvssd_lab::{columns, grouped};
+use kvssd_measure::{Observer, columns, grouped};
+use kvssd_sim::SimError;
 use kvssd_world::lives::{Campaign, Loss, Row, SCENARIOS, Scenario};
 use serde_json::json;
 use std::num::NonZeroUsize;
@@ -41,13 +41,13 @@ pub fn run(options: &WorldOptions) -> Outcome {
     json_file.write(&json!({ "rows": rows }))?;
     if rows.iter().all(|row| row.report.lives == 0 && row.losses.is_empty()) && !is_interrupted {
         let why = format!("--seed {}: no drive lived: there is nothing behind the last call of a sweep", options.seed);
-        return Err(LabError::Setup(why).into());
+        return Err(SimError::Setup(why).into());
     }
     let losses: usize = rows.iter().map(|row| row.losses.len()).sum();
     match losses {
-        0 if is_interrupted => Err(LabError::Interrupted.into()),
+        0 if is_interrupted => Err(SimError::Interrupted.into()),
         0 => Ok(()),
-        _ => Err(LabError::Losses(losses as u64).into()),
+        _ => Err(Failure::Losses(losses as u64)),
     }
 }
 
@@ -55,7 +55,7 @@ fn scenarios(name: &str) -> Result<Vec<Scenario>, Failure> {
     let found: Vec<Scenario> = SCENARIOS.into_iter().filter(|one| name == "all" || one.name == name).collect();
     if found.is_empty() {
         let names = SCENARIOS.map(|one| one.name).join(", ");
-        return Err(LabError::Setup(format!("--scenario {name}: there are all, {names}")).into());
+        return Err(SimError::Setup(format!("--scenario {name}: there are all, {names}")).into());
     }
     Ok(found)
 }
@@ -64,11 +64,11 @@ fn designs(name: &str) -> Result<Vec<Design>, Failure> {
     match name {
         "all" => Ok(DESIGNS.to_vec()),
         name => {
-            let design = Design::named(name).map_err(|error: DesignError| LabError::Setup(error.to_string()))?;
+            let design = Design::named(name).map_err(|error: DesignError| SimError::Setup(error.to_string()))?;
             if design.takes_keys() {
                 Ok(vec![design])
             } else {
-                Err(LabError::Setup(format!("--design {name}: a world stores keys, and it takes blocks")).into())
+                Err(SimError::Setup(format!("--design {name}: a world stores keys, and it takes blocks")).into())
             }
         }
     }

@@ -1,13 +1,15 @@
 //! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
 //!
 //! ```text
-//!   6  kvssd                 the command line
-//!   5  embedded  capi  py     the embedded store measured, the C library, the Python package
+//!   6  kvssd  py             the command line, the Python package
+//!   5  papers                claims, databases; whoever depends on it does so for a feature of its own
+//!      embedded  capi        the embedded store measured, the C library
 //!      world                 hosts, network, target and drive on one seed
-//!   4  lab  host  nvme-target
-//!   3  device
+//!   4  sim  host  nvme-target
+//!   3  device  conformance
 //!   2  ftl                   knows no NVMe
 //!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
+//!      measure
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
 //!   0  types  nvme-spec
 //!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 4 and above
@@ -17,22 +19,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 16] = [
+const FLOORS: [(&str, u32); 19] = [
     ("runtime", 0),
     ("types", 0),
     ("nvme-spec", 0),
     ("nvme-client", 1),
     ("flash", 1),
     ("transactions", 1),
+    ("measure", 1),
     ("ftl", 2),
     ("device", 3),
-    ("lab", 4),
+    ("conformance", 3),
+    ("sim", 4),
     ("host", 4),
     ("nvme-target", 4),
     ("capi", 5),
-    ("py", 5),
     ("embedded", 5),
     ("world", 5),
+    ("papers", 5),
+    ("py", 6),
     ("kvssd", 6),
 ];
 

@@ -2,7 +2,7 @@
 
 use kvssd_host::tx::{Refusal, TransactionError};
 use kvssd_host::{Error as StoreError, Owner};
-use kvssd_lab::LabError;
+use kvssd_sim::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError};
 use pyo3::prelude::*;
@@ -55,8 +55,8 @@ pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
 }
 
 /// The exception of an experiment's error.
-pub(crate) fn of_lab(error: &LabError) -> PyErr {
-    // The lab speaks of options as the command line writes them.
+pub(crate) fn of_simulation(error: &SimError) -> PyErr {
+    // Simulations speak of options as the command line writes them.
     ExperimentError::new_err(error.to_string())
 }
 

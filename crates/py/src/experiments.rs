@@ -2,11 +2,12 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what Python hands over is owned")]
 
-use crate::errors::of_lab;
+use crate::errors::of_simulation;
 use crate::json::object_of;
-use kvssd_lab::bench::Assignment;
-use kvssd_lab::claims::Paper;
-use kvssd_lab::{Bench, LabError, Observer};
+use kvssd_measure::Observer;
+use kvssd_papers::claims::Paper;
+use kvssd_sim::bench::Assignment;
+use kvssd_sim::{Bench, SimError};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::str::FromStr;
@@ -42,7 +43,7 @@ impl Signals {
 /// Does an experiment without the interpreter's lock.
 fn experiment<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce(&mut dyn Observer) -> Result<T, LabError> + Send,
+    work: impl FnOnce(&mut dyn Observer) -> Result<T, SimError> + Send,
 ) -> PyResult<T> {
     let (done, raised) = py.detach(|| {
         let mut signals = Signals::default();
@@ -50,17 +51,17 @@ fn experiment<T: Send>(
         (done, signals.raised)
     });
     match (done, raised) {
-        (Err(LabError::Interrupted), Some(raised)) => Err(raised),
-        (done, _) => done.map_err(|error| of_lab(&error)),
+        (Err(SimError::Interrupted), Some(raised)) => Err(raised),
+        (done, _) => done.map_err(|error| of_simulation(&error)),
     }
 }
 
 /// What a name stands for.
 fn named<T: FromStr>(text: &str) -> PyResult<T>
 where
-    LabError: From<T::Err>,
+    SimError: From<T::Err>,
 {
-    text.parse().map_err(|error| of_lab(&LabError::from(error)))
+    text.parse().map_err(|error| of_simulation(&SimError::from(error)))
 }
 
 /// Designs side by side under a YCSB workload; what is `None` is the command line's default.
@@ -112,7 +113,7 @@ pub(crate) fn bench<'py>(
     let runs = experiment(py, |observer| bench.run(observer))?;
     match runs.iter().map(|run| run.failed_retrieves).sum() {
         0 => object_of(py, &json!({ "runs": runs })),
-        wrong => Err(of_lab(&LabError::WrongValues(wrong))),
+        wrong => Err(of_simulation(&SimError::WrongValues(wrong))),
     }
 }
 

@@ -5,7 +5,7 @@
 //!     |
 //!   _kvssd (this)       bytes in, bytes out; nothing holds the interpreter's lock while it works
 //!     |           |
-//!   kvssd_host   kvssd_lab
+//!   kvssd_host   kvssd_sim, kvssd_papers
 //! ```
 //!
 //! What it does not do: anything that Python can say as well. No rules are here, only calls.

@@ -3,8 +3,8 @@
 use super::{Assignment, assignment, scale};
 use clap::Args;
 use kvssd_embedded::Durability;
-use kvssd_lab::dbbench::DbBenchmark;
-use kvssd_lab::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_sim::dbbench::DbBenchmark;
+use kvssd_sim::workload::{Distribution, SizeDistribution, YcsbCore};
 use std::path::PathBuf;
 
 /// `kvssd bench`.

@@ -2,7 +2,7 @@
 
 use super::{Assignment, assignment, scale};
 use clap::{Args, ValueEnum};
-use kvssd_lab::trace::{BadLines, TraceName};
+use kvssd_sim::trace::{BadLines, TraceName};
 use std::path::PathBuf;
 
 /// `kvssd replay`.
@@ -41,7 +41,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
     /// Host threads of the closed pace
-    #[arg(long, default_value_t = kvssd_lab::bench::THREADS, value_name = "N")]
+    #[arg(long, default_value_t = kvssd_sim::bench::THREADS, value_name = "N")]
     pub threads: u32,
     /// Commands that each thread has under way
     #[arg(long, default_value_t = 1, value_name = "N")]

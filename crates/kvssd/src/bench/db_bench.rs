@@ -4,9 +4,9 @@ use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::progress::Progress;
 use kvssd_flash::Profile;
-use kvssd_lab::bench::{VALUE_BYTES, designs, split_overrides};
-use kvssd_lab::dbbench::{DbBench, DbBenchSession, DbBenchmark};
-use kvssd_lab::{RunReport, Setup};
+use kvssd_sim::bench::{VALUE_BYTES, designs, split_overrides};
+use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
+use kvssd_sim::{RunReport, Setup};
 
 /// Operations of a benchmark that does not go over all records, if nothing else is asked for.
 const OPERATIONS: u64 = 1000;

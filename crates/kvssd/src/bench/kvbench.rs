@@ -4,9 +4,9 @@ use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
 use crate::progress::Progress;
 use kvssd_flash::Profile;
-use kvssd_lab::bench::{designs, split_overrides};
-use kvssd_lab::workload::KvBench;
-use kvssd_lab::{LabError, RunReport, Session};
+use kvssd_sim::bench::{designs, split_overrides};
+use kvssd_sim::workload::KvBench;
+use kvssd_sim::{RunReport, Session, SimError};
 use std::path::Path;
 
 /// Runs the workload of an ini file; gives a report for each design and phase.
@@ -21,7 +21,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Result<Vec<RunReport>, Failur
     for design in designs(&options.drive.design, &for_designs)? {
         let runs = Session::run_kvbench(&design, &profile, &bench, options.seed, &mut progress);
         let runs = runs.map_err(|error| match error {
-            LabError::Setup(why) => wrong(why),
+            SimError::Setup(why) => wrong(why),
             other => other.into(),
         })?;
         reports.extend(runs.into_iter().map(|run| run.report));

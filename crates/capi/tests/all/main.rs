@@ -1,0 +1,5 @@
+//! The C library, from C. One program: each that is linked costs as much as many tests.
+
+mod compiler;
+mod layout;
+mod programs;

@@ -1,0 +1,366 @@
+//! One drive of a campaign, from mount to cut.
+
+use super::model::{Model, Step};
+use super::spaces::Spaces;
+use super::visitors::Visitors;
+use super::{CrashReport, check, words_of};
+use crate::CampaignError;
+use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
+use kvssd_ftl::{Design, DesignError, Engine};
+use kvssd_types::{
+    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a drive is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairs {
+    /// Few pairs, now and then large ones.
+    OfAllSizes,
+    /// Many, all small, and a part of them from the beginning.
+    Small,
+}
+
+impl Pairs {
+    /// Keys of a drive: enough to fill it.
+    fn keys(self) -> usize {
+        match self {
+            Pairs::OfAllSizes => 1000,
+            Pairs::Small => 4000,
+        }
+    }
+
+    /// The bytes of a value: mostly small, now and then over many pages.
+    fn length(self, random: &mut Random) -> u64 {
+        match (self, random.below(40)) {
+            (Pairs::Small, _) => random.below(100),
+            (Pairs::OfAllSizes, 0) => random.below(60_000),
+            (Pairs::OfAllSizes, 1..6) => random.below(9000),
+            (Pairs::OfAllSizes, _) => random.below(2500),
+        }
+    }
+}
+
+/// The power goes within this much virtual time of work, or of the mount.
+const WORK_NS_MAX: u64 = 40_000_000;
+const MOUNT_NS_MAX: u64 = 8_000_000;
+/// Of so many steps one is an iterator's, where the keys of a namespace have an order.
+const VISITS: u64 = 12;
+/// A batch has 2 changes and up to so many more.
+const BATCH_CHANGES: u64 = 8;
+/// In one of so many lives the power goes during the mount, or soon after.
+const MOUNT_CUTS: u64 = 8;
+/// Before one of so many lives the whole drive is looked at.
+const CHECKS: u64 = 8;
+
+/// One that fails often enough for a drive of a hundred lives to use its spares.
+const FAULTY: FaultRates = FaultRates {
+    flips_per_million: 2000,
+    disturb_reads: 1000,
+    uncorrectable_per_million: 300,
+    program_failures_per_million: 2000,
+    erase_failures_per_million: 2000,
+};
+/// Enough for as many failures, also of a drive of small pairs, which is read most: a die without spares fails for good, and so
+/// does the second page of a row whose first cannot move.
+const SPARES_PER_DIE: u32 = 256;
+
+/// A drive and what must be on it.
+pub(crate) struct Drive<'a> {
+    design: &'a Design,
+    profile: &'a Profile,
+    pairs: Pairs,
+    spaces: Spaces,
+    medium: Arc<Mutex<FaultyMedium>>,
+    rates: FaultRates,
+    random: Random,
+    model: Model,
+    seed: u64,
+}
+
+/// Why a life ended.
+pub(super) enum End {
+    /// The power went.
+    Cut,
+    /// The drive is not what it must be.
+    Wrong(String),
+}
+
+impl From<KvError> for End {
+    fn from(error: KvError) -> Self {
+        if error.is_power_loss() { End::Cut } else { End::Wrong(format!("the drive failed: {error}")) }
+    }
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn format(
+        design: &'a Design,
+        profile: &'a Profile,
+        (pairs, spaces): (Pairs, Spaces),
+        media_faults: bool,
+        seed: u64,
+    ) -> Result<Self, CampaignError> {
+        let mut random = Random::new(seed);
+        let (rates, spares) = if media_faults { (FAULTY, SPARES_PER_DIE) } else { (FaultRates::NONE, 0) };
+        let faults = Random::new(random.below(u64::MAX));
+        let medium = Arc::new(Mutex::new(FaultyMedium::new(profile.geometry, spares, rates, faults)));
+        let model = Model::new(pairs.keys());
+        let mut drive = Drive { design, profile, pairs, spaces, medium, rates, random, model, seed: 0 };
+        let backing = drive.powered(Nanos::MAX);
+        let mut engine = design.build(profile, Box::new(backing))?;
+        if pairs == Pairs::Small {
+            drive.fill(&mut engine).map_err(DesignError::Drive)?;
+        }
+        Ok(drive)
+    }
+
+    /// Stores pairs of a quarter of the keys, so that the index has more to grow to, and flushes.
+    fn fill(&mut self, engine: &mut Engine) -> Result<(), KvError> {
+        let mut clock = Nanos::ZERO;
+        for number in 0..self.pairs.keys() / 4 {
+            let (room, length) = key_of(number);
+            let (seed, bytes) = self.new_value();
+            let value = Value::Pattern(Pattern { seed, offset: 0, length: bytes });
+            let command = Command::Store { key: key(&room[..length]), value, condition: StoreCondition::Always };
+            match run(engine, &mut clock, command) {
+                Ok(_) => self.model.step(vec![(number, Some((seed, bytes)))]),
+                Err(KvError::CapacityExceeded) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        run(engine, &mut clock, Command::Flush)?;
+        self.model.settle();
+        Ok(())
+    }
+
+    /// What failed in the medium so far.
+    pub(crate) fn faults(&self) -> FaultCounts {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner).counts()
+    }
+
+    fn powered(&mut self, cut_at: Nanos) -> PowerCut<FaultyMedium> {
+        let random = Random::new(self.random.below(u64::MAX));
+        PowerCut::new(Arc::clone(&self.medium), self.profile.geometry, self.profile.memory.power_loss, cut_at, random)
+    }
+
+    /// Mounts, checks every key, and works until the cut; says what was wrong. A panic of the firmware is wrong, too.
+    pub(crate) fn life(&mut self, report: &mut CrashReport) -> Result<(), String> {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.until_cut(report)));
+        report.cuts += 1;
+        match ended {
+            Ok(Err(End::Cut) | Ok(())) => Ok(()),
+            Ok(Err(End::Wrong(what))) => Err(what),
+            Err(panic) => Err(format!("the firmware panicked: {}", words_of(panic.as_ref()))),
+        }
+    }
+
+    fn until_cut(&mut self, report: &mut CrashReport) -> Result<(), End> {
+        // What a medium loses is found when it is asked for.
+        if self.rates == FaultRates::NONE && report.cuts.is_multiple_of(CHECKS) {
+            let semantics = self.profile.memory.power_loss;
+            let medium = Arc::clone(&self.medium);
+            let backing = PowerCut::new(medium, self.profile.geometry, semantics, Nanos::MAX, Random::new(0));
+            check(self.design, self.profile, backing).map_err(End::Wrong)?;
+            report.checks += 1;
+        }
+        let in_mount = self.random.below(MOUNT_CUTS) == 0;
+        let cut_at = if in_mount { self.random.below(MOUNT_NS_MAX) } else { u64::MAX };
+        let backing = self.powered(Nanos(cut_at));
+        let (broken, moment, is_cut) = (backing.broken(), backing.moment(), backing.is_cut());
+        let ended = self.powered_until(backing, (&moment, &is_cut), report);
+        report.operations_broken += broken.load(Ordering::Relaxed);
+        ended
+    }
+
+    fn powered_until(
+        &mut self,
+        backing: PowerCut<FaultyMedium>,
+        (moment, is_cut): (&AtomicU64, &AtomicBool),
+        report: &mut CrashReport,
+    ) -> Result<(), End> {
+        let (mut engine, mounted) = match self.design.mount(self.profile, Box::new(backing)) {
+            Ok(mounted) => mounted,
+            Err(DesignError::Drive(error)) if error.is_power_loss() => {
+                report.mounts_cut += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(End::Wrong(error.to_string())),
+        };
+        report.mounts += 1;
+        report.changes_redone += mounted.changes;
+        report.batches_torn += u64::from(mounted.has_torn_batch);
+        report.splits_redone += mounted.splits;
+        report.spills_redone += mounted.spills;
+        let mut clock = mounted.took;
+        engine.check_invariants();
+        self.verify(&mut engine, &mut clock)?;
+        let cut_at = Nanos(moment.load(Ordering::Relaxed).min(clock.0 + self.random.below(WORK_NS_MAX)));
+        moment.store(cut_at.0, Ordering::Relaxed);
+        let worked = self.work(&mut engine, &mut clock, (cut_at, is_cut), report);
+        let gc = engine.gc_counters();
+        report.superblocks_collected += gc.superblocks;
+        report.pairs_moved += gc.pairs_moved;
+        worked
+    }
+
+    fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
+        let counted = self.spaces.find(engine)?;
+        let mut found = vec![None; self.pairs.keys()];
+        for (number, found) in found.iter_mut().enumerate() {
+            let Some(space) = self.spaces.of(number) else { continue };
+            let (room, length) = key_of(number);
+            let key = key(&room[..length]);
+            match run_in(engine, clock, space, Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
+                Ok(Reply::Retrieved { value, .. }) => *found = Some(value),
+                Err(KvError::KeyNotFound) => {}
+                Ok(other) => return Err(End::Wrong(format!("a retrieve was answered by {other:?}"))),
+                Err(error) if error.is_power_loss() => return Err(End::Cut),
+                Err(error) => return Err(End::Wrong(format!("key {number} of namespace {space}: {error}"))),
+            }
+        }
+        self.model.adopt(&found).map_err(End::Wrong)?;
+        let pairs = found.iter().flatten().count() as u64;
+        if pairs == counted {
+            Ok(())
+        } else {
+            Err(End::Wrong(format!("{pairs} pairs are there, {counted} are counted")))
+        }
+    }
+
+    fn work(
+        &mut self,
+        engine: &mut Engine,
+        clock: &mut Nanos,
+        (cut_at, is_cut): (Nanos, &AtomicBool),
+        report: &mut CrashReport,
+    ) -> Result<(), End> {
+        let mut visitors = Visitors::default();
+        while *clock < cut_at && !is_cut.load(Ordering::Relaxed) {
+            if self.random.below(VISITS) == 0 {
+                visitors.act(engine, clock, &mut self.random)?;
+                continue;
+            }
+            let action = self.random.below(40);
+            let (reply, step) = match action {
+                0 => (run(engine, clock, Command::Flush).map(|_| ()), Step::new()),
+                1..4 => self.batch(engine, clock),
+                4 if self.spaces.count() > 1 => self.come_and_go(engine, clock),
+                action => self.change(engine, clock, action < 13),
+            };
+            if matches!(reply, Err(KvError::CapacityExceeded | KvError::BatchTooLarge { .. })) {
+                continue;
+            }
+            let accepted = reply.is_ok() && *clock <= cut_at && !is_cut.load(Ordering::Relaxed);
+            self.happened(step, accepted, action == 0);
+            reply?;
+            report.operations += u64::from(accepted);
+        }
+        Ok(())
+    }
+
+    /// Stores a pair, or deletes one.
+    fn change(&mut self, engine: &mut Engine, clock: &mut Nanos, deletes: bool) -> (Result<(), KvError>, Step) {
+        let number = self.random.below(self.pairs.keys() as u64) as usize;
+        let Some(space) = self.spaces.of(number) else { return (Err(KvError::CapacityExceeded), Vec::new()) };
+        let (room, length) = key_of(number);
+        let key = key(&room[..length]);
+        let (command, content) = if deletes && self.model.get(number).is_some() {
+            (Command::Delete { key }, None)
+        } else {
+            let content = self.new_value();
+            let condition = StoreCondition::Always;
+            (Command::Store { key, value: value_of(content), condition }, Some(content))
+        };
+        (run_in(engine, clock, space, command).map(|_| ()), vec![(number, content)])
+    }
+
+    /// Changes several pairs at once, of all namespaces.
+    fn batch(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
+        let mut step = Step::new();
+        for _ in 0..2 + self.random.below(BATCH_CHANGES) {
+            let number = self.random.below(self.pairs.keys() as u64) as usize;
+            let is_new = step.iter().all(|&(other, _)| other != number) && self.spaces.of(number).is_some();
+            if is_new {
+                let content = (self.random.below(4) > 0).then(|| self.new_value());
+                step.push((number, content));
+            }
+        }
+        let keys: Vec<_> = step.iter().map(|&(number, _)| key_of(number)).collect();
+        let changes: Vec<BatchChange<'_>> = (step.iter().zip(&keys))
+            .filter_map(|(&(number, content), (room, length))| {
+                let namespace = self.spaces.of(number)?;
+                Some(BatchChange { namespace, key: key(&room[..*length]), value: content.map(value_of) })
+            })
+            .collect();
+        (run(engine, clock, Command::Batch { changes: &changes }).map(|_| ()), step)
+    }
+
+    /// Deletes a namespace, gives one other logs, or makes one that is not there.
+    fn come_and_go(&mut self, engine: &mut Engine, clock: &mut Nanos) -> (Result<(), KvError>, Step) {
+        let action = self.random.below(4);
+        let space = 1 + self.random.below(self.spaces.count() as u64 - 1) as usize;
+        match action {
+            0 => {}
+            1 => {
+                let logs = Some(1 + self.random.below(2) as u32);
+                return (self.spaces.set_logs(engine, clock, space, logs), Vec::new());
+            }
+            _ => return (self.spaces.create(engine, clock), Vec::new()),
+        }
+        let step = self.spaces.keys(space, self.pairs.keys()).map(|key| (key, None)).collect();
+        (self.spaces.delete(engine, clock, space), step)
+    }
+
+    /// A command was executed; the host knows of it if it was accepted.
+    fn happened(&mut self, step: Step, accepted: bool, is_flush: bool) {
+        let is_step = !step.is_empty();
+        if is_step {
+            self.model.step(step);
+        }
+        match (self.profile.memory.power_loss, accepted) {
+            (PowerLoss::Protected, true) => self.model.settle(),
+            (PowerLoss::Protected, false) if is_step => self.model.settle_all_but_last(),
+            (_, true) if is_flush => self.model.settle(),
+            _ => {}
+        }
+    }
+
+    /// Seed and length of a value.
+    fn new_value(&mut self) -> (u64, u32) {
+        self.seed += 1;
+        (self.seed, self.pairs.length(&mut self.random) as u32)
+    }
+}
+
+pub(super) fn run(engine: &mut Engine, clock: &mut Nanos, command: Command<'_>) -> Result<Reply, KvError> {
+    run_in(engine, clock, NamespaceId::FIRST, command)
+}
+
+pub(super) fn run_in(
+    engine: &mut Engine,
+    clock: &mut Nanos,
+    namespace: NamespaceId,
+    command: Command<'_>,
+) -> Result<Reply, KvError> {
+    engine.advance(*clock)?;
+    let (done, reply) = engine.execute_in(namespace, command, *clock);
+    *clock = done;
+    reply
+}
+
+fn value_of((seed, length): (u64, u32)) -> Value {
+    Value::Pattern(Pattern { seed, offset: 0, length })
+}
+
+/// Keys of 3 to 34 bytes.
+fn key_of(number: usize) -> ([u8; 34], usize) {
+    let mut room = [b'.'; 34];
+    room[..2].copy_from_slice(&(number as u16).to_be_bytes());
+    (room, 3 + number % 32)
+}
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(bytes).expect("the keys of a campaign have 3 to 34 bytes")
+}

@@ -1,0 +1,201 @@
+//! The crash campaign: drives whose power goes, again and again, beside a model that says what must be on them.
+//!
+//! ```text
+//!   format -> [ mount -> check every key -> work ... cut ] -> [ mount -> ... cut ] ...     a drive, many lives
+//!               ^ the cut may come here as well
+//! ```
+//!
+//! One of four drives has three namespaces with indexes of three kinds, of which two come and go; some changes are batches over all of
+//! them. Most drives hold up to a thousand pairs of all sizes; one of eight holds thousands of small ones, and a `rhik` among
+//! those begins with one table and grows, in the background or while commands wait.
+//!
+//! A protected drive must hold every accepted write, and of the one in flight all or nothing. A volatile one must be in the
+//! state that it was in at some moment since the last flush. The fault model is that of [`PowerCut`](kvssd_flash::PowerCut).
+
+mod life;
+mod model;
+mod spaces;
+mod visitors;
+
+use crate::CampaignError;
+use kvssd_flash::{FaultyMedium, PowerCut, PowerLoss, Profile};
+use kvssd_ftl::Design;
+use kvssd_measure::{Observer, Quiet};
+use life::{Drive, Pairs};
+use serde::Serialize;
+use spaces::Spaces;
+use std::any::Any;
+
+/// One drive of so many holds many small pairs instead of a few of all sizes: its sections split, and its dead pairs fill pages.
+const DRIVES_OF_SMALL_PAIRS: u64 = 8;
+/// One drive of so many has several namespaces.
+const DRIVES_OF_NAMESPACES: u64 = 4;
+/// Lives of a drive before it is replaced by a new one.
+const CUTS_PER_DRIVE: u32 = 100;
+/// A campaign that has found so much need not go on.
+pub const FAILURES_MAX: usize = 10;
+
+/// A campaign.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The firmware.
+    pub design: Design,
+    /// What it does for the day when the power goes.
+    pub power_loss: PowerLoss,
+    /// Of the first drive; the next ones follow.
+    pub seed: u64,
+    /// How often the power goes.
+    pub cuts: u32,
+    /// Whether reads, programs and erases fail as well ([`FaultyMedium`](kvssd_flash::FaultyMedium)).
+    pub media_faults: bool,
+}
+
+/// Something that a drive lost, invented or mixed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// The drive: a campaign with this seed and as many cuts shows it again.
+    pub seed: u64,
+    /// The cut behind which it showed.
+    pub cut: u32,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// What a campaign saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CrashReport {
+    /// The firmware.
+    pub design: String,
+    /// What it does for the day when the power goes.
+    pub semantics: &'static str,
+    /// Of the first drive.
+    pub seed: u64,
+    /// Whether reads, programs and erases failed as well.
+    pub media_faults: bool,
+    /// How often the power went.
+    pub cuts: u64,
+    /// Mounts that came to their end, and those that a cut ended.
+    pub mounts: u64,
+    /// Mounts in the middle of which the power went.
+    pub mounts_cut: u64,
+    /// Drives that were looked at as a whole before they were mounted ([`Design::check`]).
+    pub checks: u64,
+    /// Commands that were accepted.
+    pub operations: u64,
+    /// Changes that mounts made again.
+    pub changes_redone: u64,
+    /// Those of them that split a section of the index.
+    pub splits_redone: u64,
+    /// Those of them that wrote or moved a page of invalid mappings.
+    pub spills_redone: u64,
+    /// Mounts that found a batch cut in two, and passed over its first part.
+    pub batches_torn: u64,
+    /// Superblocks that garbage collection erased.
+    pub superblocks_collected: u64,
+    /// Pairs that garbage collection moved.
+    pub pairs_moved: u64,
+    /// Programs and erases that were under way when the power went and did not come to their end.
+    pub operations_broken: u64,
+    /// Reads with flipped bits that the CRC caught.
+    pub flips_caught: u64,
+    /// Pages that could never be read again, and were rebuilt from the parity of their row.
+    pub pages_rebuilt: u64,
+    /// Blocks that were retired: a program or an erase failed, or a page was lost.
+    pub blocks_retired: u64,
+    /// The most reads of a block between two erases.
+    pub block_reads_max: u64,
+    /// Pairs or states that were lost: must be none.
+    pub losses: Vec<Loss>,
+}
+
+impl Campaign {
+    /// The firmware, the pairs and the namespaces of the drive with that seed.
+    fn subject(&self, seed: u64) -> (Design, Pairs, Spaces) {
+        let mut design = self.design.clone();
+        if seed % DRIVES_OF_NAMESPACES == 1 {
+            return (design, Pairs::OfAllSizes, Spaces::many());
+        }
+        if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
+            return (design, Pairs::OfAllSizes, Spaces::one());
+        }
+        // A design that has these parameters begins with one table, and grows; another refuses them.
+        let incremental = (seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2).to_string();
+        for (parameter, value) in [("directory_bits", "0"), ("incremental", incremental.as_str())] {
+            let _ = design.set(parameter, value);
+        }
+        (design, Pairs::Small, Spaces::one())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When the design does not fit the drive, or the observer interrupts. Losses are no errors: they are in the report.
+    pub fn run(&self, observer: &mut dyn Observer) -> Result<CrashReport, CampaignError> {
+        if !self.design.takes_keys() {
+            return Err(CampaignError::TakesBlocks(self.design.name.to_owned()));
+        }
+        let semantics = self.power_loss.name();
+        observer.begin(&format!("{} {semantics}", self.design.name), self.cuts.into());
+        let Campaign { seed, media_faults, .. } = *self;
+        let design = self.design.name.to_owned();
+        let mut report = CrashReport { design, semantics, seed, media_faults, ..CrashReport::default() };
+        for (seed, left) in
+            (self.seed..).zip((0..self.cuts).step_by(CUTS_PER_DRIVE as usize).map(|done| self.cuts - done))
+        {
+            let (mut design, pairs, spaces) = self.subject(seed);
+            let profile = spaces.profile(&mut design, semantics)?;
+            let mut drive = Drive::format(&design, &profile, (pairs, spaces), self.media_faults, seed)?;
+            for cut in 1..=left.min(CUTS_PER_DRIVE) {
+                if let Err(what) = drive.life(&mut report) {
+                    report.losses.push(Loss { seed, cut, what });
+                    break;
+                }
+                observer.progress(report.cuts);
+                if observer.is_interrupted() {
+                    return Err(CampaignError::Interrupted);
+                }
+            }
+            let faults = drive.faults();
+            report.flips_caught += faults.flips_caught;
+            report.pages_rebuilt += faults.pages_rebuilt;
+            report.blocks_retired += faults.blocks_retired;
+            report.block_reads_max = report.block_reads_max.max(faults.reads_max);
+            if report.losses.len() >= FAILURES_MAX {
+                break;
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// Runs a campaign of so many cuts under each semantics, as a test does.
+///
+/// # Errors
+/// A line for each loss: the design, the semantics, the drive's seed and the cut; or why there is no campaign.
+pub fn survives(design: &Design, cuts: u32) -> Result<(), String> {
+    let mut lines = Vec::new();
+    for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+        let campaign = Campaign { design: design.clone(), power_loss, seed: 1, cuts, media_faults: false };
+        let report = campaign.run(&mut Quiet).map_err(|error| error.to_string())?;
+        lines.extend(report.losses.iter().map(|Loss { seed, cut, what }| {
+            format!("power_cuts: {}, {}, seed {seed}, cut {cut}: {what}", report.design, report.semantics)
+        }));
+    }
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+}
+
+/// Looks at a whole drive that nobody has mounted since its power went.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(design: &Design, profile: &Profile, backing: PowerCut<FaultyMedium>) -> Result<(), String> {
+    let report = design.check(profile, Box::new(backing));
+    if report.is_clean() { Ok(()) } else { Err(format!("the drive is not sound: {report}")) }
+}
+
+/// What a panic said.
+#[must_use]
+pub fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

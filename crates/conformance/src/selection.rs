@@ -1,0 +1,24 @@
+//! Which designs a test is to run: all that come along, or those of the environment variable `DESIGN`.
+
+use kvssd_ftl::{DESIGNS, Design};
+use std::env;
+
+/// Names with commas between them.
+const VARIABLE: &str = "DESIGN";
+
+/// The designs that come along and that `DESIGN` names, or all of them where it is not set.
+///
+/// # Panics
+/// When it names a design that there is not.
+#[must_use]
+pub fn selected() -> Vec<Design> {
+    let Ok(names) = env::var(VARIABLE) else { return DESIGNS.to_vec() };
+    let named = |name: &str| Design::named(name.trim()).unwrap_or_else(|error| panic!("{VARIABLE}={names}: {error}"));
+    names.split(',').map(named).filter(Design::takes_keys).collect()
+}
+
+/// Whether [`selected`] has the design of that name.
+#[must_use]
+pub fn is_selected(name: &str) -> bool {
+    selected().iter().any(|design| design.name == name)
+}

@@ -1,0 +1,267 @@
+//! Iterators: each sees exactly the drive of the moment when it was made, whatever is stored, deleted, flushed, merged and collected
+//! while it lives.
+
+use crate::drive::{Drive, Medium};
+use crate::trial::Trial;
+use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, Pattern, Random, Reply, Value};
+use std::collections::BTreeMap;
+
+/// An iterator beside what it must see.
+struct Watched {
+    id: IteratorId,
+    /// The pairs of its range in its order: key, seed and length of the value.
+    pairs: Vec<(Vec<u8>, (u64, u32))>,
+    /// The next of them; none before the first seek.
+    at: Option<usize>,
+    descending: bool,
+    keys_only: bool,
+}
+
+/// Small tables, so that a tiny drive has several levels, and DRAM for a few iterators.
+fn tiny(trial: &Trial, degree: &str) -> Drive {
+    let mut design = trial.design_with("table_pages", "1");
+    design.set("prefetch_degree", degree).unwrap();
+    trial.drive_of(&design, &[("memory.dram_bytes", "900000")])
+}
+
+/// The bytes of a key that a range is made of.
+fn some_bytes(random: &mut Random) -> Vec<u8> {
+    let number = random.below(3000).to_be_bytes();
+    number[6..][..random.below(3) as usize].to_vec()
+}
+
+impl Watched {
+    fn create(drive: &mut Drive, random: &mut Random) -> Result<Self, KvError> {
+        let (mut prefix, mut first, mut end) = (Vec::new(), Vec::new(), None);
+        match random.below(4) {
+            0 => prefix = some_bytes(random),
+            1 => first = some_bytes(random),
+            2 => (first, end) = (some_bytes(random), Some(some_bytes(random))),
+            _ => {}
+        }
+        let (descending, keys_only) = (random.below(2) == 0, random.below(4) == 0);
+        let options = IteratorOptions { prefix: &prefix, first: &first, end: end.as_deref(), descending, keys_only };
+        let id = match drive.run(Command::CreateIterator { options })? {
+            Reply::IteratorCreated(id) => id,
+            other => panic!("{other:?}"),
+        };
+        let is_in =
+            |key: &Vec<u8>| key.starts_with(&prefix) && *key >= first && end.as_ref().is_none_or(|end| key < end);
+        let pairs = drive.model().iter().filter(|(key, _)| is_in(key)).map(|(key, value)| (key.clone(), *value));
+        let mut pairs: Vec<_> = pairs.collect();
+        if descending {
+            pairs.reverse();
+        }
+        Ok(Watched { id, pairs, at: None, descending, keys_only })
+    }
+
+    /// Sends it somewhere or has it go on. Gives the pairs that were checked, or none when it has expired.
+    fn step(&mut self, drive: &mut Drive, random: &mut Random) -> Option<usize> {
+        let pairs_max = 1 + random.below(9) as u32;
+        let seeks = self.at.is_none() || random.below(6) == 0;
+        let reply = if seeks {
+            let key = some_bytes(random);
+            let key = Key::new(&key).ok();
+            let before =
+                |at: &[u8]| key.is_some_and(|key| if self.descending { at > key.bytes() } else { at < key.bytes() });
+            self.at = Some(self.pairs.partition_point(|(at, _)| before(at)));
+            drive.run(Command::Seek { iterator: self.id, key, pairs_max })
+        } else {
+            drive.run(Command::Next { iterator: self.id, pairs_max })
+        };
+        let got = match reply {
+            Ok(Reply::Pairs(pairs)) => pairs,
+            Err(KvError::IteratorExpired(id)) if id == self.id => return None,
+            other => panic!("{other:?}"),
+        };
+        let at = self.at.unwrap();
+        let end = self.pairs.len().min(at + pairs_max as usize);
+        let expected: Vec<IteratedPair> = self.pairs[at..end].iter().map(|pair| self.pair(pair)).collect();
+        assert_eq!(got, expected, "{} from {at}", self.id);
+        self.at = Some(end);
+        Some(got.len())
+    }
+
+    fn pair(&self, (key, (seed, length)): &(Vec<u8>, (u64, u32))) -> IteratedPair {
+        let value = Value::Pattern(Pattern { seed: *seed, offset: 0, length: *length });
+        (key.as_slice().into(), (!self.keys_only).then_some(value))
+    }
+
+    fn destroy(self, drive: &mut Drive) {
+        assert_eq!(drive.run(Command::DestroyIterator { iterator: self.id }), Ok(Reply::IteratorDestroyed));
+    }
+}
+
+/// Iterators in the middle of a drive's life. Gives the pairs that were checked and how many iterators have expired.
+fn watch(drive: &mut Drive, random: &mut Random, rounds: u32) -> (usize, usize) {
+    let (mut watched, mut checked, mut expired): (Vec<Watched>, usize, usize) = (Vec::new(), 0, 0);
+    for _ in 0..rounds {
+        drive.life(random, 12);
+        if watched.len() < 6 && random.below(3) == 0 {
+            watched.extend(Watched::create(drive, random).ok());
+        }
+        let mut left = Vec::new();
+        for mut iterator in watched {
+            match iterator.step(drive, random) {
+                Some(pairs) if random.below(25) > 0 => {
+                    checked += pairs;
+                    left.push(iterator);
+                }
+                step => {
+                    expired += usize::from(step.is_none());
+                    iterator.destroy(drive);
+                }
+            }
+        }
+        watched = left;
+        drive.engine.check_invariants();
+    }
+    watched.into_iter().for_each(|iterator| iterator.destroy(drive));
+    (checked, expired)
+}
+
+pub(super) fn an_iterator_sees_the_drive_of_the_moment_when_it_was_made(trial: &Trial) {
+    if !trial.is_ordered() {
+        return;
+    }
+    for (degree, medium) in [("0", Medium::Bytes), ("5", Medium::Ropes), ("adaptive", Medium::Bytes)] {
+        let mut drive = tiny(&trial.on(medium), degree);
+        let mut random = trial.stream(7, degree.len() as u64);
+        drive.life(&mut random, 6000);
+        let (checked, expired) = watch(&mut drive, &mut random, 1500);
+        assert!(checked > 8000 && expired < 300, "{degree}: {checked} pairs, {expired} expired");
+        let gc = drive.engine.gc_counters();
+        assert!(gc.pairs_moved > 1000, "garbage collection had pairs to move");
+        drive.verify_all();
+        let held = drive.engine.dram().parts().get("held_records").copied();
+        assert_eq!(held, None, "nothing is kept when there are no iterators");
+    }
+}
+
+pub(super) fn the_same_pairs_come_however_many_are_read_ahead(trial: &Trial) {
+    if !trial.is_ordered() {
+        return;
+    }
+    let run = |degree: &str| {
+        let mut drive = tiny(trial, degree);
+        drive.life(&mut trial.random(2), 3000);
+        let options = IteratorOptions::default();
+        let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };
+        let begun = drive.clock;
+        let mut pairs: BTreeMap<Box<[u8]>, Option<Value>> = BTreeMap::new();
+        let mut reply = drive.run(Command::Seek { iterator, key: None, pairs_max: 1 });
+        while let Ok(Reply::Pairs(some)) = reply
+            && !some.is_empty()
+        {
+            pairs.extend(some);
+            reply = drive.run(Command::Next { iterator, pairs_max: 1 });
+        }
+        assert!(pairs.keys().eq(drive.keys().iter()));
+        (drive.clock - begun, pairs)
+    };
+    let [(none, pairs), (some, more), (adaptive, most)] = ["0", "8", "adaptive"].map(run);
+    assert!(pairs == more && pairs == most);
+    assert!(some.0 * 2 < none.0 && adaptive.0 * 3 < none.0 * 2, "{none} {some} {adaptive}");
+}
+
+pub(super) fn iterators_are_refused_in_one_line_and_end(trial: &Trial) {
+    let mut drive = trial.drive();
+    drive.store(b"key", 10).unwrap();
+    let options = IteratorOptions::default();
+    let iterator = IteratorId(1);
+    if !trial.is_ordered() {
+        let reply = drive.run(Command::CreateIterator { options });
+        assert!(matches!(reply, Err(KvError::InvalidCommand(_))), "{reply:?}");
+        return;
+    }
+    let absent = Err(KvError::NoSuchIterator(iterator));
+    assert_eq!(drive.run(Command::Next { iterator, pairs_max: 1 }), absent);
+    assert_eq!(drive.run(Command::Seek { iterator, key: None, pairs_max: 1 }), absent);
+    assert_eq!(drive.run(Command::DestroyIterator { iterator }), absent);
+    // DRAM ends somewhere, and what was made until then goes on.
+    let mut made = Vec::new();
+    let refused = loop {
+        drive.store(format!("key {}", made.len()).as_bytes(), 10).unwrap();
+        match drive.run(Command::CreateIterator { options }) {
+            Ok(Reply::IteratorCreated(id)) => made.push(id),
+            other => break other,
+        }
+    };
+    let iterators = made.len() as u32;
+    assert_eq!(refused, Err(KvError::TooManyIterators { iterators }));
+    assert!(drive.engine.dram().total_bytes() <= drive.engine.dram_budget_bytes());
+    for iterator in made {
+        let reply = drive.run(Command::Seek { iterator, key: None, pairs_max: 1 });
+        assert!(matches!(reply, Ok(Reply::Pairs(pairs)) if pairs.len() == 1));
+        assert_eq!(drive.run(Command::DestroyIterator { iterator }), Ok(Reply::IteratorDestroyed));
+    }
+    drive.verify_all();
+}
+
+/// A full drive under overwrites: what an iterator keeps is needed, and it is told.
+pub(super) fn a_full_drive_ends_iterators_before_it_refuses_overwrites(trial: &Trial) {
+    if !trial.is_ordered() {
+        return;
+    }
+    let mut drive = tiny(trial, "0");
+    let mut stored = 0u32;
+    while drive.store(&stored.to_be_bytes(), 1500).is_ok() {
+        stored += 1;
+    }
+    let options = IteratorOptions::default();
+    let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };
+    let first = drive.run(Command::Seek { iterator, key: None, pairs_max: 3 });
+    assert!(matches!(first, Ok(Reply::Pairs(pairs)) if pairs.len() == 3));
+    for round in 0..3 * stored {
+        assert_eq!(drive.store(&(round % stored).to_be_bytes(), 1500), Ok(()));
+    }
+    let next = drive.run(Command::Next { iterator, pairs_max: 1 });
+    assert_eq!(next, Err(KvError::IteratorExpired(iterator)));
+    assert_eq!(drive.run(Command::DestroyIterator { iterator }), Ok(Reply::IteratorDestroyed));
+    assert_eq!(drive.run(Command::Next { iterator, pairs_max: 1 }), Err(KvError::NoSuchIterator(iterator)));
+    drive.verify_all();
+}
+
+/// An iterator keeps what it can see, and nothing of what comes later.
+pub(super) fn an_iterator_of_an_empty_drive_keeps_nothing(trial: &Trial) {
+    if !trial.is_ordered() {
+        return;
+    }
+    let mut drive = tiny(trial, "0");
+    let options = IteratorOptions::default();
+    let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };
+    for _ in 0..30_000 {
+        drive.store(b"hot", 600).unwrap();
+    }
+    assert!(drive.engine.gc_counters().superblocks > 50);
+    assert_eq!(drive.run(Command::Seek { iterator, key: None, pairs_max: 9 }), Ok(Reply::Pairs(Vec::new())));
+    drive.verify_all();
+}
+
+/// Iterators that lie idle take no share of those that go on.
+pub(super) fn idle_iterators_do_not_slow_an_active_one(trial: &Trial) {
+    // Who reads nothing ahead is as slow beside idle ones as alone.
+    if !trial.is_ordered() || !trial.design().iterators.index_prefetch {
+        return;
+    }
+    for idle in [0, 20] {
+        let mut drive = tiny(trial, "adaptive");
+        for number in 0..1500u32 {
+            drive.store(&number.to_be_bytes(), 700).unwrap();
+        }
+        let options = IteratorOptions::default();
+        let create = |drive: &mut Drive| match drive.run(Command::CreateIterator { options }) {
+            Ok(Reply::IteratorCreated(iterator)) => iterator,
+            other => panic!("{other:?}"),
+        };
+        for _ in 0..idle {
+            create(&mut drive);
+        }
+        let iterator = create(&mut drive);
+        drive.run(Command::Seek { iterator, key: None, pairs_max: 1 }).unwrap();
+        let begun = drive.clock;
+        (0..1000).for_each(|_| drop(drive.run(Command::Next { iterator, pairs_max: 1 }).unwrap()));
+        let took = drive.clock - begun;
+        assert!(took.0 < 1000 * 30_000, "{idle} idle: {took}");
+    }
+}

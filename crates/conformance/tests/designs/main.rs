@@ -1,0 +1,68 @@
+//! The suite on every design that comes along, a test for each check, and what single designs promise beyond it.
+//!
+//! `DESIGN=plus cargo test -p kvssd-conformance` runs the suite for one design, `DESIGN=plus,rhik` for two.
+
+mod dram_hash;
+mod failure;
+mod namespaces;
+mod parts;
+mod power_cuts;
+mod rhik;
+mod wear;
+
+use kvssd_conformance::{Report, SUITE, run_check, selected};
+
+/// A test for each check of the suite.
+macro_rules! suite {
+    ($($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                every_design_passes(stringify!($check));
+            }
+        )*
+
+        #[test]
+        fn every_check_is_a_test() {
+            assert!(SUITE.iter().map(|check| check.name).eq([$(stringify!($check)),*]));
+        }
+    };
+}
+
+fn every_design_passes(name: &str) {
+    let check = SUITE.iter().find(|check| check.name == name).expect("a check of the suite");
+    let reports: Vec<Report> = selected().iter().map(|design| run_check(check, design)).collect();
+    let failures: Vec<String> = reports.iter().flat_map(|report| &report.failures).map(ToString::to_string).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+suite! {
+    random_operations_against_a_map
+    the_same_seed_gives_the_same_run
+    both_media_take_the_same_time_and_operations
+    a_full_drive_serves_reads_and_deletes_and_takes_stores_again
+    overwrites_of_a_full_drive_go_on_for_ever
+    values_of_every_size_come_back_whole_and_in_parts
+    conditions_are_kept
+    a_list_names_every_key_once_in_a_stable_order_from_any_key_on
+    a_flush_puts_everything_into_flash
+    an_iterator_sees_the_drive_of_the_moment_when_it_was_made
+    the_same_pairs_come_however_many_are_read_ahead
+    iterators_are_refused_in_one_line_and_end
+    a_full_drive_ends_iterators_before_it_refuses_overwrites
+    an_iterator_of_an_empty_drive_keeps_nothing
+    idle_iterators_do_not_slow_an_active_one
+    mistake_1_programs_spread_over_all_dies
+    mistake_3_every_operation_of_garbage_collection_is_counted_and_takes_time
+    mistake_5_places_changed_by_garbage_collection_survive_eviction
+    mistake_6_a_delete_does_not_hide_the_keys_behind_it
+    mistake_7_invalid_mappings_do_not_outlive_their_superblock
+    mistake_9_everything_is_charged_to_one_budget
+    indexes_of_all_kinds_share_a_drive_and_its_batches
+    many_logs_share_a_drive_that_is_nearly_full
+    a_namespace_keeps_to_its_logs_however_often_they_are_written_over
+    the_collector_of_many_logs_comes_to_rest_on_a_full_drive
+    a_number_comes_back_as_often_as_it_is_given_back
+    namespaces_come_and_go_over_many_lives
+    a_nearly_full_drive_takes_all_of_a_batch_or_nothing
+}

@@ -1,0 +1,90 @@
+//! What `rhik` promises beyond the suite: one flash read, keys with the same signature, growth without an end.
+
+use kvssd_conformance::{Drive, Medium};
+use kvssd_ftl::Design;
+use kvssd_types::Random;
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+fn rhik(parameters: &[(&str, &str)]) -> Design {
+    let mut design = Design::named("rhik").unwrap();
+    parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
+    design
+}
+
+/// Pairs of keys that have the same signature of 32 bits.
+fn twins() -> Vec<[[u8; 4]; 2]> {
+    let mut seen = BTreeMap::new();
+    let mut twins = Vec::new();
+    for number in 0..400_000u32 {
+        let key = number.to_be_bytes();
+        if let Some(other) = seen.insert(xxh3_64(&key) as u32, key) {
+            twins.push([other, key]);
+        }
+    }
+    twins
+}
+
+#[test]
+fn keys_with_the_same_signature_are_both_kept() {
+    let mut drive = Drive::of(&rhik(&[("signature_bits", "32")]), Medium::Bytes, &[]);
+    let twins = twins();
+    assert!(twins.len() > 8);
+    for [one, other] in &twins {
+        drive.store(one, 100).unwrap();
+        drive.store(other, 2000).unwrap();
+    }
+    assert!(drive.engine.index_counters().collisions >= twins.len() as u64);
+    drive.life(&mut Random::new(4), 8000);
+    drive.verify_all();
+    assert!(drive.engine.gc_counters().pairs_moved > 0);
+    let listed = drive.list(None, usize::MAX);
+    let [one, other] = &twins[0];
+    for [first, second] in [[one, other], [other, one]] {
+        let from = listed.iter().position(|key| **key == first[..]).unwrap();
+        assert_eq!(drive.list(Some(first), usize::MAX), listed[from..], "a list goes on where it is told to");
+        assert!(listed.iter().any(|key| **key == second[..]));
+    }
+    for [one, other] in &twins {
+        drive.delete(one).unwrap();
+        drive.store(other, 50).unwrap();
+    }
+    drive.verify_all();
+}
+
+#[test]
+fn it_grows_from_one_table_and_finds_everything_with_one_flash_read() {
+    for incremental in ["true", "false"] {
+        let design = rhik(&[("directory_bits", "0"), ("incremental", incremental)]);
+        let mut drive = Drive::of(&design, Medium::Ropes, &[]);
+        let directory = |drive: &Drive| drive.engine.dram().parts()["index_directory"];
+        assert_eq!(directory(&drive), 8);
+        let (mut stored, mut random) = (0u32, Random::new(3));
+        while drive.store(&stored.to_be_bytes(), 40).is_ok() {
+            stored += 1;
+            let number = random.below(stored.into()) as u32;
+            drive.verify(&number.to_be_bytes());
+        }
+        assert!(stored > 20_000 && directory(&drive) >= 8 * 64, "{stored} pairs");
+        assert_eq!(drive.engine.index_counters().flash_reads_max, 1);
+        assert!(drive.engine.index_counters().flash_reads > 1000);
+        let growth = drive.engine.growth_counters();
+        // From one table of a page to 64 at the least, and not a word of it where commands need not wait.
+        assert_eq!((growth.closures >= 6, growth.closed_ns > 0), (incremental == "false", incremental == "false"));
+        drive.verify_all();
+    }
+}
+
+#[test]
+fn what_it_cannot_be_is_refused() {
+    for (key, value) in
+        [("signature_bits", "33"), ("signature_bits", "72"), ("directory_bits", "25"), ("occupancy_percent", "0")]
+    {
+        let design = rhik(&[(key, value)]);
+        let profile = rhik(&[]).tiny_profile(&[]).unwrap();
+        let error = design.build(&profile, Box::new(kvssd_flash::RopeBacking::new(profile.geometry))).err().unwrap();
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    let mut design = rhik(&[]);
+    assert!(design.set("incremental", "perhaps").is_err() && design.set("hops", "3").is_err());
+}

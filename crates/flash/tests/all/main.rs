@@ -1,0 +1,9 @@
+//! Flash, its time and its images. One program: each that is linked costs as much as many tests.
+
+mod block_device;
+mod calendars_against_reference;
+mod closed_loop;
+mod failed_sync;
+mod image;
+mod reference;
+mod validation_970pro;

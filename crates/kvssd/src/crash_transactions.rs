@@ -1,0 +1,41 @@
+//! `kvssd crash --transactions`: power cuts in the middle of TPC-B and TPC-C.
+
+use crate::arguments::CrashOptions;
+use crate::crash::{Reports, each};
+use crate::fail::Failure;
+use kvssd_ftl::{BLOCK, DESIGNS, Design};
+use kvssd_papers::crash::{TransactionCampaign, TransactionCrashReport};
+use serde_json::json;
+
+/// Runs the campaigns on drives of keys and the block drive.
+pub fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
+    let CrashOptions { seed, cuts, .. } = *options;
+    let designs: Vec<Design> = DESIGNS.into_iter().chain([BLOCK]).collect();
+    let reports = each(options, &designs, |design, power_loss, progress| {
+        TransactionCampaign { design, power_loss, seed, cuts }.run(progress)
+    })?;
+    let losses = reports.iter().map(|report| report.losses.len()).sum();
+    Ok((reports.iter().map(text_of).collect(), json!(reports), losses))
+}
+
+fn text_of(report: &TransactionCrashReport) -> String {
+    let TransactionCrashReport { design, semantics, cuts, committed, losses, .. } = report;
+    let mut text = format!(
+        "{design}, {semantics}: {cuts} cuts of {} drives, {committed} commits answered, {} attempts refused, {} conditions \
+         verified: {} losses\n  found behind cuts: {} commits that were not answered, {} batches cut in two, {} transactions undone\n",
+        report.drives,
+        report.refused,
+        report.conditions,
+        losses.len(),
+        report.committed_unanswered,
+        report.batches_torn,
+        report.losers_undone
+    );
+    for loss in losses {
+        text += &format!(
+            "  {}\n  again: kvssd crash --transactions --design {design} --semantics {semantics} --seed {} --cuts {}\n",
+            loss.what, loss.seed, loss.cut
+        );
+    }
+    text
+}

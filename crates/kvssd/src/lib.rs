@@ -1,0 +1,94 @@
+//! The command line: run workloads on key-value SSD designs and see what they cost, or keep pairs in a drive that is a file.
+//!
+//! A library, so that somebody's own program can be the whole of it: `fn main() -> ExitCode { kvssd_cli::main() }`. What looks for
+//! faults (`crash`, `world`) is in it with the feature `campaigns` only, and what the papers' experiments need (`reproduce`, databases) with
+//! `papers`: who keeps pairs or runs a bench compiles neither.
+
+mod arguments;
+mod bench;
+mod catalogue;
+#[cfg(feature = "campaigns")]
+mod crash;
+#[cfg(all(feature = "campaigns", feature = "papers"))]
+mod crash_transactions;
+mod fail;
+mod image;
+mod namespaces;
+mod output;
+mod pairs;
+mod progress;
+mod replay;
+#[cfg(feature = "papers")]
+mod reproduce;
+mod serve;
+mod stat;
+mod text;
+mod transfer;
+#[cfg(feature = "campaigns")]
+mod world;
+
+use arguments::{Action, Arguments};
+use clap::Parser;
+use clap::error::ErrorKind;
+use fail::Failure;
+use std::process::ExitCode;
+
+/// Does what the command line says; gives the exit status.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprintln!("kvssd: {}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    let result = match arguments.action {
+        Action::Bench(options) => bench::run(&options),
+        Action::Replay(options) => replay::run(&options),
+        #[cfg(feature = "papers")]
+        Action::Reproduce(options) => reproduce::run(&options),
+        #[cfg(not(feature = "papers"))]
+        Action::Reproduce(_) => Err(Failure::without("reproduce", "papers")),
+        #[cfg(feature = "campaigns")]
+        Action::Crash(options) => crash::run(&options),
+        #[cfg(feature = "campaigns")]
+        Action::World(options) => world::run(&options),
+        #[cfg(not(feature = "campaigns"))]
+        Action::Crash(_) => Err(Failure::without("crash", "campaigns")),
+        #[cfg(not(feature = "campaigns"))]
+        Action::World(_) => Err(Failure::without("world", "campaigns")),
+        Action::Designs => catalogue::designs(),
+        Action::Profiles => catalogue::profiles(),
+        Action::Create(options) => image::create(&options),
+        Action::Info(options) => image::info(&options.image),
+        Action::Check(options) => image::check(&options.image),
+        Action::Put(options) => pairs::put(&options),
+        Action::Get(options) => pairs::get(&options),
+        Action::Delete(options) => pairs::delete(&options),
+        Action::Exist(options) => pairs::exist(&options),
+        Action::List(options) => pairs::list(&options),
+        Action::Stat(options) => stat::run(&options),
+        Action::Load(options) => transfer::load(&options),
+        Action::Dump(options) => transfer::dump(&options),
+        Action::Serve(options) => serve::run(&options),
+        Action::Namespace(action) => namespaces::run(&action),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("kvssd: {failure}");
+            failure.code()
+        }
+    }
+}
+
+/// What the parser says before it goes on about usage.
+fn one_line(text: &str) -> String {
+    let said = text.split("\n\nUsage").next().unwrap_or(text).trim_start_matches("error: ");
+    said.split("\n\nFor more").next().unwrap_or(said).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What an action gives back.
+type Outcome = Result<(), Failure>;

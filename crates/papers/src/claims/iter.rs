@@ -1,0 +1,285 @@
+//! The claims of the IterKVSSD paper: versions, and what reading ahead gains.
+//!
+//! All drives are the paper's board; `iter-b` is `iter` with nothing read ahead, `iter-i` with the index alone, `iter-p` with values too.
+
+mod sweep;
+mod versions;
+
+pub use self::sweep::SweepCell;
+
+use self::sweep::{Bench, DEGREES, Row, SCAN_LENGTHS, VALUE_BYTES, cell, plan, rows};
+use super::{Claim, Verdict, scale_name};
+use kvssd_flash::Profile;
+use kvssd_ftl::{IteratorPlan, PrefetchDegree};
+use kvssd_measure::Observer;
+use kvssd_sim::SimError;
+use kvssd_sim::dbbench::DbBenchmark;
+
+/// The scan length that shows reads of the index (section 5.2).
+const LONG_SCAN: u32 = 200_000;
+/// The threads of figure 11.
+const THREADS: [u32; 5] = [1, 2, 4, 8, 16];
+/// And the degrees.
+const THREAD_DEGREES: [u32; 4] = [1, 4, 16, 64];
+/// What counts as no difference: 5 %.
+const EQUAL: f64 = 0.05;
+
+/// Runs the claims at a `scale` of the paper's board and pairs; `profile` is that board unscaled, `parameters` are put over the designs.
+/// Gives the claims, and the cells that they were read from.
+///
+/// # Errors
+/// When the scale is impossible, a drive fails, or the observer interrupts.
+pub fn reproduce_iter(
+    profile: &Profile,
+    parameters: &[(String, String)],
+    scale: f64,
+    seed: u64,
+    observer: &mut dyn Observer,
+) -> Result<(Vec<Claim>, Vec<SweepCell>), SimError> {
+    let profile = profile.scaled(scale)?;
+    let bench = Bench { profile: &profile, parameters, scale, seed };
+    let mut cells = bench.sweep(DbBenchmark::FillRandom, observer)?;
+    let random = cells.len();
+    cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
+    let threads = bench.threads(observer)?;
+    let claims = bench.claims((&cells, random), &threads, observer)?;
+    cells.extend(threads);
+    Ok((claims, cells))
+}
+
+impl Bench<'_> {
+    /// The claims, from the cells of the sweep, of which the first `random` are after fillrandom, from those of threads, and from what else they need.
+    fn claims(
+        &self,
+        (cells, random): (&[SweepCell], usize),
+        threads: &[SweepCell],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Claim>, SimError> {
+        let (scattered, ordered) = (rows(&cells[..random]), rows(&cells[random..]));
+        let all: Vec<Row<'_>> = rows(cells);
+        Ok(vec![
+            self.claim(
+                "iter.1",
+                "seekrandom after fillrandom: range throughput, index and values read ahead over none, best of all sizes and lengths",
+                "4.13x",
+                gain(&scattered, 4.13),
+            ),
+            self.claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
+            self.claim(
+                "iter.3",
+                "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without",
+                "3.6x; unchanged",
+                self.index_alone(observer)?,
+            ),
+            self.claim(
+                "iter.4",
+                "Seek latency by degree, most over least; Next latency without over with the highest degree; at worst, values of 128 B",
+                "no dependence; falls",
+                latencies(&scattered),
+            ),
+            self.claim(
+                "iter.5",
+                "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated",
+                "rises with both",
+                by_threads(&rows(threads)),
+            ),
+            self.claim(
+                "iter.6",
+                "Summary for 25 M x 4 KB pairs: bytes, share of the tree",
+                "25 KB, 0.008 %",
+                self.summary(observer)?,
+            ),
+            self.claim(
+                "iter.7",
+                "degree where throughput stops rising, and D_opt of the run's own times, where values are of one page",
+                "within a step of the sweep",
+                knees(&scattered),
+            ),
+            self.claim(
+                "iter.8",
+                "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see",
+                "0",
+                self.consistency(observer)?,
+            ),
+            self.claim(
+                "iter.9",
+                "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput",
+                "equal within 5 %",
+                self.pinned(observer)?,
+            ),
+            self.claim(
+                "iter.10",
+                "beyond the paper: the degree that the drive finds by itself over the best fixed one, in the worst cell",
+                "-",
+                adaptive(&all),
+            ),
+        ])
+    }
+
+    fn claim(
+        &self,
+        id: &'static str,
+        claim: &'static str,
+        paper: &'static str,
+        (ours, verdict): (String, Verdict),
+    ) -> Claim {
+        Claim { id, claim, paper, ours, verdict, scale: scale_name(self.scale) }
+    }
+
+    fn sweep(&self, order: DbBenchmark, observer: &mut dyn Observer) -> Result<Vec<SweepCell>, SimError> {
+        let mut cells = Vec::new();
+        for value_bytes in VALUE_BYTES {
+            let mut session = self.filled("iter", order, value_bytes, observer)?;
+            for scan_length in SCAN_LENGTHS {
+                let degrees = DEGREES.map(PrefetchDegree::Fixed).into_iter().chain([PrefetchDegree::Adaptive]);
+                for degree in degrees {
+                    let what = (value_bytes, scan_length, 1);
+                    cells.push(cell(&mut session, order, what, plan(degree), observer)?);
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// As in figure 11: values of 128 B in order, ranges of 128.
+    fn threads(&self, observer: &mut dyn Observer) -> Result<Vec<SweepCell>, SimError> {
+        let (order, value_bytes) = (DbBenchmark::FillSeq, VALUE_BYTES[0]);
+        let mut session = self.filled("iter", order, value_bytes, observer)?;
+        let mut cells = Vec::new();
+        for threads in THREADS {
+            for degree in THREAD_DEGREES {
+                let what = (value_bytes, SCAN_LENGTHS[0], threads);
+                cells.push(cell(&mut session, order, what, plan(PrefetchDegree::Fixed(degree)), observer)?);
+            }
+        }
+        Ok(cells)
+    }
+
+    fn index_alone(&self, observer: &mut dyn Observer) -> Result<(String, Verdict), SimError> {
+        let (order, value_bytes) = (DbBenchmark::FillRandom, VALUE_BYTES[0]);
+        let mut session = self.filled("iter", order, value_bytes, observer)?;
+        let mut run = |index_prefetch| {
+            let plan = IteratorPlan { index_prefetch, ..IteratorPlan::NONE };
+            cell(&mut session, order, (value_bytes, LONG_SCAN, 1), plan, observer)
+        };
+        let (without, with) = (run(false)?.next, run(true)?.next);
+        let (tail, mean) = (without.p999 as f64 / with.p999 as f64, with.mean / without.mean);
+        let is_unchanged = if (1.0 - mean).abs() <= EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced };
+        let most = without.max as f64 / with.max as f64;
+        let ours = format!(
+            "{tail:.2}x ({:.0} us over {:.0} us; the longest {most:.2}x); {mean:.3}x",
+            without.p999 as f64 / 1e3,
+            with.p999 as f64 / 1e3
+        );
+        Ok((ours, Verdict::worst([Verdict::of(3.6, tail, 1.0), is_unchanged])))
+    }
+
+    fn pinned(&self, observer: &mut dyn Observer) -> Result<(String, Verdict), SimError> {
+        let (order, value_bytes) = (DbBenchmark::FillRandom, VALUE_BYTES[2]);
+        let mut ratios = Vec::new();
+        let mut pink = self.filled("pink", order, value_bytes, observer)?;
+        let mut iter = self.filled("iter", order, value_bytes, observer)?;
+        for scan_length in SCAN_LENGTHS {
+            let what = (value_bytes, scan_length, 1);
+            let pinned = cell(&mut pink, order, what, IteratorPlan::NONE, observer)?;
+            let plain = cell(&mut iter, order, what, IteratorPlan::NONE, observer)?;
+            ratios.push(pinned.bytes_s / plain.bytes_s);
+        }
+        let is_equal = ratios.iter().all(|ratio| (1.0 - ratio).abs() <= EQUAL);
+        let shown: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.3}x")).collect();
+        let verdict = if is_equal { Verdict::Reproduced } else { Verdict::NotReproduced };
+        Ok((
+            format!(
+                "{} at scan lengths {}",
+                shown.join(", "),
+                SCAN_LENGTHS.map(|length| length.to_string()).join(", ")
+            ),
+            verdict,
+        ))
+    }
+}
+
+fn gain(rows: &[Row<'_>], paper: f64) -> (String, Verdict) {
+    let best = rows.iter().max_by(|left, right| left.gain().total_cmp(&right.gain()));
+    let Some(best) = best else { return ("nothing was run".to_owned(), Verdict::NotReproduced) };
+    let (low, high) =
+        rows.iter().map(Row::gain).fold((f64::MAX, 0.0f64), |(low, high), gain| (low.min(gain), high.max(gain)));
+    let at = best.cells[0];
+    let ours = format!("{high:.2}x at values of {} B, ranges of {} (least {low:.2}x)", at.value_bytes, at.scan_length);
+    (ours, Verdict::of(paper, high, 1.0))
+}
+
+fn latencies(rows: &[Row<'_>]) -> (String, Verdict) {
+    let (mut seek, mut next) = (1.0f64, f64::MAX);
+    // Those of figure 9.
+    for row in rows.iter().filter(|row| row.cells[0].value_bytes == VALUE_BYTES[0]) {
+        // Where nothing is read ahead, the index is not either.
+        let means: Vec<f64> = row.fixed().skip(1).map(|cell| cell.seek.mean).collect();
+        let (least, most) =
+            means.iter().fold((f64::MAX, 0.0f64), |(least, most), &mean| (least.min(mean), most.max(mean)));
+        seek = seek.max(most / least);
+        let mean = |degree: u32| row.degree(&degree.to_string()).map_or(1.0, |cell| cell.next.mean);
+        next = next.min(mean(DEGREES[0]) / mean(DEGREES[DEGREES.len() - 1]));
+    }
+    let verdict = if seek <= 1.2 && next > 1.0 { Verdict::Reproduced } else { Verdict::NotReproduced };
+    (format!("{seek:.2}x; {next:.2}x"), verdict)
+}
+
+fn by_threads(rows: &[Row<'_>]) -> (String, Verdict) {
+    let rate = |row: &Row<'_>, degree: u32| row.degree(&degree.to_string()).map_or(0.0, |cell| cell.bytes_s);
+    let (Some(alone), Some(all)) = (rows.first(), rows.last()) else {
+        return ("nothing was run".to_owned(), Verdict::NotReproduced);
+    };
+    let gains = THREAD_DEGREES.map(|degree| rate(all, degree) / rate(alone, degree));
+    let degrees = rate(all, THREAD_DEGREES[3]) / rate(all, THREAD_DEGREES[0]);
+    let shown: Vec<String> =
+        THREAD_DEGREES.iter().zip(gains).map(|(degree, gain)| format!("degree {degree} {gain:.2}x")).collect();
+    let top = rows.iter().flat_map(|row| row.fixed()).map(|cell| cell.bytes_s).fold(0.0, f64::max) / 1e6;
+    let ours = format!("{}; at 16 threads degree 64 over 1 {degrees:.2}x; at most {top:.1} MB/s", shown.join(", "));
+    // Where it has come to the top it stays, but for noise.
+    let rises = |before: f64, after: f64| after >= (1.0 - EQUAL) * before;
+    let by_threads = rows
+        .windows(2)
+        .all(|pair| THREAD_DEGREES.iter().all(|&degree| rises(rate(&pair[0], degree), rate(&pair[1], degree))));
+    let by_degree =
+        rows.iter().all(|row| THREAD_DEGREES.windows(2).all(|pair| rises(rate(row, pair[0]), rate(row, pair[1]))));
+    let gains_enough =
+        gains.iter().all(|&gain| gain > 1.2) && rate(alone, THREAD_DEGREES[3]) > rate(alone, THREAD_DEGREES[0]);
+    (ours, if by_threads && by_degree && gains_enough { Verdict::Reproduced } else { Verdict::NotReproduced })
+}
+
+/// The knee of each row against D_opt, in steps of the sweep, for values that lie in one page.
+fn knees(rows: &[Row<'_>]) -> (String, Verdict) {
+    let step_of = |degree: f64| DEGREES.iter().position(|&step| f64::from(step) >= degree).unwrap_or(DEGREES.len() - 1);
+    let (mut shown, mut worst) = (Vec::new(), 0);
+    for row in rows.iter().filter(|row| row.cells[0].value_bytes <= 4096) {
+        let best = row.best();
+        let knee = row.fixed().position(|cell| cell.bytes_s >= (1.0 - EQUAL) * best).unwrap_or(0);
+        // Where one value is read ahead nothing queues: the read takes what it takes.
+        let times = row.degree("1").map(|cell| cell.times_ns).filter(|(read, _)| *read > 0);
+        let Some((read, interval)) = times.filter(|_| row.gain() > 1.0) else { continue };
+        let optimal = (read as f64 / interval.max(1) as f64).ceil();
+        worst = worst.max(knee.abs_diff(step_of(optimal)));
+        let at = row.cells[0];
+        shown.push(format!("{} B x {}: {} / {optimal:.0}", at.value_bytes, at.scan_length, DEGREES[knee]));
+    }
+    let verdict = if worst <= 1 && !shown.is_empty() { Verdict::Reproduced } else { Verdict::NotReproduced };
+    (format!("{}; {worst} steps apart at most", shown.join(", ")), verdict)
+}
+
+fn adaptive(rows: &[Row<'_>]) -> (String, Verdict) {
+    let ratio = |row: &Row<'_>| row.degree("adaptive").map_or(0.0, |cell| cell.bytes_s) / row.best();
+    let worst = rows.iter().min_by(|left, right| ratio(left).total_cmp(&ratio(right)));
+    let Some(worst) = worst else { return ("nothing was run".to_owned(), Verdict::NotReproduced) };
+    let at = worst.cells[0];
+    let ours = format!(
+        "{:.3}x (after {}, values of {} B, ranges of {}); {} cells",
+        ratio(worst),
+        at.order,
+        at.value_bytes,
+        at.scan_length,
+        rows.len()
+    );
+    let gains = rows.iter().all(|row| row.gain() > 1.0);
+    (ours, if gains && ratio(worst) >= 1.0 - EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced })
+}

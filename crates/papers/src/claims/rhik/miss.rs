@@ -1,0 +1,122 @@
+//! Misses of the index cache on traces (rhik.2). IBM's are not at hand: these are made up, with as many objects as the index of a cluster
+//! of the paper has room for in its cache, or not (`cluster.rs`).
+
+use super::cluster::ClusterTrace;
+use super::{ASYNC_DEPTH, Bench, HIGHER};
+use crate::claims::{Claim, Verdict, scale_name};
+use kvssd_ftl::Design;
+use kvssd_measure::Observer;
+use kvssd_sim::Pace;
+use kvssd_sim::SimError;
+use kvssd_sim::replay::{ReplaySetup, Trace};
+use kvssd_sim::trace::{BadLines, TraceName, TraceReader, decoded};
+
+/// The index of each cluster over its cache. The paper says of four of its eight that they need very little (022, 026, 052, 072), of two
+/// that they need significantly more (083, 096), and names no figure; these are estimates.
+const SMALL: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
+const ABOUT_EQUAL: [f64; 2] = [0.8, 1.2];
+const LARGE: [f64; 2] = [4.0, 10.0];
+/// What counts as equal, in shares of the accesses.
+const EQUAL: f64 = 0.01;
+
+/// How the cache of an index fared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Misses {
+    /// Of the accesses, the share that missed.
+    ratio: f64,
+    /// Flash reads of a look-up.
+    reads: f64,
+}
+
+/// Of both designs.
+type Pair = [Misses; 2];
+
+impl Bench<'_> {
+    pub(super) fn misses(&self, designs: &[Design; 2], observer: &mut dyn Observer) -> Result<Claim, SimError> {
+        let mut of = |sizes: &[f64]| {
+            let both = |&times: &f64| self.misses_of_both(designs, times, observer);
+            sizes.iter().map(both).collect::<Result<Vec<Pair>, SimError>>()
+        };
+        let (small, about_equal, large) = (of(&SMALL)?, of(&ABOUT_EQUAL)?, of(&LARGE)?);
+        let all = SMALL.iter().chain(&ABOUT_EQUAL).chain(&LARGE).zip([&small[..], &about_equal, &large].concat());
+        let shown: Vec<String> = all
+            .map(|(times, [rhik, multilevel])| {
+                let ratios = format!("{:.1} / {:.1} %", rhik.ratio * 100.0, multilevel.ratio * 100.0);
+                format!("{times}x {ratios} ({:.2} / {:.2})", rhik.reads, multilevel.reads)
+            })
+            .collect();
+        Ok(Claim {
+            id: "rhik.2",
+            claim: "index-cache misses of all accesses (flash reads a look-up) on synthetic traces of the sizes of the paper's clusters, index over cache: rhik / 8-level hash",
+            paper: "8-level higher for the two large, equal for the four small",
+            ours: shown.join("; "),
+            verdict: verdict(&small, &large),
+            scale: scale_name(self.scale),
+        })
+    }
+
+    fn misses_of_both(&self, designs: &[Design; 2], times: f64, observer: &mut dyn Observer) -> Result<Pair, SimError> {
+        let objects = self.records_over_cache(times);
+        Ok([self.replay(&designs[0], objects, observer)?, self.replay(&designs[1], objects, observer)?])
+    }
+
+    fn replay(&self, design: &Design, objects: u64, observer: &mut dyn Observer) -> Result<Misses, SimError> {
+        let (mut text, input) = decoded(ClusterTrace::new(objects, self.seed))
+            .map_err(|why| SimError::Setup(format!("a trace cannot be made: {why}")))?;
+        let name = TraceName::Ibm;
+        let reader = TraceReader::new(&mut text, b"", name.format(0), BadLines::Stop);
+        let setup = ReplaySetup {
+            design: design.clone(),
+            profile: self.profile.clone(),
+            threads: 1,
+            queue_depth: ASYNC_DEPTH,
+            pace: Pace::Closed,
+            seed: self.seed,
+        };
+        let report = setup.replay(Trace { name, reader, input, input_bytes: 0 }, observer)?;
+        let counts = report.trace.unwrap_or_default();
+        let wrong = counts.wrong_answers + report.failed_retrieves;
+        if wrong > 0 {
+            return Err(SimError::WrongAnswers(wrong));
+        }
+        if counts.refused_full > 0 {
+            return Err(SimError::Full { design: design.name.to_owned(), stored: counts.pairs, records: objects });
+        }
+        let ratio = report.index.cache_hit_ratio.map_or(0.0, |hits| 1.0 - hits);
+        Ok(Misses { ratio, reads: report.index.flash_reads_per_lookup_mean })
+    }
+}
+
+fn verdict(small: &[Pair], large: &[Pair]) -> Verdict {
+    let is_equal = |[rhik, multilevel]: &Pair| (rhik.ratio - multilevel.ratio).abs() <= EQUAL;
+    let is_higher = |[rhik, multilevel]: &Pair| multilevel.ratio >= HIGHER * rhik.ratio && multilevel.ratio > 0.0;
+    if small.iter().all(is_equal) && large.iter().all(is_higher) { Verdict::Reproduced } else { Verdict::NotReproduced }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::Profile;
+    use kvssd_measure::Quiet;
+
+    fn pair(rhik: f64, multilevel: f64) -> Pair {
+        [rhik, multilevel].map(|ratio| Misses { ratio, reads: 0.0 })
+    }
+
+    #[test]
+    fn the_large_must_be_higher_and_the_small_equal() {
+        assert_eq!(verdict(&[pair(0.0, 0.0)], &[pair(0.5, 0.6)]), Verdict::Reproduced);
+        assert_eq!(verdict(&[pair(0.0, 0.0)], &[pair(0.5, 0.6), pair(0.9, 0.8)]), Verdict::NotReproduced);
+        assert_eq!(verdict(&[pair(0.0, 0.02)], &[pair(0.5, 0.6)]), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn an_index_that_fits_its_cache_misses_nothing() {
+        let profile = Profile::load("kvemu", &[]).unwrap().scaled(1.0 / 64.0).unwrap();
+        let bench = Bench { profile: &profile, scale: 1.0 / 64.0, seed: 1 };
+        let mut design = Design::named("rhik").unwrap();
+        design.grain_bytes = super::super::GRAIN_BYTES;
+        let misses = bench.replay(&design, 1_000, &mut Quiet).unwrap();
+        assert_eq!(misses, Misses { ratio: 0.0, reads: 0.0 });
+    }
+}

@@ -1,0 +1,164 @@
+//! A bench: designs side by side under one YCSB workload, as somebody asks for it.
+//!
+//! ```text
+//!   Bench  names, numbers, overrides -> a Setup for each design -> fill -> overwrite -> run -> a report for each
+//! ```
+
+use crate::error::SimError;
+use crate::host::Pace;
+use crate::report::RunReport;
+use crate::session::Session;
+use crate::setup::Setup;
+use crate::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_flash::Profile;
+use kvssd_ftl::{Design, DesignError};
+use kvssd_measure::Observer;
+
+/// Host threads, if nothing else is asked for.
+pub const THREADS: u32 = 20;
+/// Bytes of a value, if nothing else is asked for.
+pub const VALUE_BYTES: u32 = 1000;
+
+/// What is compared unless something else is asked for: the Plus paper's two.
+const DEFAULT_DESIGNS: [&str; 2] = ["original", "plus"];
+
+/// What the parameters of designs begin with among the overrides.
+const DESIGN_PREFIX: &str = "design.";
+
+/// A key of the profile or a parameter of the designs, and what it is set to.
+pub type Assignment = (String, String);
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Designs by name; none for the Plus paper's two.
+    pub designs: Vec<String>,
+    /// The testbed: a name, or the path of a file.
+    pub profile: String,
+    /// The part of its capacity and DRAM.
+    pub scale: f64,
+    /// Pairs that the drive is filled with; none for as full as the Plus paper's.
+    pub records: Option<u64>,
+    /// Random overwrites before the run; none for as many as records.
+    pub overwrites: Option<u64>,
+    /// Operations of the run; none for a tenth of the records.
+    pub operations: Option<u64>,
+    /// Which operations.
+    pub workload: YcsbCore,
+    /// How their keys are chosen; none for the workload's own way.
+    pub distribution: Option<Distribution>,
+    /// Host threads.
+    pub threads: u32,
+    /// Commands of a thread that are under way at once.
+    pub queue_depth: u32,
+    /// Commands a second, however long the drive takes; none for a closed loop.
+    pub rate_per_s: Option<f64>,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value, at most.
+    pub value_bytes: u32,
+    /// How the sizes of values are distributed.
+    pub value_distribution: SizeDistribution,
+    /// Of everything that is random.
+    pub seed: u64,
+    /// Keys of the profile and parameters of the designs (`design.name`), with what they are set to.
+    pub overrides: Vec<Assignment>,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Bench {
+            designs: Vec::new(),
+            profile: "kvvirt".to_owned(),
+            scale: 1.0 / 64.0,
+            records: None,
+            overwrites: None,
+            operations: None,
+            workload: YcsbCore::A,
+            distribution: None,
+            threads: THREADS,
+            queue_depth: 1,
+            rate_per_s: None,
+            key_bytes: 8,
+            value_bytes: VALUE_BYTES,
+            value_distribution: SizeDistribution::Constant,
+            seed: 1,
+            overrides: Vec::new(),
+        }
+    }
+}
+
+impl Bench {
+    /// Runs it on one design after the other; gives a report for each, also where values were wrong
+    /// ([`RunReport::failed_retrieves`]).
+    ///
+    /// # Errors
+    /// When a design, the profile or a number is impossible, before the first is run; when a drive is full, or the observer interrupts.
+    pub fn run(&self, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
+        self.setups()?.iter().map(|setup| self.run_one(setup, observer)).collect()
+    }
+
+    fn run_one(&self, setup: &Setup, observer: &mut dyn Observer) -> Result<RunReport, SimError> {
+        let operations = self.operations.unwrap_or(setup.records.div_ceil(10));
+        let mut session = Session::new(setup, if self.workload.inserts() { operations } else { 0 })?;
+        session.check_workload(self.workload)?;
+        session.fill(observer)?;
+        session.overwrite(self.overwrites.unwrap_or(setup.records), observer)?;
+        Ok(session.run(self.workload, self.distribution, operations, observer)?.report)
+    }
+
+    /// Every design's setup, so that what is wrong with any of them is said before the first runs.
+    fn setups(&self) -> Result<Vec<Setup>, SimError> {
+        let (for_designs, for_profile) = split_overrides(&self.overrides);
+        let profile = Profile::load(&self.profile, &for_profile)?.scaled(self.scale)?;
+        let designs = designs(&self.designs, &for_designs)?;
+        let fitting = || Setup::default_records(&designs, &profile, self.key_bytes, self.value_bytes);
+        let records = self.records.unwrap_or_else(fitting);
+        let setup = |design| {
+            let setup = Setup {
+                design,
+                profile: profile.clone(),
+                records,
+                key_bytes: self.key_bytes,
+                value_bytes: self.value_bytes,
+                value_distribution: self.value_distribution,
+                threads: self.threads,
+                queue_depth: self.queue_depth,
+                pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
+                seed: self.seed,
+            };
+            setup.check(self.operations.unwrap_or(0), self.workload.inserts())?;
+            Ok(setup)
+        };
+        designs.iter().cloned().map(setup).collect()
+    }
+}
+
+/// What is to be put over the designs, and over the profile.
+#[must_use]
+pub fn split_overrides(overrides: &[Assignment]) -> (Vec<Assignment>, Vec<Assignment>) {
+    let (mut for_designs, for_profile): (Vec<_>, Vec<_>) =
+        overrides.iter().cloned().partition(|(key, _)| key.starts_with(DESIGN_PREFIX));
+    for (key, _) in &mut for_designs {
+        key.drain(..DESIGN_PREFIX.len());
+    }
+    (for_designs, for_profile)
+}
+
+/// The designs of these names, or the default ones, with parameters put over them.
+///
+/// # Errors
+/// When there is no such design, or it has no such parameter.
+pub fn designs(names: &[String], parameters: &[Assignment]) -> Result<Vec<Design>, DesignError> {
+    let mut designs = if names.is_empty() {
+        DEFAULT_DESIGNS.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
+    } else {
+        names.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
+    };
+    for design in &mut designs {
+        for (key, value) in parameters {
+            design.set(key, value)?;
+        }
+    }
+    Ok(designs)
+}

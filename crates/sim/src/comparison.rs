@@ -1,0 +1,131 @@
+//! Figures side by side, for people.
+
+use crate::replay::TraceReport;
+use crate::report::RunReport;
+use kvssd_measure::{columns, grouped, size};
+use kvssd_types::Nanos;
+
+type Figure = (&'static str, fn(&RunReport) -> String);
+type TraceFigure = (&'static str, fn(&TraceReport) -> String);
+
+/// A table with a line a figure and a column a run.
+#[must_use]
+pub fn comparison(runs: &[&RunReport]) -> String {
+    columns(&rows(runs))
+}
+
+fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
+    let row = |name: &str, figure: &dyn Fn(&RunReport) -> String| {
+        std::iter::once(name.to_owned()).chain(runs.iter().map(|run| figure(run))).collect::<Vec<_>>()
+    };
+    let heading = |name: &str| row(name, &|_| String::new());
+    let mut rows = Vec::new();
+    rows.push(row("", &|run| run.design.clone()));
+    rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
+    FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
+    let mut others: Vec<&str> = runs.iter().flat_map(|run| run.latency_ns.keys().copied()).collect();
+    others.sort_unstable();
+    others.dedup();
+    for name in others.into_iter().filter(|name| !matches!(*name, "retrieve" | "store")) {
+        rows.push(row(&format!("{name} mean, p99 / p99.9"), &|run| {
+            let latency = run.latency_ns.get(name);
+            latency.map_or("-".to_owned(), |latency| {
+                format!("{}, {} / {}", Nanos(latency.mean as u64), Nanos(latency.p99), Nanos(latency.p999))
+            })
+        }));
+    }
+    if runs.iter().any(|run| run.trace.is_some()) {
+        rows.push(heading("trace"));
+        for (name, figure) in TRACE_FIGURES {
+            rows.push(row(name, &|run| run.trace.as_ref().map_or("-".to_owned(), figure)));
+        }
+    }
+    for (title, causes) in [("flash reads, pages", 0), ("flash programs, pages", 1)] {
+        rows.push(heading(title));
+        let counts = |run: &RunReport| if causes == 0 { run.flash.reads.clone() } else { run.flash.programs.clone() };
+        for cause in runs.first().map(|run| counts(run)).unwrap_or_default().into_keys() {
+            let wanted = runs.iter().any(|run| counts(run)[cause] > 0);
+            if wanted {
+                rows.push(row(&format!("  {cause}"), &|run| grouped(counts(run)[cause])));
+            }
+        }
+    }
+    rows.push(heading("device DRAM"));
+    let mut parts: Vec<&str> = runs.iter().flat_map(|run| run.dram.parts.keys().copied()).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    for part in parts {
+        rows.push(row(&format!("  {part}"), &|run| {
+            run.dram.parts.get(part).map_or("-".to_owned(), |&bytes| size(bytes))
+        }));
+    }
+    rows.push(row("  used of budget", &|run| {
+        format!("{} of {}", size(run.dram.used_bytes), size(run.dram.budget_bytes))
+    }));
+    rows.push(row("verified / failed retrieves", &|run| {
+        format!("{} / {}", grouped(run.verified_retrieves), grouped(run.failed_retrieves))
+    }));
+    rows.push(row("simulated time", &|run| Nanos(run.simulated_ns).to_string()));
+    rows.push(row("simulated, op/s of this machine", &|run| {
+        grouped((run.operations as f64 / (run.host.wall_ns.max(1) as f64 / 1e9)) as u64)
+    }));
+    rows.push(row("faster than real time", &|run| format!("{:.2}x", run.host.speedup)));
+    rows
+}
+
+const FIGURES: [Figure; 18] = [
+    ("records", |run| grouped(run.records)),
+    ("operations", |run| grouped(run.operations)),
+    ("throughput, op/s", |run| grouped(run.throughput_ops_s as u64)),
+    ("retrieve mean", |run| Nanos(run.latency_ns["retrieve"].mean as u64).to_string()),
+    ("retrieve p50 / p99", |run| percentiles(run, "retrieve")),
+    ("retrieve p99.9 / max", |run| tail(run, "retrieve")),
+    ("store mean", |run| Nanos(run.latency_ns["store"].mean as u64).to_string()),
+    ("store p50 / p99", |run| percentiles(run, "store")),
+    ("store p99.9 / max", |run| tail(run, "store")),
+    ("write amplification", |run| ratio(run.write_amplification)),
+    ("read amplification", |run| ratio(run.read_amplification)),
+    ("space amplification", |run| ratio(run.space_amplification)),
+    ("index cache hits", |run| {
+        run.index.cache_hit_ratio.map_or("-".to_owned(), |hits| format!("{:.1} %", hits * 100.0))
+    }),
+    ("index reads / look-up, max", |run| {
+        format!("{:.2}, {}", run.index.flash_reads_per_lookup_mean, run.index.flash_reads_per_lookup_max)
+    }),
+    ("key collisions", |run| grouped(run.index.collisions)),
+    ("garbage collection busy, share", |run| {
+        format!("{:.0} %", run.gc.busy_ns as f64 / run.simulated_ns.max(1) as f64 * 100.0)
+    }),
+    ("block erases", |run| grouped(run.flash.erases)),
+    ("erases a block, min / mean / max", |run| {
+        format!("{} / {:.1} / {}", run.wear.erases_min, run.wear.erases_mean, run.wear.erases_max)
+    }),
+];
+
+const TRACE_FIGURES: [TraceFigure; 9] = [
+    ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
+    ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
+    ("  misses filled", |trace| grouped(trace.filled)),
+    ("  exist yes / no", |trace| pair(trace.exist_hits, trace.exist_misses)),
+    ("  deleted / not there", |trace| pair(trace.deleted, trace.nothing_to_delete)),
+    ("  not stored: condition / full", |trace| pair(trace.not_stored, trace.refused_full)),
+    ("  values cut / keys hashed", |trace| pair(trace.values_cut, trace.keys_hashed)),
+    ("  times to live ignored", |trace| grouped(trace.ttls_ignored)),
+    ("  pairs at the end", |trace| grouped(trace.pairs)),
+];
+
+fn pair(one: u64, other: u64) -> String {
+    format!("{} / {}", grouped(one), grouped(other))
+}
+
+fn percentiles(run: &RunReport, command: &str) -> String {
+    format!("{} / {}", Nanos(run.latency_ns[command].p50), Nanos(run.latency_ns[command].p99))
+}
+
+fn tail(run: &RunReport, command: &str) -> String {
+    format!("{} / {}", Nanos(run.latency_ns[command].p999), Nanos(run.latency_ns[command].max))
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+}

@@ -1,0 +1,90 @@
+//! What can be wrong with an experiment.
+
+use crate::trace::TraceError;
+use crate::workload::WorkloadError;
+use kvssd_flash::ProfileError;
+use kvssd_ftl::DesignError;
+use kvssd_types::{KvError, Reply};
+use thiserror::Error;
+
+/// Why an experiment was not run to its end.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The design is unknown or does not fit.
+    #[error(transparent)]
+    Design(#[from] DesignError),
+    /// The profile is unknown or impossible.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The workload is unknown or impossible.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A number that it cannot be.
+    #[error("{0}")]
+    Setup(String),
+    /// Ranges were asked of an index without order.
+    #[error(
+        "workload {workload} scans ranges, and the index of design {design} has no order: choose another workload or design"
+    )]
+    NoRanges {
+        /// The workload.
+        workload: String,
+        /// The design.
+        design: String,
+    },
+    /// The drive is too small for the records.
+    #[error(
+        "the drive of design {design} is full after {stored} of {records} records: ask for fewer --records, smaller values or a larger --scale"
+    )]
+    Full {
+        /// The design.
+        design: String,
+        /// The records that fitted.
+        stored: u64,
+        /// The records that were wanted.
+        records: u64,
+    },
+    /// The drive has no memory for so many iterators.
+    #[error(
+        "the drive has DRAM for {iterators} iterators at a time: ask for fewer --threads, a larger --scale or memory.dram_bytes"
+    )]
+    TooManyIterators {
+        /// Those that it has.
+        iterators: u32,
+    },
+    /// The drive failed a command that it should have done.
+    #[error("the drive failed: {0}")]
+    Drive(KvError),
+    /// The drive gave back something else than was stored.
+    #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
+    WrongValues(u64),
+    /// The drive did not answer as it must after what a trace did before.
+    #[error("{0} answers were not what the requests before them make them: this is a bug of the design")]
+    WrongAnswers(u64),
+    /// What runs on the drive, such as a database, broke a rule of its own.
+    #[error("{0}")]
+    Broken(String),
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl SimError {
+    /// Of a command that the drive refused.
+    #[must_use]
+    pub fn of_drive(error: KvError) -> SimError {
+        match error {
+            KvError::TooManyIterators { iterators } => SimError::TooManyIterators { iterators },
+            other => SimError::Drive(other),
+        }
+    }
+
+    /// Of an iterator that answered with something else than was asked for.
+    #[must_use]
+    pub fn of_reply(reply: &Reply) -> SimError {
+        SimError::Drive(KvError::Failed(format!("an iterator was answered by {reply:?}")))
+    }
+}

@@ -1,0 +1,39 @@
+//! Simulations: workloads and traces on drives of any design, and the reports that come out.
+//!
+//! ```text
+//!   Bench   names and numbers, for several designs
+//!     |
+//!   Setup   design, profile, pairs, hosts, seed
+//!     |
+//!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
+//!     |                            |
+//!   Device (kvssd_device)        Run: a report, in JSON or as a column of a comparison
+//!     |                            |
+//!   DbBench db_bench, with ranges -> (the same)
+//!   Replay  a trace: trace/ -----> (the same)
+//! ```
+//!
+//! It reads the host's clock only to say how long a run took; nothing else in a report depends on it. What the papers claim, and the
+//! databases and stores that their experiments need, are in `kvssd-papers`.
+
+pub mod bench;
+mod comparison;
+pub mod dbbench;
+mod error;
+mod host;
+pub mod replay;
+mod report;
+mod session;
+mod setup;
+pub mod trace;
+pub mod workload;
+
+pub use bench::Bench;
+pub use comparison::comparison;
+pub use error::SimError;
+pub use host::{Hosts, Pace, Turn};
+pub use report::{
+    ChannelReport, DramReport, FlashReport, GcReport, HostReport, IndexReport, Run, RunReport, WearReport,
+};
+pub use session::Session;
+pub use setup::Setup;

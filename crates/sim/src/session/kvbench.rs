@@ -1,0 +1,130 @@
+//! KVbench's workloads in a session: population, then a run.
+
+use super::{Limit, Session};
+use crate::error::SimError;
+use crate::host::Pace;
+use crate::report::{Baseline, Run};
+use crate::setup::Setup;
+use crate::workload::{Distribution, KvBench, Operation, RunLength, SizeDistribution};
+use kvssd_flash::Profile;
+use kvssd_ftl::Design;
+use kvssd_measure::Observer;
+use kvssd_types::Nanos;
+
+/// The operations that a run of so many seconds is expected to have at most, in a second: popular records are chosen among those that
+/// there may be in the end.
+const OPERATIONS_PER_SECOND_MAX: u64 = 1_000_000;
+
+impl Session {
+    /// Runs a workload of KVbench on a new drive: the report of its population, if that is measured, and of its run, if that has
+    /// any operations.
+    ///
+    /// # Errors
+    /// When the workload is impossible, the drive is full or fails, or the observer interrupts.
+    pub fn run_kvbench(
+        design: &Design,
+        profile: &Profile,
+        bench: &KvBench,
+        seed: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Run>, SimError> {
+        let operations_max = match bench.length {
+            RunLength::Operations(operations) => operations,
+            RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
+        };
+        let inserts_max = operations_max * u64::from(bench.percents[2]) / 100;
+        let mut session = Session::of_kvbench(design, profile, bench, seed)?;
+        let mut runs = vec![session.populate(observer)?];
+        if !bench.is_population_measured {
+            runs.clear();
+        }
+        let records = session.versions.len() as u64;
+        if records.saturating_add(inserts_max) > session.keys.records_max() {
+            return Err(SimError::Setup("the keys are too short for the records that may be inserted".to_owned()));
+        }
+        runs.push(session.run_kvbench_mix(bench, records + inserts_max, observer)?);
+        Ok(runs)
+    }
+
+    /// A new drive for a workload of KVbench.
+    ///
+    /// # Errors
+    /// When the workload is impossible.
+    pub fn of_kvbench(design: &Design, profile: &Profile, bench: &KvBench, seed: u64) -> Result<Session, SimError> {
+        if !design.takes_keys() && bench.percents[3] > 0 {
+            return Err(SimError::Setup(format!(
+                "it deletes, and design {} has no deletes: it takes blocks",
+                design.name
+            )));
+        }
+        let (keys, sizes) = (bench.keys(seed)?, bench.sizes(seed)?);
+        let setup = Setup {
+            design: design.clone(),
+            profile: profile.clone(),
+            records: bench.records,
+            key_bytes: keys.key_bytes_max(),
+            value_bytes: sizes.bytes_max(),
+            value_distribution: SizeDistribution::Constant,
+            threads: bench.population_threads,
+            queue_depth: bench.queue_depth,
+            pace: Pace::Closed,
+            seed,
+        };
+        Session::with(&setup, keys, sizes, 0)
+    }
+
+    /// Runs the operations of a workload, which may bring the records to `records_max`, and measures them.
+    ///
+    /// # Errors
+    /// When the drive is full or fails, or the observer interrupts.
+    pub fn run_kvbench_mix(
+        &mut self,
+        bench: &KvBench,
+        records_max: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, SimError> {
+        (self.setup.threads, self.setup.queue_depth) = (bench.threads, bench.queue_depth);
+        // What does not fit is told when it does not, but what has no key would be our own mistake.
+        self.setup.check(0, false)?;
+        let mut operations = bench.operations(self.versions.len() as u64, records_max);
+        if bench.warmup_seconds > 0 {
+            let limit = Limit::Time(seconds(bench.warmup_seconds));
+            self.phase("warming up", limit, observer, |random| operations.next(random))?;
+            // Operations that were drawn ahead and not done are inserts that did not happen.
+            operations = bench.operations(self.versions.len() as u64, records_max);
+        }
+        let limit = match bench.length {
+            RunLength::Operations(operations) => Limit::Operations(operations),
+            RunLength::Seconds(length) => Limit::Time(seconds(length)),
+        };
+        let (records, baseline) = (self.versions.len() as u64, Baseline::of(&self.device));
+        let measured = self.phase("kvbench-run", limit, observer, |random| operations.next(random))?;
+        Ok(self.report("kvbench-run", bench.distribution, records, &baseline, &measured))
+    }
+
+    /// Inserts the records, and measures it.
+    ///
+    /// # Errors
+    /// When the drive is full or fails, or the observer interrupts.
+    pub fn populate(&mut self, observer: &mut dyn Observer) -> Result<Run, SimError> {
+        self.populate_to(self.setup.records, observer)
+    }
+
+    /// Inserts records until there are so many, and measures it.
+    ///
+    /// # Errors
+    /// As [`Session::populate`].
+    pub fn populate_to(&mut self, records: u64, observer: &mut dyn Observer) -> Result<Run, SimError> {
+        let there = self.versions.len() as u64;
+        let (mut next, baseline) = (there, Baseline::of(&self.device));
+        let measured = self.phase("kvbench-insert", Limit::Operations(records - there), observer, |_| {
+            next += 1;
+            Operation::Insert { record: next - 1 }
+        })?;
+        Ok(self.report("kvbench-insert", Distribution::Sequential, there, &baseline, &measured))
+    }
+}
+
+fn seconds(seconds: u32) -> Nanos {
+    Nanos(u64::from(seconds) * 1_000_000_000)
+}

@@ -1,0 +1,117 @@
+//! What an experiment is run on and with.
+
+use crate::error::SimError;
+use crate::host::Pace;
+use crate::workload::{KeyShape, SizeDistribution, ValueSizes};
+use kvssd_flash::Profile;
+use kvssd_ftl::{Design, RecordHead};
+
+/// The most operations of a run: more than anyone waits for, and far from where numbers end.
+const OPERATIONS_MAX: u64 = 1 << 40;
+/// The longest open loop, in seconds of virtual time, which counts nanoseconds in 64 bits.
+const SECONDS_MAX: f64 = 1e9;
+
+/// A drive, the pairs on it and the hosts before it.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The firmware.
+    pub design: Design,
+    /// The hardware, scaled.
+    pub profile: Profile,
+    /// Pairs that are filled in.
+    pub records: u64,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value, at most.
+    pub value_bytes: u32,
+    /// How the sizes of values are distributed.
+    pub value_distribution: SizeDistribution,
+    /// Host threads.
+    pub threads: u32,
+    /// Commands of a thread that are under way at once.
+    pub queue_depth: u32,
+    /// When commands come.
+    pub pace: Pace,
+    /// Of everything that is random.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The records that fill a drive as the Plus paper fills its own (section V-B): 100 M pairs of 8 + 1000 bytes, which is 1 KiB
+    /// with the head and padding, on 128 GiB. Smaller and larger pairs fill the same share of the drive; a drive so small that
+    /// the reserves of garbage collection leave less is filled as far as every one of `designs` can, its index beside it.
+    #[must_use]
+    pub fn default_records(designs: &[Design], profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
+        const SHARE: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
+        const SHARE_OF_CAPACITY: f64 = 0.95;
+        const GRAIN_BYTES: u64 = 512;
+        let record_bytes = (key_bytes as u64 + u64::from(value_bytes) + 5).next_multiple_of(GRAIN_BYTES);
+        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
+        let fit = designs.iter().map(|design| {
+            let charged = design.packing(&profile.geometry).bytes_charged(&head).max(record_bytes);
+            design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged as f64
+        });
+        let share = profile.geometry.raw_bytes() as f64 * SHARE / record_bytes as f64;
+        (fit.fold(share, f64::min) as u64).max(1)
+    }
+
+    /// The keys.
+    ///
+    /// # Errors
+    /// When a key cannot have that length.
+    pub fn keys(&self) -> Result<KeyShape, SimError> {
+        Ok(KeyShape::new(self.key_bytes)?)
+    }
+
+    /// The sizes of the values.
+    ///
+    /// # Errors
+    /// When a value cannot have that length.
+    pub fn value_sizes(&self) -> Result<ValueSizes, SimError> {
+        Ok(ValueSizes::new(self.value_distribution, self.value_bytes, self.seed)?)
+    }
+
+    /// Checks the numbers that no other part checks.
+    ///
+    /// # Errors
+    /// [`SimError::Setup`], in one line.
+    pub fn check(&self, operations: u64, inserts: bool) -> Result<(), SimError> {
+        let fail = |why: String| Err(SimError::Setup(why));
+        if self.records == 0 {
+            return fail("--records must be above 0".to_owned());
+        }
+        if self.threads == 0 || self.queue_depth == 0 || self.threads.saturating_mul(self.queue_depth) > 1 << 16 {
+            return fail(
+                "--threads and --queue-depth must be above 0, and at most 65536 commands under way".to_owned(),
+            );
+        }
+        if let Pace::Open { rate_per_s } = self.pace
+            && !(rate_per_s.is_finite() && rate_per_s > 0.0 && self.records as f64 / rate_per_s <= SECONDS_MAX)
+        {
+            return fail(
+                "--rate must be above 0 commands a second, and the records be filled in within thirty years".to_owned(),
+            );
+        }
+        if operations > OPERATIONS_MAX {
+            return fail(format!("--operations {operations} must be at most {OPERATIONS_MAX}"));
+        }
+        if let Pace::Open { rate_per_s } = self.pace
+            && operations as f64 / rate_per_s > SECONDS_MAX
+        {
+            return fail(format!(
+                "--rate {rate_per_s} would take more than thirty years: ask for more commands a second"
+            ));
+        }
+        let keys = self.keys()?;
+        let records = self.records.saturating_add(if inserts { operations } else { 0 });
+        if records > keys.records_max() {
+            return fail(format!("keys of {} bytes do not tell {records} records apart", self.key_bytes));
+        }
+        self.value_sizes()?;
+        let raw_bytes = self.profile.geometry.raw_bytes();
+        if self.records > raw_bytes / 16 {
+            return fail(format!("--records {} cannot fit a drive of {raw_bytes} bytes", self.records));
+        }
+        Ok(())
+    }
+}
