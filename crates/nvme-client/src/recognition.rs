@@ -18,8 +18,8 @@ pub(crate) struct Recognition {
 }
 
 impl Recognition {
-    /// Turns recognition on with Set Features, if the controller is of this project. Another make's feature C0h is vendor specific and unknown,
-    /// so nothing is set there.
+    /// Turns recognition on with Set Features, if the controller is of this project. Another make's feature C0h is
+    /// vendor specific and unknown, so nothing is set there.
     pub(crate) fn negotiate(
         admin: &Connection,
         instance: [u8; INSTANCE_BYTES],

@@ -123,8 +123,8 @@ pub enum Pdu<'a> {
 pub struct Fault {
     /// FES: what is wrong.
     pub status: FaultStatus,
-    /// FEI: the offset of the faulty field (of [`FaultStatus::InvalidHeader`] and [`FaultStatus::UnsupportedParameter`]), or the digest that came
-    /// (of [`FaultStatus::HeaderDigest`]).
+    /// FEI: the offset of the faulty field (of [`FaultStatus::InvalidHeader`] and
+    /// [`FaultStatus::UnsupportedParameter`]), or the digest that came (of [`FaultStatus::HeaderDigest`]).
     pub information: u32,
 }
 
