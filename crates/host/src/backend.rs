@@ -12,15 +12,16 @@ use crate::{Batch, Error, Stats};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, NamespaceId, Reply};
 
-/// A drive under a store, called by several threads at a time. A drive that cannot keep what a call promises fails it with [`Error::Refused`], and
-/// does nothing weaker in its place.
+/// A drive under a store, called by several threads at a time. A drive that cannot keep what a call promises fails it
+/// with [`Error::Refused`], and does nothing weaker in its place.
 pub(crate) trait Backend: Send + Sync {
-    /// Executes a command; returns when a change is safe. `None` means that the key is not there. A conditional store fails with
-    /// [`Error::KeyNotFound`] instead.
+    /// Executes a command; returns when a change is safe. `None` means that the key is not there. A conditional store
+    /// fails with [`Error::KeyNotFound`] instead.
     fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error>;
 
-    /// Executes commands that do not depend on each other, as many at a time as the drive takes. Calls `answered` with the index of each command
-    /// and its reply, in any order. Ends at the first error; later commands may have been executed.
+    /// Executes commands that do not depend on each other, as many at a time as the drive takes. Calls `answered` with
+    /// the index of each command and its reply, in any order. Ends at the first error; later commands may have been
+    /// executed.
     fn execute_each(
         &self,
         commands: &mut dyn Iterator<Item = Result<(NamespaceId, Command<'_>), Error>>,
@@ -33,7 +34,8 @@ pub(crate) trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Makes the changes of a batch one by one; returns when all are safe. `own` is the namespace of changes without one.
+    /// Makes the changes of a batch one by one; returns when all are safe. `own` is the namespace of changes without
+    /// one.
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error>;
 
     /// All namespaces, in the order of their numbers.

@@ -68,8 +68,8 @@ impl Commits {
         Announced(&self.announced)
     }
 
-    /// Returns when the change with that ticket is committed. If no thread commits, this one calls `commit`, which returns the last ticket that
-    /// it covers.
+    /// Returns when the change with that ticket is committed. If no thread commits, this one calls `commit`, which
+    /// returns the last ticket that it covers.
     pub(crate) fn wait(&self, ticket: u64, commit: impl Fn() -> Result<u64, Error>) -> Result<(), Error> {
         let mut state = self.lock();
         loop {

@@ -1,5 +1,5 @@
-//! Changes that were executed and are not on the disk yet. With `sync` a thread that reads one of them waits until it is, so that nothing that was
-//! read can be lost.
+//! Changes that were executed and are not on the disk yet. With `sync` a thread that reads one of them waits until it
+//! is, so that nothing that was read can be lost.
 //!
 //! Keys are told apart by their hashes. Two keys of one hash wait for each other.
 

@@ -10,7 +10,8 @@ use crate::{Error, Keys, Pairs, Store};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
-/// A namespace of a store: a key space of its own, with the calls of a store. After it is deleted calls fail, or are on a new one with its number.
+/// A namespace of a store: a key space of its own, with the calls of a store. After it is deleted calls fail, or are on
+/// a new one with its number.
 #[derive(Clone, Copy)]
 pub struct Namespace<'a> {
     store: &'a Store,
@@ -77,7 +78,8 @@ impl<'a> Namespace<'a> {
         self.retrieve_part(key, 0, u32::MAX)
     }
 
-    /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on; empty behind the value's end, `None` without a value.
+    /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on; empty behind the value's end, `None`
+    /// without a value.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -85,8 +87,8 @@ impl<'a> Namespace<'a> {
         Ok(self.value(Key::new(key)?, offset_bytes, length_bytes)?.map(|value| value.to_vec()))
     }
 
-    /// Copies the value of `key` from `offset_bytes` on to `buffer`, as much as fits. Returns the length of the whole value, `None` without one;
-    /// with an empty buffer nothing is copied.
+    /// Copies the value of `key` from `offset_bytes` on to `buffer`, as much as fits. Returns the length of the whole
+    /// value, `None` without one; with an empty buffer nothing is copied.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -111,8 +113,8 @@ impl<'a> Namespace<'a> {
         Ok(self.ask(command)?.map(value_of))
     }
 
-    /// Calls back with the index of each key and its value. On the wire as many commands are outstanding as the queue takes, and values come in
-    /// any order. Keys are taken from the iterator when there is room.
+    /// Calls back with the index of each key and its value. On the wire as many commands are outstanding as the queue
+    /// takes, and values come in any order. Keys are taken from the iterator when there is room.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`]. Values of other keys may be missing then.
@@ -128,8 +130,8 @@ impl<'a> Namespace<'a> {
         self.store.drive()?.execute_each(&mut commands, &mut answered)
     }
 
-    /// Stores pairs of different keys, and calls back with the index of each that is safe. On the wire as many commands are outstanding as the
-    /// queue takes. Pairs are taken from the iterator when there is room.
+    /// Stores pairs of different keys, and calls back with the index of each that is safe. On the wire as many commands
+    /// are outstanding as the queue takes. Pairs are taken from the iterator when there is room.
     ///
     /// # Errors
     /// As [`Namespace::store`]. Any other pair may be stored or not then.
@@ -163,7 +165,8 @@ impl<'a> Namespace<'a> {
         Ok(self.ask(Command::Exist { key })?.is_some())
     }
 
-    /// At most `count` keys in the index's own order, from `from` or the next key on. The order is stable while no key is stored or deleted.
+    /// At most `count` keys in the index's own order, from `from` or the next key on. The order is stable while no key
+    /// is stored or deleted.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
@@ -194,8 +197,8 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// All keys from `from` on, in the order of [`Namespace::list`]. A key that exists all the time comes once; one that is stored or deleted
-    /// meanwhile may come or not.
+    /// All keys from `from` on, in the order of [`Namespace::list`]. A key that exists all the time comes once; one
+    /// that is stored or deleted meanwhile may come or not.
     #[must_use]
     pub fn keys(&self, from: Option<&[u8]>) -> Keys<'a> {
         Keys::new(*self, from)

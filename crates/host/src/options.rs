@@ -12,7 +12,8 @@ pub enum Missing {
     CreateNew,
 }
 
-/// How a store is opened. On the wire only `read_only` counts; [`open`](crate::open) says which of the others it refuses.
+/// How a store is opened. On the wire only `read_only` counts; [`open`](crate::open) says which of the others it
+/// refuses.
 ///
 /// ```
 /// use kvssd_host::{Missing, Options};
@@ -24,19 +25,19 @@ pub enum Missing {
 pub struct Options {
     /// What is done if there is no image.
     pub missing: Missing,
-    /// Flash of a new image, in bytes: the file is sparse and grows to about that length. Garbage collection and the journal leave 60 to 90 per
-    /// cent for records ([`Stats::capacity_bytes`](crate::Stats::capacity_bytes)).
+    /// Flash of a new image, in bytes: the file is sparse and grows to about that length. Garbage collection and the
+    /// journal leave 60 to 90 per cent for records ([`Stats::capacity_bytes`](crate::Stats::capacity_bytes)).
     pub create_bytes: u64,
     /// The firmware of a new image, which has room for 16 namespaces.
     pub design: String,
-    /// The largest value of a new image, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]). `None` is 2 MiB, or a superblock of the image (1/256
-    /// of its flash, at least 512 KiB) if that is less. Large values cost a byte a value, half of the namespaces, and a look-up before each change
-    /// while there are any.
+    /// The largest value of a new image, up to 256 MiB ([`kvssd_device::LARGE_VALUE_BYTES_MAX`]). `None` is 2 MiB, or a
+    /// superblock of the image (1/256 of its flash, at least 512 KiB) if that is less. Large values cost a byte a
+    /// value, half of the namespaces, and a look-up before each change while there are any.
     pub value_bytes_max: Option<u32>,
     /// A new image allocates all its room at once, so that no store finds the disk full.
     pub preallocate: bool,
-    /// Calls that have returned outlive the machine, not only the process. Each change waits for the disk; threads that wait at the same time share
-    /// the wait. A read of a change that is not on the disk yet waits as well.
+    /// Calls that have returned outlive the machine, not only the process. Each change waits for the disk; threads that
+    /// wait at the same time share the wait. A read of a change that is not on the disk yet waits as well.
     pub sync: bool,
     /// Nothing is written, and other processes may read at the same time. A missing image is an error.
     pub read_only: bool,

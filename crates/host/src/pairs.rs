@@ -19,7 +19,8 @@ pub type Pair = (Box<[u8]>, Vec<u8>);
 /// Keys, and how many were requested.
 type Listed = (Vec<Box<[u8]>>, usize);
 
-/// A position among the keys of a namespace. It borrows nothing, so that it can be kept where a store cannot be borrowed.
+/// A position among the keys of a namespace. It borrows nothing, so that it can be kept where a store cannot be
+/// borrowed.
 #[derive(Clone, Debug, Default)]
 pub struct KeyCursor {
     /// Where the first page begins.
@@ -48,7 +49,8 @@ impl KeyCursor {
         KeyCursor { from: from.map(Into::into), ..KeyCursor::default() }
     }
 
-    /// The next page of keys, in the order of [`Namespace::keys`]; empty at the end. The namespace must be the same each time.
+    /// The next page of keys, in the order of [`Namespace::keys`]; empty at the end. The namespace must be the same
+    /// each time.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`]. The cursor stays where it was.

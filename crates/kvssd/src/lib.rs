@@ -1,6 +1,6 @@
 //! The command line: run workloads on key-value SSD designs and see what they cost, or keep pairs in a drive that is a file.
 //!
-//! A library, so that somebody's own program can be the whole of it: `fn main() -> ExitCode { kvssd_cli::main() }`. What looks for
+//! A library, so that somebody's own program can be the whole of it: `fn main() -> ExitCode { kvssd_cli::main_with([my_design()]) }`. What looks for
 //! faults (`crash`, `world`) is in it with the feature `campaigns` only, and what the papers' experiments need (`reproduce`, databases) with
 //! `papers`: who keeps pairs or runs a bench compiles neither.
 
@@ -31,7 +31,20 @@ use arguments::{Action, Arguments};
 use clap::Parser;
 use clap::error::ErrorKind;
 use fail::Failure;
+use kvssd_ftl::Design;
 use std::process::ExitCode;
+
+/// As [`main`], with designs of one's own beside those that come with the program.
+#[must_use]
+pub fn main_with(designs: impl IntoIterator<Item = Design>) -> ExitCode {
+    match designs.into_iter().try_for_each(Design::add) {
+        Ok(()) => main(),
+        Err(error) => {
+            eprintln!("kvssd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Does what the command line says; gives the exit status.
 #[must_use]

@@ -31,7 +31,8 @@ impl Client {
     /// Connects to the drive at `url`, which must be there now. Changes are refused if it `is_read_only`.
     ///
     /// # Errors
-    /// [`Error::Unreachable`], [`Error::NoNamespace`], [`Error::Refused`], [`Error::InvalidUrl`] where the drive has several subsystems.
+    /// [`Error::Unreachable`], [`Error::NoNamespace`], [`Error::Refused`]; [`Error::InvalidUrl`] where the drive has several
+    /// subsystems.
     pub fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Client, Error> {
         let link = Arc::new(Link::connect(url, is_read_only)?);
         let closing = Arc::new(Closing::default());
@@ -41,11 +42,11 @@ impl Client {
         Ok(Client { process: std::process::id(), link, closing })
     }
 
-    /// Executes a command: connects again if the connection is lost, and sends again what can be made once only. `None` means that the key is
-    /// not there; a store says that by [`Error::KeyNotFound`].
+    /// Executes a command. If the connection is lost it connects again, and sends the command again where it cannot be
+    /// made twice. `None` means that the key is not there; a store says that by [`Error::KeyNotFound`].
     ///
-    /// A delete on a drive that refuses feature 20h is preceded by an exist, since the drive does not say whether the key was there. Another
-    /// host may come in between.
+    /// A delete on a drive that refuses feature 20h is preceded by an exist, since the drive does not say whether the
+    /// key was there. Another host may come in between.
     ///
     /// # Errors
     /// As [`Error`] says; [`Error::InDoubt`] for a change whose completion was lost for good.
@@ -53,9 +54,9 @@ impl Client {
         self.link.execute(namespace, command)
     }
 
-    /// Executes commands that do not depend on each other, with as many outstanding as the queue has entries for. Calls `completed` with the
-    /// index of each command and its reply, in any order. After the first error no more are submitted; those that were submitted before may
-    /// have been executed.
+    /// Executes commands that do not depend on each other, with as many outstanding as the queue has entries for. Calls
+    /// `completed` with the index of each command and its reply, in any order. After the first error no more are
+    /// submitted; those that were submitted before may have been executed.
     ///
     /// # Errors
     /// The first, as [`Client::execute`].

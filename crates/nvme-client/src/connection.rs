@@ -6,8 +6,8 @@
 //!   thread 3             submit, write | parked ...... its completion was read: woken | returns
 //! ```
 //!
-//! Who waits reads. A thread alone writes and reads itself, and wakes nobody. Of several, one reads for all and wakes those whose
-//! completions came. What threads submit while one writes, that one writes, too.
+//! Who waits reads. A thread alone writes and reads itself, and wakes nobody. Of several, one reads for all and wakes
+//! those whose completions came. What threads submit while one writes, that one writes, too.
 //!
 //! What it does not do: send anything again. After [`ConnectionLost`] the connection is gone for all.
 
@@ -24,8 +24,8 @@ use std::io::{self, ErrorKind, Read, Write};
 
 /// Timeout of one read or write. In between the thread checks its deadline and what others submitted.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// How long the reader polls the socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking cost several times
-/// what a command does.
+/// How long the reader polls the socket before it sleeps. An estimate: on a machine with idle cores, sleeping and
+/// waking cost several times what a command does.
 const SPIN: Duration = Duration::from_micros(50);
 /// Size of the read buffer.
 const READ_BYTES: usize = 256 << 10;
@@ -146,7 +146,8 @@ impl Connection {
         self.wait_for(deadline, |state| state.take(id))
     }
 
-    /// Submits as many pending commands as there is room for, waits for at least one completion, and returns those that came.
+    /// Submits as many pending commands as there is room for, waits for at least one completion, and returns those that
+    /// came.
     pub(crate) fn advance<T>(
         &self,
         pipeline: &mut Pipeline<T>,
@@ -287,7 +288,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes those bytes. A peer that takes none may wait until somebody reads what it sends, so this reads in between.
+    /// Writes those bytes. A peer that takes none may wait until somebody reads what it sends, so this reads in
+    /// between.
     fn write_all<'a>(
         &'a self,
         mut bytes: &[u8],

@@ -51,7 +51,8 @@ pub enum Error {
     /// The drive was not reached within the time that a call may take. The command was not executed.
     #[error("{0}")]
     Unreachable(String),
-    /// The completion of a change was lost, and to send it again might make it twice. It was made once, or will be, or not.
+    /// The completion of a change was lost, and to send it again might make it twice. It was made once, or will be, or
+    /// not.
     #[error("{0}")]
     InDoubt(String),
 }

@@ -29,8 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Exactly once, or told.** A completion may be lost with its connection. A command that changes nothing is sent again. A change is sent again to a
-//! drive that recognizes its serial (docs/NVME.md), which makes it once. Of any other drive the caller is told [`Error::InDoubt`].
+//! **Exactly once, or told.** A completion may be lost with its connection. A command that changes nothing is sent
+//! again. A change is sent again to a drive that recognizes its serial (docs/NVME.md), which makes it once. Of any
+//! other drive the caller is told [`Error::InDoubt`].
 //!
 //! Waits are those of `kvssd_runtime`: of the machine, or of a simulated world.
 //!

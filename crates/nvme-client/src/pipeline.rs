@@ -89,7 +89,8 @@ pub(crate) fn execute_all(
 }
 
 impl Drop for Run<'_> {
-    /// Nobody takes the completions of what is left outstanding. Its slots go with the connection, before its serials are released.
+    /// Nobody takes the completions of what is left outstanding. Its slots go with the connection, before its serials
+    /// are released.
     fn drop(&mut self) {
         if let Some(association) = self.association.take().filter(|_| !self.pipeline.outstanding.is_empty()) {
             self.link.lose(&association);

@@ -8,9 +8,9 @@
 //!   take(id) -> completion            frees the slot
 //! ```
 //!
-//! There are no more outstanding commands than slots. A peer can have no more bytes kept here than the outstanding commands asked for,
-//! and one PDU. Data that was not asked for, out of order or too long, a completion of no command, a wrong digest: each is a
-//! [`ProtocolError`], and none becomes a value.
+//! There are no more outstanding commands than slots. A peer can have no more bytes kept here than the outstanding
+//! commands asked for, and one PDU. Data that was not asked for, out of order or too long, a completion of no command,
+//! a wrong digest: each is a [`ProtocolError`], and none becomes a value.
 //!
 //! What it does not do: threads, time, or knowing what a command means.
 

@@ -20,8 +20,9 @@ pub(crate) struct Recognition {
 }
 
 impl Recognition {
-    /// Turns recognition on with Set Features, if the controller is of this project. Another make's feature C0h is vendor specific and unknown,
-    /// so nothing is set there. A controller whose drive has failed refuses the connection: it is none without recognition.
+    /// Turns recognition on with Set Features, if the controller is of this project. Another make's feature C0h is
+    /// vendor specific and unknown, so nothing is set there. A
+    /// controller whose drive has failed refuses the connection: it is none without recognition.
     pub(crate) fn negotiate(
         admin: &Connection,
         instance: [u8; INSTANCE_BYTES],

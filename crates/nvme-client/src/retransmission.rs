@@ -7,9 +7,9 @@
 //! | the same, when it is known that it was never sent | sent | sent |
 //! | the same, when the drive has forgotten the serial, or is not reached in time | in doubt | in doubt |
 //!
-//! To make a change a second time, behind a newer one of another host, would undo that one; and the first copy may lie unread in the lost connection.
-//! A drive that recognizes serials makes a change once, and none on a connection of a controller that this host has left
-//! ([`kvssd_nvme_spec::numbered`]).
+//! To make a change a second time, behind a newer one of another host, would undo that one; and the first copy may lie
+//! unread in the lost connection. A drive that recognizes serials makes a change once, and none on a connection of a
+//! controller that this host has left ([`kvssd_nvme_spec::numbered`]).
 
 use crate::Error;
 use crate::recognition::Recognition;
@@ -99,7 +99,8 @@ impl Retransmission {
         self.sent != Sent::Never
     }
 
-    /// The error of a command that is given up because of `error`: [`Error::InDoubt`] for a change that may be executed.
+    /// The error of a command that is given up because of `error`: [`Error::InDoubt`] for a change that may be
+    /// executed.
     pub(crate) fn doubt(&self, url: &DriveUrl, error: Error) -> Error {
         let Some(what) = self.change.filter(|_| self.may_be_executed()) else { return error };
         match error {

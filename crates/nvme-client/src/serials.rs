@@ -5,8 +5,8 @@
 //!                       ^ oldest
 //! ```
 //!
-//! A drive recognizes a serial while it is within its window below the highest that it has seen. So none is allocated while the oldest outstanding
-//! one would leave the window.
+//! A drive recognizes a serial while it is within its window below the highest that it has seen. So none is allocated
+//! while the oldest outstanding one would leave the window.
 
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Duration;
@@ -34,7 +34,8 @@ pub(crate) struct Serial {
 }
 
 impl Serials {
-    /// Allocates the next serial; `None` while `window` serials or more are between the oldest outstanding one and that.
+    /// Allocates the next serial; `None` while `window` serials or more are between the oldest outstanding one and
+    /// that.
     pub(crate) fn allocate(self: &Arc<Self>, window: u64) -> Option<Serial> {
         let mut state = self.lock();
         if state.is_released.len() as u64 >= window {

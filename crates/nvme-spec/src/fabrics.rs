@@ -196,7 +196,8 @@ pub const VERSION_2_0: u32 = 0x0002_0000;
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// MQES from `queue_entries`, TO from `ready_ms`, CQR, CSS bit 6 (I/O command sets by Identify); MPSMIN and DSTRD are 0.
+    /// MQES from `queue_entries`, TO from `ready_ms`, CQR, CSS bit 6 (I/O command sets by Identify); MPSMIN and DSTRD
+    /// are 0.
     #[must_use]
     pub fn new(queue_entries: u16, ready_ms: u64) -> Self {
         let (contiguous, timeout, command_sets) = (1 << 16, ready_ms.div_ceil(500).min(255) << 24, 1 << 43);

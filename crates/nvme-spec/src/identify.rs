@@ -126,7 +126,8 @@ pub struct IdentifyController {
     /// AWUPF.
     pub atomic_write_power_fail: U16,
     reserved_530: [u8; 6],
-    /// SGLS: bit 0, SGLs; bit 18, also longer than their data; bit 20, data in the capsule with an offset (bits 1:0, 01b: no alignment).
+    /// SGLS: bit 0, SGLs; bit 18, also longer than their data; bit 20, data in the capsule with an offset (bits 1:0,
+    /// 01b: no alignment).
     pub sgl: U32,
     /// MNAN: the most namespaces at a time.
     pub allowed_namespaces_max: U32,

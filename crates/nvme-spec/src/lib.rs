@@ -7,13 +7,14 @@
 //!     identify, log_page, features          data structures, 64 B to 4096 B
 //! ```
 //!
-//! Every layout can be written as well as read. Its types carry the byte order, so that a structure *is* its bytes on any machine, and its size is
-//! checked at compile time. Numbers are little-endian.
+//! Every layout can be written as well as read. Its types carry the byte order, so that a structure *is* its bytes on
+//! any machine, and its size is checked at compile time. Numbers are little-endian.
 //!
 //! Sources: NVM Express Base Specification 2.0, NVMe/TCP Transport Specification 1.0, Key Value Command Set
 //! Specification 1.0, as public hosts read them.
 //!
-//! What it does not do: I/O, state, or decisions. Others find out that a PDU is out of sequence, or that a drive does not do what a command asks for.
+//! What it does not do: I/O, state, or decisions. Others find out that a PDU is out of sequence, or that a drive does
+//! not do what a command asks for.
 
 #![no_std]
 

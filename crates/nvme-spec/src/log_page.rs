@@ -111,8 +111,8 @@ pub struct FirmwarePage {
     reserved_64: [u8; 448],
 }
 
-/// Commands supported and their effects (4096 B). Bit 0 of an entry: supported; bit 1: changes logical content; bit 2: changes the
-/// capabilities of namespaces; bit 3: changes the inventory of namespaces.
+/// Commands supported and their effects (4096 B). Bit 0 of an entry: supported; bit 1: changes logical content; bit 2:
+/// changes the capabilities of namespaces; bit 3: changes the inventory of namespaces.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct CommandEffectsPage {

@@ -7,11 +7,12 @@
 //!   Store, Delete             dwords 12, 13: the serial, low dword first; 0 for none
 //! ```
 //!
-//! A client is a Host Identifier with 16 bytes that name a program. Set Features turns serials on for all I/O queues of the controller, and an earlier
-//! controller of the client makes no numbered change any more ([`Status::ClientSuperseded`](crate::Status::ClientSuperseded)).
-//! The drive recognizes the changes of a client that it has made, until it forgets the client for others. A host that connects again compares `since`:
-//! if it differs, the drive has forgotten in between, and a change that is sent again may be made twice.
-//! On a controller without Set Features dwords 12 and 13 mean nothing.
+//! A client is a Host Identifier with 16 bytes that name a program. Set Features turns serials on for all I/O queues of
+//! the controller, and an earlier controller of the client makes no numbered change any more
+//! ([`Status::ClientSuperseded`](crate::Status::ClientSuperseded)). The drive recognizes the changes of a client that
+//! it has made, until it forgets the client for others. A host that connects again compares `since`: if it differs, the
+//! drive has forgotten in between, and a change that is sent again may be made twice. On a controller without Set
+//! Features dwords 12 and 13 mean nothing.
 
 use crate::SubmissionEntry;
 

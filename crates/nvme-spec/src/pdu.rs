@@ -27,6 +27,7 @@ pub use layout::{
 
 use crate::{CompletionEntry, SubmissionEntry};
 use core::fmt;
+use zerocopy::{Immutable, KnownLayout, TryFromBytes};
 
 /// HDGSTF: there is a header digest.
 pub const FLAG_HEADER_DIGEST: u8 = 1 << 0;
@@ -122,8 +123,8 @@ pub enum Pdu<'a> {
 pub struct Fault {
     /// FES: what is wrong.
     pub status: FaultStatus,
-    /// FEI: the offset of the faulty field (of [`FaultStatus::InvalidHeader`] and [`FaultStatus::UnsupportedParameter`]), or the digest that came
-    /// (of [`FaultStatus::HeaderDigest`]).
+    /// FEI: the offset of the faulty field (of [`FaultStatus::InvalidHeader`] and
+    /// [`FaultStatus::UnsupportedParameter`]), or the digest that came (of [`FaultStatus::HeaderDigest`]).
     pub information: u32,
 }
 
@@ -173,103 +174,65 @@ pub enum FaultStatus {
     Other(u16),
 }
 
+/// FES and the specification's name of each known fault.
+const FAULTS: [(u16, FaultStatus, &str); 6] = [
+    (1, FaultStatus::InvalidHeader, "invalid PDU header field"),
+    (2, FaultStatus::Sequence, "PDU sequence error"),
+    (3, FaultStatus::HeaderDigest, "header digest error"),
+    (4, FaultStatus::DataOutOfRange, "data transfer out of range"),
+    (5, FaultStatus::LimitExceeded, "transfer limit exceeded"),
+    (6, FaultStatus::UnsupportedParameter, "unsupported parameter"),
+];
+
 impl FaultStatus {
     /// Decodes FES.
     #[must_use]
-    pub const fn from_code(code: u16) -> Self {
-        match code {
-            1 => FaultStatus::InvalidHeader,
-            2 => FaultStatus::Sequence,
-            3 => FaultStatus::HeaderDigest,
-            4 => FaultStatus::DataOutOfRange,
-            5 => FaultStatus::LimitExceeded,
-            6 => FaultStatus::UnsupportedParameter,
-            other => FaultStatus::Other(other),
-        }
+    pub fn from_code(code: u16) -> Self {
+        FAULTS.iter().find(|fault| fault.0 == code).map_or(FaultStatus::Other(code), |fault| fault.1)
     }
 
     /// The value of FES.
     #[must_use]
-    pub const fn code(self) -> u16 {
+    pub fn code(self) -> u16 {
         match self {
-            FaultStatus::InvalidHeader => 1,
-            FaultStatus::Sequence => 2,
-            FaultStatus::HeaderDigest => 3,
-            FaultStatus::DataOutOfRange => 4,
-            FaultStatus::LimitExceeded => 5,
-            FaultStatus::UnsupportedParameter => 6,
             FaultStatus::Other(code) => code,
+            known => FAULTS.iter().find(|fault| fault.1 == known).map_or(0, |fault| fault.0),
         }
     }
 
     /// The specification's name of it.
     #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            FaultStatus::InvalidHeader => "invalid PDU header field",
-            FaultStatus::Sequence => "PDU sequence error",
-            FaultStatus::HeaderDigest => "header digest error",
-            FaultStatus::DataOutOfRange => "data transfer out of range",
-            FaultStatus::LimitExceeded => "transfer limit exceeded",
-            FaultStatus::UnsupportedParameter => "unsupported parameter",
-            FaultStatus::Other(_) => "a fault that is not known",
-        }
+    pub fn text(self) -> &'static str {
+        FAULTS.iter().find(|fault| fault.1 == self).map_or("a fault that is not known", |fault| fault.2)
     }
 }
 
-/// Types of PDUs, and what their headers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// PDU-Type. Those of hosts are even, those of controllers odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u8)]
 pub(crate) enum Kind {
-    IcRequest,
-    IcResponse,
-    HostTermination,
-    ControllerTermination,
-    Command,
-    Response,
-    HostData,
-    ControllerData,
-    ReadyToTransfer,
+    IcRequest = 0,
+    IcResponse = 1,
+    HostTermination = 2,
+    ControllerTermination = 3,
+    Command = 4,
+    Response = 5,
+    HostData = 6,
+    ControllerData = 7,
+    ReadyToTransfer = 9,
 }
 
 impl Kind {
-    pub(crate) const fn from_code(code: u8) -> Option<Kind> {
-        Some(match code {
-            0 => Kind::IcRequest,
-            1 => Kind::IcResponse,
-            2 => Kind::HostTermination,
-            3 => Kind::ControllerTermination,
-            4 => Kind::Command,
-            5 => Kind::Response,
-            6 => Kind::HostData,
-            7 => Kind::ControllerData,
-            9 => Kind::ReadyToTransfer,
-            _ => return None,
-        })
+    pub(crate) fn from_code(code: u8) -> Option<Kind> {
+        Kind::try_read_from_bytes(&[code]).ok()
     }
 
     pub(crate) const fn code(self) -> u8 {
-        match self {
-            Kind::IcRequest => 0,
-            Kind::IcResponse => 1,
-            Kind::HostTermination => 2,
-            Kind::ControllerTermination => 3,
-            Kind::Command => 4,
-            Kind::Response => 5,
-            Kind::HostData => 6,
-            Kind::ControllerData => 7,
-            Kind::ReadyToTransfer => 9,
-        }
+        self as u8
     }
 
     pub(crate) const fn sender(self) -> Sender {
-        match self {
-            Kind::IcRequest | Kind::HostTermination | Kind::Command | Kind::HostData => Sender::Host,
-            Kind::IcResponse
-            | Kind::ControllerTermination
-            | Kind::Response
-            | Kind::ControllerData
-            | Kind::ReadyToTransfer => Sender::Controller,
-        }
+        if self.code().is_multiple_of(2) { Sender::Host } else { Sender::Controller }
     }
 
     /// HLEN.

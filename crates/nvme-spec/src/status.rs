@@ -7,8 +7,8 @@ const CODE_BITS: u16 = 0x7ff;
 
 macro_rules! statuses {
     ($($(#[$meta:meta])* $name:ident = $code:literal, $text:literal;)*) => {
-        /// The status of a completion: type (SCT) in bits 10:8, code (SC) in bits 7:0 (Base Specification, "Status Field
-        /// Definition"; Fabrics, "Connect"; Key Value, "Status Codes").
+        /// The status of a completion: type (SCT) in bits 10:8, code (SC) in bits 7:0 (Base Specification, "Status
+        /// Field Definition"; Fabrics, "Connect"; Key Value, "Status Codes").
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
         pub enum Status {

@@ -6,8 +6,8 @@
 //!                            Store 7 again: the firmware knows whether it was made
 //! ```
 //!
-//! So no older copy of a change is executed after the newest one, and the completion of the newest one settles it, a refusal too. All of this is done
-//! under the drive's lock, as execution is.
+//! So no older copy of a change is executed after the newest one, and the completion of the newest one settles it, a
+//! refusal too. All of this is done under the drive's lock, as execution is.
 
 use kvssd_nvme_spec::numbered::INSTANCE_BYTES;
 use kvssd_types::ClientId;

@@ -46,16 +46,14 @@ const ALIGNMENT_MAX: u8 = 31;
 /// The longest time between two checks of keep-alive, timeouts and events.
 const TIMER_NS: Nanos = Nanos(200_000_000);
 
-/// What a connection has become so far.
+/// What a connection has become so far: an admin queue, an I/O queue, or neither yet.
 enum Phase {
     AwaitingIcRequest,
     AwaitingConnect,
-    /// An admin queue.
     Admin {
         controller: Arc<Mutex<Controller>>,
         id: u16,
     },
-    /// An I/O queue.
     Io {
         controller: Arc<Mutex<Controller>>,
         queue: u16,

@@ -29,7 +29,8 @@ const EVENT_TEMPERATURE: u8 = 0x01;
 /// Information of a SMART event: the reliability is degraded.
 const EVENT_RELIABILITY: u8 = 0x00;
 
-/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics has an activity timeout of two minutes).
+/// How long a discovery controller without a keep-alive timer waits for a command (Fabrics has an activity timeout of
+/// two minutes).
 const DISCOVERY_ACTIVITY_NS: Nanos = Nanos(120_000_000_000);
 
 const READY_MS: u64 = 500;
@@ -176,7 +177,8 @@ impl Controller {
         }
     }
 
-    /// Writes a property. Returns whether this requests a shutdown; the drive must be flushed before [`Controller::shut_down`].
+    /// Writes a property. Returns whether this requests a shutdown; the drive must be flushed before
+    /// [`Controller::shut_down`].
     pub(crate) fn set_property(&mut self, offset: u32, is_wide: bool, value: u64) -> Result<bool, Status> {
         if offset != property::CONFIGURATION || is_wide {
             return Err(Status::InvalidField);

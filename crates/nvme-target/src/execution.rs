@@ -46,8 +46,8 @@ impl Executor {
         Ok(OpenedClient { client: self.clients.open(client), since })
     }
 
-    /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than `bytes_max` so far; the last
-    /// command may exceed that.
+    /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than
+    /// `bytes_max` so far; the last command may exceed that.
     pub(crate) fn execute(
         &mut self,
         mut next: impl FnMut(bool) -> Option<IoCommand>,

@@ -13,7 +13,8 @@
 //! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
 //! | keys of a List | 128 KiB of them | a drive lists while others wait |
 //!
-//! At the worst, 128 connections take 2 GiB, and 3 GiB with copies of the values that are read and written just then. As a rule they take 40 MiB.
+//! At the worst, 128 connections take 2 GiB, and 3 GiB with copies of the values that are read and written just then.
+//! As a rule they take 40 MiB.
 
 use kvssd_types::Nanos;
 
@@ -35,8 +36,8 @@ pub const EVENT_REQUESTS_MAX: usize = 4;
 pub const ERROR_ENTRIES_MAX: usize = 16;
 /// The most data of a connection that is in transfer by R2T.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 8 << 20;
-/// How long a byte of data in transfer, or of output, may take beyond the timeout of the first: 256 MiB may take 4 minutes. A slower host
-/// would keep memory that others wait for.
+/// How long a byte of data in transfer, or of output, may take beyond the timeout of the first: 256 MiB may take 4
+/// minutes. A slower host would keep memory that others wait for.
 pub const TRANSFER_BYTE_NS: u64 = 1_000;
 /// The most outstanding R2Ts of a connection.
 pub(crate) const TRANSFERS_MAX: usize = 32;
@@ -56,7 +57,8 @@ pub struct Limits {
     pub values_bytes_max: u64,
     /// Timeout of ICReq and Connect.
     pub connect_ns: Nanos,
-    /// When all controllers are taken, one without commands for that long and without I/O queues ends for another host's.
+    /// When all controllers are taken, one without commands for that long and without I/O queues ends for another
+    /// host's.
     pub idle_ns: Nanos,
     /// Timeout of the next H2CData of a transfer. The whole transfer has a microsecond a byte more.
     pub transfer_ns: Nanos,

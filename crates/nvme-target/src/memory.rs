@@ -1,5 +1,5 @@
-//! A bound on the memory of values, in or out, that all connections share. Each connection has bounds of its own as well, but with values of 256 MiB
-//! they are too large together.
+//! A bound on the memory of values, in or out, that all connections share. Each connection has bounds of its own as
+//! well, but with values of 256 MiB they are too large together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

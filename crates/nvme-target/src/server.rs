@@ -1,7 +1,7 @@
 //! Threads and sockets of the machine: a thread for each connection, which [`attend`]s it.
 //!
-//! A connection's thread makes three system calls for a command that comes alone (wait, read, write), and no more for a hundred that
-//! come together.
+//! A connection's thread makes three system calls for a command that comes alone (wait, read, write), and no more for a
+//! hundred that come together.
 
 use crate::subsystem::Subsystem;
 use crate::transport::{Interest, Transport, attend};
@@ -18,8 +18,8 @@ use thiserror::Error;
 
 /// How often a waiting thread checks whether the service is to stop.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
-/// How long a thread polls its socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking cost a command
-/// several times what it costs itself; a silent host costs this once.
+/// How long a thread polls its socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking
+/// cost a command several times what it costs itself; a silent host costs this once.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Why nothing is served.

@@ -81,8 +81,8 @@ struct Controllers {
 }
 
 impl Controllers {
-    /// Ends the controller that has been idle for longest, without commands and I/O queues, if that is longer than `idle_ns`. A host without a
-    /// keep-alive timer may have gone long ago. Returns whether there was one.
+    /// Ends the controller that has been idle for longest, without commands and I/O queues, if that is longer than
+    /// `idle_ns`. A host without a keep-alive timer may have gone long ago. Returns whether there was one.
     fn end_idle(&mut self, idle_ns: Nanos, now: Nanos) -> bool {
         let idle = |(&id, controller): (&u16, &Arc<Mutex<Controller>>)| {
             // A locked controller is in use.

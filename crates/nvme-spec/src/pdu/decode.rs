@@ -30,8 +30,8 @@ pub enum Decoded<'a> {
         pdu: Pdu<'a>,
         /// Its bytes; those behind are of the next one.
         bytes: usize,
-        /// Its data is what was sent, as far as its digest tells. Otherwise the command that it is about has failed, and the
-        /// connection goes on.
+        /// Its data is what was sent, as far as its digest tells. Otherwise the command that it is about has failed,
+        /// and the connection goes on.
         is_data_intact: bool,
     },
 }

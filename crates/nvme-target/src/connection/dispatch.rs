@@ -79,8 +79,8 @@ impl Connection {
         self.dispatch(&entry, &[], Some((data, share)), arrived);
     }
 
-    /// How much data to request by R2T: no more than the value has, though the host's buffer may be longer; an error if the command will fail
-    /// anyway.
+    /// How much data to request by R2T: no more than the value has, though the host's buffer may be longer; an error if
+    /// the command will fail anyway.
     fn wanted_bytes(&self, entry: &SubmissionEntry, length_bytes: u32) -> Result<u32, Status> {
         if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
             return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
@@ -97,7 +97,8 @@ impl Connection {
         if length_bytes >= value_bytes { Ok(Some(value_bytes)) } else { Err(Status::SglLengthInvalid) }
     }
 
-    /// Executes a command, or adds it to the ready ones. Its data is `data` from the capsule, or `whole` from a transfer.
+    /// Executes a command, or adds it to the ready ones. Its data is `data` from the capsule, or `whole` from a
+    /// transfer.
     fn dispatch(
         &mut self,
         entry: &SubmissionEntry,

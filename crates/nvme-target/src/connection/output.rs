@@ -112,7 +112,8 @@ impl Output {
         self.delayed.peek().map(|Reverse(delayed)| delayed.completion.due)
     }
 
-    /// Encodes data in order, then the completion. The SUCCESS flag is not used: hosts need dword 0, the value's length.
+    /// Encodes data in order, then the completion. The SUCCESS flag is not used: hosts need dword 0, the value's
+    /// length.
     fn write(
         &mut self,
         completion: &Completion,

@@ -131,7 +131,8 @@ impl Transfers {
         }))
     }
 
-    /// When the first of the transfers times out: each H2CData may take `wait`, and the whole transfer as long beyond [`TRANSFER_BYTE_NS`] a byte.
+    /// When the first of the transfers times out: each H2CData may take `wait`, and the whole transfer as long beyond
+    /// [`TRANSFER_BYTE_NS`] a byte.
     pub(super) fn deadline(&self, wait: Nanos) -> Option<Nanos> {
         if self.outstanding == 0 {
             return None;
