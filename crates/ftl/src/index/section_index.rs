@@ -1,19 +1,60 @@
-//! The seam for an index that is a hash table in sections: what is particular to it. [`Sectioned`](crate::index::Sectioned) does the rest.
+//! The seam for an index that is cut into sections: what is particular to it.
+//! [`Sectioned`](crate::index::Sectioned) does the rest.
 //!
 //! ```text
-//!   Index  <-- Sectioned<I>: sections in DRAM and on flash, garbage collection, liveness, checkpoints, redo, checks, counts
+//!   Index  <-- Sectioned<I>     sections in DRAM and on flash, collection, liveness, checkpoints, redo, checks, counts
 //!                 |
 //!                 +-- I: SectionIndex        where a key lives, and how a change is made
 //!                        I::Form: SectionForm   what the bytes of a section mean
 //! ```
 //!
-//! The contract, which the conformance suite checks:
+//! # The contract
 //!
-//! - A pair is known by its **tag** and its place. The tag follows from the key, or from where the entry lies; an entry of a section must
-//!   tell it from the section's bytes and number alone.
-//! - Whether a new key is refused for capacity ([`Position::FULL`]) depends on what the index holds, and for one key always alike.
-//! - [`SectionIndex::change`] is called when a command makes a change and again when a mount redoes it. It changes sections through
-//!   [`View::edit`] alone, which leaves those out that were written behind the change. What it counts in DRAM it counts both times.
+//! The compiler cannot check it; the conformance suite does.
+//!
+//! **Tags.** A pair is known by its tag and its place. Several keys may have one tag, and no two pairs have one place.
+//! - A tag is below [`SectionIndex::tags`], and stays the same while its key is there.
+//! - It follows from the key ([`SectionIndex::HAS_TAGS_OF_KEYS`]: it is the `first_tag` of the key's hash), or from
+//!   where the entry lies. In the second case the index brings an [`SectionIndex::audit`] of its own.
+//! - [`SectionIndex::entries`] tells the tag of each entry from the section's bytes and number alone.
+//!   [`SectionIndex::belongs`] agrees.
+//! - The entry of a pair lies in one of the sections that [`SectionIndex::section_at`] names for its tag, and in no
+//!   other. Their numbers are below [`SectionIndex::sections`].
+//!
+//! **Looking up.** [`SectionIndex::locate`] changes no section. `verify` alone tells whether a record is the key's; it
+//! costs a read.
+//! - The answer for a key that is there: its tag, its place, and a note for the change. These stay true while other
+//!   keys come and go: a batch looks all of its keys up before it makes its changes.
+//! - The answer for a new key: no place, and the tag that it will have, or [`Position::FULL`]. Whether a new key is
+//!   refused depends on what the index holds and not on the key: until something goes, a drive that refuses one key
+//!   refuses the next. So the limit is a number of pairs, low enough that no bucket overflows before.
+//!
+//! **Changing.** [`SectionIndex::change`] runs when a command or garbage collection makes a change, and again when a
+//! mount redoes it.
+//! - It changes sections through [`View::edit`] alone. While a command's change runs, no section leaves DRAM.
+//! - At run time what was located, or has room, can be done: the answer `false` is a panic. When a mount redoes, tag
+//!   and note come from flash and may be any numbers: what cannot be done is answered by `false`, without a panic.
+//! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change, and does not
+//!   say whether the pair was in it. So a change that may concern several sections edits each of them.
+//! - What the index counts in DRAM follows from the changes alone, and it counts each of them both times. It is in
+//!   [`SectionIndex::save`] and [`SectionIndex::restore`].
+//! - A redone change has no key, but for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.
+//!
+//! **Lists.** The order stays as it is while no key comes or goes. The list that comes along orders pairs of one tag by
+//! place: two of these change places when garbage collection moves one.
+//!
+//! **DRAM.** What the index keeps beside cached sections is in [`SectionIndex::dram`], under names that begin with
+//! `index_`.
+//!
+//! # What is called when
+//!
+//! ```text
+//!   new index     restore -> redo_section, redo_split, in order -> change, in order -> end_redo         a mount
+//!   a command     prepare -> locate -> make_room, of a new key -> change
+//!   a list        prepare -> list
+//!   collection    prepare -> known -> find -> change(Move), of pairs that live
+//!   in between    grow, while growth says so; save, for a checkpoint; entries and survey, for a check
+//! ```
 
 use crate::address::Grain;
 use crate::dram::DramUse;
@@ -131,19 +172,20 @@ pub trait SectionIndex: Send + Sized {
     /// What its sections look like.
     fn form(&self) -> Self::Form;
 
-    /// How many sections the directory knows.
+    /// How many sections there are. It never becomes less; [`View::resize`] makes it more.
     fn sections(&self) -> u64;
 
-    /// All tags are below.
+    /// The number that all tags are below.
     fn tags(&self) -> u64;
 
-    /// The section of a pair.
+    /// The section of a pair; of several levels, that of the first.
     fn section_of(&self, tag: u64) -> u64;
 
-    /// Whether a section has the pair with that tag and place, and the comparisons to know it.
+    /// Whether a section has the pair with that tag and place, and how many comparisons that takes. It is not told
+    /// which section it is.
     fn find(&self, section: &[u8], tag: u64, place: Grain) -> (bool, u32);
 
-    /// The place of a pair with that tag in a section: a hint.
+    /// The place of a pair with that tag in a section. A hint: it may be wrong.
     fn place_of(&self, section: &[u8], tag: u64) -> Option<Grain>;
 
     /// The entries of section `number`, in the order in which they lie.
@@ -169,7 +211,7 @@ pub trait SectionIndex: Send + Sized {
         verify: &mut VerifyKey<'_>,
     ) -> Result<Position, KvError>;
 
-    /// Makes a change; gives whether it can be made.
+    /// Makes a change, now or once more for a mount ([`View::is_redo`]); gives whether it can be made.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -180,7 +222,8 @@ pub trait SectionIndex: Send + Sized {
         Self::HAS_TAGS_OF_KEYS.then(|| self.first_tag(self.hash(key)))
     }
 
-    /// As [`Index::list`]: section by section, and in each by tag and place. Where there are levels, the note of a position says which.
+    /// As [`Index::list`]: section by section, and in each by tag and place. Where there are levels, the note of a
+    /// position must be the level of its section.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -212,12 +255,13 @@ pub trait SectionIndex: Send + Sized {
         Ok(())
     }
 
-    /// What of the index only DRAM knows, with its sections, for a checkpoint.
+    /// The bytes of what only DRAM knows of the index, with its sections, for a checkpoint.
     fn save(&self, sections: SavedSections) -> Vec<u8> {
         postcard::to_allocvec(&sections).expect("a directory is plain data")
     }
 
-    /// Becomes what was saved, and gives the sections. None when these are not the bytes of such an index.
+    /// Becomes what was saved, and gives the sections. The bytes come from flash: none when they are not those of such
+    /// an index.
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
         postcard::from_bytes(bytes).ok()
     }
@@ -234,7 +278,7 @@ pub trait SectionIndex: Send + Sized {
         budget_bytes.saturating_sub(own.total_bytes())
     }
 
-    /// A command or garbage collection begins to look up pairs.
+    /// A command, a list or a step of garbage collection begins: an index that is to be in DRAM as a whole loads itself.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -252,23 +296,23 @@ pub trait SectionIndex: Send + Sized {
         Ok(())
     }
 
-    /// In how many sections a pair may lie.
+    /// In how many sections a pair may lie: one in each level.
     fn levels(&self) -> u32 {
         1
     }
 
-    /// The section of each level in which a pair may lie, where there are several.
+    /// The section of a level in which a pair with that tag would lie.
     fn section_at(&self, tag: u64, level: u32) -> u64 {
         let _ = level;
         self.section_of(tag)
     }
 
-    /// The order in which pairs are looked at: that of their sections, or a finer one.
+    /// What pairs are sorted by before they are looked at, section by section: the section, or something finer.
     fn order(&self, tag: u64, level: u32) -> u64 {
         self.section_at(tag, level)
     }
 
-    /// Whether a pair is bound, where DRAM knows without its sections.
+    /// Whether the index has a pair, if DRAM knows that without its sections.
     fn known(&self, tag: u64, place: Grain) -> Option<bool> {
         let _ = (tag, place);
         None

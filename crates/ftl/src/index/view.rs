@@ -1,4 +1,7 @@
-//! What an index of sections sees while a command, a task or a mount is at work: its sections, by way of an I/O context.
+//! What an index of sections sees while a command, a task or a mount is at work: its sections, by way of an I/O
+//! context.
+//!
+//! What [`View::bytes`] gives is good until the next section is loaded or edited: that may evict this one.
 
 use crate::address::Grain;
 use crate::index::VerifyKey;
@@ -14,7 +17,7 @@ pub struct View<'v, 'm, F> {
     pub io: &'v mut Io<'m>,
     pub(super) sections: &'v mut Sections<F>,
     pub(super) lookups: &'v mut Lookups,
-    /// The number of the change that a mount makes again.
+    /// The position in the journal of the change that a mount redoes.
     pub(super) redo: Option<usize>,
     pub(super) budget_bytes: u64,
 }
@@ -36,7 +39,7 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.io.cpu(entries * self.io.costs().comparison_ns);
     }
 
-    /// Brings a section into DRAM.
+    /// Brings a section into DRAM. Another one may leave it.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -54,13 +57,13 @@ impl<F: SectionForm> View<'_, '_, F> {
         Ok(ticket)
     }
 
-    /// The bytes of a section that is in DRAM.
+    /// The bytes of the section that was loaded.
     #[must_use]
     pub fn bytes(&self, ticket: Ticket) -> &Blob {
         self.sections.bytes(ticket)
     }
 
-    /// Whether a section has nothing, and need not be loaded to know it.
+    /// Whether the directory tells that a section is empty: it need not be loaded.
     #[must_use]
     pub fn is_nowhere(&self, section: u64) -> bool {
         self.sections.is_nowhere(section)
@@ -78,8 +81,11 @@ impl<F: SectionForm> View<'_, '_, F> {
         Ok(is_it)
     }
 
-    /// Edits a section: the comparisons that it takes, or none when it cannot be done. Gives whether it was done, which it was, too, when a
-    /// mount finds the section written behind the change.
+    /// Edits a section. `edit` gives the comparisons that it takes, or none when it cannot be done: it must know that
+    /// before it asks for [`SectionEdit::to_mut`].
+    ///
+    /// Gives whether the edit is done. When a mount redoes a change behind which the section was written, `edit` is not
+    /// called and the answer is `true`: the section has the change already, if the change concerns it at all.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -99,13 +105,13 @@ impl<F: SectionForm> View<'_, '_, F> {
         Ok(comparisons.is_some())
     }
 
-    /// Whether a mount makes the change again.
+    /// Whether a mount redoes the change.
     #[must_use]
     pub fn is_redo(&self) -> bool {
         self.redo.is_some()
     }
 
-    /// How many sections surely stay in DRAM together until they are changed.
+    /// How many sections stay in DRAM for sure when they are loaded together.
     #[must_use]
     pub fn at_once(&self) -> usize {
         self.sections.at_once(self.io)
@@ -143,8 +149,8 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.set_budget(cache_bytes_max);
     }
 
-    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them everything that was done to
-    /// the one before.
+    /// Replaces a section that is in DRAM by two others with these bytes, which are appended to the log at once. They
+    /// hold all changes that the one before them held.
     ///
     /// # Errors
     /// What the flash operations answer.
