@@ -50,7 +50,6 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Charges the pages.
     pub(crate) fn charge(packing: &Packing, dram: &mut DramUse) {
         if packing.layout == RecordLayout::Blocks {
             dram.add("read_ahead", u64::from(AHEAD_PAGES) * u64::from(packing.page_bytes()));

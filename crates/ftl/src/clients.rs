@@ -46,7 +46,6 @@ pub(crate) enum Fate {
     Forgotten,
 }
 
-/// The clients.
 #[derive(Debug, Default)]
 pub(crate) struct ClientTable {
     slots: Vec<Client>,

@@ -21,9 +21,9 @@ pub(crate) struct Found {
     pub(crate) head: RecordHead,
 }
 
-/// Looks `key` up; gives its position and the pair that was found there. A record on the way that cannot be read is an error only
-/// when the key is found nowhere else: it may be the key's. `value_bytes` of a value are read with its head, as far as the page has
-/// them; an index that knows whole keys reads nothing of records.
+/// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's: it is an
+/// error when the key is found nowhere else. With the head of a record `value_bytes` of its value are read, as far as they are in
+/// the page. An index that knows whole keys reads no record.
 pub(crate) fn find(
     io: &mut Io<'_>,
     index: &mut dyn Index,
@@ -50,7 +50,7 @@ pub(crate) fn find(
     }
 }
 
-/// Reads the head of the record at `place` with the first bytes of its value; none when the record is not that of `key`.
+/// Reads the head of the record at `place`, with the first bytes of its value; none when it is another key's.
 fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> Result<Option<RecordHead>, KvError> {
     let packing = io.packing();
     let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
@@ -61,7 +61,7 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
     Ok(RecordHead::matching(io.data(page)?, start, page_bytes, key))
 }
 
-/// The next change is about `key`, for an index that needs to be told.
+/// Notes the key of the next change, for an index that needs it at a mount.
 fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u32) {
     if io.media.is_durable() && index.notes_keys() {
         io.note(Change::Key { key: key.bytes().into(), value_bytes });
@@ -86,7 +86,7 @@ pub(crate) fn store(
     let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
     let bytes = packing.bytes_charged(&head);
     let freed = found.map_or(0, |found| packing.bytes_charged(&found.head));
-    // An overwrite that takes no more than it frees is always welcome.
+    // An overwrite that takes no more than it frees is never refused.
     if position.tag == Position::FULL
         || (bytes > freed && !limits.have_room(io.media, index, utilization, bytes - freed))
     {
@@ -124,7 +124,7 @@ pub(crate) fn append_pair(
     })
 }
 
-/// Binds a key to a pair that was appended, and buries the one that it was bound to.
+/// Binds a key to a pair that was appended; the one before dies.
 pub(crate) fn bind_pair(
     io: &mut Io<'_>,
     index: &mut dyn Index,
@@ -178,7 +178,7 @@ pub(crate) fn retrieve(
     read_value(io, place, head, (offset_bytes, length_bytes))
 }
 
-/// Reads a part of a value whose head was read, with what of the value its page has.
+/// Reads a part of a value. The page with its head was read.
 fn read_value(
     io: &mut Io<'_>,
     place: Grain,
@@ -223,7 +223,7 @@ pub(crate) fn list(
     listed(io, index, from, keys_max).map(Reply::Listed)
 }
 
-/// Up to so many keys in the index's order, from `from` on or the next one.
+/// Up to `keys_max` keys in the index's order, from `from` on, or from the key behind it.
 pub(crate) fn listed(
     io: &mut Io<'_>,
     index: &mut dyn Index,

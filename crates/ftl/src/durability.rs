@@ -50,7 +50,7 @@ impl Media {
 }
 
 impl Io<'_> {
-    /// A change of what the firmware keeps in DRAM, for the journal. What is in flash may run ahead of its note, never behind.
+    /// Notes a change of what the firmware keeps in DRAM, for the journal. Flash may be ahead of the note, never behind it.
     pub fn note(&mut self, change: Change) {
         let is_lost = match change {
             Change::Moved { .. } => self.media.planted == Some(PlantedBug::LostRelocation),
@@ -66,7 +66,7 @@ impl Io<'_> {
         }
     }
 
-    /// A change begins that may come again, if it is one: it is made with its number, or not at all.
+    /// Begins a change that may come again, if it is one: it is made together with its number, or not at all.
     pub(crate) fn begin_request(&mut self) {
         if self.request.is_some() {
             self.note(Change::Batch(BatchNote::Begun));
@@ -81,7 +81,7 @@ impl Io<'_> {
         }
     }
 
-    /// What is made until [`BatchNote::Committed`] is what the client asked for, if it may ask again.
+    /// Notes that the changes up to [`BatchNote::Committed`] are a client's request, if it may come again.
     pub(crate) fn note_request(&mut self) {
         if let Some(request) = self.request.take()
             && let Some(slot) = self.media.clients.record(request)
@@ -93,11 +93,11 @@ impl Io<'_> {
     fn write_down(&mut self, change: Change) {
         let page_bytes = self.media.packing.page_bytes() as usize;
         self.media.journal.gather(&change, page_bytes);
-        // That this cannot be staged shows when something is programmed: the power is gone.
+        // When it cannot be staged the power is gone: the next program says so.
         let _ = self.stage(&Item::Changed(change), None);
     }
 
-    /// A change of a stream's superblock. What the journal itself opens and closes is found by what lies there.
+    /// Notes a change of a stream's superblock, but for the journal's: a mount finds those by their pages.
     pub(crate) fn note_of(&mut self, stream: Stream, change: Change) {
         if stream != Stream::Journal {
             self.note(change);
@@ -206,8 +206,8 @@ impl Io<'_> {
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
-    /// Writes a checkpoint and gives up the journal before it, or leaves that to the next mount if it is the drive's last: nothing is to
-    /// happen behind it of which the mount would not know. No victim may be open.
+    /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves that to the next mount: nothing
+    /// may happen behind it that the mount would not know. No victim may be open.
     pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();

@@ -30,9 +30,9 @@ pub(crate) struct Limits {
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,
     pub(crate) dram_bytes: u64,
-    /// Bytes of flash that other namespaces than the one whose command is executed take.
+    /// Bytes of flash that the other namespaces take, beside that of the command.
     pub(crate) taken_bytes: u64,
-    /// The most that the records of that one may take.
+    /// The most bytes that the records of the command's namespace may take.
     pub(crate) quota_bytes: Option<u64>,
 }
 
@@ -64,15 +64,16 @@ pub struct Engine {
     limits: Limits,
     record: Rope,
     ahead: ReadAhead,
-    /// When indexes have done what they did so far of their own work.
+    /// The clock of the indexes' own work.
     grown: Nanos,
     growth: GrowthCounters,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     locks: EntryLocks,
-    /// What the other parts had of the DRAM when the indexes were told their shares.
+    /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
-    /// Why the flash, or what keeps it, takes nothing any more. What DRAM says since may be ahead of it: nothing is done by that.
+    /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may be ahead
+    /// of the flash.
     failure: Option<KvError>,
 }
 
@@ -107,11 +108,11 @@ impl Engine {
         self.checkpoint(false)
     }
 
-    /// Brings the drive to where it was.
+    /// Brings the drive back to the state before its power went.
     pub(crate) fn mount(&mut self) -> Result<MountReport, KvError> {
         let report = recovery::mount(&mut self.media, &mut self.namespaces)?;
         self.collector.clock = report.took;
-        // The indexes were without a bound while changes were made again.
+        // The indexes had no bound while changes were redone.
         self.share_anew();
         Ok(report)
     }
@@ -129,7 +130,7 @@ impl Engine {
         if self.media.is_durable() { self.checkpoint(true) } else { Ok(()) }
     }
 
-    /// Whether the flash has failed before.
+    /// Refuses when the flash has failed before.
     fn works(&self) -> Result<(), KvError> {
         match &self.failure {
             None => Ok(()),
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Remembers that the flash has failed, if that is what came out. It is only looked at: replies are large, and each command has one.
+    /// Remembers that the flash has failed, if `result` says so. It takes a reference because replies are large.
     fn note_failure<T>(&mut self, result: &Result<T, KvError>) {
         if let Err(error) = result
             && error.is_fatal()
@@ -154,7 +155,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What is done for the next mount after a command or a step of garbage collection that ended at `at`.
+    /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
     fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
         if !self.media.is_durable() {
             return Ok(());
@@ -167,7 +168,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the medium make safe what it put off while it was told to ([`Backing::commit`](kvssd_flash::Backing::commit)).
+    /// Makes safe what was written while the medium held commits back ([`Backing::commit`](kvssd_flash::Backing::commit)).
     ///
     /// # Errors
     /// What the medium answers.
@@ -193,7 +194,7 @@ impl Engine {
         self.run(None, namespace, command, at)
     }
 
-    /// Executes a command, which is known by `request` if it may come again and was not made yet.
+    /// Executes a command. `request` names one that may come again and was not made yet.
     fn run(
         &mut self,
         request: Option<RequestId>,
@@ -241,17 +242,17 @@ impl Engine {
         (done, reply)
     }
 
-    /// A command that brings a part of the next one, which arrives when it is done.
+    /// Takes a command that only brings a part of the next one; gives when it is done, which is when the next one arrives.
     pub fn take_part(&mut self, at: Nanos) -> Nanos {
         let mut io = Io::new(&mut self.media, at, false);
         io.cpu(io.costs().command_ns);
         io.settle()
     }
 
-    /// Waits for all that must be before a command, and moves `at` behind it.
+    /// Waits for all that must come before a command: growth, locks of batches, room. Moves `at` behind it.
     fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         match command {
-            // It has to do with the namespaces of its changes, whichever it was sent to.
+            // It concerns the namespaces of its changes, not the one that it was sent to.
             Command::Batch { changes } => {
                 batch::check(&self.media.geometry, &self.limits, changes)?;
                 for change in *changes {
@@ -280,7 +281,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the namespace has such commands.
+    /// Refuses a command that the namespace cannot execute.
     fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
         let namespace = self.namespaces.living(namespace)?;
         let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
@@ -302,7 +303,7 @@ impl Engine {
         }
     }
 
-    /// Lets background work go on until `now`; commands come with clocks from `now` on.
+    /// Lets background work go on until `now`. No command comes with an earlier clock from then on.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -327,7 +328,7 @@ impl Engine {
                 self.media.advance(self.grown);
                 self.remove_some(namespace)?;
             } else if collects {
-                // The collector asks with its own clock, which lies behind.
+                // The collector reserves with its own clock, which lies behind.
                 self.media.advance(self.collector.clock);
                 if !self.collect()? {
                     break;
@@ -343,8 +344,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Commands on these keys of the first namespace will come soon. A hint to the memory of the machine that simulates the drive: it changes nothing,
-    /// and takes no virtual time.
+    /// Commands on these keys of the first namespace will come soon. A hint to the memory of the machine that simulates the
+    /// drive: it changes nothing and takes no virtual time.
     pub fn expect(&mut self, keys: &[Key<'_>]) {
         if let Some(first) = self.namespaces.get(NamespaceId::FIRST) {
             first.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
@@ -403,7 +404,7 @@ impl Engine {
         self.collector.counters
     }
 
-    /// What the index's own work kept commands waiting for so far.
+    /// How long commands waited for work of the indexes' own so far.
     #[must_use]
     pub fn growth_counters(&self) -> GrowthCounters {
         self.growth
@@ -415,13 +416,13 @@ impl Engine {
         self.namespaces.get(NamespaceId::FIRST).is_some_and(|first| first.is_ordered)
     }
 
-    /// Iterators read ahead so from their next command on, as far as the design has memory for it.
+    /// Has iterators read ahead by `plan` from their next command on, as far as the design has memory for it.
     pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
         self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
     }
 
-    /// The times that iterators of the first namespace measured last: of a read of a value, and of what lies between one pair and the next beside that
-    /// (IterKVSSD, section 4.5: T_d, and T_A + T_e + T_wait).
+    /// The times that iterators of the first namespace measured last (IterKVSSD, section 4.5): that of a read of a value (T_d),
+    /// and the rest of the time between two pairs (T_A + T_e + T_wait).
     #[must_use]
     pub fn iterator_times(&self) -> (Nanos, Nanos) {
         self.namespaces.get(NamespaceId::FIRST).map_or_else(Default::default, |first| first.iterators.times())
@@ -503,7 +504,7 @@ impl Engine {
         self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth() == Growth::Foreground)
     }
 
-    /// Has the index of a namespace finish work that lets no command in, and moves `at` behind it.
+    /// Finishes work of an index that lets no command of its namespace in, and moves `at` behind it.
     fn finish_growth(&mut self, namespace: NamespaceId, at: &mut Nanos) -> Result<(), KvError> {
         let begun = self.grown.max(*at);
         while self.is_closed(namespace) {
@@ -526,13 +527,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the indexes what the other parts leave of the DRAM, less a page for what these may grow by until the next time.
+    /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
             let left = self.limits.dram_bytes.saturating_sub(taken);
-            // While one has yet to give something back, it is shared again.
+            // While an index has yet to give DRAM back, it is shared again.
             let is_settled = self.namespaces.share_dram(left, self.media.now);
             self.dram_shared = if is_settled { taken } else { 0 };
         }

@@ -6,9 +6,9 @@
 //!                           read the pages that live, copy the living, tell the index, all of a step side by side
 //! ```
 //!
-//! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes sections, which are evicted to the map log, so a
-//! victim can take more room than it gives, for a while. When the reserve runs low in the middle of one, a map superblock is
-//! collected in between: moving sections changes nothing but the directory.
+//! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes sections,
+//! which are evicted to the map log. So a victim can take more room than it gives, for a while. When the reserve runs low in the
+//! middle of one, a map superblock is collected in between: moving sections changes nothing but the directory.
 
 mod copies;
 mod greedy;
@@ -34,12 +34,11 @@ use kvssd_types::{KvError, NamespaceId, Nanos};
 /// sections that this evicts, and one is for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 
-/// The task.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// When it has done what it did so far.
+    /// The clock of its work.
     pub(crate) clock: Nanos,
-    /// Works while fewer superblocks are free, beside those that it keeps for itself.
+    /// It works while fewer superblocks are free, beside those that it keeps for itself.
     low: usize,
     pages_per_step: u32,
     /// The victim, and above it the map superblock that is collected in between.
@@ -121,8 +120,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// The next victim. While room is short, what gives the most of all; else one of a target on which the fewest superblocks are free,
-    /// if it gives at least half as much as the best. Half is an estimate.
+    /// The next victim. While room is short, it is the superblock that gives the most. Else it is one on the target with the fewest
+    /// free superblocks, if it gives at least half as much as the best. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
         let Media { superblocks, packing, flash, .. } = media;
         let all = superblocks.all();
@@ -163,7 +162,7 @@ impl Collector {
         let superblocks = &mut io.media.superblocks;
         let live_grains = superblocks.get(superblock).live_grains;
         superblocks.condemn(superblock);
-        // Where nothing lives, nobody will ask which mapping is invalid.
+        // Where nothing lives, no mapping is asked about.
         let spills = if live_grains == 0 { Vec::new() } else { io.media.validity.spills(superblock).to_vec() };
         let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.packing.page_of(spill)).collect();
         pages.sort_unstable();
@@ -174,7 +173,7 @@ impl Collector {
             contents.extend(readable(io.data(page).map(|data| data.blob(0..page_bytes)))?);
         }
         if contents.len() < pages.len() {
-            // Not all that is dead in it is known.
+            // Validity does not know all that is dead in it.
             io.media.superblocks.suspect(superblock);
         }
         let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
@@ -218,13 +217,13 @@ fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> R
     for spill in io.media.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
-    // What could not be read stays, and so does what no page led to: nothing that lives is erased, whatever pages say.
+    // What could not be read stays, and so does what no page named: nothing that lives is erased, whatever the pages say.
     if io.media.superblocks.get(superblock).live_grains > 0 {
         io.media.superblocks.retire(superblock);
         io.note(Change::Retired { superblock });
         return Ok(());
     }
-    // Of what was moved out no other copy will be left.
+    // The erase takes the last other copy of what was moved out.
     let at = io.make_durable()?;
     let erased = io.media.flash.erase(superblock, at)?;
     io.media.superblocks.release(superblock, erased);
@@ -255,8 +254,8 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves what lives in `pages`, and the pair that runs into the superblock whose first page is `first`. What cannot be
-/// read stays where it is.
+/// Moves what lives in `pages`, and the pair that runs over into the superblock whose first page is `first`. What cannot be read
+/// stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -322,17 +321,18 @@ fn move_pages(
     copies.bind(io, namespaces, io.media.geometry.superblock_of(first), counters)
 }
 
-/// Whether what lies at `place` is to be moved: an iterator may want what does not live.
+/// Whether the record at `place` is to be moved: if it lives, or an iterator may want it.
 fn or_held(io: &Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
     lives.map(|lives| lives || io.media.held.has(place))
 }
 
-/// Whether the pair with `tag` at `from` lives, if validity knows: of what was appended and never bound it does not.
+/// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records that were
+/// appended and never bound, which validity takes for alive.
 fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
     io.media.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
 }
 
-/// What the index says of each pair in pages of which validity does not know, in order.
+/// Asks the indexes about the pairs in pages that validity does not know; gives their answers in order.
 fn ask(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,

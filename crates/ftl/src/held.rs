@@ -45,7 +45,6 @@ impl Held {
         !self.made.is_empty()
     }
 
-    /// Bytes of DRAM.
     pub(crate) fn bytes(&self) -> u64 {
         (self.dead.len() + self.moves.len()) as u64 * Self::ENTRY_BYTES
     }

@@ -60,9 +60,9 @@ pub struct Position {
     pub place: Option<Grain>,
     /// The hash of the key.
     pub hash: u64,
-    /// What the index wants to be told again when the change is made, and made again by a mount: only it understands that.
+    /// A note of the index to itself: it gets it back with the change, now and when a mount redoes the change.
     pub note: u32,
-    /// The bytes of the pair's value, from an index that keeps whole keys: it knows the pair without a look at the record.
+    /// The bytes of the pair's value, from an index that keeps whole keys and so reads no record.
     pub value_bytes: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ pub struct Move {
 /// What became of a pair that garbage collection has copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Its key does not live where it was: it was dead.
+    /// The pair was dead: its key lives elsewhere, or not at all.
     Dead,
     /// Its key lives at the copy now.
     Moved,
@@ -100,7 +100,7 @@ pub enum Fate {
 /// An index that is a table in DRAM, and is on flash where there is no room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramTable {
-    /// Bytes with which it works at all.
+    /// The fewest bytes with which it works.
     pub least_bytes: u64,
     /// Bytes of all of it.
     pub whole_bytes: u64,
@@ -111,7 +111,7 @@ pub struct DramTable {
 pub enum Growth {
     /// There is none.
     None,
-    /// It is done in between, while commands come and go.
+    /// It is done in the background.
     Background,
     /// No command is begun before it is done.
     Foreground,
@@ -139,9 +139,9 @@ pub struct IndexCounters {
     pub bytes_read: [u64; 2],
     /// Bytes of sections written to the log, for commands and for garbage collection.
     pub bytes_written: [u64; 2],
-    /// Slots that a table of a fixed size has, and those that pairs take: the load factor is their quotient.
+    /// Slots of a table of a fixed size. The load factor is `slots_taken` by `slots`.
     pub slots: u64,
-    /// Of those, taken ones.
+    /// Slots that pairs take.
     pub slots_taken: u64,
     /// Slots of such a table that look-ups looked at.
     pub slots_scanned: u64,
@@ -187,19 +187,20 @@ pub trait RangeIndex {
     /// What the flash operations answer.
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError>;
 
-    /// The key that a cursor stands at and where its pair was when the cursor was opened; none at the end. It goes on to the next.
+    /// The key that a cursor stands at, and the place of its pair when the cursor was opened; none at the end. The cursor goes on to
+    /// the next key.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError>;
 
-    /// What a cursor needs next of the index is read before it is needed.
+    /// Reads what a cursor will need next of the index.
     fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
-    /// Ends a cursor: what only it saw is given up.
+    /// Ends a cursor, and gives up what only it saw.
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId);
 
-    /// The records of the index's own that live for cursors alone: the next mount shall know nothing of them.
+    /// The index's own records that live for cursors alone: the next mount must not know them.
     fn kept_for_cursors(&self) -> Vec<(Grain, u32)>;
 }
 
@@ -208,14 +209,14 @@ pub trait RangeIndex {
 pub struct CursorPlan {
     /// From the greatest key to the least.
     pub descending: bool,
-    /// Whether it has memory for what it will be told to read ahead ([`RangeIndex::read_ahead`]).
+    /// Whether it needs memory for reading ahead ([`RangeIndex::read_ahead`]).
     pub reads_ahead: bool,
 }
 
 /// Maps keys to places.
 ///
-/// An index touches flash through `io` and in no other way, so that every access takes its time and is counted. It writes what
-/// it wants to keep to the map log ([`Io::append`]) and is asked about it again when garbage collection comes by.
+/// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps on flash to
+/// the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
 pub trait Index: Send {
     /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///
@@ -223,7 +224,7 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
 
-    /// Makes sure that the key of `position`, which was not found, can be bound.
+    /// Makes sure that a new key, whose position this is, can be bound.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -232,8 +233,8 @@ pub trait Index: Send {
         Ok(())
     }
 
-    /// Binds `key`, whose position this is, to `pair`, which was noted just now: what the index writes in the meantime must hold
-    /// the change. Nothing may have happened to the key since it was located.
+    /// Binds `key`, whose position this is, to `pair`. The change was noted just now: what the index writes from here on must hold
+    /// it. Nothing has happened to the key since it was located.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -245,9 +246,9 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn unbind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position) -> Result<(), KvError>;
 
-    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found. A step of garbage collection, which may have
-    /// asked about others as well, ends with this, if only with no moves. The order of the moves is free. Each is noted
-    /// ([`Io::note`]) right before it is made: nothing that the index writes may come in between.
+    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found, in any order. Each move is noted
+    /// ([`Io::note`]) right before it is made: the index writes nothing in between. Every step of garbage collection ends with
+    /// this call, if need be without moves.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -259,7 +260,7 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError>;
 
-    /// As [`Index::is_bound`], of many pairs at once; none where that cannot be read.
+    /// As [`Index::is_bound`], for many pairs at once; none for a pair about which the index cannot read.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -267,8 +268,8 @@ pub trait Index: Send {
         pairs.iter().map(|&(tag, place)| readable(self.is_bound(io, tag, place))).collect()
     }
 
-    /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read: if it is still wanted, it
-    /// is appended anew.
+    /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read. The index appends it
+    /// again if it still wants it.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -288,7 +289,7 @@ pub trait Index: Send {
         Ok(())
     }
 
-    /// Why the index can take no changes any more, if so: what it must read to keep in order what it has cannot be read.
+    /// Why the index takes no changes any more, if so: it cannot read what it would have to merge.
     fn refuses_changes(&self) -> Option<String> {
         None
     }
@@ -299,14 +300,13 @@ pub trait Index: Send {
         let _ = (io, keys);
     }
 
-    /// The index's own records with these tags will be relocated one after the other: memory may begin to bring what it knows
-    /// of them closer.
+    /// The index's own records with these tags will be relocated soon: memory may begin to bring closer what is known of them.
     fn warm(&self, numbers: &[u64]) {
         let _ = numbers;
     }
 
-    /// Appends to `places` those of up to `count` pairs, in the index's own order, from the position that was located on: the key
-    /// there, or the next one. The order stays as it is while no key comes or goes.
+    /// Appends the places of up to `count` pairs to `places`, in the index's own order, from a position that was located on: its key
+    /// or the next one. The order stays as it is while no key comes or goes.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -341,7 +341,7 @@ pub trait Index: Send {
         None
     }
 
-    /// Whether its changes are noted with their keys ([`Change::Key`]): what it makes again must be told more than tags.
+    /// Whether its changes are noted with their keys ([`Change::Key`]), because it cannot redo them by tags alone.
     fn notes_keys(&mut self) -> bool {
         self.ranges().is_some()
     }
@@ -351,7 +351,7 @@ pub trait Index: Send {
         None
     }
 
-    /// The most that may be kept in DRAM, of the device's one budget.
+    /// The most bytes that it may keep in DRAM.
     fn set_dram_budget(&mut self, bytes: u64);
 
     /// Every byte that is kept in DRAM.
@@ -363,7 +363,7 @@ pub trait Index: Send {
     /// What was counted so far.
     fn counters(&self) -> IndexCounters;
 
-    /// What of the index only DRAM knows, for a checkpoint.
+    /// The bytes of what only DRAM knows of the index, for a checkpoint.
     fn save(&self) -> Vec<u8>;
 
     /// A mount begins: the new index becomes what was saved. None when these are not the bytes of such an index.
@@ -373,14 +373,14 @@ pub trait Index: Send {
     /// are told before the first [`Index::redo`]. None when there can be no such record.
     fn redo_own(&mut self, change: &Change, position: usize) -> Option<()>;
 
-    /// A key was bound, unbound or moved as change number `position`: makes the change again where it is not on flash
-    /// already. In order, without a bound on DRAM.
+    /// Makes change number `position` again, which bound, unbound or moved a key, where flash does not have it already. Changes come
+    /// in order, and DRAM has no bound meanwhile.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn redo(&mut self, io: &mut Io<'_>, change: &Change, position: usize) -> Result<(), KvError>;
 
-    /// The last change was made again.
+    /// All changes were redone.
     ///
     /// # Errors
     /// What the flash operations answer.

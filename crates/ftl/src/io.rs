@@ -81,7 +81,7 @@ impl Media {
         }
     }
 
-    /// Nobody asks with a clock before `now` any more.
+    /// No clock lies before `now` any more: calendars may forget what ended before.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         self.flash.advance(now);
@@ -121,7 +121,7 @@ impl Media {
         self.geometry.first_page(self.superblocks.get(superblock).next)
     }
 
-    /// What a log has room for: a record of so many bytes.
+    /// Whether a log has room for a record of so many bytes.
     fn room_of(&self, log: LogId, bytes: usize) -> LogRoom {
         let open = self.log.get(log);
         // It may begin on the next page, and its last may not be full.
@@ -152,10 +152,10 @@ impl Media {
     }
 }
 
-/// Flash, log and cores, with the clock of whoever works.
+/// Flash, log and cores, with the clock of the command or task at work.
 ///
-/// Reads move the clock to when the data is there. Programs reserve their time and do not wait, but for room in the
-/// write buffer. Work of the cores is gathered and reserved in one piece before the next flash operation.
+/// A read moves the clock to when the data is there. A program reserves its time; it waits only for room in the write buffer.
+/// Work of the cores is gathered, and reserved in one piece before the next flash operation.
 pub struct Io<'a> {
     /// The shared machinery.
     pub(crate) media: &'a mut Media,
@@ -165,7 +165,7 @@ pub struct Io<'a> {
     pub background: bool,
     /// Whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
-    /// What the change is known by that it makes, if it may come again.
+    /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
     work: Nanos,
     answered: Option<Nanos>,
@@ -210,14 +210,14 @@ impl<'a> Io<'a> {
         self.clock = self.clock.max(moment);
     }
 
-    /// The command's answer is on its way; what is done from here on, nobody waits for. Gives the clock.
+    /// The command is answered now: nobody waits for what is done from here on. Gives the clock.
     pub fn answer(&mut self) -> Nanos {
         let now = self.settle();
         self.answered = Some(now);
         now
     }
 
-    /// When the answer was on its way: now, unless that was said before.
+    /// When the command was answered: now, if it was not before.
     pub(crate) fn answered(&mut self) -> Nanos {
         let now = self.settle();
         self.answered.unwrap_or(now)
@@ -231,7 +231,7 @@ impl<'a> Io<'a> {
         self.hold_core(before);
     }
 
-    /// A read has moved the clock here from `before`.
+    /// A read has moved the clock here from `before`: a core that waits for flash was busy all that time.
     fn hold_core(&mut self, before: Nanos) {
         if self.media.costs.waits_for_flash && self.clock > before {
             self.clock = self.media.cores.take(before, self.clock - before, self.media.now);
@@ -301,8 +301,8 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. Costs
-    /// the drive nothing.
+    /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. A hint:
+    /// it costs the drive nothing.
     pub fn warm(&self, places: &[Grain]) {
         let packing = self.media.packing;
         let pages: Vec<_> = places.iter().map(|&place| (packing.page_of(place), packing.byte_in_page(place))).collect();
@@ -314,7 +314,7 @@ impl<'a> Io<'a> {
         self.media.validity.warm(places);
     }
 
-    /// What memory has at hand of the record at `place`, to tell what to warm next: it has not been read.
+    /// The bytes of the record at `place`, if memory has them at hand. It is no read: it may only tell what to warm next.
     #[must_use]
     pub fn peek(&self, place: Grain) -> Option<&Blob> {
         let packing = self.media.packing;
@@ -324,7 +324,7 @@ impl<'a> Io<'a> {
     /// The data of a page that was read, or is still gathered.
     ///
     /// # Errors
-    /// [`KvError::Unrecovered`] when the flash gives back something else than was written.
+    /// [`KvError::Unrecovered`] when the flash does not give back what was written.
     pub fn data(&mut self, page: PageAddress) -> Result<RopeRef<'_>, KvError> {
         let Media { flash, log, geometry, .. } = &mut *self.media;
         match log.open_page(geometry, page) {
@@ -414,7 +414,7 @@ impl<'a> Io<'a> {
         });
     }
 
-    /// The record at `place`, of `grains` grains, is no more. What garbage collection leaves behind needs no invalid mapping.
+    /// The record at `place`, of `grains` grains, lives no more. No invalid mapping is noted.
     pub fn vacate(&mut self, place: Grain, grains: u32) {
         self.media.each_run(place, grains, |media, superblock, first, grains| {
             media.superblocks.remove_live(superblock, grains.into());
@@ -422,14 +422,14 @@ impl<'a> Io<'a> {
         });
     }
 
-    /// The record at `place`, of `grains` grains, is no more and nobody will read its bytes; memory may let go of them.
+    /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes.
     pub fn discard(&mut self, place: Grain, grains: u32) {
         self.vacate(place, grains);
         self.forget(place);
     }
 
-    /// Nobody will read the bytes of the record at `place` any more, though flash keeps them: memory may let go of them. Gives
-    /// whether it was told; the bytes may still be gathered.
+    /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps them. Gives
+    /// whether memory was told, which it is not while the page is still gathered.
     pub fn forget(&mut self, place: Grain) -> bool {
         let is_flashed = self.is_flashed(place);
         if is_flashed {
@@ -460,8 +460,8 @@ impl<'a> Io<'a> {
         self.media.flash.take(page, start)
     }
 
-    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Its record stays while an iterator may want it;
-    /// that it is dead is known from now on, as it will be to the next mount.
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Validity learns that now. The record stays
+    /// while an iterator may want it.
     ///
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
@@ -473,7 +473,7 @@ impl<'a> Io<'a> {
         self.mapping_died(tag, place)
     }
 
-    /// That the pair with `tag` is at `place` is no longer so.
+    /// The mapping of `tag` to `place` is no longer valid.
     ///
     /// # Errors
     /// As [`Io::pair_died`].
@@ -536,8 +536,8 @@ impl<'a> Io<'a> {
         Ok(())
     }
 
-    /// Makes sure that a log has a page to write to and its unit a slot of the write buffer; `within` a record, a new
-    /// superblock is the one where the record goes on.
+    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. With `within`, a record goes on into
+    /// the superblock that is opened.
     fn open(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
         if self.media.log.get(log).superblock.is_none() {
             self.open_superblock(log, within)?;
@@ -614,7 +614,7 @@ impl<'a> Io<'a> {
         Ok(())
     }
 
-    /// The open page will be programmed without a record: nothing will be left behind again when it is collected.
+    /// The open page will be programmed without a record: all of it counts as given to records that are dead.
     fn skip_page(&mut self, log: LogId) {
         let Media { log: logs, geometry, packing, superblocks, .. } = &mut *self.media;
         let superblock = geometry.superblock_of(logs.get(log).page);
@@ -635,7 +635,7 @@ impl<'a> Io<'a> {
     }
 }
 
-/// What was read, or none when the flash cannot give it back.
+/// The result of a read; none when the flash cannot give the data back.
 pub(crate) fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
     match read {
         Err(KvError::Unrecovered(_)) => Ok(None),
@@ -643,7 +643,7 @@ pub(crate) fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError
     }
 }
 
-/// A page of the flash. What asks for it may come from flash itself and be wrong.
+/// A page of the flash. Its number may come from flash and be wrong: it is checked.
 pub(crate) fn written<'f>(
     flash: &'f mut Flash,
     geometry: &Geometry,

@@ -34,7 +34,6 @@ pub(crate) struct Iterators {
     pool: PrefetchPool,
 }
 
-/// An iterator.
 #[derive(Debug)]
 struct Live {
     /// Its number among deaths and moves.
@@ -122,7 +121,6 @@ impl Iterators {
         self.pool.bytes_max()
     }
 
-    /// Makes an iterator.
     pub(crate) fn create(
         &mut self,
         io: &mut Io<'_>,
@@ -198,7 +196,6 @@ impl Iterators {
         Ok(Reply::Pairs(pairs))
     }
 
-    /// Ends an iterator.
     pub(crate) fn destroy(&mut self, io: &mut Io<'_>, index: &mut dyn Index, id: IteratorId) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
         if !self.expired.remove(&id) {

@@ -278,7 +278,6 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Gathers a change.
     pub(crate) fn gather(&mut self, change: &Change, page_bytes: usize) {
         let before = self.gathered.len();
         let mut bytes =

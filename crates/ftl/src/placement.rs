@@ -15,7 +15,6 @@ use crate::oob::Stream;
 use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
 
-/// A log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct LogId {
     pub(crate) stream: Stream,
@@ -41,7 +40,6 @@ struct Share {
     count: u32,
 }
 
-/// Who writes where.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     targets: u32,

@@ -187,7 +187,7 @@ impl Superblocks {
         self.all[superblock.0 as usize].next = next;
     }
 
-    /// `grains` of a superblock were given to nobody and will not be padding again.
+    /// Counts `grains` of a superblock as given, though no record has them: they will not be padding again.
     pub fn add_appended(&mut self, superblock: SuperblockId, grains: u64) {
         self.all[superblock.0 as usize].appended_grains += grains;
     }
@@ -218,7 +218,7 @@ impl Superblocks {
         self.push_free(superblock, erased);
     }
 
-    /// What still lives in a superblock that was to be collected cannot be read. Validity forgets what is dead in it.
+    /// Retires a victim in which something lives that cannot be read. Validity forgets what is dead in it.
     pub fn retire(&mut self, superblock: SuperblockId) {
         let victim = &mut self.all[superblock.0 as usize];
         victim.state = State::Retired;
@@ -226,7 +226,7 @@ impl Superblocks {
         self.retired += 1;
     }
 
-    /// A superblock holds copies of which nobody will be told, so that garbage collection has to ask the index.
+    /// A superblock holds copies that no index will know: garbage collection has to ask the index about each pair.
     pub fn suspect(&mut self, superblock: SuperblockId) {
         self.all[superblock.0 as usize].has_strays = true;
     }
@@ -278,7 +278,7 @@ impl Superblocks {
         self.all = all;
     }
 
-    /// What was open when the power went may hold pairs of which no change speaks.
+    /// Superblocks that were open when the power went may hold pairs that no change in the journal names.
     pub(crate) fn suspect_open(&mut self) {
         self.all.iter_mut().for_each(|superblock| superblock.has_strays |= superblock.state == State::Open);
     }

@@ -27,7 +27,6 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A pair lives.
     pub(super) fn add(&mut self, (namespace, place): (NamespaceId, Grain), key: Key<'_>, bytes_charged: u64) {
         self.keys.push((namespace, xxh3_64(key.bytes()), place));
         self.record_bytes += bytes_charged;

@@ -68,7 +68,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at everything.
     pub(super) fn all(&mut self) {
         for namespace in self.namespaces.iter() {
             let mut io = Io::new(self.media, Nanos::ZERO, true).of(namespace.id);
@@ -118,7 +117,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lists what lives.
     fn collect(&mut self) {
         let Walk { media, namespaces, surveys, living, report, ledger, .. } = self;
         let page_bytes = media.packing.page_bytes();

@@ -3,7 +3,7 @@
 //! ```text
 //!   create   an empty index, a note in the journal
 //!   delete   gone for hosts at once -> pairs are removed, a few in a step, as deletes do -> the index's records
-//!            -> a checkpoint: the number is free. Who makes one when no number is, waits for all of that
+//!            -> a checkpoint: the number is free. A create that finds no number free waits for all of that
 //! ```
 
 use super::Engine;
@@ -33,7 +33,7 @@ impl Engine {
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
         let created = self.works().and_then(|()| match self.create(attributes.clone(), at) {
-            // What was deleted may hold the numbers, or the memory, that are wanted.
+            // Deleted namespaces may still hold the number or the DRAM that is wanted.
             Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {
                 self.finish_removals(at).and_then(|at| self.create(attributes, at))
             }
@@ -47,7 +47,6 @@ impl Engine {
         }
     }
 
-    /// There are other namespaces than before.
     pub(super) fn share_anew(&mut self) {
         self.dram_shared = 0;
         self.share_dram();

@@ -1,4 +1,4 @@
-//! How an engine comes by room: garbage collection, the end of what was deleted, and of what iterators keep.
+//! How an engine makes room: by garbage collection, by removing deleted namespaces, and by ending iterators.
 
 use super::Engine;
 use crate::batch;
@@ -14,9 +14,8 @@ const GROWTH_SUPERBLOCKS: usize = 2;
 const HELD_SHARE: u64 = 64;
 
 impl Engine {
-    /// Collects until there is room; gives whether there is. When as many superblocks as the drive has were collected in vain, what
-    /// is moved takes what is freed.
-    /// It is tried again when something died, or so much was written that there is more to gain.
+    /// Collects until there is room; gives whether there is. It gives up after as many superblocks as the drive has: what is moved
+    /// then takes all that is freed. It tries again when a record has died, or a superblock more was written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
         if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
@@ -43,19 +42,18 @@ impl Engine {
         namespace.iterators.expire(&mut io, namespace.index.as_mut())
     }
 
-    /// What is kept for iterators has a part of the DRAM: the oldest are ended when it is more.
+    /// Ends the oldest iterators while what is kept for iterators takes more than its part of the DRAM.
     pub(super) fn bound_held(&mut self) -> Result<(), KvError> {
         while self.media.held.bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
         Ok(())
     }
 
-    /// As [`Engine::collect_until`]; what iterators keep is given up for it, the oldest first.
+    /// As [`Engine::collect_until`]; then deleted namespaces are removed for it, and iterators ended, the oldest first.
     pub(super) fn make_room(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         loop {
             if self.collect_until(&has_room)? {
                 return Ok(true);
             }
-            // What is deleted must go, and what only iterators keep.
             if let Some(namespace) = self.namespaces.dying().filter(|_| self.has_room_to_grow()) {
                 self.remove_some(namespace)?;
             } else if !self.keeps_for_iterators() || !self.expire()? {
@@ -71,7 +69,7 @@ impl Engine {
         self.media.held.keeps_flash() || ranges.any(|ranges| !ranges.kept_for_cursors().is_empty())
     }
 
-    /// Whether a step of the index's own work leaves what commands and garbage collection may need.
+    /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may need.
     pub(super) fn has_room_to_grow(&self) -> bool {
         self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
@@ -96,7 +94,7 @@ impl Engine {
         if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
     }
 
-    /// Removes what was deleted while `bytes` have no room beside it, and moves `at` behind that.
+    /// Removes deleted namespaces until there is room for `bytes`, and moves `at` behind that.
     fn finish_removal(&mut self, bytes: u64, at: &mut Nanos) -> Result<(), KvError> {
         let capacity_bytes = self.utilization().capacity_bytes;
         while let Some(namespace) = self.namespaces.dying()
@@ -112,7 +110,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The most bytes of flash that a command writes, but for what every one may.
+    /// The most bytes of flash that a command writes, beside the few that every command may.
     fn bytes_wanted(&self, command: &Command<'_>) -> Result<u64, KvError> {
         let packing = &self.media.packing;
         Ok(match command {

@@ -11,7 +11,7 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId};
 
-/// The pairs that a step has copied, and are still bound to where they were.
+/// The pairs that a step has copied, and that are still bound to their old places.
 #[derive(Default)]
 pub(super) struct Copies {
     moves: Vec<(NamespaceId, Move)>,
@@ -19,7 +19,8 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there; none says that nobody knows, for what could not be read.
+    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there. `None` says that this is not known, since
+    /// something cannot be read.
     pub(super) fn add(
         &mut self,
         io: &mut Io<'_>,
@@ -34,7 +35,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Tells the index, and frees what `victim` held of them, as far as the index could read where it keeps each.
+    /// Tells the indexes, and frees the old records in `victim` of the pairs that the indexes could move.
     pub(super) fn bind(
         self,
         io: &mut Io<'_>,
@@ -43,7 +44,7 @@ impl Copies {
         counters: &mut GcCounters,
     ) -> Result<(), KvError> {
         let packing = io.media.packing;
-        // What only iterators want, the index knows nothing of; nor will the next mount. That it is dead is known where it died alone.
+        // A record that only iterators want is unknown to the index, and to the next mount.
         let (kept, mut moves): (Vec<_>, Vec<_>) =
             self.moves.into_iter().partition(|(_, pair)| io.media.held.has(pair.from));
         for (_, pair) in kept {
@@ -64,7 +65,7 @@ impl Copies {
     }
 }
 
-/// Frees what was moved, where the index could read where it keeps it.
+/// Frees the old records of pairs that the index could move.
 fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut GcCounters) -> Result<(), KvError> {
     let packing = io.media.packing;
     for pair in moves {

@@ -11,7 +11,7 @@ use crate::superblock::{State, Superblock};
 use kvssd_flash::SuperblockId;
 use std::cmp::Reverse;
 
-/// The best victim among those that `can` be it: the closed superblock that gives the most, which is what neither lives nor is padding.
+/// The best victim of those that `can` be collected: the closed superblock with the most grains that neither live nor are padding.
 /// None when none gives more than a page.
 #[must_use]
 pub fn greedy(
@@ -50,7 +50,7 @@ pub(super) fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
 
 /// The grains that collecting a superblock frees; none when it is not worth it.
 pub(super) fn gives_grains(superblock: &Superblock, packing: &Packing) -> Option<u64> {
-    // Nothing is easier to collect than a superblock without life, however much of it was padding.
+    // A superblock in which nothing lives is free at once, however much of it is padding.
     let kept = if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
     let gives = packing.grains_per_superblock - kept;
     (gives >= u64::from(packing.grains_per_page)).then_some(gives)

@@ -18,7 +18,6 @@ impl Bloom {
         Bloom { words: vec![0; bits.div_ceil(64).max(1) as usize] }
     }
 
-    /// Bytes of DRAM.
     pub(crate) fn bytes(&self) -> u64 {
         self.words.len() as u64 * 8
     }

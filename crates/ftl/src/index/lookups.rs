@@ -11,7 +11,6 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    /// A look-up begins.
     pub(crate) fn begin(&mut self, sections: SectionCounters) {
         self.begun = sections;
     }
@@ -26,7 +25,6 @@ impl Lookups {
         self.counters.collisions += 1;
     }
 
-    /// It has ended.
     pub(crate) fn end(&mut self, sections: SectionCounters) {
         let flash_reads = sections.flash_reads - self.begun.flash_reads;
         self.counters.lookups += 1;

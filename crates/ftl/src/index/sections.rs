@@ -56,7 +56,7 @@ pub struct SectionEdit<'s, 'm> {
 }
 
 impl SectionEdit<'_, '_> {
-    /// Its bytes, to be changed. Memory lets go of what is on flash: nobody will read that again.
+    /// Its bytes, to be changed. Memory lets go of the section on flash: nobody will read that again.
     pub fn to_mut(&mut self) -> &mut Blob {
         if !self.cached.dirty && self.on_flash != Grain(0) {
             self.cached.forgotten = self.io.forget(self.on_flash);
@@ -95,8 +95,8 @@ pub(crate) struct Sections<F> {
     cache: SectionCache,
     footprint_bytes: u64,
     budget_bytes: u64,
-    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once, it might need more
-    /// superblocks than garbage collection keeps.
+    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once it might take more superblocks
+    /// than garbage collection keeps.
     surplus_bytes: u64,
     counters: SectionCounters,
     /// Whether sections may leave the cache only later.

@@ -22,7 +22,6 @@ fn removed_by(change: &Change) -> Option<NamespaceId> {
     }
 }
 
-/// Makes changes again.
 pub(super) struct Redo<'a, 'b> {
     pub(super) io: &'a mut Io<'b>,
     pub(super) namespaces: &'a mut Namespaces,

@@ -45,7 +45,6 @@ impl Summary {
         self.levels.iter().rposition(|tables| !tables.is_empty()).map_or(0, |last| last + 1)
     }
 
-    /// All tables.
     pub(super) fn tables(&self) -> impl Iterator<Item = TableId> {
         self.levels.iter().flatten().copied()
     }

@@ -179,7 +179,6 @@ impl Tables {
         self.pinned_bytes
     }
 
-    /// Bytes of flash.
     pub(super) fn flash_bytes(&self) -> u64 {
         self.pages * u64::from(self.form.page_bytes)
     }
@@ -199,7 +198,6 @@ impl Tables {
         self.slots.iter().enumerate().filter_map(|(id, table)| Some((id as TableId, table.as_ref()?)))
     }
 
-    /// Changes a table.
     pub(super) fn change<T>(&mut self, id: TableId, change: impl FnOnce(&mut Table) -> T) -> T {
         let table = self.slots[id as usize].as_mut().expect("a summary names tables that there are");
         self.dram_bytes -= table.dram_bytes();

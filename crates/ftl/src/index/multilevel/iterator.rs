@@ -38,7 +38,6 @@ const TOLD_PER_STEP: usize = 32;
 /// Where a record stands in the order of all.
 pub(super) type Standing = (u64, Grain);
 
-/// A bucket.
 pub(super) type Bucket = u32;
 
 /// That a key came, or went.
@@ -49,7 +48,6 @@ pub(super) struct News {
     pub(super) comes: bool,
 }
 
-/// All buckets.
 pub(super) struct IteratorBuckets {
     records: Sectioned<Rhik>,
     pending: VecDeque<News>,
@@ -75,7 +73,6 @@ fn signature_of((divided, rest): (Signature, Grain)) -> Signature {
 }
 
 impl IteratorBuckets {
-    /// Without keys.
     pub(super) fn new(page_bytes: u32) -> Self {
         IteratorBuckets {
             records: Sectioned::new(Rhik::new(PLAN, page_bytes), page_bytes).numbered_second(),
@@ -182,27 +179,22 @@ impl IteratorBuckets {
         self.records.begin_command();
     }
 
-    /// As [`Index::growth`].
     pub(super) fn growth(&self) -> Growth {
         if self.pending.is_empty() { self.records.growth() } else { Growth::Background }
     }
 
-    /// As [`Index::grow`].
     pub(super) fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         if self.pending.is_empty() { self.records.grow(io) } else { self.tell_pending(io, TOLD_PER_STEP) }
     }
 
-    /// As [`Index::set_dram_budget`].
     pub(super) fn set_dram_budget(&mut self, bytes: u64) {
         self.records.set_dram_budget(bytes);
     }
 
-    /// As [`Index::save`].
     pub(super) fn save(&self) -> SavedIterators {
         SavedIterators { records: self.records.save(), pending: self.pending.clone() }
     }
 
-    /// As [`Index::restore`].
     pub(super) fn restore(&mut self, saved: SavedIterators) -> Option<()> {
         let is_ours = saved.pending.iter().all(|news| news.bucket < 1 << BUCKET_BITS);
         self.pending = Some(saved.pending).filter(|_| is_ours)?;

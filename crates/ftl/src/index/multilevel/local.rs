@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 /// DRAM of a change: signature, two places, and what finds them.
 const CHANGE_BYTES: u64 = 24;
 
-/// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocalChange {
     pub(crate) was: Vec<Grain>,
@@ -33,7 +32,6 @@ pub(crate) struct LocalIndex {
 }
 
 impl LocalIndex {
-    /// Bytes of DRAM.
     pub(crate) fn bytes(&self) -> u64 {
         self.count * CHANGE_BYTES
     }
