@@ -7,12 +7,12 @@
 //!   phase 3   units are programmed when they are full, as those of single stores are
 //! ```
 //!
-//! The paper binds keys when the flash has taken their records; here the log gives a record its place when the buffer takes it, and
-//! keys are bound with it. A mount that does not find `Committed` passes over what was noted since `Begun`. The entries are locked until
-//! the host has its answer ([`EntryLocks`]).
+//! The paper binds keys when the flash has taken their records; here the log gives a record its place when the buffer
+//! takes it, and keys are bound with it. A mount that does not find `Committed` passes over what was noted since
+//! `Begun`. The entries are locked until the host has its answer ([`EntryLocks`]).
 //!
-//! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its notes and the
-//! sections that it evicts may take is kept free beforehand.
+//! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its
+//! notes and the sections that it evicts may take is kept free beforehand.
 
 use crate::commands::{Found, append_pair, bind_pair, find, unbind_pair};
 use crate::engine::Limits;
@@ -77,8 +77,8 @@ pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange
     Ok(())
 }
 
-/// Looks every key up. Keys that come are first, those that change are next, and those that go are last: only what comes can find that
-/// there is no place for it.
+/// Looks every key up. Keys that come are first, those that change are next, and those that go are last: only what
+/// comes can find that there is no place for it.
 fn plan<'c>(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -191,7 +191,8 @@ pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
     Some(RecordHead { key_bytes: change.key.bytes().len() as u32, value_bytes })
 }
 
-/// The entries of batches whose hosts have no answer yet: a command that comes meanwhile waits for it, and sees all or nothing.
+/// The entries of batches whose hosts have no answer yet: a command that comes meanwhile waits for it, and sees all or
+/// nothing.
 #[derive(Debug, Default)]
 pub(crate) struct EntryLocks {
     until: BTreeMap<(NamespaceId, u64), Nanos>,

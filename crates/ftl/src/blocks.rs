@@ -5,11 +5,11 @@
 //!   mapped    | 4 KiB, a grain      | 4 KiB      | ...      what has a place, and is written as a whole
 //! ```
 //!
-//! Each command locks the range that it touches, which takes [`CoreCosts::range_lock_ns`](kvssd_flash::CoreCosts): the commands
-//! themselves are handled one after the other, and no lock is ever waited for.
+//! Each command locks the range that it touches, which takes [`CoreCosts::range_lock_ns`](kvssd_flash::CoreCosts): the
+//! commands themselves are handled one after the other, and no lock is ever waited for.
 //!
-//! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at all. A read
-//! that goes on where the last one ended has the pages behind it read ahead.
+//! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at
+//! all. A read that goes on where the last one ended has the pages behind it read ahead.
 
 use crate::address::Grain;
 use crate::dram::DramUse;

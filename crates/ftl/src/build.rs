@@ -98,8 +98,9 @@ impl Design {
         if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
-    /// What all tags of a new drive are below: those of its own index, and of the others that a namespace may have, as far as
-    /// out-of-band areas have room for them. A drive that is there keeps to its format, whatever indexes there are by now.
+    /// What all tags of a new drive are below: those of its own index, and of the others that a namespace may have, as
+    /// far as out-of-band areas have room for them. A drive that is there keeps to its format, whatever indexes there
+    /// are by now.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
@@ -150,8 +151,8 @@ impl Design {
         }
     }
 
-    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks have as
-    /// many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
+    /// What the design keeps in DRAM on a drive of `geometry`, cached sections aside, at most: half of the superblocks
+    /// have as many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
     #[must_use]
     pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
         let (packing, room) = (self.packing(geometry), self.room(geometry));
@@ -176,8 +177,9 @@ impl Design {
         dram
     }
 
-    /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small enough
-    /// that everything is soon evicted and collected, for tests and campaigns. `overrides` are put over its keys.
+    /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small
+    /// enough that everything is soon evicted and collected, for tests and campaigns. `overrides` are put over its
+    /// keys.
     ///
     /// # Errors
     /// [`ProfileError`] when an override cannot be.
@@ -208,8 +210,8 @@ impl Design {
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
 
-    /// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no more than DRAM
-    /// holds beside the write buffer, with an open one and a rest at each end.
+    /// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no
+    /// more than DRAM holds beside the write buffer, with an open one and a rest at each end.
     fn journal_superblocks(&self, profile: &Profile) -> u32 {
         if profile.memory.power_loss == PowerLoss::Ignored {
             return 0;
@@ -233,8 +235,8 @@ impl Design {
         self.low_superblocks(geometry) + OPEN_SUPERBLOCKS * geometry.targets() + STEP_SUPERBLOCKS as u32
     }
 
-    /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself: with several targets one more for
-    /// each, since what is free on one is no good to the logs of others.
+    /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself: with several
+    /// targets one more for each, since what is free on one is no good to the logs of others.
     fn low_superblocks(&self, geometry: &Geometry) -> u32 {
         (self.gc_low_superblocks + 1) * geometry.targets() - 1
     }

@@ -8,8 +8,8 @@
 //!   ledger  <-------------'  grains by page and superblock, searches, duplicates      -> tables, counters
 //! ```
 //!
-//! Nothing is changed, no operation is counted and no time passes. A page that cannot be read and that nobody needs is what a
-//! power cut leaves behind: it is counted, and no finding.
+//! Nothing is changed, no operation is counted and no time passes. A page that cannot be read and that nobody needs is
+//! what a power cut leaves behind: it is counted, and no finding.
 
 mod ledger;
 mod origins;
@@ -156,8 +156,8 @@ impl Engine {
 }
 
 impl Design {
-    /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only read:
-    /// what the mount wants to write is kept aside and forgotten.
+    /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only
+    /// read: what the mount wants to write is kept aside and forgotten.
     pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>) -> CheckReport {
         let backing = overlay::Overlay::new(profile.geometry, backing);
         let mut report = CheckReport::default();

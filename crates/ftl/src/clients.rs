@@ -9,7 +9,8 @@
 //!   again    made: answered as the first time     not made: made now     cannot be known: refused
 //! ```
 //!
-//! A change that is refused has no effect and is not remembered: it may be tried again. The table is in every checkpoint.
+//! A change that is refused has no effect and is not remembered: it may be tried again. The table is in every
+//! checkpoint.
 
 use crate::dram::DramUse;
 use kvssd_types::{ClientId, RequestId};
@@ -28,7 +29,8 @@ pub(crate) struct Client {
     id: [u8; 32],
     /// The highest serial of a change that was made; 0 for none.
     highest: u64,
-    /// Whether the change of a serial was made: bit `serial % WINDOW`, for the last [`RequestId::WINDOW`] up to the highest.
+    /// Whether the change of a serial was made: bit `serial % WINDOW`, for the last [`RequestId::WINDOW`] up to the
+    /// highest.
     made: [u64; WORDS],
     /// When it was used last, and when it came, counted in uses.
     used: u64,
@@ -123,7 +125,8 @@ impl ClientTable {
         Some(if self.slots.len() < CLIENTS_MAX { self.slots.len() } else { idle() } as u32)
     }
 
-    /// A client is remembered from here on, in a slot that [`ClientTable::free_slot`] gave. None where there is no such slot.
+    /// A client is remembered from here on, in a slot that [`ClientTable::free_slot`] gave. None where there is no such
+    /// slot.
     pub(crate) fn open(&mut self, slot: u32, client: ClientId) -> Option<()> {
         let slot = slot as usize;
         if slot == self.slots.len() && slot < CLIENTS_MAX {

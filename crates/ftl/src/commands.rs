@@ -21,9 +21,9 @@ pub(crate) struct Found {
     pub(crate) head: RecordHead,
 }
 
-/// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's: it is an
-/// error when the key is found nowhere else. With the head of a record `value_bytes` of its value are read, as far as they are in
-/// the page. An index that knows whole keys reads no record.
+/// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's:
+/// it is an error when the key is found nowhere else. With the head of a record `value_bytes` of its value are read, as
+/// far as they are in the page. An index that knows whole keys reads no record.
 pub(crate) fn find(
     io: &mut Io<'_>,
     index: &mut dyn Index,

@@ -66,7 +66,8 @@ pub struct Design {
     pub namespaces_max: u32,
     /// How garbage collection chooses what it collects.
     pub victims: VictimPolicy,
-    /// What out-of-band areas look like on a drive that is there already; what is chosen for a new one if nothing is said.
+    /// What out-of-band areas look like on a drive that is there already; what is chosen for a new one if nothing is
+    /// said.
     pub out_of_band: Option<OobFormat>,
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
@@ -297,12 +298,12 @@ impl Design {
         parameters
     }
 
-    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power goes where
-    /// `profile.memory.power_loss` says so.
+    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power
+    /// goes where `profile.memory.power_loss` says so.
     ///
     /// # Errors
-    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and [`DesignError::Drive`]
-    /// when the medium fails.
+    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and
+    /// [`DesignError::Drive`] when the medium fails.
     pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
         let mut engine = self.assemble(profile, backing)?;
         if profile.memory.power_loss != PowerLoss::Ignored {

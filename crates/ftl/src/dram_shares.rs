@@ -6,8 +6,8 @@
 //!            those that nobody uses, the last used first
 //! ```
 //!
-//! A table that gets less than it has is written to flash and pages are brought when they are wanted; one that is used again after a
-//! while goes before those that are not ([`IDLE`]).
+//! A table that gets less than it has is written to flash and pages are brought when they are wanted; one that is used
+//! again after a while goes before those that are not ([`IDLE`]).
 
 use crate::index::DramTable;
 use kvssd_types::Nanos;

@@ -50,7 +50,8 @@ impl Media {
 }
 
 impl Io<'_> {
-    /// Notes a change of what the firmware keeps in DRAM, for the journal. Flash may be ahead of the note, never behind it.
+    /// Notes a change of what the firmware keeps in DRAM, for the journal. Flash may be ahead of the note, never behind
+    /// it.
     pub fn note(&mut self, change: Change) {
         let is_lost = match change {
             Change::Moved { .. } => self.media.planted == Some(PlantedBug::LostRelocation),
@@ -184,8 +185,8 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// Between commands and steps: writes what the journal has, ends an overlong write buffer, and tells the medium that what
-    /// was done must be safe.
+    /// Between commands and steps: writes what the journal has, ends an overlong write buffer, and tells the medium
+    /// that what was done must be safe.
     pub(crate) fn pause(&mut self) -> Result<(), KvError> {
         self.write_journal(false)?;
         self.end_long_staging()?;
@@ -206,8 +207,8 @@ impl Io<'_> {
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
-    /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves that to the next mount: nothing
-    /// may happen behind it that the mount would not know. No victim may be open.
+    /// Writes a checkpoint and gives up the journal before it. The drive's last checkpoint leaves that to the next
+    /// mount: nothing may happen behind it that the mount would not know. No victim may be open.
     pub(crate) fn checkpoint(&mut self, namespaces: &mut Namespaces, is_last: bool) -> Result<(), KvError> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
@@ -226,7 +227,8 @@ impl Io<'_> {
         }
         let drained = self.flush()?;
         self.wait_until(drained);
-        // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was last there.
+        // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was
+        // last there.
         self.media.journal.namespace = None;
         self.media.journal.pages = 0;
         self.media.journal.checkpoint_pages = self.media.journal.number - first;
@@ -245,7 +247,8 @@ impl Io<'_> {
         Ok(())
     }
 
-    /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a mount.
+    /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a
+    /// mount.
     fn kept_for_iterators(&mut self, namespaces: &mut Namespaces) -> Vec<(SuperblockId, Grain, u32)> {
         let mut kept: Vec<(Grain, u32)> = self.media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
         let ranges = namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());

@@ -72,8 +72,8 @@ pub struct Engine {
     locks: EntryLocks,
     /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
-    /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may be ahead
-    /// of the flash.
+    /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
+    /// be ahead of the flash.
     failure: Option<KvError>,
 }
 
@@ -168,7 +168,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes safe what was written while the medium held commits back ([`Backing::commit`](kvssd_flash::Backing::commit)).
+    /// Makes safe what was written while the medium held commits back
+    /// ([`Backing::commit`](kvssd_flash::Backing::commit)).
     ///
     /// # Errors
     /// What the medium answers.
@@ -184,7 +185,8 @@ impl Engine {
         self.execute_in(NamespaceId::FIRST, command, at)
     }
 
-    /// Executes a command of a namespace whose data is in the controller at `at`; gives when it is done, and the answer.
+    /// Executes a command of a namespace whose data is in the controller at `at`; gives when it is done, and the
+    /// answer.
     pub fn execute_in(
         &mut self,
         namespace: NamespaceId,
@@ -242,7 +244,8 @@ impl Engine {
         (done, reply)
     }
 
-    /// Takes a command that only brings a part of the next one; gives when it is done, which is when the next one arrives.
+    /// Takes a command that only brings a part of the next one; gives when it is done, which is when the next one
+    /// arrives.
     pub fn take_part(&mut self, at: Nanos) -> Nanos {
         let mut io = Io::new(&mut self.media, at, false);
         io.cpu(io.costs().command_ns);
@@ -344,8 +347,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Commands on these keys of the first namespace will come soon. A hint to the memory of the machine that simulates the
-    /// drive: it changes nothing and takes no virtual time.
+    /// Commands on these keys of the first namespace will come soon. A hint to the memory of the machine that simulates
+    /// the drive: it changes nothing and takes no virtual time.
     pub fn expect(&mut self, keys: &[Key<'_>]) {
         if let Some(first) = self.namespaces.get(NamespaceId::FIRST) {
             first.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
@@ -421,8 +424,8 @@ impl Engine {
         self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
     }
 
-    /// The times that iterators of the first namespace measured last (IterKVSSD, section 4.5): that of a read of a value (T_d),
-    /// and the rest of the time between two pairs (T_A + T_e + T_wait).
+    /// The times that iterators of the first namespace measured last (IterKVSSD, section 4.5): that of a read of a
+    /// value (T_d), and the rest of the time between two pairs (T_A + T_e + T_wait).
     #[must_use]
     pub fn iterator_times(&self) -> (Nanos, Nanos) {
         self.namespaces.get(NamespaceId::FIRST).map_or_else(Default::default, |first| first.iterators.times())
@@ -527,7 +530,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the next time.
+    /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the
+    /// next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;

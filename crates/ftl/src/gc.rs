@@ -6,9 +6,10 @@
 //!                           read the pages that live, copy the living, tell the index, all of a step side by side
 //! ```
 //!
-//! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes sections,
-//! which are evicted to the map log. So a victim can take more room than it gives, for a while. When the reserve runs low in the
-//! middle of one, a map superblock is collected in between: moving sections changes nothing but the directory.
+//! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes
+//! sections, which are evicted to the map log. So a victim can take more room than it gives, for a while. When the
+//! reserve runs low in the middle of one, a map superblock is collected in between: moving sections changes nothing but
+//! the directory.
 
 mod copies;
 mod greedy;
@@ -30,8 +31,8 @@ use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
-/// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for the
-/// sections that this evicts, and one is for a map superblock that is then collected in between.
+/// Superblocks that garbage collection keeps for itself: a step takes one at most for the pairs that it moves, two for
+/// the sections that this evicts, and one is for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 
 #[derive(Debug)]
@@ -120,8 +121,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// The next victim. While room is short, it is the superblock that gives the most. Else it is one on the target with the fewest
-    /// free superblocks, if it gives at least half as much as the best. Half is an estimate.
+    /// The next victim. While room is short, it is the superblock that gives the most. Else it is one on the target
+    /// with the fewest free superblocks, if it gives at least half as much as the best. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
         let Media { superblocks, packing, flash, .. } = media;
         let all = superblocks.all();
@@ -217,7 +218,8 @@ fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> R
     for spill in io.media.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
-    // What could not be read stays, and so does what no page named: nothing that lives is erased, whatever the pages say.
+    // What could not be read stays, and so does what no page named: nothing that lives is erased, whatever the pages
+    // say.
     if io.media.superblocks.get(superblock).live_grains > 0 {
         io.media.superblocks.retire(superblock);
         io.note(Change::Retired { superblock });
@@ -254,8 +256,8 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves what lives in `pages`, and the pair that runs over into the superblock whose first page is `first`. What cannot be read
-/// stays where it is.
+/// Moves what lives in `pages`, and the pair that runs over into the superblock whose first page is `first`. What
+/// cannot be read stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -326,8 +328,8 @@ fn or_held(io: &Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
     lives.map(|lives| lives || io.media.held.has(place))
 }
 
-/// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records that were
-/// appended and never bound, which validity takes for alive.
+/// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records
+/// that were appended and never bound, which validity takes for alive.
 fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
     io.media.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
 }
@@ -377,7 +379,8 @@ enum Head {
 fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> Result<Head, KvError> {
     let packing = io.media.packing;
     let page = packing.page_of(head);
-    // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at all.
+    // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at
+    // all.
     let Superblock { state, stream, .. } = *io.media.superblocks.get(packing.superblock_of(head));
     let is_full = matches!(state, State::Closed | State::Victim | State::Retired);
     if !matches!(stream, Stream::User | Stream::Gc) || !is_full {

@@ -1,5 +1,5 @@
-//! What iterators keep: records that died while one may still want them, and where garbage collection has moved those that one knows by
-//! an older place.
+//! What iterators keep: records that died while one may still want them, and where garbage collection has moved those
+//! that one knows by an older place.
 //!
 //! ```text
 //!   ---- iterator 1 made ---- pair A dies ---- iterator 2 made ---- pair B moves ----> each has a number, in this order
@@ -31,7 +31,8 @@ pub(crate) struct Held {
     /// Where a record went from a place, by when it did.
     moves: BTreeMap<(Grain, u64), Grain>,
     dead_grains: u64,
-    /// Where hosts' records went on when the last iterator was made, and the superblocks that were opened for them since.
+    /// Where hosts' records went on when the last iterator was made, and the superblocks that were opened for them
+    /// since.
     frontier: Vec<(SuperblockId, Grain)>,
     younger: BTreeSet<SuperblockId>,
 }
@@ -92,7 +93,8 @@ impl Held {
         self.frontier.retain(|(open, _)| *open != superblock);
     }
 
-    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is younger than all.
+    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is
+    /// younger than all.
     pub(crate) fn die(&mut self, place: Grain, grains: u32, superblock_grains: u64) -> bool {
         let superblock = SuperblockId((place.0 / superblock_grains) as u32);
         let is_behind = |&(open, frontier): &(SuperblockId, Grain)| open == superblock && place >= frontier;

@@ -53,8 +53,8 @@ use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 /// Where a key is, or would be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// What the index finds the pair by without its key; it goes into the out-of-band area. [`Position::FULL`] when the key
-    /// is not there and the index has no room for it.
+    /// What the index finds the pair by without its key; it goes into the out-of-band area. [`Position::FULL`] when the
+    /// key is not there and the index has no room for it.
     pub tag: u64,
     /// The pair's place, if the key is there.
     pub place: Option<Grain>,
@@ -187,8 +187,8 @@ pub trait RangeIndex {
     /// What the flash operations answer.
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError>;
 
-    /// The key that a cursor stands at, and the place of its pair when the cursor was opened; none at the end. The cursor goes on to
-    /// the next key.
+    /// The key that a cursor stands at, and the place of its pair when the cursor was opened; none at the end. The
+    /// cursor goes on to the next key.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -215,8 +215,8 @@ pub struct CursorPlan {
 
 /// Maps keys to places.
 ///
-/// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps on flash to
-/// the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
+/// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps
+/// on flash to the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
 pub trait Index: Send {
     /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///
@@ -233,8 +233,8 @@ pub trait Index: Send {
         Ok(())
     }
 
-    /// Binds `key`, whose position this is, to `pair`. The change was noted just now: what the index writes from here on must hold
-    /// it. Nothing has happened to the key since it was located.
+    /// Binds `key`, whose position this is, to `pair`. The change was noted just now: what the index writes from here
+    /// on must hold it. Nothing has happened to the key since it was located.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -246,9 +246,9 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn unbind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position) -> Result<(), KvError>;
 
-    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found, in any order. Each move is noted
-    /// ([`Io::note`]) right before it is made: the index writes nothing in between. Every step of garbage collection ends with
-    /// this call, if need be without moves.
+    /// Binds each pair that still lives at `from` to `to`, and says in `fate` what it found, in any order. Each move is
+    /// noted ([`Io::note`]) right before it is made: the index writes nothing in between. Every step of garbage
+    /// collection ends with this call, if need be without moves.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -268,8 +268,8 @@ pub trait Index: Send {
         pairs.iter().map(|&(tag, place)| readable(self.is_bound(io, tag, place))).collect()
     }
 
-    /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read. The index appends it
-    /// again if it still wants it.
+    /// Garbage collection found the index's own record with tag `number` at `from`, in a page that was read. The index
+    /// appends it again if it still wants it.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -294,19 +294,20 @@ pub trait Index: Send {
         None
     }
 
-    /// These keys will be looked up soon: memory may begin to bring what it knows of them closer ([`Io::warm`]), down to their
-    /// records.
+    /// These keys will be looked up soon: memory may begin to bring what it knows of them closer ([`Io::warm`]), down
+    /// to their records.
     fn expect(&self, io: &Io<'_>, keys: &[Key<'_>]) {
         let _ = (io, keys);
     }
 
-    /// The index's own records with these tags will be relocated soon: memory may begin to bring closer what is known of them.
+    /// The index's own records with these tags will be relocated soon: memory may begin to bring closer what is known
+    /// of them.
     fn warm(&self, numbers: &[u64]) {
         let _ = numbers;
     }
 
-    /// Appends the places of up to `count` pairs to `places`, in the index's own order, from a position that was located on: its key
-    /// or the next one. The order stays as it is while no key comes or goes.
+    /// Appends the places of up to `count` pairs to `places`, in the index's own order, from a position that was
+    /// located on: its key or the next one. The order stays as it is while no key comes or goes.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -369,12 +370,12 @@ pub trait Index: Send {
     /// A mount begins: the new index becomes what was saved. None when these are not the bytes of such an index.
     fn restore(&mut self, bytes: &[u8]) -> Option<()>;
 
-    /// The index wrote a record of its own as change number `position` behind the checkpoint ([`Change::Own`]). All of these
-    /// are told before the first [`Index::redo`]. None when there can be no such record.
+    /// The index wrote a record of its own as change number `position` behind the checkpoint ([`Change::Own`]). All of
+    /// these are told before the first [`Index::redo`]. None when there can be no such record.
     fn redo_own(&mut self, change: &Change, position: usize) -> Option<()>;
 
-    /// Makes change number `position` again, which bound, unbound or moved a key, where flash does not have it already. Changes come
-    /// in order, and DRAM has no bound meanwhile.
+    /// Makes change number `position` again, which bound, unbound or moved a key, where flash does not have it already.
+    /// Changes come in order, and DRAM has no bound meanwhile.
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -154,8 +154,8 @@ impl Media {
 
 /// Flash, log and cores, with the clock of the command or task at work.
 ///
-/// A read moves the clock to when the data is there. A program reserves its time; it waits only for room in the write buffer.
-/// Work of the cores is gathered, and reserved in one piece before the next flash operation.
+/// A read moves the clock to when the data is there. A program reserves its time; it waits only for room in the write
+/// buffer. Work of the cores is gathered, and reserved in one piece before the next flash operation.
 pub struct Io<'a> {
     /// The shared machinery.
     pub(crate) media: &'a mut Media,
@@ -247,7 +247,8 @@ impl<'a> Io<'a> {
         self.clock
     }
 
-    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was one.
+    /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was
+    /// one.
     pub fn read(&mut self, page: PageAddress, cause: Cause) -> bool {
         self.read_all(&[page], cause)
     }
@@ -268,8 +269,8 @@ impl<'a> Io<'a> {
         last > before
     }
 
-    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was a flash
-    /// operation.
+    /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
+    /// a flash operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
         self.settle();
         let Media { flash, log, geometry, .. } = &mut *self.media;
@@ -283,7 +284,8 @@ impl<'a> Io<'a> {
         self.clock > before
     }
 
-    /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the controller.
+    /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the
+    /// controller.
     pub fn read_parts_without_waiting(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> Nanos {
         let Media { flash, log, geometry, .. } = &mut *self.media;
         match log.open_page(geometry, parts[0].0) {
@@ -301,8 +303,8 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. A hint:
-    /// it costs the drive nothing.
+    /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.
+    /// A hint: it costs the drive nothing.
     pub fn warm(&self, places: &[Grain]) {
         let packing = self.media.packing;
         let pages: Vec<_> = places.iter().map(|&place| (packing.page_of(place), packing.byte_in_page(place))).collect();
@@ -314,7 +316,8 @@ impl<'a> Io<'a> {
         self.media.validity.warm(places);
     }
 
-    /// The bytes of the record at `place`, if memory has them at hand. It is no read: it may only tell what to warm next.
+    /// The bytes of the record at `place`, if memory has them at hand. It is no read: it may only tell what to warm
+    /// next.
     #[must_use]
     pub fn peek(&self, place: Grain) -> Option<&Blob> {
         let packing = self.media.packing;
@@ -428,8 +431,8 @@ impl<'a> Io<'a> {
         self.forget(place);
     }
 
-    /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps them. Gives
-    /// whether memory was told, which it is not while the page is still gathered.
+    /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps
+    /// them. Gives whether memory was told, which it is not while the page is still gathered.
     pub fn forget(&mut self, place: Grain) -> bool {
         let is_flashed = self.is_flashed(place);
         if is_flashed {
@@ -460,8 +463,8 @@ impl<'a> Io<'a> {
         self.media.flash.take(page, start)
     }
 
-    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Validity learns that now. The record stays
-    /// while an iterator may want it.
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Validity learns that now.
+    /// The record stays while an iterator may want it.
     ///
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
@@ -536,8 +539,8 @@ impl<'a> Io<'a> {
         Ok(())
     }
 
-    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. With `within`, a record goes on into
-    /// the superblock that is opened.
+    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. With `within`, a record
+    /// goes on into the superblock that is opened.
     fn open(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
         if self.media.log.get(log).superblock.is_none() {
             self.open_superblock(log, within)?;

@@ -5,8 +5,8 @@
 //!                                                                                           ^ a mount starts at the last
 //! ```
 //!
-//! A page is a run of changes, each as postcard writes it; the rest of it is [`Change::End`]. Journal and checkpoint pages are
-//! numbered in one row, without gaps since the last checkpoint.
+//! A page is a run of changes, each as postcard writes it; the rest of it is [`Change::End`]. Journal and checkpoint
+//! pages are numbered in one row, without gaps since the last checkpoint.
 
 use crate::address::Grain;
 use crate::namespace::{NamespaceAttributes, SavedKind};
@@ -134,7 +134,8 @@ pub enum Change {
     },
     /// Of changes that are made all or none.
     Batch(BatchNote),
-    /// Whose those of the changes from here on are that are of a namespace. It stands before the first of them behind a checkpoint or a mount, too.
+    /// Whose those of the changes from here on are that are of a namespace. It stands before the first of them behind a
+    /// checkpoint or a mount, too.
     In {
         /// The namespace.
         namespace: u32,
@@ -222,7 +223,8 @@ impl Change {
         change
     }
 
-    /// Whether it matters whose it is. Superblocks are nobody's; and who works on them may work for a namespace that is no more.
+    /// Whether it matters whose it is. Superblocks are nobody's; and who works on them may work for a namespace that is
+    /// no more.
     pub(crate) fn is_of_namespace(&self) -> bool {
         matches!(
             self,
@@ -308,8 +310,8 @@ pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
     changes
 }
 
-/// Leaves out what batches have done that the power has cut; gives whether the last one is such, and no mount has said so. What became of
-/// superblocks stays: it is so, whoever wrote to them.
+/// Leaves out what batches have done that the power has cut; gives whether the last one is such, and no mount has said
+/// so. What became of superblocks stays: it is so, whoever wrote to them.
 pub(crate) fn without_torn_batches(changes: Vec<Change>) -> (Vec<Change>, bool) {
     let mut all = Vec::with_capacity(changes.len());
     // Where the batch that goes on began.

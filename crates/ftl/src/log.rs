@@ -5,7 +5,8 @@
 //!             in DRAM               a slot of the write buffer
 //! ```
 //!
-//! A record starts at a grain and runs on over pages, and over the end of a superblock into the one that its stream goes on to.
+//! A record starts at a grain and runs on over pages, and over the end of a superblock into the one that its stream
+//! goes on to.
 
 use crate::address::Grain;
 use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};

@@ -23,7 +23,8 @@ use crate::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 
-/// Bytes that all attributes of a namespace may take: they are one note, which must fit into a page of the journal. An estimate.
+/// Bytes that all attributes of a namespace may take: they are one note, which must fit into a page of the journal. An
+/// estimate.
 const ATTRIBUTES_BYTES_MAX: usize = 256;
 /// Bytes of the longest name of a namespace. An estimate.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -33,8 +34,8 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub struct NamespaceAttributes {
     /// What it is called, beside its number: 1 to [`NAME_BYTES_MAX`] bytes, another name than all others have.
     pub name: Option<String>,
-    /// The index by its name in [`IndexPlan::name`](crate::index::IndexPlan::name), with the parameters of the first design that has
-    /// one; none for the drive's own.
+    /// The index by its name in [`IndexPlan::name`](crate::index::IndexPlan::name), with the parameters of the first
+    /// design that has one; none for the drive's own.
     pub index: Option<String>,
     /// Parameters of the index that are other than that, by name.
     pub parameters: Vec<(String, String)>,
@@ -268,8 +269,8 @@ impl Namespaces {
         Some(namespace.index.as_mut())
     }
 
-    /// The same, of a record that a page says is that namespace's; none when it can have none with such a tag: it was that of another,
-    /// which had the number before.
+    /// The same, of a record that a page says is that namespace's; none when it can have none with such a tag: it was
+    /// that of another, which had the number before.
     pub(crate) fn index_of<'n>(
         &'n mut self,
         io: &mut Io<'_>,

@@ -6,14 +6,13 @@
 //!   or, for pairs whose tags follow from their keys: [bitmap of the grains that pairs start at] [namespace u8] of each
 //! ```
 //!
-//! The bitmap is KAML's (section IV-B): 64 pairs a page leave no room for tags in the 256 bytes of its flash. Garbage collection reads
-//! the page anyway, and has the index compute the tags from the keys in it. The paper's bits are set at the last chunks of records; a
-//! record that ran in from the page before makes first ones plainer.
+//! The bitmap is KAML's (section IV-B): 64 pairs a page leave no room for tags in the 256 bytes of its flash. Garbage
+//! collection reads the page anyway, and has the index compute the tags from the keys in it. The paper's bits are set
+//! at the last chunks of records; a record that ran in from the page before makes first ones plainer.
 //!
-//! A drive that can have one namespace only writes none. The tag of a pair is what its index finds it by without the key (its hash index:
-//! Plus, section III-A); that of an index
-//! section is the section's number; that of a page of invalid mappings is its superblock;
-//! that of a page of the journal or of a checkpoint is its number.
+//! A drive that can have one namespace only writes none. The tag of a pair is what its index finds it by without the
+//! key (its hash index: Plus, section III-A); that of an index section is the section's number; that of a page of
+//! invalid mappings is its superblock; that of a page of the journal or of a checkpoint is its number.
 
 use crate::address::Grain;
 use kvssd_types::NamespaceId;
@@ -102,7 +101,8 @@ pub struct Oob {
     pub entries: Vec<Entry>,
 }
 
-/// The widths of a drive's entries, chosen when it is made and written down where it lies in a file: other programs may choose others.
+/// The widths of a drive's entries, chosen when it is made and written down where it lies in a file: other programs may
+/// choose others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OobFormat {
@@ -185,8 +185,8 @@ impl OobFormat {
         kind == Kind::Pair && self.bitmap_bytes > 0
     }
 
-    /// The most bytes that a page of `entries` takes. Where pairs are in a bitmap, a page of other records has room for as many of
-    /// them as their tags leave.
+    /// The most bytes that a page of `entries` takes. Where pairs are in a bitmap, a page of other records has room for
+    /// as many of them as their tags leave.
     #[must_use]
     pub fn bytes_max(&self, entries: u32) -> usize {
         let entries_bytes = match self.bitmap() {
@@ -246,7 +246,8 @@ impl OobFormat {
         Some(Oob { kind, stream, sequence: number(sequence), continues, entries })
     }
 
-    /// The first grain of the record that an area says runs on into its page: all that is looked at of it is there in every format.
+    /// The first grain of the record that an area says runs on into its page: all that is looked at of it is there in
+    /// every format.
     #[must_use]
     pub fn continued(bytes: &[u8]) -> Option<Grain> {
         let is_continued = bytes.first().is_some_and(|head| head & CONTINUES != 0);

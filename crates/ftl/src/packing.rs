@@ -13,8 +13,9 @@
 //!
 //! A block drive has blocks of a grain each, without a head: their numbers lie out of band.
 //!
-//! Slots are what the Study paper (section IV) concludes of its drive: pairs below 1 KiB are padded to it, 24 KiB of a value fit
-//! into a page of 32 KiB with key and metadata, and larger ones are split, which takes the management of offsets.
+//! Slots are what the Study paper (section IV) concludes of its drive: pairs below 1 KiB are padded to it, 24 KiB of a
+//! value fit into a page of 32 KiB with key and metadata, and larger ones are split, which takes the management of
+//! offsets.
 
 use crate::address::Grain;
 use crate::index::Parameters;
@@ -24,7 +25,8 @@ use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 use kvssd_types::KvError;
 use std::ops::Range;
 
-/// Bytes before each fragment but the first: its number and the byte of the record that it begins with, u32 little endian each.
+/// Bytes before each fragment but the first: its number and the byte of the record that it begins with, u32 little
+/// endian each.
 const OFFSET_RECORD_BYTES: usize = 8;
 
 /// Records in slots.
@@ -66,7 +68,8 @@ impl Slots {
 pub enum RecordLayout {
     /// One after the other, in whole grains.
     Grains,
-    /// In whole grains, in one page where one takes it (KAML, section IV-B: the first record starts at the page's beginning).
+    /// In whole grains, in one page where one takes it (KAML, section IV-B: the first record starts at the page's
+    /// beginning).
     Chunks,
     /// In slots.
     Slots(Slots),
@@ -184,8 +187,8 @@ impl Packing {
         self.grains_of(self.record_bytes(head))
     }
 
-    /// The bytes that the record with this head keeps others from: its grains, and what may be left of the page before, where it
-    /// begins one. Of chunks, its part of what is left at the ends of pages when all records are as large.
+    /// The bytes that the record with this head keeps others from: its grains, and what may be left of the page before,
+    /// where it begins one. Of chunks, its part of what is left at the ends of pages when all records are as large.
     #[must_use]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
         let (grains, per_page) = (u64::from(self.grains_of_record(head)), u64::from(self.grains_per_page));
@@ -250,8 +253,8 @@ impl Packing {
         record.push_zeros(self.record_bytes(head) - record.len());
     }
 
-    /// The parts of the value of a record that begins at byte `start` of a page, page by page: the byte of the page that a part begins
-    /// at, and which bytes of the value it has.
+    /// The parts of the value of a record that begins at byte `start` of a page, page by page: the byte of the page
+    /// that a part begins at, and which bytes of the value it has.
     pub(crate) fn value_parts(&self, head: &RecordHead, start: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let (page_bytes, value_bytes) = (self.page_bytes() as usize, head.value_bytes as usize);
         let later = if self.is_split(head) { OFFSET_RECORD_BYTES } else { 0 };

@@ -8,8 +8,9 @@
 //!   journal        log        log
 //! ```
 //!
-//! A namespace is mapped to some of the targets, which it may share with others; by default to all. The logs of its targets take turns, a
-//! unit each. Where one is, nobody relies on: collection goes where there is room, and so does a record that its own logs have none for.
+//! A namespace is mapped to some of the targets, which it may share with others; by default to all. The logs of its
+//! targets take turns, a unit each. Where one is, nobody relies on: collection goes where there is room, and so does a
+//! record that its own logs have none for.
 
 use crate::oob::Stream;
 use kvssd_types::NamespaceId;
@@ -75,8 +76,8 @@ impl Placement {
         *turn = turn.wrapping_add(1);
     }
 
-    /// The log that takes a record of a namespace: the next one of its own that has room, or of any. While superblocks are scarce, one
-    /// whose open superblock takes it goes before one that would open another.
+    /// The log that takes a record of a namespace: the next one of its own that has room, or of any. While superblocks
+    /// are scarce, one whose open superblock takes it goes before one that would open another.
     pub(crate) fn choose(
         &self,
         stream: Stream,
@@ -102,8 +103,8 @@ impl Placement {
     }
 }
 
-/// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get most, and those that
-/// wrote little one, which others have as well. Where nothing was written, all get all.
+/// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get
+/// most, and those that wrote little one, which others have as well. Where nothing was written, all get all.
 #[must_use]
 pub fn balance(written_bytes: &[u64], targets: u32) -> Vec<u32> {
     let sum: u64 = written_bytes.iter().sum();

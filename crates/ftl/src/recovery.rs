@@ -6,7 +6,8 @@
 //!   state of the checkpoint, each change made again -> the state before the cut
 //! ```
 //!
-//! It reads one page of each superblock, the journal's superblocks, and the sections that the changes touch: not the pairs.
+//! It reads one page of each superblock, the journal's superblocks, and the sections that the changes touch: not the
+//! pairs.
 
 mod redo;
 
@@ -241,7 +242,8 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
         } else if is_open && superblock.state != State::Open {
             *superblock = of_journal_in(State::Open, id);
         }
-        // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to the next life.
+        // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to
+        // the next life.
         if superblock.state == State::Free && *planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }

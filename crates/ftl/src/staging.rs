@@ -4,8 +4,8 @@
 //!   [length u32] [crc32c u32] [item] [bytes of the record]      the CRC covers item and bytes
 //! ```
 //!
-//! It begins with where the streams stood when everything before was in flash ([`Item::Stood`]), and goes on with what was
-//! opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
+//! It begins with where the streams stood when everything before was in flash ([`Item::Stood`]), and goes on with what
+//! was opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
 
 use crate::address::Grain;
 use crate::journal::{Change, Journal};
@@ -191,7 +191,8 @@ impl Opened {
         Opened { last: numbered.collect(), ..Opened::default() }
     }
 
-    /// Whether what a log writes to its superblock is in flash still: not if that was erased and opened once more since.
+    /// Whether what a log writes to its superblock is in flash still: not if that was erased and opened once more
+    /// since.
     fn is_last(&self, log: LogId, superblock: SuperblockId) -> bool {
         self.last.get(&superblock) <= self.current.get(&log)
     }
@@ -244,8 +245,8 @@ impl<'a> Refill<'a> {
         Refill { id, geometry: *flash.geometry(), stream, flash, packing, format, sequence }
     }
 
-    /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends there:
-    /// nobody will ask for it.
+    /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends
+    /// there: nobody will ask for it.
     fn append(
         &mut self,
         (kind, tag, place): (Kind, (NamespaceId, u64), Grain),

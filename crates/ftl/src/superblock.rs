@@ -34,18 +34,19 @@ pub struct Superblock {
     pub stream: Stream,
     /// The grains in it that belong to living records.
     pub live_grains: u64,
-    /// The grains in it that records were given; the others are padding. Moving its records leaves about as much padding
-    /// behind again.
+    /// The grains in it that records were given; the others are padding. Moving its records leaves about as much
+    /// padding behind again.
     pub appended_grains: u64,
-    /// Whether it was written to when the power went: it may hold pairs that were appended and never bound, of which validity
-    /// knows nothing.
+    /// Whether it was written to when the power went: it may hold pairs that were appended and never bound, of which
+    /// validity knows nothing.
     pub has_strays: bool,
     /// Whether it must be erased before it is opened: what a mount found free may have been erased by half.
     pub must_erase: bool,
     /// The superblock that its stream went on to: a record that runs over its end goes on there.
     pub next: SuperblockId,
-    /// Which life of it this is, as its blocks counted their erases when it was opened ([`Flash::generation`](kvssd_flash::Flash::generation)):
-    /// a mount that finds it in another life knows that pages are stale.
+    /// Which life of it this is, as its blocks counted their erases when it was opened
+    /// ([`Flash::generation`](kvssd_flash::Flash::generation)): a mount that finds it in another life knows that pages
+    /// are stale.
     pub generation: u64,
 }
 
@@ -156,9 +157,9 @@ impl Superblocks {
         dram.add("superblocks", count * Self::ENTRY_BYTES);
     }
 
-    /// Opens the superblock of a target that has been free for longest, which spreads the erases; gives the moment when its erase ends,
-    /// and whether it must be erased again. None when none is free: garbage collection keeps a reserve, so that only a drive
-    /// whose table is damaged comes to this.
+    /// Opens the superblock of a target that has been free for longest, which spreads the erases; gives the moment when
+    /// its erase ends, and whether it must be erased again. None when none is free: garbage collection keeps a reserve,
+    /// so that only a drive whose table is damaged comes to this.
     pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
         let (superblock, erased) = self.free[target as usize].pop_front()?;
         self.free_count -= 1;
@@ -167,7 +168,8 @@ impl Superblocks {
         Some((superblock, erased, must_erase))
     }
 
-    /// Of the free superblocks of a target, that of the least `rank` is opened next; of several, the one that has been free for longest.
+    /// Of the free superblocks of a target, that of the least `rank` is opened next; of several, the one that has been
+    /// free for longest.
     pub fn bring_forward(&mut self, target: u32, rank: impl Fn(SuperblockId) -> u32) {
         let free = &mut self.free[target as usize];
         let ranks = free.iter().map(|&(superblock, _)| rank(superblock)).enumerate();

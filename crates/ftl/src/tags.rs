@@ -6,8 +6,8 @@ use crate::packing::Packing;
 use kvssd_flash::rope::RopeRef;
 use kvssd_types::Key;
 
-/// Completes the tags of a page's pairs from the keys in its data, where `format` has none of them; gives how many these are. Where
-/// there is no record, or nobody whose it is, the tag stays as it is: nothing is found by it.
+/// Completes the tags of a page's pairs from the keys in its data, where `format` has none of them; gives how many
+/// these are. Where there is no record, or nobody whose it is, the tag stays as it is: nothing is found by it.
 pub(crate) fn complete(
     oob: &mut Oob,
     data: RopeRef<'_>,

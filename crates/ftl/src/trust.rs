@@ -1,5 +1,5 @@
-//! What a mount reads is believed only after it was looked at: bytes from flash may say anything, and nothing that they say
-//! may stop the program.
+//! What a mount reads is believed only after it was looked at: bytes from flash may say anything, and nothing that they
+//! say may stop the program.
 
 use crate::address::Grain;
 use crate::durability::Image;
@@ -34,8 +34,8 @@ impl Media {
         Some(runs)
     }
 
-    /// Whether each superblock that records live in has been written to, or is being gathered. One that was erased since shows that
-    /// the end of what was known is missing.
+    /// Whether each superblock that records live in has been written to, or is being gathered. One that was erased
+    /// since shows that the end of what was known is missing.
     pub(crate) fn all_life_is_written(&self) -> bool {
         let numbered = (0..).map(SuperblockId).zip(self.superblocks.all());
         numbered.filter(|(_, superblock)| superblock.live_grains > 0).all(|(superblock, _)| {
@@ -44,8 +44,8 @@ impl Media {
         })
     }
 
-    /// A superblock that is in another life than when a stream opened it, though records live in it or the stream goes on there. Pages
-    /// and the table of blocks would agree: only who opened it can know.
+    /// A superblock that is in another life than when a stream opened it, though records live in it or the stream goes
+    /// on there. Pages and the table of blocks would agree: only who opened it can know.
     pub(crate) fn stale_superblock(&self) -> Option<SuperblockId> {
         let numbered = (0..).map(SuperblockId).zip(self.superblocks.all());
         let mut wanted =
@@ -105,8 +105,8 @@ impl Image {
     }
 }
 
-/// Whether the streams, as the write buffer's memory has put them back, stand where the flash lets them go on: what lies
-/// behind them must be erased, and what lies before them written. None of them need be open.
+/// Whether the streams, as the write buffer's memory has put them back, stand where the flash lets them go on: what
+/// lies behind them must be erased, and what lies before them written. None of them need be open.
 pub(crate) fn stands_at_the_end(log: &Log, flash: &Flash, geometry: &Geometry) -> bool {
     log.iter().all(|log| {
         let Some(superblock) = log.superblock else { return true };

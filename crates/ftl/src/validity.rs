@@ -35,8 +35,9 @@ pub struct Spill {
 ///
 /// The engine reports every record that begins or ceases to live, grain by grain ([`add`](Validity::add),
 /// [`remove`](Validity::remove): runs never cross a superblock), and each pair whose mapping was replaced or removed
-/// ([`pair_died`](Validity::pair_died)). In return `is_live` must be right for every pair of a superblock between `open_victim`
-/// and `close_victim`. A validity that spills pages has their places reported back, and is told when garbage collection moves them.
+/// ([`pair_died`](Validity::pair_died)). In return `is_live` must be right for every pair of a superblock between
+/// `open_victim` and `close_victim`. A validity that spills pages has their places reported back, and is told when
+/// garbage collection moves them.
 pub trait Validity: Send {
     /// `grains` grains from `first` on belong to a record that lives.
     fn add(&mut self, first: Grain, grains: u32);
@@ -83,8 +84,8 @@ pub trait Validity: Send {
         false
     }
 
-    /// Garbage collection begins with a superblock; `pages` are the contents of its spills. Gives the mappings that were made
-    /// ready to be searched.
+    /// Garbage collection begins with a superblock; `pages` are the contents of its spills. Gives the mappings that
+    /// were made ready to be searched.
     fn open_victim(&mut self, superblock: SuperblockId, pages: &[Blob]) -> usize {
         let _ = (superblock, pages);
         0

@@ -41,8 +41,8 @@ pub(crate) fn by_page(parts: impl Iterator<Item = ValuePart>) -> Vec<ValuePart> 
     pages.into_iter().collect()
 }
 
-/// The value of the record at `place` whose parts are in the controller. A page that belongs to another record has no part of it,
-/// whatever led there.
+/// The value of the record at `place` whose parts are in the controller. A page that belongs to another record has no
+/// part of it, whatever led there.
 pub(crate) fn value_of(io: &mut Io<'_>, place: Grain, parts: Vec<ValuePart>) -> Result<Value, KvError> {
     let first = io.packing().page_of(place);
     let mut value = ValueBuilder::with_length(parts.iter().map(|(_, range)| range.len()).sum());

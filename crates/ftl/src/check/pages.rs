@@ -248,7 +248,8 @@ impl<'a> Walk<'a> {
             Stream::Map => matches!(oob.kind, Kind::Section | Kind::Padding),
             Stream::Journal => matches!(oob.kind, Kind::Journal | Kind::Checkpoint | Kind::Padding),
         };
-        // One without life is erased unseen: a volatile drive may have done so already, and forgotten it with the power.
+        // One without life is erased unseen: a volatile drive may have done so already, and forgotten it with the
+        // power.
         if superblock.live_grains > 0 && (oob.stream != superblock.stream || !fits) {
             let (kind, stream, other) = (oob.kind.name(), oob.stream, superblock.stream);
             let what = format!("a page of {kind} of stream {stream:?} in a superblock of stream {other:?}");

@@ -25,8 +25,8 @@ impl Engine {
     /// Makes a namespace at `at`; gives when it is there, and its number.
     ///
     /// # Errors
-    /// [`KvError::InvalidNamespace`] with what cannot be, [`KvError::TooManyNamespaces`] when the design has no more or their
-    /// indexes would take more DRAM than there is.
+    /// [`KvError::InvalidNamespace`] with what cannot be, [`KvError::TooManyNamespaces`] when the design has no more or
+    /// their indexes would take more DRAM than there is.
     pub fn create_namespace(
         &mut self,
         attributes: NamespaceAttributes,
@@ -71,7 +71,8 @@ impl Engine {
         4 * u64::from(self.geometry().page_bytes)
     }
 
-    /// Deletes a namespace at `at`: hosts do not see it any more when this is done. What it had is removed in the background.
+    /// Deletes a namespace at `at`: hosts do not see it any more when this is done. What it had is removed in the
+    /// background.
     ///
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
@@ -96,7 +97,8 @@ impl Engine {
         self.note_at(at, Change::Deleted { namespace: id.0 })
     }
 
-    /// Maps a namespace to so many logs from `at` on, or to all; what was written stays where it is. Gives when that is so.
+    /// Maps a namespace to so many logs from `at` on, or to all; what was written stays where it is. Gives when that is
+    /// so.
     ///
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
@@ -115,8 +117,8 @@ impl Engine {
         self.note_at(at, Change::Assigned { namespace: id.0, logs })
     }
 
-    /// Divides the logs among the namespaces by what hosts have stored in each since this was done last: a hot one gets more, cold ones
-    /// share ([`balance`](crate::balance)). Gives when that is so.
+    /// Divides the logs among the namespaces by what hosts have stored in each since this was done last: a hot one gets
+    /// more, cold ones share ([`balance`](crate::balance)). Gives when that is so.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -203,8 +205,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are free when it returns. This
-    /// takes as long as their pairs take to delete. Gives when it is done.
+    /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are
+    /// free when it returns. This takes as long as their pairs take to delete. Gives when it is done.
     fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
         self.grown = self.grown.max(at);
         while let Some(id) = self.namespaces.dying() {
@@ -272,7 +274,8 @@ fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
     runs
 }
 
-/// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until the next mount.
+/// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until
+/// the next mount.
 fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let Namespace { fate, index, utilization, .. } = namespace;
     let NamespaceFate::Dies(from) = fate else { return Ok(()) };

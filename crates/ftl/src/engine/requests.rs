@@ -6,9 +6,9 @@ use crate::journal::Change;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 impl Engine {
-    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]). Gives when that is so, and a number
-    /// below 2^48: when it differs from the last time, the client was forgotten in between. When there are too many clients, the
-    /// one that was idle longest is forgotten.
+    /// Remembers from `at` on which changes of a client are made ([`Engine::execute_request`]). Gives when that is so,
+    /// and a number below 2^48: when it differs from the last time, the client was forgotten in between. When there are
+    /// too many clients, the one that was idle longest is forgotten.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -31,8 +31,8 @@ impl Engine {
         Ok((done, self.media.clients.since(client).expect("it has a slot")))
     }
 
-    /// The answer to a change that was made before, or a refusal when that is not known any more; none for a change that is to be
-    /// made.
+    /// The answer to a change that was made before, or a refusal when that is not known any more; none for a change
+    /// that is to be made.
     #[must_use]
     pub fn recognize(&self, request: RequestId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         match self.media.clients.fate(request) {
@@ -47,9 +47,10 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::execute_in`], for a store, delete or batch that may come again: it is made once, and answered as often as it
-    /// comes. What is refused was not made, and may be tried again. It is refused with [`KvError::RequestForgotten`] when its
-    /// client was not opened, or has had [`RequestId::WINDOW`] later changes made.
+    /// As [`Engine::execute_in`], for a store, delete or batch that may come again: it is made once, and answered as
+    /// often as it comes. What is refused was not made, and may be tried again. It is refused with
+    /// [`KvError::RequestForgotten`] when its client was not opened, or has had [`RequestId::WINDOW`] later changes
+    /// made.
     pub fn execute_request(
         &mut self,
         request: RequestId,

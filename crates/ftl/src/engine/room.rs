@@ -14,8 +14,9 @@ const GROWTH_SUPERBLOCKS: usize = 2;
 const HELD_SHARE: u64 = 64;
 
 impl Engine {
-    /// Collects until there is room; gives whether there is. It gives up after as many superblocks as the drive has: what is moved
-    /// then takes all that is freed. It tries again when a record has died, or a superblock more was written.
+    /// Collects until there is room; gives whether there is. It gives up after as many superblocks as the drive has:
+    /// what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
+    /// written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
         if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
@@ -69,7 +70,8 @@ impl Engine {
         self.media.held.keeps_flash() || ranges.any(|ranges| !ranges.kept_for_cursors().is_empty())
     }
 
-    /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may need.
+    /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may
+    /// need.
     pub(super) fn has_room_to_grow(&self) -> bool {
         self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }

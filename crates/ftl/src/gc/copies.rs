@@ -19,8 +19,8 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there. `None` says that this is not known, since
-    /// something cannot be read.
+    /// Copies the pair of `io`'s namespace with `tag` at `from`, if it lives there. `None` says that this is not known,
+    /// since something cannot be read.
     pub(super) fn add(
         &mut self,
         io: &mut Io<'_>,

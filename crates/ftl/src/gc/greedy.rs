@@ -11,8 +11,8 @@ use crate::superblock::{State, Superblock};
 use kvssd_flash::SuperblockId;
 use std::cmp::Reverse;
 
-/// The best victim of those that `can` be collected: the closed superblock with the most grains that neither live nor are padding.
-/// None when none gives more than a page.
+/// The best victim of those that `can` be collected: the closed superblock with the most grains that neither live nor
+/// are padding. None when none gives more than a page.
 #[must_use]
 pub fn greedy(
     superblocks: &[Superblock],

@@ -6,10 +6,11 @@
 //!   free     the least worn is opened next                                     when the spread is beyond its bound
 //! ```
 //!
-//! The paper orders blocks "by their erase count and the amount of valid data" and takes those with little of both. Here an erase more
-//! than the least worn counts as much as a part of a superblock of living data, so that a spread of the bound outweighs all of it. Data
-//! that never dies makes a superblock that is never chosen for what it gives: when the spread is beyond the bound, the least worn is
-//! collected though it gives nothing, its data comes to lie in one that is worn more, and it is written with what comes.
+//! The paper orders blocks "by their erase count and the amount of valid data" and takes those with little of both.
+//! Here an erase more than the least worn counts as much as a part of a superblock of living data, so that a spread of
+//! the bound outweighs all of it. Data that never dies makes a superblock that is never chosen for what it gives: when
+//! the spread is beyond the bound, the least worn is collected though it gives nothing, its data comes to lie in one
+//! that is worn more, and it is written with what comes.
 
 use crate::gc::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
 use crate::packing::Packing;
@@ -44,7 +45,8 @@ pub struct EraseCounts {
 }
 
 impl EraseCounts {
-    /// The victim among those that `can` be it, `erases` being those of each superblock. None when none gives more than a page.
+    /// The victim among those that `can` be it, `erases` being those of each superblock. None when none gives more than
+    /// a page.
     #[must_use]
     pub fn victim(
         &self,
@@ -62,7 +64,8 @@ impl EraseCounts {
         candidates(superblocks, can).filter(gives).min_by_key(rank).map(|(id, _)| id)
     }
 
-    /// What is collected for its erases alone, though it gives nothing: the least worn, when the spread is beyond its bound.
+    /// What is collected for its erases alone, though it gives nothing: the least worn, when the spread is beyond its
+    /// bound.
     #[must_use]
     pub fn to_level(&self, superblocks: &[Superblock], erases: &[u32], packing: &Packing) -> Option<SuperblockId> {
         let erases_of = |id: SuperblockId| erases[id.0 as usize];

@@ -8,13 +8,15 @@
 //!                  pages in the map log
 //! ```
 //!
-//! The table has a fixed number of slots, and what a search costs rises with their load factor: each entry that it looks at takes a
-//! comparison. Searches stay in a page of the table, which is a page of flash. When the budget is less than the table, pages leave in
-//! steps of the index's own work, those that have changed to the map log; with a budget of nothing, the table is swapped out. A
-//! page that is not in DRAM is read when it is wanted, and with a budget for all of them the first use reads all, side by side.
+//! The table has a fixed number of slots, and what a search costs rises with their load factor: each entry that it
+//! looks at takes a comparison. Searches stay in a page of the table, which is a page of flash. When the budget is less
+//! than the table, pages leave in steps of the index's own work, those that have changed to the map log; with a budget
+//! of nothing, the table is swapped out. A page that is not in DRAM is read when it is wanted, and with a budget for
+//! all of them the first use reads all, side by side.
 //!
-//! What it does not do: grow. A table of which [`DramHashPlan::load_percent_max`] is taken takes no more keys, nor does a page that is
-//! full. The paper swaps whole tables alone; here, a budget between nothing and the table holds a part of the pages, and is kept.
+//! What it does not do: grow. A table of which [`DramHashPlan::load_percent_max`] is taken takes no more keys, nor does
+//! a page that is full. The paper swaps whole tables alone; here, a budget between nothing and the table holds a part
+//! of the pages, and is kept.
 
 mod entry;
 mod page;

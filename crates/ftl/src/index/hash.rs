@@ -5,8 +5,8 @@
 //!                   ^ next c
 //! ```
 //!
-//! How the slots of a section lie in bytes is its [`SectionLayout`]: that is all that `hash-fixed` and `hash-compact` differ
-//! in.
+//! How the slots of a section lie in bytes is its [`SectionLayout`]: that is all that `hash-fixed` and `hash-compact`
+//! differ in.
 
 mod audit;
 

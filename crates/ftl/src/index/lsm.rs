@@ -1,4 +1,5 @@
-//! `lsm`: a log-structured merge tree of keys and places; the values stay where they were written (IterKVSSD, section 2; PinK).
+//! `lsm`: a log-structured merge tree of keys and places; the values stay where they were written (IterKVSSD, section
+//! 2; PinK).
 //!
 //! ```text
 //!   key -> MemTable -> level 0, newest table first -> level 1 -> ... level 7 -> place -> record
@@ -7,9 +8,10 @@
 //!   MemTable full -> table of level 0 -> merged with the tables that it overlaps in level 1 -> ...
 //! ```
 //!
-//! Keys are kept whole, so that no record is read to compare them, and in their order, so that ranges can be gone along. A store
-//! looks its key up first, as with every other index: which pair dies is known at once and the drive's counts are exact. (The papers'
-//! drives find out when tables are merged; what that saves them on writes, our pinned levels and filters save in part.)
+//! Keys are kept whole, so that no record is read to compare them, and in their order, so that ranges can be gone
+//! along. A store looks its key up first, as with every other index: which pair dies is known at once and the drive's
+//! counts are exact. (The papers' drives find out when tables are merged; what that saves them on writes, our pinned
+//! levels and filters save in part.)
 //!
 //! What garbage collection moves comes into the MemTable like any other change.
 
@@ -48,8 +50,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::plan::LsmPlan;
 
-/// Full tables that a step of compaction reads at the most, the part of the DRAM that it takes for them, and those that it must have room
-/// for. Estimates; with more the step might not fit into a page of the journal.
+/// Full tables that a step of compaction reads at the most, the part of the DRAM that it takes for them, and those that
+/// it must have room for. Estimates; with more the step might not fit into a page of the journal.
 const STEP_TABLES_MAX: usize = 40;
 const STEP_SHARE: u64 = 8;
 const STEP_TABLES_MIN: usize = 4;

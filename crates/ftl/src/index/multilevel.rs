@@ -6,9 +6,10 @@
 //!                       in DRAM        in DRAM         a bucket of each, in DRAM or one flash read
 //! ```
 //!
-//! A bucket is a page of records. Level l has twice as many as level l - 1; a new record goes to the first level whose bucket has room
-//! for it, and when none has, another level is opened. So the more pairs there are, the more levels are searched. Changes gather in the
-//! local index and are merged into the levels, and into the buckets of the iterators, together. The number of pairs has a limit, as the real drive's has.
+//! A bucket is a page of records. Level l has twice as many as level l - 1; a new record goes to the first level whose
+//! bucket has room for it, and when none has, another level is opened. So the more pairs there are, the more levels are
+//! searched. Changes gather in the local index and are merged into the levels, and into the buckets of the iterators,
+//! together. The number of pairs has a limit, as the real drive's has.
 //!
 //! How the real drive divides its levels is not published; sizes and the order of the search are estimates.
 
@@ -46,8 +47,8 @@ const OCCUPANCY_PERCENT: u64 = 70;
 const ITERATOR_SHARE: u64 = 4;
 /// The local index is merged when it has this share of the DRAM budget. An estimate.
 const LOCAL_SHARE: u64 = 32;
-/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes. Here of flash, as the RHIK paper's
-/// drive of 150 GB has it.
+/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes. Here of flash, as
+/// the RHIK paper's drive of 150 GB has it.
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
 
 /// The index.
@@ -243,8 +244,9 @@ impl SectionIndex for Multilevel {
         Ok(Position { tag, place, hash, note: IteratorBuckets::bucket_of(key), value_bytes: None })
     }
 
-    /// All changes gather in the local index, those of garbage collection, too. The note is the key's iterator bucket. When a mount makes
-    /// them again, the levels may have any of them, in any of their places: the local index knows the places.
+    /// All changes gather in the local index, those of garbage collection, too. The note is the key's iterator bucket.
+    /// When a mount makes them again, the levels may have any of them, in any of their places: the local index knows
+    /// the places.
     fn change(&mut self, buckets: &mut Buckets<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         let (tag, from, to) = (change.tag(), change.from(), change.to());
         let bucket = match *change {

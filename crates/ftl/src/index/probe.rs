@@ -7,8 +7,9 @@ use crate::address::Grain;
 pub struct Entry {
     /// The place of the pair; grain 0 when there is none.
     pub place: Grain,
-    /// How many pairs were put further along because they found this slot taken. While it is not 0, an emptied slot does not
-    /// end a search: it is a tombstone that goes away with the last pair behind it. It saturates, and then stays.
+    /// How many pairs were put further along because they found this slot taken. While it is not 0, an emptied slot
+    /// does not end a search: it is a tombstone that goes away with the last pair behind it. It saturates, and then
+    /// stays.
     pub passes: u32,
 }
 

@@ -6,7 +6,8 @@
 //!   a free slot has place 0; its hops may still speak of others
 //! ```
 //!
-//! A record lies within 32 slots of its home. Two halves of a split table keep every record in its slot, so that no split fails.
+//! A record lies within 32 slots of its home. Two halves of a split table keep every record in its slot, so that no
+//! split fails.
 
 use crate::address::Grain;
 use crate::index::sections::{SectionEdit, SectionForm};
@@ -20,8 +21,8 @@ pub const HOPS: usize = 32;
 
 const PLACE_BYTES: usize = 5;
 const HOPS_BYTES: usize = 4;
-/// What the directory has for each table: its place, its depth in `rhik`, and what fills the word. An estimate: the paper's 0.005 B
-/// a key (section IV-A4) is 8 to 10 B a table.
+/// What the directory has for each table: its place, its depth in `rhik`, and what fills the word. An estimate: the
+/// paper's 0.005 B a key (section IV-A4) is 8 to 10 B a table.
 const DIRECTORY_ENTRY_BYTES: u64 = 8;
 
 /// The form of the tables of a drive.
@@ -138,7 +139,8 @@ impl RecordTable {
         (0..HOPS.min(self.records())).any(|distance| self.place_at(table, self.behind(home, distance)) == Grain(0))
     }
 
-    /// Inserts a record, and moves others for it if need be. Gives false when there is no way; the table holds what it held.
+    /// Inserts a record, and moves others for it if need be. Gives false when there is no way; the table holds what it
+    /// held.
     pub fn insert(&self, table: &mut Blob, signature: Signature, place: Grain) -> bool {
         let home = self.home(signature);
         let table = table.make_mut();

@@ -5,12 +5,13 @@
 //!                                   in DRAM      in DRAM or one flash read
 //! ```
 //!
-//! A signature that is not there needs no look at a record; one that is there has the whole key compared, so that keys with the
-//! same signature are both kept. At most one flash read finds a record of the index.
+//! A signature that is not there needs no look at a record; one that is there has the whole key compared, so that keys
+//! with the same signature are both kept. At most one flash read finds a record of the index.
 //!
-//! It grows by splitting tables, from their signatures alone: no pair is read. When the records have come to a share of the
-//! tables' room, every table is split once, which the engine has done in steps: while commands go on, or before the next one
-//! (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no key is rejected.
+//! It grows by splitting tables, from their signatures alone: no pair is read. When the records have come to a share of
+//! the tables' room, every table is split once, which the engine has done in steps: while commands go on, or before the
+//! next one (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no
+//! key is rejected.
 
 mod directory;
 mod plan;
@@ -74,7 +75,8 @@ impl Rhik {
         Ok(())
     }
 
-    /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together. Gives how many.
+    /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together.
+    /// Gives how many.
     pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
         let count = tags.len().min(tables.at_once());
         let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
@@ -87,8 +89,8 @@ impl Rhik {
         self.records = records;
     }
 
-    /// Where a record stands in the order of all: neither a split nor a record that moves for another changes that of the reversed
-    /// bits.
+    /// Where a record stands in the order of all: neither a split nor a record that moves for another changes that of
+    /// the reversed bits.
     pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {
         (tag.reverse_bits(), place)
     }
@@ -237,8 +239,9 @@ impl SectionIndex for Rhik {
 
     fn grow(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {
         let Some(from) = self.growing else { return Ok(()) };
-        // While no command waits for its turn, as many as the drive can do side by side; the halves fill two superblocks at most.
-        // Half of the cache may be loaded at once, and a split has three tables in it for one: the last to be split must still be there.
+        // While no command waits for its turn, as many as the drive can do side by side; the halves fill two
+        // superblocks at most. Half of the cache may be loaded at once, and a split has three tables in it for one: the
+        // last to be split must still be there.
         let at_once = (tables.at_once() * 2 / 3).max(1);
         let side_by_side = at_once.min(tables.superblock_pages());
         let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };

@@ -278,7 +278,8 @@ pub trait SectionIndex: Send + Sized {
         budget_bytes.saturating_sub(own.total_bytes())
     }
 
-    /// A command, a list or a step of garbage collection begins: an index that is to be in DRAM as a whole loads itself.
+    /// A command, a list or a step of garbage collection begins: an index that is to be in DRAM as a whole loads
+    /// itself.
     ///
     /// # Errors
     /// What the flash operations answer.

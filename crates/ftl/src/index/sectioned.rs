@@ -87,7 +87,8 @@ impl<I: SectionIndex> Sectioned<I> {
         Ok(is_there)
     }
 
-    /// Tells of each pair whether it is bound, with the sections of many in DRAM at once; none where that cannot be read.
+    /// Tells of each pair whether it is bound, with the sections of many in DRAM at once; none where that cannot be
+    /// read.
     fn each_pair(
         &mut self,
         io: &mut Io<'_>,

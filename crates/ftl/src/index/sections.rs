@@ -95,8 +95,8 @@ pub(crate) struct Sections<F> {
     cache: SectionCache,
     footprint_bytes: u64,
     budget_bytes: u64,
-    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once it might take more superblocks
-    /// than garbage collection keeps.
+    /// What a mount brought into DRAM beyond the budget. It leaves little by little: all at once it might take more
+    /// superblocks than garbage collection keeps.
     surplus_bytes: u64,
     counters: SectionCounters,
     /// Whether sections may leave the cache only later.
@@ -359,8 +359,8 @@ impl<F: SectionForm> Sections<F> {
         self.directory.resize(count, DirectoryEntry::NOWHERE);
     }
 
-    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them everything that
-    /// was done to the one before.
+    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them
+    /// everything that was done to the one before.
     pub(crate) fn split(
         &mut self,
         io: &mut Io<'_>,
@@ -402,7 +402,8 @@ impl<F: SectionForm> Sections<F> {
         self.write(io, number, bytes, forgotten)
     }
 
-    /// The bytes of sections that memory has at hand, and a beginning of bringing closer the others: hints, which cost nothing.
+    /// The bytes of sections that memory has at hand, and a beginning of bringing closer the others: hints, which cost
+    /// nothing.
     pub(crate) fn expect(&self, io: &Io<'_>, numbers: impl Iterator<Item = u64> + Clone) {
         let entries = numbers.map(|number| self.directory[number as usize]);
         let on_flash = entries.filter(|entry| entry.cached == Ticket::NONE && entry.place != Grain(0));
@@ -454,8 +455,8 @@ impl<F: SectionForm> Sections<F> {
         self.footprint_bytes
     }
 
-    /// A section takes so many bytes now, and took so many before; 0 for nothing. While a mount makes changes again the sum is not
-    /// known, and may end below nothing: the mount's end reckons it anew.
+    /// A section takes so many bytes now, and took so many before; 0 for nothing. While a mount makes changes again the
+    /// sum is not known, and may end below nothing: the mount's end reckons it anew.
     fn count_footprint(&mut self, after: usize, before: usize) {
         let share = |bytes: usize| if bytes == 0 { 0 } else { self.share_of_page(bytes) };
         self.footprint_bytes = (self.footprint_bytes + share(after)).saturating_sub(share(before));

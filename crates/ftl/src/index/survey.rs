@@ -47,7 +47,8 @@ pub struct Survey {
     pub faults: Vec<IndexFault>,
 }
 
-/// Whether look-ups find the pairs that live: it is told of each, in any order ([`Index::audit`](crate::index::Index::audit)).
+/// Whether look-ups find the pairs that live: it is told of each, in any order
+/// ([`Index::audit`](crate::index::Index::audit)).
 pub trait Audit {
     /// The pair of `key` lives, with that tag; gives why no look-up finds it, if none does.
     fn pair(&mut self, key: Key<'_>, tag: u64) -> Option<String>;

@@ -5,10 +5,10 @@
 //!        <- blocked ->      <--------- interval -------->          degree = (read + 4 deviations) / (interval - blocked)
 //! ```
 //!
-//! That is D_opt of IterKVSSD, section 4.5, with T_d the time of a read and T_A + T_e + T_wait what is left of an interval when the waiting
-//! for values is taken out; and since some reads meet others on their channel or die, with the deviations that a retransmission timer
-//! adds to a mean (RFC 6298, section 2). Reads that queue behind each other take longer the more there are: what a read takes at the
-//! least bounds the degree, so that it does not feed itself.
+//! That is D_opt of IterKVSSD, section 4.5, with T_d the time of a read and T_A + T_e + T_wait what is left of an
+//! interval when the waiting for values is taken out; and since some reads meet others on their channel or die, with
+//! the deviations that a retransmission timer adds to a mean (RFC 6298, section 2). Reads that queue behind each other
+//! take longer the more there are: what a read takes at the least bounds the degree, so that it does not feed itself.
 
 use crate::index::{Parameter, Parameters};
 use kvssd_types::Nanos;
@@ -17,7 +17,8 @@ use kvssd_types::Nanos;
 const DEGREE_MAX: u32 = 256;
 /// How much of a mean a new measurement is: 1 / 2^SHIFT.
 const SHIFT: u32 = 3;
-/// How many halves of what the least time of a read asks for are asked for at the most. Chosen by the sweep of `kvssd reproduce iter`.
+/// How many halves of what the least time of a read asks for are asked for at the most. Chosen by the sweep of `kvssd
+/// reproduce iter`.
 const GAIN_HALVES: u64 = 5;
 /// The least is forgotten by 1 / 2^SHIFT of it with each measurement.
 const FORGETTING_SHIFT: u32 = 10;
@@ -115,8 +116,8 @@ impl Pace {
         self.read_ns_min = if forgetting == 0 { took_ns } else { took_ns.min(forgetting) };
     }
 
-    /// How many values are on their way when more have been asked for, which are so few more at once that those that share a page are
-    /// one read.
+    /// How many values are on their way when more have been asked for, which are so few more at once that those that
+    /// share a page are one read.
     pub(super) fn degree_high(&self, plan: PrefetchDegree) -> u32 {
         let degree = self.degree(plan);
         match plan {

@@ -96,8 +96,8 @@ impl Prefetch {
         self.pairs.push_back(ahead);
     }
 
-    /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one has no more pages
-    /// on their way than its share of the dies.
+    /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one has no
+    /// more pages on their way than its share of the dies.
     pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: Sharers) -> bool {
         let geometry = &io.media.geometry;
         let own_bytes = self.sectors.len() as u64 * pool.sector_bytes;

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which index a namespace has, with all that was chosen of it: what attributes leave to the program, another program may choose otherwise.
+/// Which index a namespace has, with all that was chosen of it: what attributes leave to the program, another program
+/// may choose otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedKind {
     /// [`IndexPlan::name`](crate::index::IndexPlan::name).
     pub name: String,
     /// All its parameters.
     pub parameters: Vec<(String, String)>,
-    /// What its tags are below, which follows from these and the drive: a program that reckons otherwise would find nothing.
+    /// What its tags are below, which follows from these and the drive: a program that reckons otherwise would find
+    /// nothing.
     pub tags: u64,
 }
 

@@ -17,8 +17,8 @@ use kvssd_flash::Blob;
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};
 use std::collections::BTreeMap;
 
-/// Bytes of a dead mapping: hash index (40 bits, as many as there are of a wider tag), grain within the superblock (24 bits), which
-/// tells it from all others.
+/// Bytes of a dead mapping: hash index (40 bits, as many as there are of a wider tag), grain within the superblock (24
+/// bits), which tells it from all others.
 const MAPPING_BYTES: usize = 8;
 const PLACE_BITS: u32 = 24;
 /// Bytes of a page's number in the list of its superblock.
@@ -59,7 +59,8 @@ impl InvalidMappings {
         }
     }
 
-    /// Charges the counters, buffers and lists of a drive of `pages` and `superblocks`, with `spills` pages in its lists.
+    /// Charges the counters, buffers and lists of a drive of `pages` and `superblocks`, with `spills` pages in its
+    /// lists.
     pub fn charge(packing: &Packing, pages: u64, superblocks: u64, page_bytes: u32, spills: u64, dram: &mut DramUse) {
         PageCounters::charge(packing, pages, dram);
         // A buffer is a page, whether or not it is full (Plus, "Memory Accounting").

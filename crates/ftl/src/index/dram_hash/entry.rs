@@ -7,8 +7,8 @@
 //!   tag           word 0 without its lowest byte, 56 bits: where the search for it begins
 //! ```
 //!
-//! Mixing is a bijection: two keys of 8 bytes never have the same word, so that none has to be compared in its record. A mixed key
-//! and a hash that are the same number are of two kinds, and two entries.
+//! Mixing is a bijection: two keys of 8 bytes never have the same word, so that none has to be compared in its record.
+//! A mixed key and a hash that are the same number are of two kinds, and two entries.
 
 use crate::address::Grain;
 use kvssd_types::{Key, VALUE_BYTES_MAX};

@@ -5,8 +5,8 @@
 //!         ^ home of a, b and c             behind the last slot from the first on
 //! ```
 //!
-//! When an entry goes, those behind it move up to where searches begin for them: nothing is left behind that a search would have to
-//! look at, so that what it costs follows from the load factor alone.
+//! When an entry goes, those behind it move up to where searches begin for them: nothing is left behind that a search
+//! would have to look at, so that what it costs follows from the load factor alone.
 
 use super::entry::{ENTRY_BYTES, Entry, KeyWord, home, tag_of};
 use crate::address::Grain;
@@ -74,7 +74,8 @@ impl HashPage {
         home(tag, self.pages, self.slots()).1
     }
 
-    /// Goes from where a search for `tag` begins, past the first `begun` slots, to the first entry that `is_it`, or to a free slot.
+    /// Goes from where a search for `tag` begins, past the first `begun` slots, to the first entry that `is_it`, or to
+    /// a free slot.
     pub(super) fn search(&self, page: &[u8], tag: u64, begun: u32, is_it: impl Fn(&Entry) -> bool) -> Search {
         let (home, slots) = (self.home(tag), self.slots());
         for distance in begun as usize..slots {
@@ -148,7 +149,8 @@ impl HashPage {
         self.entry(page, slot).expect("a slot that was found has an entry")
     }
 
-    /// Takes the entry out of a slot, and moves those up that were put behind it. Gives how many entries were looked at.
+    /// Takes the entry out of a slot, and moves those up that were put behind it. Gives how many entries were looked
+    /// at.
     pub(super) fn remove(&self, page: &mut Blob, slot: usize) -> u32 {
         let (page, slots) = (page.make_mut(), self.slots());
         let (mut hole, mut looked_at) = (slot, 0);

@@ -10,11 +10,11 @@ use crate::index::{SectionIndex, SectionPlan};
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramHashPlan {
-    /// The table has a slot for each so many bytes of flash, whatever the size of the drive. With 3072, that of KAML's 375 GB is the
-    /// 2 GB that its board has, in which the paper puts 100 million pairs (section IV-C).
+    /// The table has a slot for each so many bytes of flash, whatever the size of the drive. With 3072, that of KAML's
+    /// 375 GB is the 2 GB that its board has, in which the paper puts 100 million pairs (section IV-C).
     pub flash_bytes_per_slot: u32,
-    /// The share of the slots that pairs may take (KAML, section IV-C reckons with 75): a page has no more slots than others when keys
-    /// come together in it.
+    /// The share of the slots that pairs may take (KAML, section IV-C reckons with 75): a page has no more slots than
+    /// others when keys come together in it.
     pub load_percent_max: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Whether the entries of the table lead to all pairs: a search goes on only behind slots that are taken, or that count who was put behind
-//! them.
+//! Whether the entries of the table lead to all pairs: a search goes on only behind slots that are taken, or that count
+//! who was put behind them.
 
 use crate::address::Grain;
 use crate::index::probe::{PROBES_MAX, Probe};

@@ -1,4 +1,5 @@
-//! Flush and compaction: how the MemTable becomes a table, and tables sink from level to level, a bounded step at a time.
+//! Flush and compaction: how the MemTable becomes a table, and tables sink from level to level, a bounded step at a
+//! time.
 //!
 //! ```text
 //!   upper tables, newest first --+

@@ -108,7 +108,8 @@ impl Cursor {
         self.runs.len() * if self.reads_ahead { 2 } else { 1 }
     }
 
-    /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read side by side.
+    /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read
+    /// side by side.
     pub(super) fn seek(&mut self, io: &mut Io<'_>, tables: &mut Tables, key: &[u8]) -> Result<(), KvError> {
         let is_up = self.direction == Direction::Up;
         self.is_lost = true;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 const COPIED_BYTES_PER_NS: u64 = 1;
 
 impl Lsm {
-    /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each version that is not
-    /// the present one.
+    /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each
+    /// version that is not the present one.
     pub(super) fn cursor_bytes(&self) -> u64 {
         let buffers: usize = self.cursors.values().map(Cursor::buffers).sum();
         let mut memtables = BTreeMap::from([(Arc::as_ptr(&self.memtable), 0)]);

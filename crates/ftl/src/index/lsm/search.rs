@@ -45,7 +45,8 @@ impl Lsm {
         Ok(None)
     }
 
-    /// As [`Lsm::look_up`], of many keys, run by run, the pages of each read side by side. None where that cannot be read.
+    /// As [`Lsm::look_up`], of many keys, run by run, the pages of each read side by side. None where that cannot be
+    /// read.
     pub(super) fn look_up_all(
         &mut self,
         io: &mut Io<'_>,

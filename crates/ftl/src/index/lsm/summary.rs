@@ -10,13 +10,15 @@ pub(super) const LEVELS_MAX: usize = 8;
 pub(super) const LEVEL0_TABLES: usize = 4;
 /// Commands wait while level 0 has so many. An estimate.
 pub(super) const LEVEL0_TABLES_MAX: usize = 8;
-/// Tables that a step merges at the most, however small they are: it is one change, which must fit into a page of the journal.
+/// Tables that a step merges at the most, however small they are: it is one change, which must fit into a page of the
+/// journal.
 pub(super) const UPPER_TABLES_MAX: usize = 16;
 pub(super) const LOWER_TABLES_MAX: usize = 40;
 /// How many times larger a level is than the one above (IterKVSSD, section 2.1: "about ten times").
 const FANOUT: usize = 10;
 
-/// The tables of each level: of level 0, whose tables overlap, in the order of their ages; of the others in the order of their keys.
+/// The tables of each level: of level 0, whose tables overlap, in the order of their ages; of the others in the order
+/// of their keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
     levels: [Vec<TableId>; LEVELS_MAX],
@@ -82,8 +84,9 @@ impl Summary {
         &self.levels[level][first..end.max(first)]
     }
 
-    /// The tables that a level may have. Those between the first and the last are sized by the last, so that what is there twice is
-    /// a ninth of the tree: sizes that only grow downwards would let a level be as large as a last one that has just begun.
+    /// The tables that a level may have. Those between the first and the last are sized by the last, so that what is
+    /// there twice is a ninth of the tree: sizes that only grow downwards would let a level be as large as a last one
+    /// that has just begun.
     fn room(&self, level: usize) -> usize {
         let last = self.depth().saturating_sub(1);
         if level == 0 || level >= last {
@@ -103,8 +106,8 @@ impl Summary {
         self.fullest().is_some()
     }
 
-    /// What is compacted next, of at most `pages_max` pages, or as few as there can be. In a level below 0 it is the table behind the key
-    /// where the last step ended.
+    /// What is compacted next, of at most `pages_max` pages, or as few as there can be. In a level below 0 it is the
+    /// table behind the key where the last step ended.
     pub(super) fn choose(&self, tables: &Tables, ends: &[OwnedKey; LEVELS_MAX], pages_max: usize) -> Option<Choice> {
         let level = self.fullest()?;
         let mut upper = match level {
@@ -129,8 +132,8 @@ impl Summary {
         Some(Choice { level, upper, lower: all[..count].to_vec(), cut })
     }
 
-    /// The oldest table of level 0 and all that overlap it, of so many of the oldest that half of the room is left. No older one that is
-    /// left behind has a key of these.
+    /// The oldest table of level 0 and all that overlap it, of so many of the oldest that half of the room is left. No
+    /// older one that is left behind has a key of these.
     fn oldest(&self, tables: &Tables, pages_max: usize) -> Vec<TableId> {
         let at_most = (pages_max / 2 / tables.form.pages_max as usize).clamp(1, UPPER_TABLES_MAX);
         let candidates = &self.levels[0][..at_most.min(self.levels[0].len())];

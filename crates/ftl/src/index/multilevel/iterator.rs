@@ -5,9 +5,10 @@
 //!   key -> signature ---------+-> low bits: bucket, high bits: signature -> table of a rhik, which splits as its bucket grows
 //! ```
 //!
-//! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Keys are listed bucket by bucket. Of
-//! keys with one signature, which are one pair of keys in 2^64, lists may say too much or too little: in two buckets both are listed in each,
-//! and in one bucket none when one was deleted. A list that comes to a table that can never be read ends with an error there.
+//! The real drive keeps keys there; here it is their signatures, from which the levels know the pairs. Keys are listed
+//! bucket by bucket. Of keys with one signature, which are one pair of keys in 2^64, lists may say too much or too
+//! little: in two buckets both are listed in each, and in one bucket none when one was deleted. A list that comes to a
+//! table that can never be read ends with an error there.
 
 use crate::address::Grain;
 use crate::dram::DramUse;
@@ -60,7 +61,8 @@ pub(super) struct SavedIterators {
     pending: VecDeque<News>,
 }
 
-/// A signature in a bucket: what the tables are divided by, and the signature's bits that this has no room for, above 0.
+/// A signature in a bucket: what the tables are divided by, and the signature's bits that this has no room for, above
+/// 0.
 fn record(bucket: Bucket, signature: Signature) -> (Signature, Grain) {
     // Flash may say anything of a bucket.
     let bucket = u64::from(bucket) & ((1 << BUCKET_BITS) - 1);
@@ -80,7 +82,8 @@ impl IteratorBuckets {
         }
     }
 
-    /// Charges the directory of so many keys, at most: when they are all in one bucket, each of whose tables has an entry for every bucket.
+    /// Charges the directory of so many keys, at most: when they are all in one bucket, each of whose tables has an
+    /// entry for every bucket.
     pub(super) fn charge(room: &Room, keys: u64, dram: &mut DramUse) {
         PLAN.charge(&Room { grains: keys << BUCKET_BITS, ..*room }, dram);
     }
@@ -97,8 +100,8 @@ impl IteratorBuckets {
         self.tell_pending(io, 2 * news.len())
     }
 
-    /// As [`IteratorBuckets::tell`], of what may have been told before the power went. A mount writes nothing, so that a table cannot be
-    /// split: it is done as growth, later.
+    /// As [`IteratorBuckets::tell`], of what may have been told before the power went. A mount writes nothing, so that
+    /// a table cannot be split: it is done as growth, later.
     pub(super) fn tell_again(&mut self, news: News) {
         self.pending.push_back(news);
     }

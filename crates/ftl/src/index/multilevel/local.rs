@@ -23,8 +23,8 @@ pub(crate) struct LocalChange {
     pub(crate) bucket: Option<Bucket>,
 }
 
-/// All of them. The managers of the paper's drive each have a part of these by signature, which makes no difference where one core
-/// after the other works.
+/// All of them. The managers of the paper's drive each have a part of these by signature, which makes no difference
+/// where one core after the other works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocalIndex {
     changes: BTreeMap<Signature, Vec<LocalChange>>,
@@ -61,8 +61,8 @@ impl LocalIndex {
         self.of(signature).iter().any(|change| change.place == Some(place))
     }
 
-    /// The record whose pair lay at `from`, here or in the levels, has it at `to`; none for the record of a new key, or one that is
-    /// no more.
+    /// The record whose pair lay at `from`, here or in the levels, has it at `to`; none for the record of a new key, or
+    /// one that is no more.
     pub(crate) fn change(
         &mut self,
         signature: Signature,

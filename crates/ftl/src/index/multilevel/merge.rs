@@ -53,8 +53,8 @@ impl Multilevel {
         buckets.resize(self.sections(), self.cache_bytes_max(self.budget_bytes));
     }
 
-    /// Has the levels say what `count` changes of the local index say. Those that are new to them go to the first level with room;
-    /// `all_may_be_there` when nobody knows which are new.
+    /// Has the levels say what `count` changes of the local index say. Those that are new to them go to the first level
+    /// with room; `all_may_be_there` when nobody knows which are new.
     pub(super) fn merge(
         &mut self,
         buckets: &mut Buckets<'_, '_>,

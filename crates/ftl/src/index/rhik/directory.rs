@@ -5,8 +5,8 @@
 //!   number of a table: 2^d + those d bits       1 | 2 3 | 4 5 6 7 | ...  each table's halves are 2^d further on
 //! ```
 //!
-//! A table that is split is replaced by two that are one deeper. When it was as deep as the directory, that doubles: each entry
-//! has a second one that says the same.
+//! A table that is split is replaced by two that are one deeper. When it was as deep as the directory, that doubles:
+//! each entry has a second one that says the same.
 
 use crate::index::record_table::Signature;
 
@@ -71,7 +71,8 @@ impl Directory {
         }
     }
 
-    /// The table behind one: the next in the order of the reversed bits, which no split changes; that of 0 is the first.
+    /// The table behind one: the next in the order of the reversed bits, which no split changes; that of 0 is the
+    /// first.
     pub(crate) fn next(&self, table: u64) -> Option<u64> {
         let (mut low, mut bit) = (low_of(table), 1u64.checked_shl(depth_of(table))? >> 1);
         while bit > 0 && low & bit != 0 {

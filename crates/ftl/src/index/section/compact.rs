@@ -6,9 +6,9 @@
 //!   entry             [place u40 | passes u15 | slot u9]
 //! ```
 //!
-//! Separator i is the highest slot of leaf i; the last leaf takes all that is higher. A leaf that is full has the section
-//! sorted and split anew, and when all leaves are full the section grows by one. A section that has grown to a page is laid out
-//! by offset instead, as a fixed one: its leaves are then one array with a place for every slot.
+//! Separator i is the highest slot of leaf i; the last leaf takes all that is higher. A leaf that is full has the
+//! section sorted and split anew, and when all leaves are full the section grows by one. A section that has grown to a
+//! page is laid out by offset instead, as a fixed one: its leaves are then one array with a place for every slot.
 
 use crate::address::Grain;
 use crate::index::probe::Entry;
@@ -33,8 +33,8 @@ const PASSES_BITS: u32 = 15;
 const BY_OFFSET: u8 = 1;
 
 impl CompactLayout {
-    /// For pages of `page_bytes`, grown by `grain_bytes`; none when the root's separators, or the slots of a section, do not
-    /// fit their fields.
+    /// For pages of `page_bytes`, grown by `grain_bytes`; none when the root's separators, or the slots of a section,
+    /// do not fit their fields.
     #[must_use]
     pub fn new(page_bytes: u32, grain_bytes: u32) -> Option<Self> {
         let grain_bytes = grain_bytes as usize;

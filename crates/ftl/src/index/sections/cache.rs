@@ -70,8 +70,8 @@ impl SectionCache {
         Some(cached)
     }
 
-    /// A section that is here was replaced by others: it will leave as nobody's. Gives whether memory has let go of its older
-    /// bytes on flash.
+    /// A section that is here was replaced by others: it will leave as nobody's. Gives whether memory has let go of its
+    /// older bytes on flash.
     pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
         let cached = self.get_mut(ticket);
         (cached.section, cached.dirty) = (None, false);

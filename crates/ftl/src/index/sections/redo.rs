@@ -88,7 +88,8 @@ impl<F: SectionForm> Sections<F> {
         Some(())
     }
 
-    /// Whether change number `position` has to be made again to a section, which is as it was before then: in flash, or in DRAM.
+    /// Whether change number `position` has to be made again to a section, which is as it was before then: in flash, or
+    /// in DRAM.
     pub(crate) fn redo_wants(&mut self, io: &mut Io<'_>, number: u64, position: usize) -> Result<bool, KvError> {
         if self.redo.written.get(&number).is_some_and(|&written| written > position) {
             return Ok(false);
