@@ -5,56 +5,22 @@ mod requests;
 mod room;
 
 use crate::batch::EntryLocks;
-use crate::blocks::ReadAhead;
 use crate::dram::DramUse;
 use crate::gc::{Collector, GcCounters};
 use crate::growth::GrowthCounters;
-use crate::index::{Growth, Index, IndexCounters};
+use crate::index::{Growth, IndexCounters};
 use crate::io::{Io, Media};
 use crate::iterators::IteratorPlan;
+use crate::limits::Limits;
 use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
+use crate::read_ahead::ReadAhead;
 use crate::recovery::{self, MountReport};
 use crate::utilization::Utilization;
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Counters, Geometry};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
-
-/// The limits that the engine was built with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
-    pub(crate) high: usize,
-    /// Grains that may live while no superblock is retired.
-    pub(crate) capacity_grains: u64,
-    pub(crate) value_bytes_max: u64,
-    pub(crate) dram_bytes: u64,
-    /// Bytes of flash that other namespaces than the one whose command is executed take.
-    pub(crate) taken_bytes: u64,
-    /// The most that the records of that one may take.
-    pub(crate) quota_bytes: Option<u64>,
-}
-
-impl Limits {
-    /// Whether the records of a namespace may take `bytes` more.
-    pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
-        let records = utilization.record_bytes + bytes;
-        let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
-        self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
-    }
-
-    /// Whether the records of a namespace would be within its quota with `bytes` more.
-    pub(crate) fn is_within_quota(&self, utilization: &Utilization, bytes: u64) -> bool {
-        self.quota_bytes.is_none_or(|quota| utilization.record_bytes + bytes <= quota)
-    }
-
-    /// Grains that may live.
-    pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
-        let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
-        self.capacity_grains.saturating_sub(retired)
-    }
-}
 
 /// The firmware of one drive.
 pub struct Engine {

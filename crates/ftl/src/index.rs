@@ -28,12 +28,13 @@ mod sections;
 mod survey;
 mod view;
 
+pub use crate::parameters::{Parameter, Parameters};
 pub use dram_hash::DramHashPlan;
 pub use hash::{HashCompact, HashFixed};
 pub use lsm::{Lsm, LsmPlan};
 pub use multilevel::MultilevelPlan;
 pub use page_map::{PageMap, PageMapPlan};
-pub use plan::{BoxedPlan, IndexPlan, Parameter, Parameters, Room};
+pub use plan::{BoxedPlan, IndexPlan, Room};
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
 pub use rhik::RhikPlan;

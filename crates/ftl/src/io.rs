@@ -1,10 +1,8 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 
 use crate::address::Grain;
-use crate::blocks::ReadAhead;
 use crate::clients::ClientTable;
 use crate::dram::DramUse;
-use crate::gc::VictimPolicy;
 use crate::held::Held;
 use crate::journal::{Change, Journal};
 use crate::log::{Log, NewRecord};
@@ -12,9 +10,11 @@ use crate::oob::{Kind, OobFormat, Stream};
 use crate::packing::Packing;
 use crate::placement::{LogId, LogRoom, Placement};
 use crate::planted::PlantedBug;
+use crate::read_ahead::ReadAhead;
 use crate::staging::Item;
 use crate::superblock::Superblocks;
 use crate::validity::{Spill, Validity};
+use crate::victims::VictimPolicy;
 use kvssd_flash::Blob;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::timing::Pool;

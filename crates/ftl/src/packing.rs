@@ -17,7 +17,7 @@
 //! into a page of 32 KiB with key and metadata, and larger ones are split, which takes the management of offsets.
 
 use crate::address::Grain;
-use crate::index::Parameters;
+use crate::parameters::Parameters;
 use crate::record::RecordHead;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};

@@ -18,13 +18,14 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::Sectioned;
-use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::plan::{IndexPlan, Room};
 use crate::index::sections::SavedSections;
 use crate::index::{
     Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, Position, SectionForm, Survey, VerifyKey, View,
     audit_tags,
 };
 use crate::journal::PairPlace;
+use crate::parameters::Parameters;
 use kvssd_types::{Key, KvError};
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
