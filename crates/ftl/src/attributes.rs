@@ -12,7 +12,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub struct NamespaceAttributes {
     /// What it is called, beside its number: 1 to [`NAME_BYTES_MAX`] bytes, another name than all others have.
     pub name: Option<String>,
-    /// The index by its name in its plan's name, with the parameters of the first design that has
+    /// The index by the name of its plan, with the parameters of the first design that has
     /// one; none for the drive's own.
     pub index: Option<String>,
     /// Parameters of the index that are other than that, by name.
@@ -56,7 +56,7 @@ impl NamespaceAttributes {
 /// Which index a namespace has, with all that was chosen of it: what attributes leave to the program, another program may choose otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedKind {
-    /// its plan's name.
+    /// The name of its plan.
     pub name: String,
     /// All its parameters.
     pub parameters: Vec<(String, String)>,

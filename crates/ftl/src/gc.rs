@@ -14,9 +14,10 @@ mod copies;
 
 use self::copies::Copies;
 use crate::address::Grain;
-use crate::io::{Io, Media, readable};
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
+use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::superblock::{State, Superblock};

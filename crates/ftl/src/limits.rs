@@ -1,7 +1,7 @@
 //! How much a drive may hold, and when commands wait.
 
 use crate::index::Index;
-use crate::io::Media;
+use crate::media::Media;
 use crate::utilization::Utilization;
 
 /// The limits that the engine was built with.
