@@ -15,10 +15,10 @@
 //! notes and the sections that it evicts may take is kept free beforehand.
 
 use crate::commands::{Found, append_pair, bind_pair, find, unbind_pair};
-use crate::engine::Limits;
 use crate::index::Position;
 use crate::io::Io;
 use crate::journal::{BatchNote, Change};
+use crate::limits::Limits;
 use crate::namespace::{Namespace, Namespaces};
 use crate::record::RecordHead;
 use kvssd_flash::Geometry;

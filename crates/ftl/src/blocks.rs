@@ -12,92 +12,50 @@
 //! all. A read that goes on where the last one ended has the pages behind it read ahead.
 
 use crate::address::Grain;
-use crate::dram::DramUse;
-use crate::engine::Limits;
 use crate::index::{Index, Position};
 use crate::io::Io;
 use crate::journal::Change;
+use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
-use crate::packing::{Packing, RecordLayout};
+use crate::read_ahead::{AHEAD_PAGES, AheadPage, ReadAhead};
 use crate::utilization::Utilization;
 use crate::value::by_page;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{BLOCK_BYTES, Key, KvError, Nanos, Reply, Value, ValueBuilder};
+use kvssd_types::{BLOCK_BYTES, Key, KvError, Reply, Value, ValueBuilder};
 use std::ops::Range;
 
-/// Pages that are read ahead of a host that reads on. An estimate: one for each die of a channel or two.
-const AHEAD_PAGES: u32 = 16;
-
-/// A page that the controller has read ahead, or is reading.
-#[derive(Debug)]
-struct AheadPage {
-    page: PageAddress,
-    ready: Nanos,
-    /// The last mapped block that lies in it.
-    last_block: u64,
-}
-
-/// What the controller has read ahead of a host that reads on.
-#[derive(Debug, Default)]
-pub(crate) struct ReadAhead {
-    /// Where the last read ended.
-    end_bytes: u64,
-    /// The first mapped block that was not looked at.
-    next_block: u64,
-    pages: Vec<AheadPage>,
-}
-
-impl ReadAhead {
-    pub(crate) fn charge(packing: &Packing, dram: &mut DramUse) {
-        if packing.layout == RecordLayout::Blocks {
-            dram.add("read_ahead", u64::from(AHEAD_PAGES) * u64::from(packing.page_bytes()));
-        }
+/// The host reads from `offset_bytes` on: if it goes on where it was, the pages behind are read without waiting.
+fn follow(ahead: &mut ReadAhead, io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
+    if ahead.end_bytes != offset_bytes || offset_bytes == 0 {
+        ahead.forget();
+        return Ok(());
     }
-
-    /// Something was written, or erased.
-    pub(crate) fn forget(&mut self) {
-        self.pages.clear();
-        self.next_block = 0;
-    }
-
-    /// When a page that was read ahead is there.
-    fn ready(&self, page: PageAddress) -> Option<Nanos> {
-        self.pages.iter().find(|ahead| ahead.page == page).map(|ahead| ahead.ready)
-    }
-
-    /// The host reads from `offset_bytes` on: if it goes on where it was, the pages behind are read without waiting.
-    fn follow(&mut self, io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
-        if self.end_bytes != offset_bytes || offset_bytes == 0 {
-            self.forget();
-            return Ok(());
-        }
-        let packing = io.packing();
-        let first = offset_bytes / u64::from(packing.grain_bytes);
-        self.pages.retain(|ahead| ahead.last_block >= first);
-        self.next_block = self.next_block.max(first);
-        let known = self.pages.len();
-        while self.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
-            if let Some(place) = locate(io, index, self.next_block)?.place {
-                let (page, last_block) = (packing.page_of(place), self.next_block);
-                match self.pages.iter().position(|ahead| ahead.page == page) {
-                    Some(there) => self.pages[there].last_block = last_block,
-                    None if self.pages.len() == AHEAD_PAGES as usize => break,
-                    None => self.pages.push(AheadPage { page, ready: io.clock, last_block }),
-                }
+    let packing = io.packing();
+    let first = offset_bytes / u64::from(packing.grain_bytes);
+    ahead.pages.retain(|known| known.last_block >= first);
+    ahead.next_block = ahead.next_block.max(first);
+    let known = ahead.pages.len();
+    while ahead.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
+        if let Some(place) = locate(io, index, ahead.next_block)?.place {
+            let (page, last_block) = (packing.page_of(place), ahead.next_block);
+            match ahead.pages.iter().position(|known| known.page == page) {
+                Some(there) => ahead.pages[there].last_block = last_block,
+                None if ahead.pages.len() == AHEAD_PAGES as usize => break,
+                None => ahead.pages.push(AheadPage { page, ready: io.clock, last_block }),
             }
-            self.next_block += 1;
         }
-        let geometry = io.media.geometry;
-        let unit_of = |ahead: &AheadPage| geometry.unit_of(ahead.page);
-        for run in self.pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
-            let pages: Vec<PageAddress> = run.iter().map(|ahead| ahead.page).collect();
-            let ready = io.read_without_waiting(&pages, Cause::User);
-            run.iter_mut().for_each(|ahead| ahead.ready = ready);
-        }
-        Ok(())
+        ahead.next_block += 1;
     }
+    let geometry = io.media.geometry;
+    let unit_of = |known: &AheadPage| geometry.unit_of(known.page);
+    for run in ahead.pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
+        let pages: Vec<PageAddress> = run.iter().map(|known| known.page).collect();
+        let ready = io.read_without_waiting(&pages, Cause::User);
+        run.iter_mut().for_each(|known| known.ready = ready);
+    }
+    Ok(())
 }
 
 /// A part of a mapped block.
@@ -162,7 +120,7 @@ pub(crate) fn read(
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let parts = parts(io, index, limits, (offset_bytes, length_bytes.into()))?;
-    ahead.follow(io, index, offset_bytes)?;
+    follow(ahead, io, index, offset_bytes)?;
     ahead.end_bytes = offset_bytes + u64::from(length_bytes);
     fetch(io, ahead, parts.iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
     let packing = io.packing();

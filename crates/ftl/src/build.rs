@@ -1,17 +1,20 @@
 //! A drive's firmware, put together from what its design names.
 
-use crate::blocks::ReadAhead;
 use crate::design::{DESIGNS, Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
-use crate::engine::{Engine, Limits};
-use crate::gc::{EraseCounts, STEP_SUPERBLOCKS, VictimPolicy};
+use crate::engine::Engine;
+use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::Room;
-use crate::io::Media;
+use crate::limits::Limits;
+use crate::media::Media;
 use crate::namespace::{Maker, Namespaces};
 use crate::oob::OobFormat;
 use crate::packing::{Packing, RecordLayout};
+use crate::read_ahead::ReadAhead;
+use crate::recovery::MountReport;
 use crate::superblock::Superblocks;
 use crate::validity::{AskIndex, GrainBitmap, InvalidMappings, Validity};
+use crate::victims::{EraseCounts, VictimPolicy};
 use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
@@ -29,6 +32,30 @@ const PREFETCH_SHARE: u64 = 16;
 const TINY_SECTION_PAGES: u64 = 6;
 
 impl Design {
+    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power
+    /// goes where `profile.memory.power_loss` says so.
+    ///
+    /// # Errors
+    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and
+    /// [`DesignError::Drive`] when the medium fails.
+    pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
+        let mut engine = self.assemble(profile, backing)?;
+        if profile.memory.power_loss != PowerLoss::Ignored {
+            engine.format()?;
+        }
+        Ok(engine)
+    }
+
+    /// The firmware, on a drive of `profile` that was built by this design and whose power went.
+    ///
+    /// # Errors
+    /// As [`Design::build`], and [`DesignError::Drive`] when the medium holds no such drive.
+    pub fn mount(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<(Engine, MountReport), DesignError> {
+        let mut engine = self.assemble(profile, backing)?;
+        let report = engine.mount()?;
+        Ok((engine, report))
+    }
+
     pub(crate) fn assemble(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
         let geometry = profile.geometry;
         let fail =

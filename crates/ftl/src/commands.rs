@@ -1,10 +1,10 @@
 //! The commands on pairs, over an index and the log.
 
 use crate::address::Grain;
-use crate::engine::Limits;
 use crate::index::{Index, Position};
 use crate::io::Io;
 use crate::journal::{Change, PairPlace};
+use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};

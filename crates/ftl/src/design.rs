@@ -6,15 +6,12 @@ mod registry;
 
 pub use self::choice::IndexChoice;
 pub use self::described::DesignTable;
-use crate::engine::Engine;
-use crate::gc::{EraseCounts, VictimPolicy};
 use crate::index::{DramHashPlan, HashCompact, HashFixed, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
 use crate::oob::OobFormat;
 use crate::packing::{RecordLayout, Slots};
 use crate::planted::PlantedBug;
-use crate::recovery::MountReport;
-use kvssd_flash::{Backing, PowerLoss, Profile};
+use crate::victims::{EraseCounts, VictimPolicy};
 use kvssd_types::KvError;
 use thiserror::Error;
 
@@ -296,29 +293,5 @@ impl Design {
         }
         parameters.extend(self.index.plan_mut().parameters());
         parameters
-    }
-
-    /// The firmware, on an erased drive of `profile` whose pages `backing` keeps, prepared for the day when the power
-    /// goes where `profile.memory.power_loss` says so.
-    ///
-    /// # Errors
-    /// [`DesignError::DoesNotFit`] when the drive is too small or its pages are of the wrong size, and
-    /// [`DesignError::Drive`] when the medium fails.
-    pub fn build(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<Engine, DesignError> {
-        let mut engine = self.assemble(profile, backing)?;
-        if profile.memory.power_loss != PowerLoss::Ignored {
-            engine.format()?;
-        }
-        Ok(engine)
-    }
-
-    /// The firmware, on a drive of `profile` that was built by this design and whose power went.
-    ///
-    /// # Errors
-    /// As [`Design::build`], and [`DesignError::Drive`] when the medium holds no such drive.
-    pub fn mount(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<(Engine, MountReport), DesignError> {
-        let mut engine = self.assemble(profile, backing)?;
-        let report = engine.mount()?;
-        Ok((engine, report))
     }
 }

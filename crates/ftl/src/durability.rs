@@ -10,9 +10,10 @@
 
 use crate::address::Grain;
 use crate::clients::SavedClients;
-use crate::io::{Io, Media};
+use crate::io::Io;
 use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
+use crate::media::Media;
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;

@@ -1,60 +1,24 @@
 //! The engine: commands on pairs, over indexes, a log and garbage collection.
 
 mod administration;
+mod report;
 mod requests;
 mod room;
 
 use crate::batch::EntryLocks;
-use crate::blocks::ReadAhead;
-use crate::dram::DramUse;
-use crate::gc::{Collector, GcCounters};
+use crate::gc::Collector;
 use crate::growth::GrowthCounters;
-use crate::index::{Growth, Index, IndexCounters};
-use crate::io::{Io, Media};
-use crate::iterators::IteratorPlan;
+use crate::index::Growth;
+use crate::io::Io;
+use crate::limits::Limits;
+use crate::media::Media;
 use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
+use crate::read_ahead::ReadAhead;
 use crate::recovery::{self, MountReport};
-use crate::utilization::Utilization;
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Counters, Geometry};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
-
-/// The limits that the engine was built with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
-    pub(crate) high: usize,
-    /// Grains that may live while no superblock is retired.
-    pub(crate) capacity_grains: u64,
-    pub(crate) value_bytes_max: u64,
-    pub(crate) dram_bytes: u64,
-    /// Bytes of flash that the other namespaces take, beside that of the command.
-    pub(crate) taken_bytes: u64,
-    /// The most bytes that the records of the command's namespace may take.
-    pub(crate) quota_bytes: Option<u64>,
-}
-
-impl Limits {
-    /// Whether the records of a namespace may take `bytes` more.
-    pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
-        let records = utilization.record_bytes + bytes;
-        let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
-        self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
-    }
-
-    /// Whether the records of a namespace would be within its quota with `bytes` more.
-    pub(crate) fn is_within_quota(&self, utilization: &Utilization, bytes: u64) -> bool {
-        self.quota_bytes.is_none_or(|quota| utilization.record_bytes + bytes <= quota)
-    }
-
-    /// Grains that may live.
-    pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
-        let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
-        self.capacity_grains.saturating_sub(retired)
-    }
-}
 
 /// The firmware of one drive.
 pub struct Engine {
@@ -353,121 +317,6 @@ impl Engine {
         if let Some(first) = self.namespaces.get(NamespaceId::FIRST) {
             first.index.expect(&Io::new(&mut self.media, Nanos::ZERO, false), keys);
         }
-    }
-
-    /// How the flash is divided.
-    #[must_use]
-    pub fn geometry(&self) -> &Geometry {
-        &self.media.geometry
-    }
-
-    /// The largest value that a store takes, and the most bytes of keys and values of a batch.
-    #[must_use]
-    pub fn value_bytes_max(&self) -> u64 {
-        self.limits.value_bytes_max
-    }
-
-    /// The most changes of a batch.
-    #[must_use]
-    pub fn batch_changes_max(&self) -> usize {
-        batch::changes_max(&self.media.geometry)
-    }
-
-    /// How full the drive is.
-    #[must_use]
-    pub fn utilization(&self) -> Utilization {
-        let grain_bytes = u64::from(self.media.packing.grain_bytes);
-        Utilization {
-            live_bytes: self.media.superblocks.live_grains() * grain_bytes,
-            capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
-            ..self.namespaces.utilization()
-        }
-    }
-
-    /// Operations on flash so far.
-    #[must_use]
-    pub fn flash_counters(&self) -> &Counters {
-        self.media.flash.counters()
-    }
-
-    /// How often each block of the log was erased; the system superblock's are not.
-    pub fn erases(&self) -> impl Iterator<Item = u32> {
-        self.media.flash.erases().skip(self.media.geometry.target_dies() as usize)
-    }
-
-    /// What all indexes counted so far.
-    #[must_use]
-    pub fn index_counters(&self) -> IndexCounters {
-        self.namespaces.counters()
-    }
-
-    /// What garbage collection did so far.
-    #[must_use]
-    pub fn gc_counters(&self) -> GcCounters {
-        self.collector.counters
-    }
-
-    /// How long commands waited for work of the indexes' own so far.
-    #[must_use]
-    pub fn growth_counters(&self) -> GrowthCounters {
-        self.growth
-    }
-
-    /// Whether the first namespace keeps keys in order.
-    #[must_use]
-    pub fn is_ordered(&self) -> bool {
-        self.namespaces.get(NamespaceId::FIRST).is_some_and(|first| first.is_ordered)
-    }
-
-    /// Has iterators read ahead by `plan` from their next command on, as far as the design has memory for it.
-    pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
-        self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
-    }
-
-    /// The times that iterators of the first namespace measured last (IterKVSSD, section 4.5): that of a read of a
-    /// value (T_d), and the rest of the time between two pairs (T_A + T_e + T_wait).
-    #[must_use]
-    pub fn iterator_times(&self) -> (Nanos, Nanos) {
-        self.namespaces.get(NamespaceId::FIRST).map_or_else(Default::default, |first| first.iterators.times())
-    }
-
-    /// Iterators that live.
-    #[must_use]
-    pub fn iterators(&self) -> usize {
-        self.namespaces.iter().map(|namespace| namespace.iterators.count()).sum()
-    }
-
-    /// DRAM by part.
-    #[must_use]
-    pub fn dram(&self) -> DramUse {
-        let mut dram = DramUse::default();
-        self.media.dram(&mut dram);
-        self.namespaces.dram(&mut dram);
-        dram
-    }
-
-    /// The budget that [`Engine::dram`] keeps to.
-    #[must_use]
-    pub fn dram_budget_bytes(&self) -> u64 {
-        self.limits.dram_bytes
-    }
-
-    /// Checks what must hold between commands.
-    ///
-    /// # Panics
-    /// When it does not.
-    pub fn check_invariants(&self) {
-        let live: u64 = self.media.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
-        assert_eq!(live, self.media.superblocks.live_grains(), "the sum of living grains is that of the superblocks");
-        let geometry = &self.media.geometry;
-        let programmed = self.media.flash.counters().programs.total();
-        let dies: u64 = self.media.flash.counters().die_programs.iter().sum();
-        assert_eq!(programmed, dies, "every program has a cause and a die");
-        let pages_now = self.media.flash.pages_programmed();
-        let erased = self.media.flash.pages_erased();
-        let before = self.media.flash.pages_brought();
-        assert_eq!(before + programmed, pages_now + erased, "every page that was programmed is there or was erased");
-        assert!(pages_now <= geometry.pages());
     }
 
     /// One step of garbage collection; gives false when there is nothing to gain.

@@ -12,21 +12,18 @@
 //! the directory.
 
 mod copies;
-mod greedy;
-mod wear;
 
 use self::copies::Copies;
-pub use self::greedy::greedy;
-use self::greedy::{can_be_collected, gives_grains};
-pub use self::wear::{EraseCounts, VictimPolicy};
 use crate::address::Grain;
-use crate::io::{Io, Media, readable};
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
+use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::superblock::{State, Superblock};
 use crate::tags;
+use crate::victims::{VictimPolicy, can_be_collected, gives_grains, greedy};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};

@@ -9,23 +9,13 @@
 //! pages are numbered in one row, without gaps since the last checkpoint.
 
 use crate::address::Grain;
-use crate::namespace::{NamespaceAttributes, SavedKind};
+use crate::attributes::{NamespaceAttributes, SavedKind};
 use crate::oob::Stream;
+pub use crate::record::PairPlace;
 use kvssd_flash::SuperblockId;
 use kvssd_types::{NamespaceId, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-/// A pair: where it lies and how large it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PairPlace {
-    /// The first grain of its record.
-    pub place: Grain,
-    /// Bytes of its key.
-    pub key_bytes: u32,
-    /// Bytes of its value.
-    pub value_bytes: u32,
-}
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

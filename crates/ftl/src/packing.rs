@@ -18,7 +18,7 @@
 //! offsets.
 
 use crate::address::Grain;
-use crate::index::Parameters;
+use crate::parameters::Parameters;
 use crate::record::RecordHead;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Geometry, PageAddress, SuperblockId};

@@ -7,9 +7,20 @@
 //! The head, which is all but the value, never straddles two pages; the value may run on over any number of them.
 
 use crate::address::Grain;
-use crate::journal::PairPlace;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_types::{Key, KvError, Value};
+use serde::{Deserialize, Serialize};
+
+/// A pair: where it lies and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairPlace {
+    /// The first grain of its record.
+    pub place: Grain,
+    /// Bytes of its key.
+    pub key_bytes: u32,
+    /// Bytes of its value.
+    pub value_bytes: u32,
+}
 
 /// What a record's head says. A block of a block drive is a record without a key, and has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,9 @@ mod redo;
 
 use self::redo::Redo;
 use crate::durability::{Image, image, image_bytes};
-use crate::io::{Io, Media};
+use crate::io::Io;
 use crate::journal::{BatchNote, Change, changes, without_torn_batches};
+use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::planted::PlantedBug;

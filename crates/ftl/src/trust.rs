@@ -3,8 +3,8 @@
 
 use crate::address::Grain;
 use crate::durability::Image;
-use crate::io::Media;
 use crate::log::Log;
+use crate::media::Media;
 use crate::namespace::SavedNamespace;
 use crate::oob::Stream;
 use crate::superblock::State;

@@ -1,7 +1,7 @@
 //! Writes a trace that looks as Twitter's do, to measure how fast traces are read and replayed.
 //!
 //! ```sh
-//! cargo run --release -p kvssd-lab --example twitter_trace -- 10000000 1000000 230 > trace.csv
+//! cargo run --release -p kvssd-sim --example twitter_trace -- 10000000 1000000 230 > trace.csv
 //! ```
 //!
 //! The arguments are the number of lines, of keys, and the mean size of a value in bytes. Keys are asked for by the zipfian law; of a

@@ -111,3 +111,26 @@ pub fn run_check(check: &Check, design: &Design) -> Report {
     }
     report
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_check_that_finds_something(trial: &Trial) {
+        let mut random = trial.random(7);
+        let mut drive = trial.drive();
+        for number in 0..3 {
+            drive.store(&[number], random.below(100) as usize).unwrap();
+        }
+        assert!(trial.medium() == Medium::Ropes, "a key is lost");
+    }
+
+    #[test]
+    fn a_failure_names_check_design_medium_seed_step_and_what_was_said() {
+        let check = Check { name: "every_key_is_there", media: BOTH, run: a_check_that_finds_something };
+        let report = run_check(&check, &Design::named("plus").unwrap());
+        assert_eq!(report.passed, 1);
+        let said: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["every_key_is_there: plus on bytes, seed 7, step 3 (store): a key is lost"]);
+    }
+}

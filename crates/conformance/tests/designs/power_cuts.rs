@@ -1,7 +1,7 @@
 //! Short campaigns, and the proof that they find what is wrong.
 
-use kvssd_conformance::power_cuts::{Campaign, CrashReport};
-use kvssd_conformance::selected;
+use crate::of_every_design;
+use kvssd_conformance::power_cuts::{Campaign, CrashReport, survives};
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::{Design, PlantedBug};
 use kvssd_measure::Quiet;
@@ -12,7 +12,7 @@ fn run(design: &Design, power_loss: PowerLoss, seed: u64, cuts: u32) -> CrashRep
 
 #[test]
 fn no_design_loses_anything() {
-    for design in &selected() {
+    of_every_design(|design| {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
             let report = run(design, power_loss, 7, 300);
             assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 300));
@@ -28,19 +28,19 @@ fn no_design_loses_anything() {
             let short = || run(design, power_loss, 7, 20);
             assert_eq!(short(), short(), "the same seed gives the same campaign");
         }
-    }
+    });
 }
 
 #[test]
 fn media_faults_are_caught_and_mended() {
-    for design in selected() {
+    of_every_design(|design| {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
             let campaign = Campaign { design: design.clone(), power_loss, seed: 1, cuts: 100, media_faults: true };
             let report = campaign.run(&mut Quiet).unwrap();
             assert_eq!(report.losses, []);
             assert!(report.flips_caught > 100 && report.pages_rebuilt > 10 && report.blocks_retired > 3, "{report:?}");
         }
-    }
+    });
 }
 
 /// What filled a superblock, and was moved out of it before it was erased and opened again, was in the write buffer's memory with what came
@@ -54,7 +54,7 @@ fn a_superblock_that_was_opened_twice_is_put_back_as_it_was_last() {
 /// Of a hundred cuts some few find a batch that they have cut in two: up to ten drives are tried.
 #[test]
 fn every_planted_bug_is_found() {
-    for design in &selected() {
+    of_every_design(|design| {
         for bug in PlantedBug::ALL {
             let design = Design { planted: Some(bug), ..design.clone() };
             let is_lost = |power_loss, seed| !run(&design, power_loss, seed, 100).losses.is_empty();
@@ -62,5 +62,13 @@ fn every_planted_bug_is_found() {
                 (7..17).any(|seed| is_lost(PowerLoss::Protected, seed) || is_lost(PowerLoss::Volatile, seed));
             assert!(is_found, "{bug:?} was not found in {}", design.name);
         }
-    }
+    });
+}
+
+#[test]
+fn what_a_test_is_told_names_design_semantics_seed_and_cut() {
+    let sound = Design::named("kaml").unwrap();
+    assert_eq!(survives(&sound, 20), Ok(()));
+    let lost = survives(&Design { planted: Some(PlantedBug::LostRelocation), ..sound }, 100).unwrap_err();
+    assert!(lost.starts_with("power_cuts: kaml, protected, seed 1, cut "), "{lost}");
 }

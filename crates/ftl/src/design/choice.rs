@@ -1,8 +1,8 @@
 //! An index, and what was chosen of it.
 
+use crate::attributes::SavedKind;
 use crate::design::Design;
 use crate::index::IndexPlan;
-use crate::namespace::SavedKind;
 
 /// An index, and what was chosen of it.
 #[derive(Debug)]
@@ -119,4 +119,35 @@ impl IndexChoice {
 fn find(own: &Design, is_it: impl Fn(&dyn IndexPlan) -> bool) -> Option<IndexChoice> {
     let mut choices = std::iter::once(own.index.clone()).chain(Design::all().map(|design| design.index));
     choices.find(|choice| is_it(choice.plan()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::design::{DESIGNS, IndexChoice};
+
+    #[test]
+    fn an_index_is_what_was_saved_whatever_this_program_would_choose() {
+        for design in &DESIGNS {
+            let mut chosen = design.index.clone();
+            for (key, parameter) in chosen.plan_mut().parameters() {
+                // Another number than the preset's, where there is another that can be.
+                let other = match (key, parameter.text().as_str()) {
+                    (_, "true") => "false",
+                    ("signature_bits", _) => "32",
+                    ("table_pages", _) => "2",
+                    _ => continue,
+                };
+                parameter.set(other).unwrap();
+            }
+            let saved = chosen.saved(77);
+            for own in &DESIGNS {
+                assert_eq!(IndexChoice::of_saved(&saved, own), Ok(chosen.clone()));
+            }
+            for missing in 0..saved.parameters.len() {
+                let mut less = saved.clone();
+                let (key, _) = less.parameters.remove(missing);
+                assert!(IndexChoice::of_saved(&less, design).unwrap_err().contains(&key));
+            }
+        }
+    }
 }

@@ -6,8 +6,8 @@
 //! ```
 
 use crate::design::{DESIGNS, Design, DesignError, IndexChoice, ValidityKind};
-use crate::gc::VictimPolicy;
 use crate::packing::RecordLayout;
+use crate::victims::VictimPolicy;
 use std::collections::BTreeMap;
 
 /// What a design is called of which this program has no preset.

@@ -8,11 +8,12 @@
 
 use super::Engine;
 use crate::address::Grain;
+use crate::attributes::NamespaceAttributes;
 use crate::commands;
 use crate::index::{Growth, Index, OwnRecord};
 use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
-use crate::namespace::{Namespace, NamespaceAttributes, NamespaceFate, NamespaceInfo};
+use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo};
 use crate::packing::RecordLayout;
 use crate::placement::balance;
 use crate::utilization::Utilization;

@@ -2,6 +2,7 @@
 
 use crate::dram::DramUse;
 use crate::index::Index;
+use crate::parameters::Parameters;
 use std::fmt;
 
 /// The drive that an index is built for.
@@ -18,43 +19,6 @@ pub struct Room {
     /// Pages of a superblock.
     pub superblock_pages: u32,
 }
-
-/// A number or a choice, as text.
-pub trait Parameter {
-    /// Its value.
-    fn text(&self) -> String;
-
-    /// Gives it a value.
-    ///
-    /// # Errors
-    /// What the value must be.
-    fn set(&mut self, text: &str) -> Result<(), String>;
-}
-
-impl Parameter for u32 {
-    fn text(&self) -> String {
-        self.to_string()
-    }
-
-    fn set(&mut self, text: &str) -> Result<(), String> {
-        *self = text.parse().map_err(|_| "the value must be a whole number".to_owned())?;
-        Ok(())
-    }
-}
-
-impl Parameter for bool {
-    fn text(&self) -> String {
-        self.to_string()
-    }
-
-    fn set(&mut self, text: &str) -> Result<(), String> {
-        *self = text.parse().map_err(|_| "the value must be true or false".to_owned())?;
-        Ok(())
-    }
-}
-
-/// The parameters of something, by name.
-pub type Parameters<'p> = Vec<(&'static str, &'p mut dyn Parameter)>;
 
 /// A copy of a plan, which every plan that is [`Clone`] can make.
 pub trait BoxedPlan {

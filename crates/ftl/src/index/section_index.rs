@@ -58,112 +58,20 @@
 
 use crate::address::Grain;
 use crate::dram::DramUse;
-use crate::index::Sectioned;
-use crate::index::plan::{IndexPlan, Parameters, Room};
 use crate::index::sections::SavedSections;
 use crate::index::{
-    Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, Position, SectionForm, Survey, VerifyKey, View,
-    audit_tags,
+    Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, PairChange, Position, SectionForm, Survey, VerifyKey,
+    View, audit_tags,
 };
-use crate::journal::PairPlace;
 use kvssd_types::{Key, KvError};
-use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// A change of one pair.
-#[derive(Clone, Copy, Debug)]
-pub enum PairChange<'k> {
-    /// A new key.
-    Insert {
-        /// The pair's tag.
-        tag: u64,
-        /// What [`SectionIndex::locate`] noted.
-        note: u32,
-        /// The key; none when a mount redoes the change and keys are not noted ([`SectionIndex::notes_keys`]).
-        key: Option<Key<'k>>,
-        /// The pair.
-        pair: PairPlace,
-    },
-    /// Another value for a key.
-    Update {
-        /// The pair's tag.
-        tag: u64,
-        /// As of [`PairChange::Insert`].
-        note: u32,
-        /// Where the pair was.
-        from: Grain,
-        /// The pair.
-        pair: PairPlace,
-    },
-    /// The key goes.
-    Remove {
-        /// The pair's tag.
-        tag: u64,
-        /// As of [`PairChange::Insert`].
-        note: u32,
-        /// Where the pair was.
-        from: Grain,
-    },
-    /// Garbage collection copied the pair.
-    Move {
-        /// The pair's tag.
-        tag: u64,
-        /// Where the pair was.
-        from: Grain,
-        /// Where its copy is.
-        to: Grain,
-    },
-}
-
-impl PairChange<'_> {
-    /// The pair's tag.
-    #[must_use]
-    pub fn tag(&self) -> u64 {
-        let (PairChange::Insert { tag, .. }
-        | PairChange::Update { tag, .. }
-        | PairChange::Remove { tag, .. }
-        | PairChange::Move { tag, .. }) = *self;
-        tag
-    }
-
-    /// Where the pair was.
-    #[must_use]
-    pub fn from(&self) -> Option<Grain> {
-        match *self {
-            PairChange::Insert { .. } => None,
-            PairChange::Update { from, .. } | PairChange::Remove { from, .. } | PairChange::Move { from, .. } => {
-                Some(from)
-            }
-        }
-    }
-
-    /// Where the pair is; none when it goes.
-    #[must_use]
-    pub fn to(&self) -> Option<Grain> {
-        match *self {
-            PairChange::Insert { pair, .. } | PairChange::Update { pair, .. } => Some(pair.place),
-            PairChange::Move { to, .. } => Some(to),
-            PairChange::Remove { .. } => None,
-        }
-    }
-
-    /// How many pairs there are after the change, where there were `pairs`.
-    #[must_use]
-    pub fn count(&self, pairs: u64) -> u64 {
-        match self {
-            PairChange::Insert { .. } => pairs + 1,
-            PairChange::Remove { .. } => pairs.saturating_sub(1),
-            PairChange::Update { .. } | PairChange::Move { .. } => pairs,
-        }
-    }
-}
 
 /// What is particular to an index of sections.
 pub trait SectionIndex: Send + Sized {
     /// What its sections look like.
     type Form: SectionForm + Copy;
 
-    /// As [`IndexPlan::has_tags_of_keys`].
+    /// As [`IndexPlan::has_tags_of_keys`](crate::index::IndexPlan::has_tags_of_keys).
     const HAS_TAGS_OF_KEYS: bool = true;
 
     /// Whether sections that no longer fit the DRAM budget leave step by step, as work of the index's own.
@@ -392,72 +300,6 @@ pub trait SectionIndex: Send + Sized {
     /// The same, to be changed.
     fn second_mut(&mut self) -> Option<&mut dyn Index> {
         None
-    }
-}
-
-/// The choices of an index of sections: [`IndexPlan`] by what the index says itself.
-pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
-    /// What is built.
-    type Index: SectionIndex + 'static;
-
-    /// As [`IndexPlan::name`].
-    fn name(&self) -> &'static str;
-
-    /// As [`IndexPlan::parameters`].
-    fn parameters(&mut self) -> Parameters<'_> {
-        Vec::new()
-    }
-
-    /// As [`IndexPlan::check`].
-    ///
-    /// # Errors
-    /// Which cannot, and what it can be.
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// The empty index. The choices were checked.
-    ///
-    /// # Errors
-    /// What in the room it cannot be built with.
-    fn index(&self, room: &Room) -> Result<Self::Index, String>;
-
-    /// As [`IndexPlan::charge`], where the empty index has not all of it.
-    fn charge(&self, index: &Self::Index, room: &Room, dram: &mut DramUse) {
-        let _ = room;
-        index.dram(dram);
-    }
-}
-
-impl<P: SectionPlan> IndexPlan for P {
-    fn name(&self) -> &'static str {
-        SectionPlan::name(self)
-    }
-
-    fn parameters(&mut self) -> Parameters<'_> {
-        SectionPlan::parameters(self)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        SectionPlan::check(self)
-    }
-
-    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
-        Ok(Box::new(Sectioned::new(self.index(room)?, room.page_bytes)))
-    }
-
-    fn tags(&self, room: &Room) -> u64 {
-        self.index(room).map_or(0, |index| index.tags())
-    }
-
-    fn has_tags_of_keys(&self) -> bool {
-        P::Index::HAS_TAGS_OF_KEYS
-    }
-
-    fn charge(&self, room: &Room, dram: &mut DramUse) {
-        if let Ok(index) = self.index(room) {
-            SectionPlan::charge(self, &index, room, dram);
-        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::address::Grain;
 use crate::dram::DramUse;
+use crate::index::PairChange;
 use crate::index::lookups::Lookups;
-use crate::index::section_index::{PairChange, SECOND_FIRST_NUMBER, SectionIndex};
+use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
     Audit, DramTable, Fate, Growth, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, SectionForm, Survey,

@@ -8,6 +8,7 @@
 //! What a section looks like is its [`SectionForm`]; what its bytes mean is the index's business.
 
 mod cache;
+mod form;
 mod redo;
 mod survey;
 
@@ -22,57 +23,13 @@ use crate::oob::{Kind, Stream};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
-use std::ops::Deref;
 
 pub use self::cache::Ticket;
+pub use self::form::{SectionEdit, SectionForm};
 pub use self::redo::SavedSections;
 
 /// So many leave the cache before the next are warmed.
 const LEAVERS_WARM: usize = 32;
-
-/// What a section looks like in bytes.
-pub trait SectionForm: Send {
-    /// A section without entries.
-    fn empty(&self) -> Blob;
-
-    /// The most bytes that a section takes.
-    fn bytes_max(&self) -> u32;
-
-    /// What the directory keeps in DRAM for each section: the place on flash, and the size where that differs.
-    fn directory_entry_bytes(&self) -> u64;
-
-    /// Whether a section from flash has the form of one, so that it can be searched and changed.
-    fn has_form(&self, section: &[u8]) -> bool;
-
-    /// What is wrong with a section's counts, order or entries, if anything.
-    fn fault(&self, section: &[u8]) -> Option<&'static str>;
-}
-
-/// A section that is edited.
-pub struct SectionEdit<'s, 'm> {
-    cached: &'s mut Cached,
-    on_flash: Grain,
-    io: &'s mut Io<'m>,
-}
-
-impl SectionEdit<'_, '_> {
-    /// Its bytes, to be changed. Memory lets go of the section on flash: nobody will read that again.
-    pub fn to_mut(&mut self) -> &mut Blob {
-        if !self.cached.dirty && self.on_flash != Grain(0) {
-            self.cached.forgotten = self.io.forget(self.on_flash);
-        }
-        self.cached.dirty = true;
-        &mut self.cached.bytes
-    }
-}
-
-impl Deref for SectionEdit<'_, '_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.cached.bytes
-    }
-}
 
 /// What is counted of sections. Of pairs the first is for commands, the second for garbage collection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -255,7 +212,7 @@ impl<F: SectionForm> Sections<F> {
         let ticket = self.load(io, number)?;
         let (form, on_flash) = (&self.form, self.directory[number as usize].place);
         let (before, after, given) =
-            self.cache.edit(ticket, |cached| edit(form, &mut SectionEdit { cached, on_flash, io }));
+            self.cache.edit(ticket, |cached| edit(form, &mut SectionEdit::new(cached, on_flash, io)));
         if before != after {
             self.count_footprint(after, before);
         }

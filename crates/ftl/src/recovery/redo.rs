@@ -3,8 +3,9 @@
 use crate::address::Grain;
 use crate::clients::ClientTable;
 use crate::durability::Image;
-use crate::io::{Io, Media};
+use crate::io::Io;
 use crate::journal::{Change, PairPlace, TablePlace};
+use crate::media::Media;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::record::RecordHead;
 use crate::recovery::damaged;

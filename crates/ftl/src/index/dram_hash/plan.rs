@@ -4,8 +4,9 @@ use super::DramHash;
 use super::entry::{ENTRY_BYTES, PLACES};
 use super::page::HashPage;
 use crate::dram::DramUse;
-use crate::index::plan::{Parameters, Room};
+use crate::index::plan::Room;
 use crate::index::{SectionIndex, SectionPlan};
+use crate::parameters::Parameters;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

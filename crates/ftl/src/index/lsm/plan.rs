@@ -5,7 +5,8 @@ use super::page::entries_of;
 use super::table::TABLE_PAGES_MAX;
 use crate::dram::DramUse;
 use crate::index::Index;
-use crate::index::plan::{IndexPlan, Parameters, Room};
+use crate::index::plan::{IndexPlan, Room};
+use crate::parameters::Parameters;
 
 /// The key length that DRAM is charged for beforehand: what `kvssd` calls typical.
 const KEY_BYTES: usize = 16;

@@ -4,7 +4,8 @@ use super::iterator::IteratorBuckets;
 use super::{LEVELS_MAX, Multilevel};
 use crate::dram::DramUse;
 use crate::index::SectionPlan;
-use crate::index::plan::{Parameters, Room};
+use crate::index::plan::Room;
+use crate::parameters::Parameters;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use super::Rhik;
 use crate::dram::DramUse;
-use crate::index::plan::{Parameters, Room};
+use crate::index::plan::Room;
 use crate::index::record_table::RecordTable;
 use crate::index::{SectionForm, SectionIndex, SectionPlan};
+use crate::parameters::Parameters;
 
 /// The deepest directory that an index begins with.
 const DIRECTORY_BITS_MAX: u32 = 24;

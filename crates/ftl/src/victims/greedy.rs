@@ -25,7 +25,7 @@ pub fn greedy(
 }
 
 /// The superblocks that `can` be a victim.
-pub(super) fn candidates(
+pub(crate) fn candidates(
     superblocks: &[Superblock],
     can: impl Fn(SuperblockId, &Superblock) -> bool,
 ) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
@@ -34,7 +34,7 @@ pub(super) fn candidates(
 }
 
 /// Whether a superblock can be a victim.
-pub(super) fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool {
+pub(crate) fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool {
     superblock.state == State::Closed
         && match superblock.stream {
             Stream::Map => true,
@@ -44,12 +44,12 @@ pub(super) fn can_be_collected(superblock: &Superblock, map_only: bool) -> bool 
 }
 
 /// The grains of a superblock that collecting it does not free: what lives, and what was padding.
-pub(super) fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
+pub(crate) fn kept_grains(superblock: &Superblock, packing: &Packing) -> u64 {
     packing.grains_per_superblock - superblock.appended_grains + superblock.live_grains
 }
 
 /// The grains that collecting a superblock frees; none when it is not worth it.
-pub(super) fn gives_grains(superblock: &Superblock, packing: &Packing) -> Option<u64> {
+pub(crate) fn gives_grains(superblock: &Superblock, packing: &Packing) -> Option<u64> {
     // A superblock in which nothing lives is free at once, however much of it is padding.
     let kept = if superblock.live_grains == 0 { 0 } else { kept_grains(superblock, packing) };
     let gives = packing.grains_per_superblock - kept;

@@ -12,30 +12,10 @@
 //! the spread is beyond the bound, the least worn is collected though it gives nothing, its data comes to lie in one
 //! that is worn more, and it is written with what comes.
 
-use crate::gc::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
+use crate::victims::greedy::{can_be_collected, candidates, gives_grains, kept_grains};
 use kvssd_flash::SuperblockId;
-
-/// How garbage collection chooses a victim, and streams what they write to next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VictimPolicy {
-    /// What gives the most ([`greedy`](crate::greedy)), and what has been free for longest.
-    Greedy,
-    /// By erase counts as well.
-    EraseCounts(EraseCounts),
-}
-
-impl VictimPolicy {
-    /// The name in descriptions.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            VictimPolicy::Greedy => "greedy",
-            VictimPolicy::EraseCounts(_) => "erase-counts",
-        }
-    }
-}
 
 /// Erase counts that stay close to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,68 @@
+//! What is chosen of a namespace, and its index as it is written down: creating chooses it, a mount obeys.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes that all attributes of a namespace may take: they are one note, which must fit into a page of the journal. An
+/// estimate.
+const ATTRIBUTES_BYTES_MAX: usize = 256;
+/// Bytes of the longest name of a namespace. An estimate.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceAttributes {
+    /// What it is called, beside its number: 1 to [`NAME_BYTES_MAX`] bytes, another name than all others have.
+    pub name: Option<String>,
+    /// The index by the name of its plan, with the parameters of the first design that has
+    /// one; none for the drive's own.
+    pub index: Option<String>,
+    /// Parameters of the index that are other than that, by name.
+    pub parameters: Vec<(String, String)>,
+    /// The most bytes of flash that its records may take; none for as many as the drive has.
+    pub quota_bytes: Option<u64>,
+    /// How many of the targets' logs its records go to; none for all.
+    pub logs: Option<u32>,
+    /// Whether its keys must have an order.
+    pub is_ordered: bool,
+}
+
+impl NamespaceAttributes {
+    /// The drive's own index, no name and no bounds.
+    pub const PLAIN: NamespaceAttributes = NamespaceAttributes {
+        name: None,
+        index: None,
+        parameters: Vec::new(),
+        quota_bytes: None,
+        logs: None,
+        is_ordered: false,
+    };
+
+    /// Whether they are not too long, and the name can be one: a number would be taken for that of a namespace.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let bytes = postcard::to_allocvec(self).map_err(|error| error.to_string())?.len();
+        if bytes > ATTRIBUTES_BYTES_MAX {
+            return Err(format!("its attributes take {bytes} bytes, and may take {ATTRIBUTES_BYTES_MAX}"));
+        }
+        let Some(name) = &self.name else { return Ok(()) };
+        if !(1..=NAME_BYTES_MAX).contains(&name.len()) || name.chars().any(char::is_control) {
+            return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and is one line, unlike {name:?}"));
+        }
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("the name {name} would be taken for a number"));
+        }
+        Ok(())
+    }
+}
+
+/// Which index a namespace has, with all that was chosen of it: what attributes leave to the program, another program
+/// may choose otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedKind {
+    /// The name of its plan.
+    pub name: String,
+    /// All its parameters.
+    pub parameters: Vec<(String, String)>,
+    /// What its tags are below, which follows from these and the drive: a program that reckons otherwise would find
+    /// nothing.
+    pub tags: u64,
+}

@@ -1,0 +1,129 @@
+//! What a drive says of itself.
+
+use super::Engine;
+use crate::batch;
+use crate::dram::DramUse;
+use crate::gc::GcCounters;
+use crate::growth::GrowthCounters;
+use crate::index::IndexCounters;
+use crate::iterators::IteratorPlan;
+use crate::utilization::Utilization;
+use kvssd_flash::{Counters, Geometry};
+use kvssd_types::{NamespaceId, Nanos};
+
+impl Engine {
+    /// How the flash is divided.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.media.geometry
+    }
+
+    /// The largest value that a store takes, and the most bytes of keys and values of a batch.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u64 {
+        self.limits.value_bytes_max
+    }
+
+    /// The most changes of a batch.
+    #[must_use]
+    pub fn batch_changes_max(&self) -> usize {
+        batch::changes_max(&self.media.geometry)
+    }
+
+    /// How full the drive is.
+    #[must_use]
+    pub fn utilization(&self) -> Utilization {
+        let grain_bytes = u64::from(self.media.packing.grain_bytes);
+        Utilization {
+            live_bytes: self.media.superblocks.live_grains() * grain_bytes,
+            capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
+            ..self.namespaces.utilization()
+        }
+    }
+
+    /// Operations on flash so far.
+    #[must_use]
+    pub fn flash_counters(&self) -> &Counters {
+        self.media.flash.counters()
+    }
+
+    /// How often each block of the log was erased; the system superblock's are not.
+    pub fn erases(&self) -> impl Iterator<Item = u32> {
+        self.media.flash.erases().skip(self.media.geometry.target_dies() as usize)
+    }
+
+    /// What all indexes counted so far.
+    #[must_use]
+    pub fn index_counters(&self) -> IndexCounters {
+        self.namespaces.counters()
+    }
+
+    /// What garbage collection did so far.
+    #[must_use]
+    pub fn gc_counters(&self) -> GcCounters {
+        self.collector.counters
+    }
+
+    /// How long commands waited for work of the indexes' own so far.
+    #[must_use]
+    pub fn growth_counters(&self) -> GrowthCounters {
+        self.growth
+    }
+
+    /// Whether the first namespace keeps keys in order.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.namespaces.get(NamespaceId::FIRST).is_some_and(|first| first.is_ordered)
+    }
+
+    /// Has iterators read ahead by `plan` from their next command on, as far as the design has memory for it.
+    pub fn set_iterator_plan(&mut self, plan: IteratorPlan) {
+        self.namespaces.iter_mut().for_each(|namespace| namespace.iterators.set_plan(plan));
+    }
+
+    /// The times that iterators of the first namespace measured last (IterKVSSD, section 4.5): that of a read of a
+    /// value (T_d), and the rest of the time between two pairs (T_A + T_e + T_wait).
+    #[must_use]
+    pub fn iterator_times(&self) -> (Nanos, Nanos) {
+        self.namespaces.get(NamespaceId::FIRST).map_or_else(Default::default, |first| first.iterators.times())
+    }
+
+    /// Iterators that live.
+    #[must_use]
+    pub fn iterators(&self) -> usize {
+        self.namespaces.iter().map(|namespace| namespace.iterators.count()).sum()
+    }
+
+    /// DRAM by part.
+    #[must_use]
+    pub fn dram(&self) -> DramUse {
+        let mut dram = DramUse::default();
+        self.media.dram(&mut dram);
+        self.namespaces.dram(&mut dram);
+        dram
+    }
+
+    /// The budget that [`Engine::dram`] keeps to.
+    #[must_use]
+    pub fn dram_budget_bytes(&self) -> u64 {
+        self.limits.dram_bytes
+    }
+
+    /// Checks what must hold between commands.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn check_invariants(&self) {
+        let live: u64 = self.media.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
+        assert_eq!(live, self.media.superblocks.live_grains(), "the sum of living grains is that of the superblocks");
+        let geometry = &self.media.geometry;
+        let programmed = self.media.flash.counters().programs.total();
+        let dies: u64 = self.media.flash.counters().die_programs.iter().sum();
+        assert_eq!(programmed, dies, "every program has a cause and a die");
+        let pages_now = self.media.flash.pages_programmed();
+        let erased = self.media.flash.pages_erased();
+        let before = self.media.flash.pages_brought();
+        assert_eq!(before + programmed, pages_now + erased, "every page that was programmed is there or was erased");
+        assert!(pages_now <= geometry.pages());
+    }
+}

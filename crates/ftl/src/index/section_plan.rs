@@ -1,0 +1,73 @@
+//! The choices of an index of sections.
+
+use crate::dram::DramUse;
+use crate::index::plan::{IndexPlan, Room};
+use crate::index::{Index, SectionIndex, Sectioned};
+use crate::parameters::Parameters;
+use std::fmt;
+
+/// The choices of an index of sections: [`IndexPlan`] by what the index says itself.
+pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
+    /// What is built.
+    type Index: SectionIndex + 'static;
+
+    /// As [`IndexPlan::name`].
+    fn name(&self) -> &'static str;
+
+    /// As [`IndexPlan::parameters`].
+    fn parameters(&mut self) -> Parameters<'_> {
+        Vec::new()
+    }
+
+    /// As [`IndexPlan::check`].
+    ///
+    /// # Errors
+    /// Which cannot, and what it can be.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The empty index. The choices were checked.
+    ///
+    /// # Errors
+    /// What in the room it cannot be built with.
+    fn index(&self, room: &Room) -> Result<Self::Index, String>;
+
+    /// As [`IndexPlan::charge`], where the empty index has not all of it.
+    fn charge(&self, index: &Self::Index, room: &Room, dram: &mut DramUse) {
+        let _ = room;
+        index.dram(dram);
+    }
+}
+
+impl<P: SectionPlan> IndexPlan for P {
+    fn name(&self) -> &'static str {
+        SectionPlan::name(self)
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        SectionPlan::parameters(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        SectionPlan::check(self)
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        Ok(Box::new(Sectioned::new(self.index(room)?, room.page_bytes)))
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        self.index(room).map_or(0, |index| index.tags())
+    }
+
+    fn has_tags_of_keys(&self) -> bool {
+        P::Index::HAS_TAGS_OF_KEYS
+    }
+
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        if let Ok(index) = self.index(room) {
+            SectionPlan::charge(self, &index, room, dram);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Records come to life and die: what validity, the table of superblocks and memory are told.
+
+use super::Io;
+use crate::address::Grain;
+use kvssd_flash::Blob;
+use kvssd_types::KvError;
+
+impl Io<'_> {
+    /// A record of `grains` grains lives at `place`.
+    pub(crate) fn occupy(&mut self, place: Grain, grains: u32) {
+        self.media.each_run(place, grains, |media, superblock, first, grains| {
+            media.superblocks.add_live(superblock, grains.into());
+            media.validity.add(first, grains);
+        });
+    }
+
+    /// The record at `place`, of `grains` grains, lives no more. No invalid mapping is noted.
+    pub fn vacate(&mut self, place: Grain, grains: u32) {
+        self.media.each_run(place, grains, |media, superblock, first, grains| {
+            media.superblocks.remove_live(superblock, grains.into());
+            media.validity.remove(first, grains);
+        });
+    }
+
+    /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes.
+    pub fn discard(&mut self, place: Grain, grains: u32) {
+        self.vacate(place, grains);
+        self.forget(place);
+    }
+
+    /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps
+    /// them. Gives whether memory was told, which it is not while the page is still gathered.
+    pub fn forget(&mut self, place: Grain) -> bool {
+        let is_flashed = self.is_flashed(place);
+        if is_flashed {
+            drop(self.take(place));
+        }
+        is_flashed
+    }
+
+    /// As [`Io::forget`], and gives the `length` bytes of the record, whose page was read.
+    ///
+    /// # Errors
+    /// As [`Io::data`].
+    pub fn take_last(&mut self, place: Grain, length: usize) -> Result<Blob, KvError> {
+        let taken = if self.is_flashed(place) { self.take(place) } else { None };
+        if let Some(bytes) = taken.filter(|bytes| bytes.len() == length) {
+            return Ok(bytes);
+        }
+        let start = self.media.packing.byte_in_page(place);
+        Ok(self.data(self.media.packing.page_of(place))?.blob(start..start + length))
+    }
+
+    fn is_flashed(&self, place: Grain) -> bool {
+        self.media.log.open_page(&self.media.geometry, self.media.packing.page_of(place)).is_none()
+    }
+
+    fn take(&mut self, place: Grain) -> Option<Blob> {
+        let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
+        self.media.flash.take(page, start)
+    }
+
+    /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Validity learns that now.
+    /// The record stays while an iterator may want it.
+    ///
+    /// # Errors
+    /// As [`Io::append`]: a page of invalid mappings may have become full.
+    pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
+        let superblock_grains = self.media.packing.grains_per_superblock;
+        if !self.media.held.die(place, grains, superblock_grains) {
+            self.vacate(place, grains);
+        }
+        self.mapping_died(tag, place)
+    }
+
+    /// The mapping of `tag` to `place` is no longer valid.
+    ///
+    /// # Errors
+    /// As [`Io::pair_died`].
+    pub(crate) fn mapping_died(&mut self, tag: u64, place: Grain) -> Result<(), KvError> {
+        match self.media.validity.pair_died(tag, place) {
+            Some(spill) => self.write_spill(spill),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Records are appended to logs; pages and units that are full are programmed.
+
+use super::Io;
+use crate::address::Grain;
+use crate::journal::Change;
+use crate::log::NewRecord;
+use crate::media::Media;
+use crate::oob::{Kind, Stream};
+use crate::placement::LogId;
+use crate::staging::Item;
+use crate::validity::Spill;
+use crate::victims::VictimPolicy;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Cause, PageAddress, SuperblockId};
+use kvssd_types::KvError;
+
+impl Io<'_> {
+    /// Puts a record into the log; gives its first grain. Its grains live.
+    ///
+    /// # Errors
+    /// [`KvError::Failed`] when the flash fails to take a unit.
+    pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
+        let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
+        self.cpu(self.media.costs.append_ns);
+        let page_bytes = self.media.packing.page_bytes() as usize;
+        let grain_bytes = self.media.packing.grain_bytes as usize;
+        let log = self.choose_log(stream, bytes.len());
+        if self.media.log.get(log).must_turn_page(kind, unbroken_bytes, page_bytes) {
+            self.stage(&Item::Turned(log), None)?;
+            self.turn_page(log)?;
+        }
+        self.open(log, false)?;
+        let packing = self.media.packing;
+        let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
+        self.stage(&Item::Appended(stream, kind, (self.namespace.0, tag), place), Some(bytes))?;
+        let length = bytes.len();
+        let mut done = 0;
+        while done < length {
+            self.open(log, done > 0)?;
+            let open = self.media.log.get_mut(log);
+            if done > 0 {
+                open.oob.kind = kind;
+                open.oob.continues = Some(place);
+                open.cause = cause;
+            }
+            let count = (page_bytes - open.data.len()).min(length - done);
+            if count == length {
+                open.data.push_rope(bytes);
+            } else {
+                open.data.push_slice(bytes.as_ref(), done..done + count);
+            }
+            done += count;
+            let padding = open.data.len().next_multiple_of(grain_bytes) - open.data.len();
+            open.data.push_zeros(padding);
+            if open.data.len() == page_bytes {
+                self.turn_page(log)?;
+            }
+        }
+        self.occupy(place, packing.grains_of(length));
+        Ok(place)
+    }
+
+    /// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
+    pub(crate) fn user_frontier(&self) -> Vec<(SuperblockId, Grain)> {
+        let packing = &self.media.packing;
+        let frontier = |log| {
+            let open = self.media.log.get(log);
+            let index = open.data.len() / packing.grain_bytes as usize;
+            Some((open.superblock?, Grain(packing.grain(open.page, 0).0 + index as u64)))
+        };
+        self.media.log.of(Stream::User).filter_map(frontier).collect()
+    }
+
+    /// The log that takes a record of so many bytes.
+    pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
+        let Media { placement, superblocks, .. } = &*self.media;
+        placement.choose(stream, self.namespace, superblocks.free(), |log| self.media.room_of(log, bytes))
+    }
+
+    /// Writes a page of invalid mappings.
+    pub(crate) fn write_spill(&mut self, spill: Spill) -> Result<(), KvError> {
+        let mut bytes = Rope::default();
+        bytes.push_blob(spill.bytes);
+        let place = self.append(NewRecord {
+            stream: Stream::User,
+            kind: Kind::InvalidMappings,
+            tag: spill.superblock.0.into(),
+            unbroken_bytes: bytes.len(),
+            bytes: &mut bytes,
+            cause: Cause::InvalidMappings,
+        })?;
+        self.media.validity.spilled(spill.superblock, place);
+        self.note(Change::Spilled { superblock: spill.superblock, place });
+        Ok(())
+    }
+
+    /// Programs everything that a stream has gathered, padded to whole units.
+    ///
+    /// # Errors
+    /// [`KvError::Failed`] when the flash fails to take a unit.
+    pub(crate) fn flush_stream(&mut self, stream: Stream) -> Result<(), KvError> {
+        for log in self.media.log.of(stream) {
+            while {
+                let open = self.media.log.get(log);
+                !open.data.is_empty() || open.unit.pages() > 0
+            } {
+                self.open(log, false)?;
+                self.stage(&Item::Turned(log), None)?;
+                self.turn_page(log)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a log has a page to write to, and its unit a slot of the write buffer. With `within`, a record
+    /// goes on into the superblock that is opened.
+    fn open(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
+        if self.media.log.get(log).superblock.is_none() {
+            self.open_superblock(log, within)?;
+        }
+        let Media { log: logs, flash, .. } = &mut *self.media;
+        let next = logs.sequence + 1;
+        let open = logs.get_mut(log);
+        if !open.buffered {
+            open.slot_since = flash.buffer.take(self.clock);
+            open.buffered = true;
+        }
+        self.clock = self.clock.max(open.slot_since);
+        if open.data.is_empty() && open.oob.entries.is_empty() {
+            open.oob.sequence = next;
+            logs.sequence = next;
+        }
+        Ok(())
+    }
+
+    fn open_superblock(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
+        let stream = log.stream;
+        let Media { log: logs, superblocks, geometry, flash, victims, .. } = &mut *self.media;
+        if *victims != VictimPolicy::Greedy {
+            superblocks.bring_forward(log.target, |superblock| flash.superblock_erases(superblock));
+        }
+        let open = logs.get_mut(log);
+        let (superblock, mut erased, must_erase) =
+            superblocks.open(stream, log.target).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
+        if must_erase {
+            erased = flash.erase(superblock, self.clock)?;
+        }
+        let before = within.then(|| geometry.superblock_of(open.page));
+        if let Some(before) = before {
+            superblocks.link(before, superblock);
+        }
+        open.superblock = Some(superblock);
+        open.erased = erased;
+        open.page = geometry.first_page(superblock);
+        if self.media.is_durable() {
+            // A cut must not find it in use and half erased.
+            self.wait_until(erased);
+        }
+        let generation = self.media.flash.generation(superblock);
+        self.media.superblocks.set_generation(superblock, generation);
+        if stream == Stream::User {
+            self.media.held.opened(superblock);
+        }
+        self.note_of(stream, Change::Opened { stream, superblock, within: before, generation });
+        self.stage(&Item::Opened(stream, superblock), None)
+    }
+
+    /// Finishes a log's open page; programs its unit when that was the last page of it.
+    fn turn_page(&mut self, log: LogId) -> Result<(), KvError> {
+        if self.media.log.get(log).data.is_empty() {
+            self.skip_page(log);
+        }
+        let Media { log: logs, geometry, oob_bytes, .. } = &mut *self.media;
+        let format = logs.format;
+        let open = logs.get_mut(log);
+        let unit_is_full = open.turn_page(geometry, format, oob_bytes);
+        let page = open.page;
+        let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
+        if unit_is_full {
+            self.program(log, page)?;
+        }
+        let Media { log: logs, superblocks, .. } = &mut *self.media;
+        let open = logs.get_mut(log);
+        if page.0 < last {
+            open.page.0 += 1;
+        } else if let Some(superblock) = open.superblock.take() {
+            superblocks.close(superblock);
+            self.note_of(log.stream, Change::Closed { superblock });
+        }
+        Ok(())
+    }
+
+    /// The open page will be programmed without a record: all of it counts as given to records that are dead.
+    fn skip_page(&mut self, log: LogId) {
+        let Media { log: logs, geometry, packing, superblocks, .. } = &mut *self.media;
+        let superblock = geometry.superblock_of(logs.get(log).page);
+        superblocks.add_appended(superblock, packing.grains_per_page.into());
+        self.note_of(log.stream, Change::Skipped { superblock });
+    }
+
+    fn program(&mut self, log: LogId, last: PageAddress) -> Result<(), KvError> {
+        self.settle();
+        let Media { log: logs, geometry, flash, placement, .. } = &mut *self.media;
+        placement.turn(log.stream);
+        let open = logs.get_mut(log);
+        let at = self.clock.max(open.erased);
+        flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
+        open.causes.clear();
+        open.buffered = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! What can be chosen of something, by name.
+
+/// A number or a choice, as text.
+pub trait Parameter {
+    /// Its value.
+    fn text(&self) -> String;
+
+    /// Gives it a value.
+    ///
+    /// # Errors
+    /// What the value must be.
+    fn set(&mut self, text: &str) -> Result<(), String>;
+}
+
+impl Parameter for u32 {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        *self = text.parse().map_err(|_| "the value must be a whole number".to_owned())?;
+        Ok(())
+    }
+}
+
+impl Parameter for bool {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        *self = text.parse().map_err(|_| "the value must be true or false".to_owned())?;
+        Ok(())
+    }
+}
+
+/// The parameters of something, by name.
+pub type Parameters<'p> = Vec<(&'static str, &'p mut dyn Parameter)>;
