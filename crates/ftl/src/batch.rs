@@ -77,8 +77,8 @@ pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange
     Ok(())
 }
 
-/// Looks every key up. Keys that come are first, those that change are next, and those that go are last: only what
-/// comes can find that there is no place for it.
+/// Looks every key up. New keys are first, then those that change, then those that go: only a new key can find no
+/// place.
 fn plan<'c>(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -138,7 +138,7 @@ fn have_room(
     Ok(())
 }
 
-/// Makes the changes; gives whether all could be made. If not, none was: those that came first are taken back.
+/// Makes the changes; gives whether all could be made. If not, none was: the new keys before it are removed again.
 fn make(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
@@ -191,8 +191,8 @@ pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
     Some(RecordHead { key_bytes: change.key.bytes().len() as u32, value_bytes })
 }
 
-/// The entries of batches whose hosts have no answer yet: a command that comes meanwhile waits for it, and sees all or
-/// nothing.
+/// The keys of batches that are not answered yet: a command on one of them waits for the answer, and sees all of the
+/// batch or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct EntryLocks {
     until: BTreeMap<(NamespaceId, u64), Nanos>,

@@ -26,7 +26,8 @@ use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{BLOCK_BYTES, Key, KvError, Reply, Value, ValueBuilder};
 use std::ops::Range;
 
-/// The host reads from `offset_bytes` on: if it goes on where it was, the pages behind are read without waiting.
+/// The host reads from `offset_bytes` on: if that is where its last read ended, the pages behind are read without
+/// waiting.
 fn follow(ahead: &mut ReadAhead, io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
     if ahead.end_bytes != offset_bytes || offset_bytes == 0 {
         ahead.forget();

@@ -101,7 +101,7 @@ impl Design {
         Ok(engine)
     }
 
-    /// Whether the parameters can be, on a drive of `profile`: what is reckoned from others says nothing.
+    /// Whether a drive of `profile` can have the parameters. Before that is known, sizes that follow from them mean nothing.
     ///
     /// # Errors
     /// [`DesignError::DoesNotFit`] with what cannot be.
@@ -125,9 +125,8 @@ impl Design {
         if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
-    /// What all tags of a new drive are below: those of its own index, and of the others that a namespace may have, as
-    /// far as out-of-band areas have room for them. A drive that is there keeps to its format, whatever indexes there
-    /// are by now.
+    /// The number that all tags of a new drive are below: those of its own index, and those of other indexes that
+    /// namespaces may choose, if out-of-band areas have room. A drive that exists keeps its format.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
@@ -257,7 +256,7 @@ impl Design {
         1 + spare.max(self.least_superblocks(&profile.geometry))
     }
 
-    /// What garbage collection needs to come through, and to come to rest on a drive that is full.
+    /// The superblocks that garbage collection needs to make progress, and to come to rest, on a full drive.
     fn least_superblocks(&self, geometry: &Geometry) -> u32 {
         self.low_superblocks(geometry) + OPEN_SUPERBLOCKS * geometry.targets() + STEP_SUPERBLOCKS as u32
     }

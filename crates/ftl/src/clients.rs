@@ -17,7 +17,7 @@ use kvssd_types::{ClientId, RequestId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Clients that are remembered: several times as many as a drive is used by at a time.
+/// Clients that are remembered: several times as many as use a drive at a time.
 pub(crate) const CLIENTS_MAX: usize = 256;
 /// Bits of a word of the window.
 const WORD_BITS: u64 = 64;
@@ -110,7 +110,7 @@ impl ClientTable {
         self.slot_of(request.client).map_or(Fate::Forgotten, |slot| self.slots[slot].fate(request.serial))
     }
 
-    /// Since when a client is remembered without a gap: a number that no other time has.
+    /// The number under which a client was opened: it changes when the client was forgotten in between.
     pub(crate) fn since(&self, client: ClientId) -> Option<u64> {
         self.slot_of(client).map(|slot| self.slots[slot].since)
     }
@@ -160,7 +160,7 @@ impl ClientTable {
         SavedClients { slots: self.slots.clone(), uses: self.uses }
     }
 
-    /// The table that was saved; none of more clients than there can be, or of one twice.
+    /// The table that was saved; none when it has more clients than there can be, or one of them twice.
     pub(crate) fn from_saved(saved: SavedClients) -> Option<Self> {
         let SavedClients { slots, uses } = saved;
         let by_id: BTreeMap<_, _> = slots.iter().enumerate().map(|(slot, client)| (client.id, slot)).collect();

@@ -55,7 +55,7 @@ impl Held {
         self.dead_grains > 0
     }
 
-    /// An iterator is made while hosts' records go on at `frontier`; gives its number.
+    /// Begins an iterator while the logs of hosts stand at `frontier`; gives its number.
     pub(crate) fn make(&mut self, frontier: Vec<(SuperblockId, Grain)>) -> u64 {
         (self.frontier, self.younger) = (frontier, BTreeSet::new());
         self.number += 1;
@@ -80,7 +80,7 @@ impl Held {
         free
     }
 
-    /// A superblock was opened for hosts' records: all that it comes to hold is younger than any iterator.
+    /// A superblock was opened for hosts' records: all that will lie in it is younger than any iterator.
     pub(crate) fn opened(&mut self, superblock: SuperblockId) {
         if self.is_on() {
             self.younger.insert(superblock);
@@ -93,8 +93,8 @@ impl Held {
         self.frontier.retain(|(open, _)| *open != superblock);
     }
 
-    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record: none sees one that is
-    /// younger than all.
+    /// A pair dies in a superblock of so many grains. Gives whether iterators keep its record. None keeps one that is
+    /// younger than all of them.
     pub(crate) fn die(&mut self, place: Grain, grains: u32, superblock_grains: u64) -> bool {
         let superblock = SuperblockId((place.0 / superblock_grains) as u32);
         let is_behind = |&(open, frontier): &(SuperblockId, Grain)| open == superblock && place >= frontier;

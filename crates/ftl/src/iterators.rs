@@ -63,7 +63,7 @@ impl Range {
         key.starts_with(&self.prefix) && *key >= *self.first && self.end.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Where a cursor is to be sent for the first pair from `key` on; none for the end of all keys.
+    /// The key to seek to for the first pair from `key` on; none for the end of all keys.
     fn begin(&self, key: Option<&[u8]>) -> Option<Vec<u8>> {
         let least: &[u8] = (&*self.prefix).max(&*self.first);
         if !self.descending {
@@ -78,7 +78,7 @@ impl Range {
         [key.map(<[u8]>::to_vec), behind, self.end.as_ref().map(|end| end.to_vec())].into_iter().flatten().min()
     }
 
-    /// Whether a key that is not of the range comes before it in the cursor's direction.
+    /// Whether a key outside of the range lies before it, in the cursor's direction.
     fn is_before(&self, key: &[u8]) -> bool {
         self.descending
             && (self.end.as_ref().is_some_and(|end| *key >= **end)
@@ -206,7 +206,7 @@ impl Iterators {
         Ok(Reply::IteratorDestroyed)
     }
 
-    /// Ends the iterator that is oldest, whose next command will be told. Gives whether there was one.
+    /// Ends the oldest iterator; its next command is refused with that. Gives whether there was one.
     pub(crate) fn expire(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<bool, KvError> {
         let Some((id, mut live)) = self.live.pop_first() else { return Ok(false) };
         live.prefetch.clear(&mut self.pool);
@@ -267,7 +267,7 @@ impl Live {
         Ok(chosen)
     }
 
-    /// The next pair: the first that is known ahead, or what the cursor stands at.
+    /// The next pair: the first that was read ahead, or the one that the cursor stands at.
     fn pull(&mut self, io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId) -> Result<Option<Ahead>, KvError> {
         match self.prefetch.pop() {
             Some(ahead) => Ok(Some(ahead)),

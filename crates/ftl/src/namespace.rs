@@ -167,11 +167,11 @@ impl Maker {
     }
 }
 
-/// All namespaces of a drive, those that die with them, in the order of their numbers.
+/// All namespaces of a drive in the order of their numbers, with those that are being removed.
 pub(crate) struct Namespaces {
     maker: Maker,
     all: Vec<Namespace>,
-    /// Numbers that the journal since the last checkpoint speaks of: they are not given again.
+    /// Numbers that the journal has named since the last checkpoint: they are not given again.
     gone: Vec<NamespaceId>,
 }
 
@@ -324,7 +324,7 @@ impl Namespaces {
         self.all.iter().map(|namespace| namespace.iterators.dram_bytes()).sum()
     }
 
-    /// Gives each index its share of `bytes`; gives whether that is all that it is to have.
+    /// Gives each index its share of `bytes` of DRAM; answers whether none has still to give some back.
     pub(crate) fn share_dram(&mut self, bytes: u64, now: Nanos) -> bool {
         let want = |namespace: &Namespace| {
             let mut dram = DramUse::default();

@@ -187,8 +187,8 @@ impl Packing {
         self.grains_of(self.record_bytes(head))
     }
 
-    /// The bytes that the record with this head keeps others from: its grains, and what may be left of the page before,
-    /// where it begins one. Of chunks, its part of what is left at the ends of pages when all records are as large.
+    /// The bytes that the record with this head takes: its grains, and what may be left of the page before if it begins
+    /// a page. Of chunks, its share of what is left at the ends of pages when all records are as large.
     #[must_use]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
         let (grains, per_page) = (u64::from(self.grains_of_record(head)), u64::from(self.grains_per_page));

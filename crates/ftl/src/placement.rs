@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A namespace is mapped to some of the targets, which it may share with others; by default to all. The logs of its
-//! targets take turns, a unit each. Where one is, nobody relies on: collection goes where there is room, and so does a
-//! record that its own logs have none for.
+//! targets take turns, a unit each. Nobody relies on where a record lies: collection goes where there is room, and so
+//! does a record when its own logs have none.
 
 use crate::oob::Stream;
 use kvssd_types::NamespaceId;
@@ -77,7 +77,7 @@ impl Placement {
     }
 
     /// The log that takes a record of a namespace: the next one of its own that has room, or of any. While superblocks
-    /// are scarce, one whose open superblock takes it goes before one that would open another.
+    /// are scarce, a log with room in its open superblock goes before one that would open another.
     pub(crate) fn choose(
         &self,
         stream: Stream,
@@ -104,7 +104,7 @@ impl Placement {
 }
 
 /// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get
-/// most, and those that wrote little one, which others have as well. Where nothing was written, all get all.
+/// most; those that wrote little get one, which they share. When nothing was written, each gets all.
 #[must_use]
 pub fn balance(written_bytes: &[u64], targets: u32) -> Vec<u32> {
     let sum: u64 = written_bytes.iter().sum();

@@ -215,7 +215,7 @@ fn journal_changes(
     Ok((all, number - first))
 }
 
-/// Says of each superblock what it is now: the journal's by what lies in it, and what a stream has left is full.
+/// Sets the state of each superblock: the journal's by what lies in it; one that a stream has left is full.
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
     let Media { superblocks, log, geometry, packing, planted, flash, .. } = &mut *io.media;
     // What was read of the journal was of the life that its superblocks are in: no other page would have been one.

@@ -1,4 +1,4 @@
-//! What the write buffer's memory holds, so that a mount can put the buffer back as it was.
+//! What the write buffer's memory holds: a mount puts the buffer back from it.
 //!
 //! ```text
 //!   [length u32] [crc32c u32] [item] [bytes of the record]      the CRC covers item and bytes
@@ -176,7 +176,7 @@ struct Opened {
     waiting: BTreeMap<LogId, (SuperblockId, usize)>,
     /// The items that records ran into.
     taken: Vec<usize>,
-    /// What each log is in; nothing of one that stood there when the memory began.
+    /// The item with which each log opened its superblock; none when the log stood there before the memory began.
     current: BTreeMap<LogId, usize>,
     /// When each superblock was opened last.
     last: BTreeMap<SuperblockId, usize>,
@@ -191,8 +191,7 @@ impl Opened {
         Opened { last: numbered.collect(), ..Opened::default() }
     }
 
-    /// Whether what a log writes to its superblock is in flash still: not if that was erased and opened once more
-    /// since.
+    /// Whether flash still has what a log wrote to its superblock: not if that was erased and opened again since.
     fn is_last(&self, log: LogId, superblock: SuperblockId) -> bool {
         self.last.get(&superblock) <= self.current.get(&log)
     }

@@ -34,19 +34,18 @@ pub struct Superblock {
     pub stream: Stream,
     /// The grains in it that belong to living records.
     pub live_grains: u64,
-    /// The grains in it that records were given; the others are padding. Moving its records leaves about as much
+    /// The grains in it that were given to records; the others are padding. Moving its records leaves about as much
     /// padding behind again.
     pub appended_grains: u64,
     /// Whether it was written to when the power went: it may hold pairs that were appended and never bound, of which
     /// validity knows nothing.
     pub has_strays: bool,
-    /// Whether it must be erased before it is opened: what a mount found free may have been erased by half.
+    /// Whether it must be erased before it is opened: a cut may have ended its erase half way.
     pub must_erase: bool,
-    /// The superblock that its stream went on to: a record that runs over its end goes on there.
+    /// The next superblock of its stream: a record that runs over the end of this one goes on there.
     pub next: SuperblockId,
-    /// Which life of it this is, as its blocks counted their erases when it was opened
-    /// ([`Flash::generation`](kvssd_flash::Flash::generation)): a mount that finds it in another life knows that pages
-    /// are stale.
+    /// The count of its erases when it was opened ([`Flash::generation`](kvssd_flash::Flash::generation)): a mount that
+    /// finds another count knows that pages are stale.
     pub generation: u64,
 }
 
@@ -132,7 +131,7 @@ impl Superblocks {
         self.free_count += 1;
     }
 
-    /// The erased ones, of each target in the order in which they will be opened.
+    /// The erased superblocks, target by target, in the order in which they will be opened.
     pub fn list_of_free(&self) -> impl Iterator<Item = SuperblockId> {
         self.free.iter().flatten().map(|&(superblock, _)| superblock)
     }
@@ -168,8 +167,8 @@ impl Superblocks {
         Some((superblock, erased, must_erase))
     }
 
-    /// Of the free superblocks of a target, that of the least `rank` is opened next; of several, the one that has been
-    /// free for longest.
+    /// Has the free superblock of a target with the least `rank` opened next; of several, the one that has been free
+    /// for longest.
     pub fn bring_forward(&mut self, target: u32, rank: impl Fn(SuperblockId) -> u32) {
         let free = &mut self.free[target as usize];
         let ranks = free.iter().map(|&(superblock, _)| rank(superblock)).enumerate();

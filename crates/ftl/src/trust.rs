@@ -44,8 +44,8 @@ impl Media {
         })
     }
 
-    /// A superblock that is in another life than when a stream opened it, though records live in it or the stream goes
-    /// on there. Pages and the table of blocks would agree: only who opened it can know.
+    /// A superblock that was erased since a stream opened it, though records live in it or the stream stands in it. Its
+    /// pages and the table of blocks agree with each other: only the count from its opening tells.
     pub(crate) fn stale_superblock(&self) -> Option<SuperblockId> {
         let numbered = (0..).map(SuperblockId).zip(self.superblocks.all());
         let mut wanted =

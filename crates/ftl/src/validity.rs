@@ -6,7 +6,7 @@
 //! | `invalid-mappings` | a counter a page, a buffer a superblock | pages of (hash index, grain) that died |
 //! | `ask-index` | a counter a page | nothing: the index is asked |
 //!
-//! A validity is pure state: it never touches flash. What it wants written or read, the engine writes and reads for it.
+//! A validity is pure state: it never touches flash. The engine writes and reads for it.
 
 mod ask_index;
 mod grain_bitmap;
@@ -48,7 +48,7 @@ pub trait Validity: Send {
     /// Whether nothing in the page lives, so that it need not be read.
     fn page_is_dead(&self, page: PageAddress) -> bool;
 
-    /// Whether these grains, of one superblock, may begin to live: for bytes from flash, which may say anything.
+    /// Whether these grains of one superblock may begin to live. A mount asks, since bytes from flash may say anything.
     fn can_add(&self, first: Grain, grains: u32) -> bool;
 
     /// Whether these grains, of one superblock, may cease to live.
@@ -94,7 +94,7 @@ pub trait Validity: Send {
     /// Whether the pair with `tag` at `place`, in an open victim, lives; none where only the index knows.
     fn is_live(&self, tag: u64, place: Grain) -> Option<bool>;
 
-    /// Garbage collection is done with a superblock: nothing is to be known of it any more. Its spills are free.
+    /// Garbage collection is done with a superblock: the validity forgets it and gives up its spills.
     fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {
         let _ = superblock;
         Vec::new()
