@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Bits that a signature sets.
 const PROBES: u32 = 3;
 
-/// Bits in DRAM. What was deleted keeps its own, so that the filter errs a little more often as it ages.
+/// Bits in DRAM. The bits of deleted keys stay, so that the filter errs a little more often as it ages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bloom {
     words: Vec<u64>,

@@ -5,7 +5,7 @@
 //!                   ^ next c
 //! ```
 //!
-//! How the slots of a section lie in bytes is its [`SectionLayout`]: that is all that `hash-fixed` and `hash-compact`
+//! A [`SectionLayout`] says how the slots of a section lie in bytes: that is all that `hash-fixed` and `hash-compact`
 //! differ in.
 
 mod audit;
@@ -93,7 +93,7 @@ impl<L: SectionLayout + Copy> HashIndex<L> {
         self.set(view, slot, |entry| Entry { place, ..entry })
     }
 
-    /// Counts in the slots that a search passes before it comes to `slot` that a pair was put there, or went.
+    /// A pair was put into `slot`, or went: counts that in the slots that a search passes before it.
     fn count_passes(&self, view: &mut View<'_, '_, L>, slot: u64, probes: u32, comes: bool) -> Result<bool, KvError> {
         let first = self.probe.first_of(slot, probes);
         for count in 0..probes {

@@ -3,7 +3,7 @@
 use crate::index::IndexCounters;
 use crate::index::sections::SectionCounters;
 
-/// The counts, and what the sections had counted when the look-up that goes on began.
+/// The counts, and those of the sections when the current look-up began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lookups {
     counters: IndexCounters,

@@ -8,10 +8,10 @@
 //!   MemTable full -> table of level 0 -> merged with the tables that it overlaps in level 1 -> ...
 //! ```
 //!
-//! Keys are kept whole, so that no record is read to compare them, and in their order, so that ranges can be gone
-//! along. A store looks its key up first, as with every other index: which pair dies is known at once and the drive's
-//! counts are exact. (The papers' drives find out when tables are merged; what that saves them on writes, our pinned
-//! levels and filters save in part.)
+//! Keys are kept whole, so that no record is read to compare them, and in their order, so that there are iterators. A
+//! store looks its key up first, as with every other index: which pair dies is known at once and the drive's counts are
+//! exact. (The papers' drives find out when tables are merged; what that saves them on writes, our pinned levels and
+//! filters save in part.)
 //!
 //! What garbage collection moves comes into the MemTable like any other change.
 
@@ -76,7 +76,7 @@ pub struct Lsm {
     budget_bytes: u64,
     /// A table that compaction cannot read: nothing sinks any more.
     unreadable: Option<TableId>,
-    /// Pairs that were found to be where they are asked about, in the step of garbage collection that goes on.
+    /// Pairs that were found to be bound, in the current step of garbage collection.
     bound: BTreeSet<Grain>,
     cursors: BTreeMap<IteratorId, Cursor>,
     lookups: Lookups,

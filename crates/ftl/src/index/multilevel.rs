@@ -148,7 +148,7 @@ impl Multilevel {
     }
 }
 
-/// The number of the first bucket of a level, which is that of all buckets before it.
+/// The number of the first bucket of a level: the count of the buckets in the levels before it.
 fn first_of_level(first_bits: u32, level: u32) -> u64 {
     ((1 << level) - 1) << first_bits
 }
@@ -187,7 +187,7 @@ impl SectionIndex for Multilevel {
         self.levels
     }
 
-    /// As many of its mixed bits, from the highest on, as the level has buckets for.
+    /// The bucket is the highest bits of the mixed signature, as many as the level has bits of buckets.
     fn section_at(&self, tag: u64, level: u32) -> u64 {
         first_of_level(self.first_bits, level) + prefix(mixed(tag), self.first_bits + level)
     }
@@ -245,8 +245,8 @@ impl SectionIndex for Multilevel {
     }
 
     /// All changes gather in the local index, those of garbage collection, too. The note is the key's iterator bucket.
-    /// When a mount makes them again, the levels may have any of them, in any of their places: the local index knows
-    /// the places.
+    /// When a mount redoes them, the levels may have some of them already: the local index keeps every place that a
+    /// record has had.
     fn change(&mut self, buckets: &mut Buckets<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         let (tag, from, to) = (change.tag(), change.from(), change.to());
         let bucket = match *change {

@@ -1,4 +1,4 @@
-//! What is chosen of an index before there is one. A new index is a file with an [`Index`] and its plan.
+//! The plan of an index: its parameters, and how it is built. A new index is an [`Index`] and its plan.
 
 use crate::dram::DramUse;
 use crate::index::Index;
@@ -69,6 +69,6 @@ pub trait IndexPlan: BoxedPlan + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Charges what it keeps in DRAM, cached sections aside, at most: when a pair lies in every grain.
+    /// Charges the most that it keeps in DRAM beside cached sections: that of a drive with a pair in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
 }

@@ -6,7 +6,7 @@
 //!   a free slot has place 0; its hops may still speak of others
 //! ```
 //!
-//! A record lies within 32 slots of its home. Two halves of a split table keep every record in its slot, so that no
+//! A record lies within 32 slots of its home. The halves of a split table keep every record in its slot, so that no
 //! split fails.
 
 use crate::address::Grain;
@@ -158,7 +158,7 @@ impl RecordTable {
         true
     }
 
-    /// Moves a record to the free slot from as far before it as can be; gives the slot that became free.
+    /// Moves a record into the free slot, from as far before it as its home allows; gives the slot that it leaves.
     fn move_up(&self, table: &mut [u8], free: usize) -> Option<usize> {
         for distance in (1..HOPS.min(self.records())).rev() {
             let home = self.behind(free, self.records() - distance);

@@ -75,8 +75,8 @@ impl Rhik {
         Ok(())
     }
 
-    /// Brings the tables of the first of several signatures into DRAM side by side: of as many as stay there together.
-    /// Gives how many.
+    /// Brings the tables of several signatures into DRAM side by side: of the first ones, as many as stay there
+    /// together. Gives how many.
     pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
         let count = tags.len().min(tables.at_once());
         let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
@@ -89,8 +89,8 @@ impl Rhik {
         self.records = records;
     }
 
-    /// Where a record stands in the order of all: neither a split nor a record that moves for another changes that of
-    /// the reversed bits.
+    /// The position of a record in the order of all. It is by reversed bits: neither a split nor a record that moves
+    /// within its table changes it.
     pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {
         (tag.reverse_bits(), place)
     }
@@ -140,7 +140,7 @@ impl Rhik {
         }
     }
 
-    /// The next tables, from that of these low bits on, that have something and are not as deep as all are to be.
+    /// The tables from that of these low bits on that are not empty and not yet as deep as all are to be.
     fn shallow(&self, tables: &Tables<'_, '_>, from: u64) -> impl Iterator<Item = u64> {
         let all = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
         all.filter(|&table| depth_of(table) < self.depth && !tables.is_nowhere(table))

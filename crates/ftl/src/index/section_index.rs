@@ -266,7 +266,7 @@ pub trait SectionIndex: Send + Sized {
         (0..self.levels()).any(|level| self.section_at(tag, level) == section)
     }
 
-    /// Adds to a survey of all sections what else the index holds, and takes from it what is no more.
+    /// Adds to a survey of all sections what else the index holds.
     fn survey(&self, survey: &mut Survey) {
         let _ = survey;
     }
@@ -292,7 +292,7 @@ pub trait SectionIndex: Send + Sized {
         None
     }
 
-    /// Another index that this one stands on, which the log knows by numbers from [`SECOND_FIRST_NUMBER`] on.
+    /// A second index that this one uses. The log knows its records by numbers from [`SECOND_FIRST_NUMBER`] on.
     fn second(&self) -> Option<&dyn Index> {
         None
     }

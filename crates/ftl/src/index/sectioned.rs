@@ -37,7 +37,7 @@ impl<I: SectionIndex> Sectioned<I> {
         }
     }
 
-    /// The same, as one that another index stands on ([`SectionIndex::second`]).
+    /// The same, numbered as the second index of another one ([`SectionIndex::second`]).
     #[must_use]
     pub fn numbered_second(mut self) -> Self {
         self.sections = self.sections.numbered_from(SECOND_FIRST_NUMBER);
@@ -60,12 +60,12 @@ impl<I: SectionIndex> Sectioned<I> {
         &mut self.index
     }
 
-    /// A command begins: it may put out some of what a mount has brought in.
+    /// A command begins: some of what a mount has brought into DRAM beyond the budget may leave.
     pub fn begin_command(&mut self) {
         self.sections.wear_off_surplus();
     }
 
-    /// Makes a change that was located. None of its sections leaves the cache before all have it.
+    /// Makes a change that was located. No section leaves the cache before all of its sections have it.
     fn apply(&mut self, io: &mut Io<'_>, change: &PairChange<'_>) -> Result<(), KvError> {
         self.sections.hold();
         let (index, mut view) = self.parts(io);
@@ -88,8 +88,7 @@ impl<I: SectionIndex> Sectioned<I> {
         Ok(is_there)
     }
 
-    /// Tells of each pair whether it is bound, with the sections of many in DRAM at once; none where that cannot be
-    /// read.
+    /// Tells of each pair whether it is bound, and loads the sections of many together; none where that cannot be read.
     fn each_pair(
         &mut self,
         io: &mut Io<'_>,

@@ -148,7 +148,7 @@ impl<F: SectionForm> Sections<F> {
         self.admit(io, number, bytes)
     }
 
-    /// Brings several sections into DRAM, read side by side, but for those that cannot be read.
+    /// Reads several sections into DRAM side by side. Those that cannot be read stay away.
     pub(crate) fn load_all(&mut self, io: &mut Io<'_>, numbers: &[u64]) -> Result<(), KvError> {
         let missing = |index: &Self, number: u64| {
             let directory = index.directory[number as usize];
@@ -180,7 +180,7 @@ impl<F: SectionForm> Sections<F> {
         sections * SectionCache::cost_bytes(form.bytes_max() as usize)
     }
 
-    /// How many sections surely stay in DRAM together until they are changed, and pass through the write buffer.
+    /// How many sections can be loaded together: they stay in DRAM until they are changed, and fit the write buffer.
     pub(crate) fn at_once(&self, io: &Io<'_>) -> usize {
         let section_bytes = SectionCache::cost_bytes(self.form.bytes_max() as usize);
         let in_hand = io.media.write_buffer_bytes / u64::from(self.page_bytes);
@@ -263,7 +263,7 @@ impl<F: SectionForm> Sections<F> {
         self.keep_to_budget(io)
     }
 
-    /// A command begins: it may put out some of what a mount has brought in.
+    /// Lets some of what is in DRAM beyond the budget leave.
     pub(crate) fn wear_off_surplus(&mut self) {
         self.surplus_bytes = self.surplus_bytes.saturating_sub(u64::from(self.page_bytes));
     }
@@ -316,8 +316,8 @@ impl<F: SectionForm> Sections<F> {
         self.directory.resize(count, DirectoryEntry::NOWHERE);
     }
 
-    /// Replaces a section that is in DRAM by two others, which are in flash at once: their bytes, and with them
-    /// everything that was done to the one before.
+    /// Replaces a section that is in DRAM by two others with these bytes, which are appended to the log at once. They
+    /// hold all changes that the one before them held.
     pub(crate) fn split(
         &mut self,
         io: &mut Io<'_>,
@@ -359,15 +359,14 @@ impl<F: SectionForm> Sections<F> {
         self.write(io, number, bytes, forgotten)
     }
 
-    /// The bytes of sections that memory has at hand, and a beginning of bringing closer the others: hints, which cost
-    /// nothing.
+    /// These sections will be looked at soon: memory may begin to bring them closer. A hint, which costs nothing.
     pub(crate) fn expect(&self, io: &Io<'_>, numbers: impl Iterator<Item = u64> + Clone) {
         let entries = numbers.map(|number| self.directory[number as usize]);
         let on_flash = entries.filter(|entry| entry.cached == Ticket::NONE && entry.place != Grain(0));
         io.warm(&on_flash.map(|entry| entry.place).collect::<Vec<_>>());
     }
 
-    /// What memory has at hand of a section, which is not reading it.
+    /// The bytes of a section, if memory has them at hand. It is no read.
     pub(crate) fn peek<'s>(&'s self, io: &'s Io<'_>, number: u64) -> Option<&'s Blob> {
         let DirectoryEntry { place, cached, .. } = self.directory[number as usize];
         if cached == Ticket::NONE { io.peek(place) } else { Some(self.bytes(cached)) }
@@ -385,13 +384,13 @@ impl<F: SectionForm> Sections<F> {
         self.surplus_bytes = self.surplus_bytes.min(self.cache.bytes().saturating_sub(self.budget_bytes));
     }
 
-    /// As [`Sections::set_budget`], and what is in DRAM beyond it leaves step by step ([`Sections::wear_off_surplus`]).
+    /// As [`Sections::set_budget`], but what is in DRAM beyond it leaves step by step ([`Sections::wear_off_surplus`]).
     pub(crate) fn set_budget_in_steps(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
         self.surplus_bytes = self.cache.bytes().saturating_sub(bytes);
     }
 
-    /// Whether there is more in DRAM than the budget, of which some is to leave.
+    /// Whether DRAM has more than the budget, which is to leave step by step.
     pub(crate) fn has_surplus(&self) -> bool {
         self.surplus_bytes > 0
     }
@@ -412,8 +411,8 @@ impl<F: SectionForm> Sections<F> {
         self.footprint_bytes
     }
 
-    /// A section takes so many bytes now, and took so many before; 0 for nothing. While a mount makes changes again the
-    /// sum is not known, and may end below nothing: the mount's end reckons it anew.
+    /// A section takes `after` bytes on flash now, and took `before`; 0 for nothing. While a mount redoes changes the
+    /// sum may be wrong: the end of the mount computes it anew.
     fn count_footprint(&mut self, after: usize, before: usize) {
         let share = |bytes: usize| if bytes == 0 { 0 } else { self.share_of_page(bytes) };
         self.footprint_bytes = (self.footprint_bytes + share(after)).saturating_sub(share(before));
@@ -426,7 +425,7 @@ impl<F: SectionForm> Sections<F> {
     }
 }
 
-/// Nobody wants the section at `old` any more, of whose bytes memory may have let go already.
+/// Gives up the section at `old`. When it is `forgotten`, memory has let go of its bytes already.
 fn give_up(io: &mut Io<'_>, old: Grain, old_bytes: u32, forgotten: bool) {
     let grains = io.packing().grains_of(old_bytes as usize);
     if forgotten {

@@ -50,7 +50,7 @@ pub struct Survey {
 /// Whether look-ups find the pairs that live: it is told of each, in any order
 /// ([`Index::audit`](crate::index::Index::audit)).
 pub trait Audit {
-    /// The pair of `key` lives, with that tag; gives why no look-up finds it, if none does.
+    /// The pair of `key` lives and has that tag. Gives why no look-up finds it, if none does.
     fn pair(&mut self, key: Key<'_>, tag: u64) -> Option<String>;
 
     /// That was the last; gives what is wrong with the entries.

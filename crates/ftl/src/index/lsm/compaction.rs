@@ -80,7 +80,7 @@ impl Lsm {
         Ok(write_tables(&self.tables.form, kept))
     }
 
-    /// Has a table that nothing below overlaps belong to the next level as it is.
+    /// Moves a table that overlaps nothing below to the next level as it is.
     fn sink(&mut self, io: &mut Io<'_>, id: TableId, level: usize) -> Result<(), KvError> {
         self.ends[level] = self.tables.get(id).range.last.clone();
         let before = self.tables.get(id).place.clone();
@@ -93,7 +93,7 @@ impl Lsm {
         self.pin(io)
     }
 
-    /// All pages of tables, read side by side. None when one cannot be: that is kept in mind.
+    /// All pages of tables, read side by side. None when one cannot be read: from then on the index refuses changes.
     fn read(&mut self, io: &mut Io<'_>, ids: &[TableId]) -> Result<Option<Vec<Vec<Blob>>>, KvError> {
         let wanted: Vec<(TableId, usize)> = ids.iter().flat_map(|&id| self.tables.pages_of(id)).collect();
         self.tables.fetch(io, &wanted);
@@ -159,7 +159,7 @@ impl Lsm {
         Arc::make_mut(&mut self.summary)
     }
 
-    /// One summary less has a table; the last one to have it lets go of its pages.
+    /// A summary gives a table up; the last one to do so frees its pages.
     pub(super) fn give_up(&mut self, io: &mut Io<'_>, id: TableId) {
         if self.tables.change(id, |table| {
             table.summaries -= 1;

@@ -1,4 +1,4 @@
-//! A cursor: goes along the keys of one version of the tree, from any key on, in either direction.
+//! A cursor over the keys of one version of the tree, from any key on, in either direction.
 //!
 //! ```text
 //!   MemTable ----+
@@ -80,7 +80,7 @@ pub(super) struct Cursor {
     reads_ahead: bool,
     in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
-    /// Something could not be read: it does not know where it stands until it is sent somewhere.
+    /// Something could not be read: the cursor has no position until the next seek.
     is_lost: bool,
 }
 
@@ -138,7 +138,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Has the next table of each run read while the one before is gone along (section 4.4).
+    /// Has the next table of each run read while the cursor is in the one before (section 4.4).
     pub(super) fn read_ahead(&mut self, io: &mut Io<'_>, tables: &mut Tables) {
         for run in &mut self.runs {
             if let Some(next) = run.next_table(self.direction).filter(|_| run.ahead.is_none()) {
