@@ -1,6 +1,6 @@
 //! A device whose commands come one after the other, or at moments that somebody says: both keep records.
 
-use crate::large::Records;
+use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_ftl::{Engine, NamespaceAttributes};
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};

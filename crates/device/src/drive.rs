@@ -22,8 +22,9 @@
 use crate::clocked::Clocked;
 use crate::description::{Description, read};
 use crate::error::{DriveError, mount_error};
-use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues, Records};
+use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues};
 use crate::medium::{Medium, Standing};
+use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, Files, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,

@@ -25,6 +25,7 @@ mod shadows;
 #[cfg(test)]
 mod tests;
 
+use crate::records::Records;
 use kvssd_types::{
     BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value,
     ValueBuilder,
@@ -38,31 +39,6 @@ pub const LARGE_VALUE_BYTES_MAX: u32 = 256 << 20;
 
 /// Ids in a ledger, at the most: while iterators keep so many from being deleted, no large value is made, changed or deleted. An estimate.
 const UNOWNED_MAX: usize = 256;
-
-/// What keeps the records.
-pub(crate) trait Records {
-    /// Executes a command of a namespace: what makes `request` so, where it is the one that does.
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError>;
-
-    /// Executes a command of a namespace.
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        self.execute_as(None, namespace, command)
-    }
-
-    /// Iterators that live.
-    fn iterators(&self) -> usize;
-
-    /// Bytes of flash that the records of a namespace take.
-    fn record_bytes(&self, namespace: NamespaceId) -> u64;
-
-    /// What is executed from here on could not be before the answers so far were there.
-    fn then(&mut self);
-}
 
 /// The large values of a drive.
 pub(crate) struct LargeValues {

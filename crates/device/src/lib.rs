@@ -23,6 +23,7 @@ mod drive;
 mod error;
 mod large;
 mod medium;
+mod records;
 mod sizing;
 
 pub use drive::{CreateDrive, Drive};
