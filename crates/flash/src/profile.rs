@@ -10,6 +10,9 @@ use std::fs;
 use std::path::Path;
 use thiserror::Error;
 
+/// Logs on each target, each of which may gather a program: of hosts, of garbage collection and of the index.
+const STREAMS: u32 = 3;
+
 /// The largest write buffer: 16 GiB, far more than a drive has.
 const WRITE_BUFFER_BYTES_MAX: u64 = 1 << 34;
 /// The most DRAM: 64 TiB.
@@ -326,9 +329,11 @@ impl Profile {
             return Err(format!("{key} = {bytes} must be at most {most}"));
         }
         let geometry = self.geometry;
-        if self.write_buffer_units() < 4 {
+        let units_min = STREAMS * geometry.targets() + 1;
+        if self.write_buffer_units() < units_min {
             return Err(format!(
-                "memory.write_buffer_bytes = {} must hold at least 4 programs of {} bytes",
+                "memory.write_buffer_bytes = {} must hold at least {units_min} programs of {} bytes: one that each of the \
+                 {STREAMS} streams gathers on each target, and one that is under way",
                 self.memory.write_buffer_bytes,
                 geometry.unit_bytes()
             ));
@@ -413,6 +418,8 @@ mod tests {
         assert!(error(&[("nand.read_small_ns", "[]")]).contains("nand.read_small_ns"));
         assert!(error(&[("nand.erase_ns", "0")]).contains("nand.erase_ns must be above 0"));
         assert!(error(&[("memory.write_buffer_bytes", "1")]).contains("memory.write_buffer_bytes = 1"));
+        let many_logs = error(&[("geometry.superblock_dies", "1"), ("memory.write_buffer_bytes", "4194304")]);
+        assert!(many_logs.contains("at least 193 programs of 32768 bytes"), "{many_logs}");
         assert!(error(&[("geometry.blocks_per_die", "100000000")]).contains("2^32"));
         assert!(Profile::load("nowhere", &[]).unwrap_err().to_string().contains("970pro, kvvirt"));
     }
