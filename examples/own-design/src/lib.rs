@@ -149,9 +149,8 @@ impl SectionIndex for TwoChoice {
         for level in 0..2 {
             view.look_up_directory();
             let ticket = view.search(self.section_at(tag, level))?;
-            let bucket = view.bytes(ticket);
-            let places: Vec<Grain> = self.places(bucket, tag, level).collect();
-            taken[level as usize] = count_below(bucket, u64::MAX);
+            let places: Vec<Grain> = self.places(view.bytes(ticket), tag, level).collect();
+            taken[level as usize] = count_below(view.bytes(ticket), u64::MAX);
             view.compare(comparisons(view.bytes(ticket)).into());
             for place in places {
                 if view.verify(verify, place)? {
