@@ -22,7 +22,6 @@ use kvssd_types::{Key, KvError};
 /// Bits of a fingerprint.
 const FINGERPRINT_BITS: u32 = 23;
 
-/// What can be chosen.
 #[derive(Clone, Debug)]
 pub struct TwoChoicePlan {
     /// A slot for each so many bytes of flash.
@@ -41,7 +40,6 @@ pub fn design() -> Design {
     }
 }
 
-/// The index.
 pub struct TwoChoice {
     form: Bucket,
     bucket_bits: u32,
@@ -186,6 +184,10 @@ impl SectionIndex for TwoChoice {
 
     fn first_tag(&self, hash: u64) -> u64 {
         hash >> (u64::BITS - FINGERPRINT_BITS - self.bucket_bits)
+    }
+
+    fn pairs(&self) -> Option<u64> {
+        Some(self.pairs)
     }
 
     fn save(&self, buckets: SavedSections) -> Vec<u8> {

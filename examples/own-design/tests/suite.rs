@@ -1,5 +1,3 @@
-//! All that every design must do, and power cuts.
-
 #[test]
 fn it_does_what_every_design_must() {
     kvssd_conformance::run(&own_design::design()).assert_clean();

@@ -26,8 +26,8 @@ use self::entry::{Entry, KeyKind, KeyWord, TAGS, tag_of};
 use self::page::{HashPage, Search};
 use crate::address::Grain;
 use crate::index::{
-    DramTable, IndexCounters, IndexEntry, IndexFault, PairChange, Position, SavedSections, SectionForm, SectionIndex,
-    Survey, Ticket, VerifyKey, View,
+    DramTable, IndexCounters, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, Ticket,
+    VerifyKey, View,
 };
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -183,11 +183,8 @@ impl SectionIndex for DramHash {
         tag_of(hash)
     }
 
-    fn survey(&self, survey: &mut Survey) {
-        if survey.faults.is_empty() && survey.entries.len() as u64 != self.pairs {
-            let why = format!("its table has {} pairs, and it counts {}", survey.entries.len(), self.pairs);
-            survey.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
-        }
+    fn pairs(&self) -> Option<u64> {
+        Some(self.pairs)
     }
 
     fn notes_keys(&self) -> bool {

@@ -47,8 +47,7 @@ const OCCUPANCY_PERCENT: u64 = 70;
 const ITERATOR_SHARE: u64 = 4;
 /// The local index is merged when it has this share of the DRAM budget. An estimate.
 const LOCAL_SHARE: u64 = 32;
-/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes. Here of flash, as
-/// the RHIK paper's drive of 150 GB has it.
+/// The drive of 3.84 TB takes 3.1 thousand million pairs (Study, section IV): one for so many bytes, here of flash.
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
 
 /// The index.

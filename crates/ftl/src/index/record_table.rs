@@ -139,8 +139,7 @@ impl RecordTable {
         (0..HOPS.min(self.records())).any(|distance| self.place_at(table, self.behind(home, distance)) == Grain(0))
     }
 
-    /// Inserts a record, and moves others for it if need be. Gives false when there is no way; the table holds what it
-    /// held.
+    /// Inserts a record, and moves others for it if need be. Gives false, and changes nothing, when there is no way.
     pub fn insert(&self, table: &mut Blob, signature: Signature, place: Grain) -> bool {
         let home = self.home(signature);
         let table = table.make_mut();

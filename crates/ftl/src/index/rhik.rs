@@ -75,8 +75,7 @@ impl Rhik {
         Ok(())
     }
 
-    /// Brings the tables of several signatures into DRAM side by side: of the first ones, as many as stay there
-    /// together. Gives how many.
+    /// Reads the tables of the first of several signatures side by side: as many as stay in DRAM. Gives how many.
     pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
         let count = tags.len().min(tables.at_once());
         let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();

@@ -37,7 +37,7 @@
 //! - When a mount redoes, [`View::edit`] answers `true` for a section that was written behind the change, and does not
 //!   say whether the pair was in it. So a change that may concern several sections edits each of them.
 //! - What the index counts in DRAM follows from the changes alone, and it counts each of them both times. It is in
-//!   [`SectionIndex::save`] and [`SectionIndex::restore`].
+//!   [`SectionIndex::save`] and [`SectionIndex::restore`]; a check compares [`SectionIndex::pairs`] with the entries.
 //! - A redone change has no key, but for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.
 //!
 //! **Lists.** The order stays as it is while no key comes or goes. The list that comes along orders pairs of one tag by
@@ -264,6 +264,11 @@ pub trait SectionIndex: Send + Sized {
     /// Whether an entry with `tag` may lie in a section.
     fn belongs(&self, tag: u64, section: u64) -> bool {
         (0..self.levels()).any(|level| self.section_at(tag, level) == section)
+    }
+
+    /// How many pairs it counts, if it does: a survey must find as many.
+    fn pairs(&self) -> Option<u64> {
+        None
     }
 
     /// Adds to a survey of all sections what else the index holds.

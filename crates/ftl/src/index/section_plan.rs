@@ -58,7 +58,8 @@ impl<P: SectionPlan> IndexPlan for P {
     }
 
     fn tags(&self, room: &Room) -> u64 {
-        self.index(room).map_or(0, |index| index.tags())
+        // One that cannot be built is refused when it is to be: any number will do here.
+        self.index(room).map_or(room.grains, |index| index.tags())
     }
 
     fn has_tags_of_keys(&self) -> bool {

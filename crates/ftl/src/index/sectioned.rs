@@ -279,6 +279,11 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             }
         });
         self.index.survey(&mut survey);
+        let found = survey.entries.len() as u64;
+        if let Some(pairs) = self.index.pairs().filter(|&pairs| survey.faults.is_empty() && pairs != found) {
+            let why = format!("its sections have {found} pairs, and it counts {pairs}");
+            survey.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
+        }
         if let Some(second) = self.index.second() {
             // No pair is lost with what another one only stands on.
             let faults = second.survey(io).faults.into_iter();

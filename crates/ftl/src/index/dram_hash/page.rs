@@ -149,8 +149,7 @@ impl HashPage {
         self.entry(page, slot).expect("a slot that was found has an entry")
     }
 
-    /// Takes the entry out of a slot, and moves those up that were put behind it. Gives how many entries were looked
-    /// at.
+    /// Takes the entry out of a slot, and moves those up that were put behind it. Gives how many were looked at.
     pub(super) fn remove(&self, page: &mut Blob, slot: usize) -> u32 {
         let (page, slots) = (page.make_mut(), self.slots());
         let (mut hole, mut looked_at) = (slot, 0);

@@ -12,8 +12,7 @@ use crate::parameters::Parameters;
 pub struct MultilevelPlan {
     /// Bits of the Bloom filter for each pair that the drive may hold, 1 to 64. An estimate.
     pub bloom_bits: u32,
-    /// Whether keys are kept a second time for lists, as on the real drive (Study, section II). Without, there are no
-    /// lists.
+    /// Whether keys are kept a second time, for lists, as on the real drive (Study, section II).
     pub iterators: bool,
 }
 

@@ -71,8 +71,7 @@ impl Directory {
         }
     }
 
-    /// The table behind one: the next in the order of the reversed bits, which no split changes; that of 0 is the
-    /// first.
+    /// The next table in the order of the reversed bits, which no split changes. That of 0 is the first.
     pub(crate) fn next(&self, table: u64) -> Option<u64> {
         let (mut low, mut bit) = (low_of(table), 1u64.checked_shl(depth_of(table))? >> 1);
         while bit > 0 && low & bit != 0 {
