@@ -71,6 +71,10 @@ impl IndexMut<Cause> for PerCause {
 pub struct Counters {
     /// Pages read.
     pub reads: PerCause,
+    /// Pages that were wanted and still lay in the write buffer: none of these is a read.
+    pub buffer_hits: PerCause,
+    /// Pages that were wanted while somebody else's read of them was under way: none of these is one more.
+    pub shared_reads: PerCause,
     /// Pages programmed.
     pub programs: PerCause,
     /// Blocks erased.
@@ -93,6 +97,8 @@ impl Counters {
         let each = |now: &[u64], then: &[u64]| now.iter().zip(then).map(|(now, then)| now - then).collect();
         Counters {
             reads: per_cause(&self.reads, &before.reads),
+            buffer_hits: per_cause(&self.buffer_hits, &before.buffer_hits),
+            shared_reads: per_cause(&self.shared_reads, &before.shared_reads),
             programs: per_cause(&self.programs, &before.programs),
             erases: self.erases - before.erases,
             channel_programs: each(&self.channel_programs, &before.channel_programs),

@@ -11,8 +11,31 @@ use kvssd_types::Nanos;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The units of one die that are remembered to be in flight. Later ones land before they are asked for.
+/// The units of one die that are remembered to be in flight, and the reads of one die that are under way. Older ones
+/// are over before they are asked for.
 const IN_FLIGHT_MAX: usize = 64;
+
+/// Pages of a unit that are read.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    page: PageAddress,
+    /// How many pages from that one on, and how many sectors of them all.
+    extent: (u32, u32),
+    /// When the read was asked for.
+    asked: Nanos,
+    /// When it is done.
+    done: Nanos,
+}
+
+/// A unit that is programmed.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    unit: UnitAddress,
+    /// From when on its data is in the buffer as a whole.
+    issued: Nanos,
+    /// When its program ends.
+    lands: Nanos,
+}
 
 /// Array, timing, write buffer and counters of one drive.
 ///
@@ -22,8 +45,10 @@ pub struct Flash {
     clockwork: Clockwork,
     /// The write buffer's slots, one for each unit that is gathered or programmed.
     pub buffer: WriteBuffer,
-    /// Units whose program has not ended, by die, with the moment when it ends: their data is still in the buffer.
-    in_flight: Vec<VecDeque<(UnitAddress, Nanos)>>,
+    /// Units whose program has not ended, by die: their data is still in the buffer.
+    in_flight: Vec<VecDeque<InFlight>>,
+    /// Reads that are not done, by die: who wants the same meanwhile gets it with them.
+    under_way: Vec<VecDeque<UnderWay>>,
     counters: Counters,
     pages_erased: u64,
     /// Pages that were programmed before this life, or restored to it.
@@ -47,6 +72,7 @@ impl Flash {
             clockwork: Clockwork::new(&geometry, &profile.nand),
             buffer: WriteBuffer::new(profile.write_buffer_units()),
             in_flight: vec![VecDeque::new(); geometry.dies() as usize],
+            under_way: vec![VecDeque::new(); geometry.dies() as usize],
             counters,
             pages_erased: 0,
         }
@@ -62,6 +88,12 @@ impl Flash {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// See [`Clockwork::busy`].
+    #[must_use]
+    pub fn busy(&self) -> (Vec<Nanos>, Vec<Nanos>) {
+        self.clockwork.busy()
     }
 
     /// Pages that are programmed and not erased.
@@ -93,14 +125,19 @@ impl Flash {
         self.nand.erases()
     }
 
+    /// Somebody found a page in a unit that is still being gathered.
+    pub fn count_buffer_hit(&mut self, cause: Cause) {
+        self.counters.buffer_hits[cause] += 1;
+    }
+
     /// Nobody asks with a clock before `now` any more.
     pub fn advance(&mut self, now: Nanos) {
         self.clockwork.advance(now);
     }
 
     /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
-    /// sensed at once. What is still in the write buffer takes no time. Gives the moment when the last one is there;
-    /// [`Flash::page`] has the content.
+    /// sensed at once. What is still in the write buffer takes no time; who asks with a clock before that of who wrote it
+    /// waits until it was. Gives the moment when the last one is there; [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let sectors_per_page = geometry.sectors_per_page();
@@ -130,15 +167,33 @@ impl Flash {
     }
 
     /// Brings so many sectors of so many pages of the unit of `page` into the controller.
-    fn read_run(&mut self, page: PageAddress, (pages, sectors): (u32, u32), cause: Cause, at: Nanos) -> Nanos {
+    fn read_run(&mut self, page: PageAddress, extent: (u32, u32), cause: Cause, at: Nanos) -> Nanos {
+        let (pages, sectors) = extent;
         let geometry = self.nand.geometry();
         let unit = geometry.unit_of(page);
         let (block, row) = geometry.block_of(unit);
-        if self.in_flight[block.die.0 as usize].iter().any(|&(flying, lands)| flying == unit && lands > at) {
-            return at;
+        let die = block.die.0 as usize;
+        let mut in_flight = self.in_flight[die].iter();
+        if let Some(flying) = in_flight.find(|flying| flying.unit == unit && flying.lands > at) {
+            self.counters.buffer_hits[cause] += u64::from(pages);
+            return at.max(flying.issued);
+        }
+        let under_way = &mut self.under_way[die];
+        let is_same =
+            |read: &&UnderWay| read.page == page && read.extent == extent && read.asked <= at && at < read.done;
+        if let Some(same) = under_way.iter().find(is_same) {
+            self.counters.shared_reads[cause] += u64::from(pages);
+            return same.done;
         }
         self.counters.reads[cause] += u64::from(pages);
-        self.clockwork.read_sectors(block.die, row, sectors, at)
+        let done = self.clockwork.read_sectors(block.die, row, sectors, at);
+        while under_way.len() >= IN_FLIGHT_MAX
+            || under_way.front().is_some_and(|read| read.done <= self.clockwork.now())
+        {
+            under_way.pop_front();
+        }
+        under_way.push_back(UnderWay { page, extent, asked: at, done });
+        done
     }
 
     /// The content of a page that was read just now.
@@ -172,11 +227,11 @@ impl Flash {
         self.buffer.give_back(done);
         let in_flight = &mut self.in_flight[block.die.0 as usize];
         while in_flight.len() > IN_FLIGHT_MAX
-            || in_flight.front().is_some_and(|&(_, lands)| lands <= self.clockwork.now())
+            || in_flight.front().is_some_and(|flying| flying.lands <= self.clockwork.now())
         {
             in_flight.pop_front();
         }
-        in_flight.push_back((unit, done));
+        in_flight.push_back(InFlight { unit, issued: at, lands: done });
         Ok(done)
     }
 
@@ -190,8 +245,8 @@ impl Flash {
             self.counters.erases += 1;
             let landed = self.in_flight[die.0 as usize]
                 .iter()
-                .filter(|&&(unit, _)| self.nand.geometry().block_of(unit).0.superblock == superblock)
-                .fold(at, |landed, &(_, lands)| landed.max(lands));
+                .filter(|flying| self.nand.geometry().block_of(flying.unit).0.superblock == superblock)
+                .fold(at, |landed, flying| landed.max(flying.lands));
             let end = self.clockwork.erase(die, landed);
             self.pages_erased += self.nand.erase(BlockAddress { superblock, die }, Span { issued: at, end })?;
             done = done.max(end);

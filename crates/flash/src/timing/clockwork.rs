@@ -78,6 +78,13 @@ impl Clockwork {
         self.now
     }
 
+    /// The time for which each die was taken so far, and each channel, what lies ahead with it.
+    #[must_use]
+    pub fn busy(&self) -> (Vec<Nanos>, Vec<Nanos>) {
+        let busy = |calendars: &[Calendar]| calendars.iter().map(Calendar::busy).collect();
+        (busy(&self.dies), busy(&self.channels))
+    }
+
     /// Reads `pages` pages of the unit in row `row` of a block on `die`; gives the moment when they are in the controller.
     pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
         self.read_sectors(die, row, pages * self.sectors_per_page, at)

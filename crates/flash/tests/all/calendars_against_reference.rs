@@ -103,6 +103,18 @@ fn random_4k_reads() {
     }
 }
 
+/// What MQSim says of random 4K reads of 8 channels with two dies each, with the times of `kvvirt` (docs/TIMING.md).
+#[test]
+fn random_4k_reads_are_those_of_mqsim() {
+    let profile = Profile::load("kvvirt", &[]).unwrap();
+    let geometry = Geometry { dies_per_channel: 2, ..profile.geometry };
+    let mqsim_us = [(1, 41.0), (2, 43.0), (4, 46.0), (8, 52.0), (16, 69.0), (32, 106.0), (64, 186.0), (128, 349.0)];
+    for (depth, expected) in mqsim_us {
+        let found = calendars(&geometry, &profile.nand, depth, READS.requests(&geometry, SEED)).latency_mean_ns / 1e3;
+        assert!((found / expected - 1.0).abs() < 0.025, "depth {depth}: {found:.1} us, MQSim {expected} us");
+    }
+}
+
 #[test]
 fn reads_among_programs() {
     for profile in SMALL_PAGES {

@@ -3,6 +3,7 @@
 mod block_device;
 mod calendars_against_reference;
 mod closed_loop;
+mod cores_against_reference;
 mod failed_sync;
 mod image;
 mod reference;
