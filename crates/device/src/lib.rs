@@ -33,11 +33,16 @@ pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 
 use kvssd_flash::timing::Calendar;
 use kvssd_flash::{Backing, Profile};
-use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport, NamespaceAttributes};
+use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport, NamespaceAttributes, Spent, SpentOn};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, Value};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// What the controller's pipeline takes in one piece.
 const SMALL_BYTES: u32 = 4096;
+
+/// The commands that the controller has under way at once; those that come then wait in the queues of the host. An estimate.
+const UNDER_WAY_MAX: usize = 1024;
 
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +60,12 @@ pub struct Device {
     link_in: Calendar,
     link_out: Calendar,
     last_arrival: Nanos,
+    /// When the commands that are under way are done.
+    under_way: BinaryHeap<Reverse<Nanos>>,
+    /// Where the time of the command at hand goes.
+    spent: Spent,
+    /// Where that of all commands so far went: retrieves and reads, stores and writes, others.
+    spent_by: [Spent; 3],
 }
 
 impl Device {
@@ -86,7 +97,24 @@ impl Device {
             link_in: Calendar::default(),
             link_out: Calendar::default(),
             last_arrival: Nanos::ZERO,
+            under_way: BinaryHeap::new(),
+            spent: Spent::default(),
+            spent_by: [Spent::default(); 3],
         }
+    }
+
+    /// Where the time of all commands so far went, from arrival to the answer at the host, by what they are.
+    #[must_use]
+    pub fn spent(&self) -> [(&'static str, Spent); 3] {
+        let [retrieves, stores, others] = self.spent_by;
+        [("retrieve", retrieves), ("store", stores), ("other", others)]
+    }
+
+    /// The time for which each die, channel, core and direction of the link was taken so far, what lies ahead with it.
+    #[must_use]
+    pub fn busy(&self) -> Vec<(&'static str, Vec<Nanos>)> {
+        let link = [("link_in", vec![self.link_in.busy()]), ("link_out", vec![self.link_out.busy()])];
+        self.engine.busy().into_iter().chain(link).collect()
     }
 
     /// Executes a command of the first namespace, as [`Device::submit_in`].
@@ -113,15 +141,23 @@ impl Device {
         command: Command<'_>,
         arrival: Nanos,
     ) -> Completion {
+        self.spent = Spent::default();
         if let Err(error) = self.arrive(arrival) {
             return Completion { done: arrival, reply: Err(error) };
         }
-        let begin = self.take_key(&command, arrival);
+        let class = match command {
+            Command::Retrieve { .. } | Command::Read { .. } => 0,
+            Command::Store { .. } | Command::Write { .. } => 1,
+            _ => 2,
+        };
+        let taken = self.take(arrival);
+        let begin = self.take_key(&command, taken);
         let start = self.take_in(&command, begin);
         let (executed, reply) = match request {
             None => self.engine.execute_in(namespace, command, start),
             Some(request) => self.engine.execute_request(request, namespace, command, start),
         };
+        self.spent += self.engine.spent();
         let bytes_out = match &reply {
             Ok(Reply::Retrieved { value, .. } | Reply::Read(value)) => value.len() as u64,
             // Each key of a list has a length of two bytes before it.
@@ -134,7 +170,11 @@ impl Device {
             _ => 0,
         };
         let length = self.profile.link_time(bytes_out);
-        let done = self.link_out.take(executed, length) + length;
+        let done = self.link_out.squeeze(executed, length);
+        self.spent.add(SpentOn::Link, done - executed);
+        assert_eq!(self.spent.total(), done - arrival, "a command's time goes somewhere");
+        self.spent_by[class] += self.spent;
+        self.under_way.push(Reverse(done));
         Completion { done, reply }
     }
 
@@ -145,6 +185,17 @@ impl Device {
         self.link_in.advance(arrival);
         self.link_out.advance(arrival);
         self.engine.advance(arrival)
+    }
+
+    /// Waits until the controller can take a command that has come.
+    fn take(&mut self, arrival: Nanos) -> Nanos {
+        while self.under_way.peek().is_some_and(|Reverse(done)| *done <= arrival) {
+            self.under_way.pop();
+        }
+        let first = if self.under_way.len() < UNDER_WAY_MAX { None } else { self.under_way.pop() };
+        let taken = first.map_or(arrival, |Reverse(done)| done);
+        self.spent.add(SpentOn::Queue, taken - arrival);
+        taken
     }
 
     /// Makes a namespace, with a command that arrives at `arrival`; gives when that is done, and its number.
@@ -210,17 +261,28 @@ impl Device {
             return arrival;
         };
         let length = self.profile.link_time(key.bytes().len() as u64);
-        let arrived = self.link_in.take(arrival, length) + length;
-        self.engine.take_part(arrived + Nanos(self.profile.firmware.write_ns))
+        let arrived = self.link_in.squeeze(arrival, length);
+        self.spent.add(SpentOn::Link, arrived - arrival);
+        let ready = self.pipeline(arrived, self.profile.firmware.write_ns);
+        let taken = self.engine.take_part(ready);
+        self.spent += self.engine.spent();
+        taken
     }
 
     /// Moves data that is to be stored over the link and through the controller's pipeline.
     fn take_value(&mut self, bytes: u64, arrival: Nanos) -> Nanos {
         let firmware = self.profile.firmware;
         let length = self.profile.link_time(bytes);
-        let arrived = self.link_in.take(arrival, length) + length;
+        let arrived = self.link_in.squeeze(arrival, length);
+        self.spent.add(SpentOn::Link, arrived - arrival);
         let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
-        arrived + Nanos(firmware.write_ns + firmware.write_4k_ns * pages)
+        self.pipeline(arrived, firmware.write_ns + firmware.write_4k_ns * pages)
+    }
+
+    /// The controller's fixed latency.
+    fn pipeline(&mut self, at: Nanos, latency_ns: u64) -> Nanos {
+        self.spent.add(SpentOn::Pipeline, Nanos(latency_ns));
+        at + Nanos(latency_ns)
     }
 
     /// Moves a command's data over the link and the command through the controller's pipeline.
@@ -236,18 +298,18 @@ impl Device {
             Command::Retrieve { length_bytes, .. } | Command::Read { length_bytes, .. }
                 if *length_bytes > SMALL_BYTES =>
             {
-                arrival + Nanos(firmware.read_large_ns)
+                self.pipeline(arrival, firmware.read_large_ns)
             }
             Command::Retrieve { .. }
             | Command::Exist { .. }
             | Command::List { .. }
             | Command::Seek { .. }
             | Command::Next { .. }
-            | Command::Read { .. } => arrival + Nanos(firmware.read_small_ns),
+            | Command::Read { .. } => self.pipeline(arrival, firmware.read_small_ns),
             Command::Delete { .. }
             | Command::CreateIterator { .. }
             | Command::DestroyIterator { .. }
-            | Command::Flush => arrival + Nanos(firmware.write_ns),
+            | Command::Flush => self.pipeline(arrival, firmware.write_ns),
         }
     }
 }

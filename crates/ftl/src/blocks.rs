@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::read_ahead::{AHEAD_PAGES, AheadPage, ReadAhead};
+use crate::spent::SpentOn;
 use crate::utilization::Utilization;
 use crate::value::by_page;
 use kvssd_flash::rope::Rope;
@@ -108,7 +109,7 @@ fn fetch(io: &mut Io<'_>, ahead: &ReadAhead, wanted: impl Iterator<Item = (Grain
     let (there, unread): (Vec<_>, Vec<_>) = pages.into_iter().partition(|(page, _)| ahead.ready(*page).is_some());
     io.read_parts(&unread, Cause::User);
     for ready in there.iter().filter_map(|(page, _)| ahead.ready(*page)) {
-        io.wait_until(ready);
+        io.wait_until(ready, SpentOn::Record);
     }
 }
 

@@ -236,6 +236,12 @@ impl Design {
         u64::from(superblocks) * self.packing(&profile.geometry).superblock_bytes()
     }
 
+    /// The most pairs that an index takes on a drive of `profile`, where that does not hang on flash or DRAM.
+    #[must_use]
+    pub fn pairs_max(&self, profile: &Profile) -> Option<u64> {
+        self.index.plan().pairs_max(&self.room(&profile.geometry))
+    }
+
     /// The superblocks that the journal takes at most: two checkpoints and a journal that is as long as one, each no
     /// more than DRAM holds beside the write buffer, with an open one and a rest at each end.
     fn journal_superblocks(&self, profile: &Profile) -> u32 {

@@ -17,6 +17,7 @@ use crate::media::Media;
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
+use crate::spent::SpentOn;
 use crate::staging::{Item, Standing, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
@@ -140,7 +141,7 @@ impl Io<'_> {
     pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
         if self.media.power_loss == PowerLoss::Volatile {
             let drained = self.flush()?;
-            self.wait_until(drained);
+            self.wait_until(drained, SpentOn::Buffer);
         }
         Ok(self.settle())
     }
@@ -150,7 +151,7 @@ impl Io<'_> {
             self.flush_stream(stream)?;
         }
         if self.media.power_loss == PowerLoss::Volatile {
-            self.wait_until(self.media.flash.buffer.drained());
+            self.wait_until(self.media.flash.buffer.drained(), SpentOn::Buffer);
         }
         Ok(())
     }
@@ -227,7 +228,7 @@ impl Io<'_> {
             self.end_long_staging()?;
         }
         let drained = self.flush()?;
-        self.wait_until(drained);
+        self.wait_until(drained, SpentOn::Buffer);
         // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was
         // last there.
         self.media.journal.namespace = None;
@@ -239,9 +240,10 @@ impl Io<'_> {
         for superblock in before {
             // One that is open, or was closed by the checkpoint's own pages, goes with the next.
             if self.media.superblocks.get(superblock).state == State::Closed {
-                let erased = self.media.flash.erase(superblock, self.clock)?;
+                let freed = self.clock;
+                let erased = self.media.flash.erase(superblock, freed)?;
                 self.media.superblocks.condemn(superblock);
-                self.media.superblocks.release(superblock, erased);
+                self.media.superblocks.release(superblock, freed, erased);
                 self.note(Change::Erased { superblock });
             }
         }

@@ -16,6 +16,7 @@ use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
 use crate::read_ahead::ReadAhead;
 use crate::recovery::{self, MountReport};
+use crate::spent::{Spent, SpentOn};
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
@@ -34,6 +35,8 @@ pub struct Engine {
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     locks: EntryLocks,
+    /// Where the time of the last command went.
+    spent: Spent,
     /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
     /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
@@ -55,6 +58,7 @@ impl Engine {
             growth: GrowthCounters::default(),
             in_vain: None,
             locks: EntryLocks::default(),
+            spent: Spent::default(),
             dram_shared: 0,
             failure: None,
         };
@@ -169,6 +173,7 @@ impl Engine {
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         let mut at = at;
+        self.spent = Spent::default();
         if let Err(error) = self.works() {
             return (at, Err(error));
         }
@@ -188,7 +193,7 @@ impl Engine {
                 reply
             }
             Command::Flush => io.flush().map(|drained| {
-                io.wait_until(drained);
+                io.wait_until(drained, SpentOn::Buffer);
                 Reply::Flushed
             }),
             command => {
@@ -199,7 +204,8 @@ impl Engine {
                 perform(&mut io, namespace, limits, (record, ahead), command)
             }
         });
-        let (done, settled) = (io.answered(), io.settle());
+        let ((done, spent), settled) = (io.answered(), io.settle());
+        self.spent += spent;
         if let Err(error) = self.pause(settled).and_then(|()| self.bound_held()) {
             reply = Err(error);
         }
@@ -213,11 +219,34 @@ impl Engine {
     pub fn take_part(&mut self, at: Nanos) -> Nanos {
         let mut io = Io::new(&mut self.media, at, false);
         io.cpu(io.costs().command_ns);
-        io.settle()
+        let (done, spent) = io.answered();
+        self.spent = spent;
+        done
+    }
+
+    /// Where the time of the last command went, from its beginning in the firmware to its answer.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.spent
     }
 
     /// Waits for all that must come before a command: growth, locks of batches, room. Moves `at` behind it.
     fn make_ready(&mut self, namespace: NamespaceId, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
+        let arrived = *at;
+        let opened = self.wait_until_open(namespace, command, at);
+        let open = *at;
+        let ready = opened.and_then(|()| self.wait_for_room(command, at));
+        self.spent.add(SpentOn::Closed, open - arrived);
+        self.spent.add(SpentOn::Room, *at - open);
+        ready
+    }
+
+    fn wait_until_open(
+        &mut self,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        at: &mut Nanos,
+    ) -> Result<(), KvError> {
         match command {
             // It concerns the namespaces of its changes, not the one that it was sent to.
             Command::Batch { changes } => {
@@ -225,18 +254,18 @@ impl Engine {
                 for change in *changes {
                     self.knows(change.namespace, command)?;
                     self.touch(change.namespace, *at)?;
-                    self.finish_growth(change.namespace, at)?;
+                    self.finish_growth(change.namespace, true, at)?;
                     *at = (*at).max(self.locks.until(change.namespace, change.key));
                 }
             }
             _ => {
                 self.knows(namespace, command)?;
                 self.touch(namespace, *at)?;
-                self.finish_growth(namespace, at)?;
+                self.finish_growth(namespace, is_change(command), at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
             }
         }
-        self.wait_for_room(command, at)
+        Ok(())
     }
 
     /// A namespace is used: its index gets DRAM, if it was unused.
@@ -252,8 +281,7 @@ impl Engine {
     fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
         let namespace = self.namespaces.living(namespace)?;
         let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
-        let changes = matches!(command, Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. });
-        if let Some(why) = namespace.index.refuses_changes().filter(|_| changes) {
+        if let Some(why) = namespace.index.refuses_changes().filter(|_| is_change(command)) {
             return Err(KvError::Unrecovered(why));
         }
         match command {
@@ -352,14 +380,15 @@ impl Engine {
         Ok(())
     }
 
-    fn is_closed(&self, namespace: NamespaceId) -> bool {
-        self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth() == Growth::Foreground)
+    fn keeps_out(&self, namespace: NamespaceId, is_change: bool) -> bool {
+        self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth().keeps_out(is_change))
     }
 
-    /// Finishes work of an index that lets no command of its namespace in, and moves `at` behind it.
-    fn finish_growth(&mut self, namespace: NamespaceId, at: &mut Nanos) -> Result<(), KvError> {
+    /// Finishes work of an index that keeps such a command of its namespace out, and moves `at` behind it.
+    fn finish_growth(&mut self, namespace: NamespaceId, is_change: bool, at: &mut Nanos) -> Result<(), KvError> {
         let begun = self.grown.max(*at);
-        while self.is_closed(namespace) {
+        while self.keeps_out(namespace, is_change) {
+            let growth = self.namespaces.living(namespace)?.index.growth();
             self.grown = self.grown.max(*at);
             if !self.has_room_to_grow() {
                 self.collector.clock = self.collector.clock.max(self.grown);
@@ -369,13 +398,15 @@ impl Engine {
                 self.grown = self.collector.clock;
             }
             self.grow(namespace)?;
-            self.namespaces.living(namespace)?.closed_until = self.grown;
+            self.namespaces.living(namespace)?.closed = (growth, self.grown);
         }
-        let closed_until = self.namespaces.living(namespace)?.closed_until;
+        let (growth, closed_until) = self.namespaces.living(namespace)?.closed;
         if closed_until > begun {
-            self.growth.add(closed_until - begun, !self.is_closed(namespace));
+            self.growth.add(closed_until - begun, !self.keeps_out(namespace, is_change));
         }
-        *at = (*at).max(closed_until);
+        if growth.keeps_out(is_change) {
+            *at = (*at).max(closed_until);
+        }
         Ok(())
     }
 
@@ -427,4 +458,8 @@ fn perform(
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }
+}
+
+fn is_change(command: &Command<'_>) -> bool {
+    matches!(command, Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } | Command::Write { .. })
 }

@@ -23,7 +23,7 @@ use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::superblock::{State, Superblock};
 use crate::tags;
-use crate::victims::{VictimPolicy, can_be_collected, gives_grains, greedy};
+use crate::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};
@@ -38,7 +38,10 @@ pub(crate) struct Collector {
     pub(crate) clock: Nanos,
     /// It works while fewer superblocks are free, beside those that it keeps for itself.
     low: usize,
-    pages_per_step: u32,
+    /// The most pages that a step reads.
+    pages_per_step_max: usize,
+    /// The most pairs that a step may move.
+    pairs_per_step: usize,
     /// The victim, and above it the map superblock that is collected in between.
     victims: Vec<Victim>,
     /// Whether the last victim may have been chosen for its erases alone.
@@ -52,6 +55,8 @@ struct Victim {
     superblock: SuperblockId,
     /// The next of its pages to look at.
     next: u32,
+    /// Its pages before this one that may hold something alive are in the controller.
+    read: u32,
 }
 
 /// What garbage collection did.
@@ -72,14 +77,15 @@ pub struct GcCounters {
 impl Collector {
     pub(crate) fn new(media: &Media, low: usize) -> Self {
         let geometry = &media.geometry;
-        let stripe = geometry.channels * geometry.pages_per_program;
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
-        let pairs_max = 2 * geometry.pages_per_superblock();
-        let pages_per_step = (pairs_max / media.packing.grains_per_page).clamp(1, stripe);
+        let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
+        let wide = 2 * geometry.channels * geometry.pages_per_program;
+        let pages_per_step_max = wide.min(geometry.pages_per_superblock()) as usize;
         Collector {
             clock: Nanos::ZERO,
             low,
-            pages_per_step,
+            pages_per_step_max,
+            pairs_per_step,
             victims: Vec::new(),
             leveled: false,
             counters: GcCounters::default(),
@@ -142,7 +148,7 @@ impl Collector {
             let can = |id, superblock: &Superblock| can_be_collected(superblock, map_only) && is_there(id);
             match policy {
                 Some(policy) => policy.victim(all, &erases, packing, can),
-                None => greedy(all, packing, can),
+                None => greedy(all, packing, if is_short { 1 } else { MAP_KEPT_WEIGHT }, can),
             }
         };
         let best = best_where(&|_| true)?;
@@ -176,36 +182,68 @@ impl Collector {
         }
         let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
         io.cpu(mappings * io.media.costs.gc_record_ns);
-        self.victims.push(Victim { superblock, next: 0 });
+        self.victims.push(Victim { superblock, next: 0, read: 0 });
         Ok(true)
     }
 
     fn work(&mut self, io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<(), KvError> {
-        let pages_per_step = self.pages_per_step as usize;
-        let Some(victim) = self.victims.last_mut() else { return Ok(()) };
-        let superblock = victim.superblock;
-        let first = io.media.geometry.first_page(superblock);
-        let mut pages = Vec::with_capacity(pages_per_step);
-        let end = if io.media.superblocks.get(superblock).live_grains == 0 {
-            victim.next
-        } else {
-            io.media.geometry.pages_per_superblock()
-        };
-        while victim.next < end && pages.len() < pages_per_step {
-            let page = PageAddress(first.0 + victim.next);
-            victim.next += 1;
-            if io.media.validity.page_is_dead(page) {
-                self.counters.pages_skipped += 1;
-            } else {
-                pages.push(page);
-            }
-        }
-        if pages.is_empty() {
-            let victim = *victim;
+        let Some(mut victim) = self.victims.last().copied() else { return Ok(()) };
+        let first = io.media.geometry.first_page(victim.superblock);
+        let is_dead = io.media.superblocks.get(victim.superblock).live_grains == 0;
+        let end = if is_dead { victim.next } else { io.media.geometry.pages_per_superblock() };
+        let rest = (victim.next..end).map(|number| PageAddress(first.0 + number));
+        let living = rest.filter(|&page| !io.media.validity.page_is_dead(page));
+        let pages: Vec<PageAddress> = living.take(self.width(io.media.superblocks.free())).collect();
+        let Some(&last) = pages.last() else {
             self.victims.pop();
+            self.counters.pages_skipped += u64::from(end - victim.next);
             return close_victim(io, victim, &mut self.counters);
+        };
+        let unread: Vec<PageAddress> = pages.iter().copied().filter(|page| page.0 >= first.0 + victim.read).collect();
+        victim.read = victim.read.max(last.0 + 1 - first.0);
+        let stream = io.media.superblocks.get(victim.superblock).stream;
+        io.read_all(&unread, if stream == Stream::Map { Cause::GcIndex } else { Cause::Gc });
+        let oobs = self.oobs_of(io, namespaces, &pages)?;
+        // What is read and not yet moved stays in the controller for the next step.
+        let moved = &pages[..oobs.len()];
+        let next = moved.last().map_or(victim.next, |page| page.0 + 1 - first.0);
+        self.counters.pages_skipped += u64::from(next - victim.next) - moved.len() as u64;
+        victim.next = next;
+        if let Some(last) = self.victims.last_mut() {
+            *last = victim;
         }
-        move_pages(io, namespaces, &pages, first, &mut self.counters)
+        move_pages(io, namespaces, (moved, oobs), first, &mut self.counters)
+    }
+
+    /// How many pages a step reads: few while there is time, which disturbs commands the least, one program of each channel
+    /// when half of the room is gone that it began with, and two when all of it is. The line between is an estimate.
+    fn width(&self, free: usize) -> usize {
+        let low = self.low.max(1);
+        let gone = (STEP_SUPERBLOCKS + low).saturating_sub(free).clamp(1, low);
+        (self.pages_per_step_max * gone / low).max(1)
+    }
+
+    /// The out-of-band areas of pages that were read, none for one that cannot be; of as many of them as a step may move
+    /// the pairs of.
+    fn oobs_of(
+        &self,
+        io: &mut Io<'_>,
+        namespaces: &Namespaces,
+        pages: &[PageAddress],
+    ) -> Result<Vec<Option<Oob>>, KvError> {
+        let packing = io.media.packing;
+        io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
+        let mut oobs = Vec::with_capacity(pages.len());
+        let mut pairs = 0;
+        for &page in pages {
+            let oob = oob_of(io, namespaces, page)?;
+            pairs += oob.as_ref().map_or(0, |oob| oob.entries.len());
+            if !oobs.is_empty() && pairs > self.pairs_per_step {
+                break;
+            }
+            oobs.push(oob);
+        }
+        Ok(oobs)
     }
 }
 
@@ -225,7 +263,7 @@ fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> R
     // The erase takes the last other copy of what was moved out.
     let at = io.make_durable()?;
     let erased = io.media.flash.erase(superblock, at)?;
-    io.media.superblocks.release(superblock, erased);
+    io.media.superblocks.release(superblock, at, erased);
     io.media.held.erased(superblock);
     io.note(Change::Erased { superblock });
     counters.superblocks += 1;
@@ -253,24 +291,19 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
     Ok(())
 }
 
-/// Moves what lives in `pages`, and the pair that runs over into the superblock whose first page is `first`. What
-/// cannot be read stays where it is.
+/// Moves what lives in `pages`, which were read and have these out-of-band areas, and the pair that runs over into the
+/// superblock whose first page is `first`. What cannot be read stays where it is.
 fn move_pages(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
-    pages: &[PageAddress],
+    (pages, oobs): (&[PageAddress], Vec<Option<Oob>>),
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
     let Superblock { stream, has_strays, .. } = *io.media.superblocks.get(io.media.geometry.superblock_of(first));
     let is_map = stream == Stream::Map;
-    io.read_all(pages, if is_map { Cause::GcIndex } else { Cause::Gc });
     let packing = io.media.packing;
-    io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
-    let mut oobs = Vec::with_capacity(pages.len());
-    for &page in pages {
-        oobs.extend(oob_of(io, namespaces, page)?.map(|oob| (page, oob)));
-    }
+    let oobs: Vec<(PageAddress, Oob)> = pages.iter().zip(oobs).filter_map(|(&page, oob)| Some((page, oob?))).collect();
     if is_map {
         let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
         for namespace in namespaces.iter() {

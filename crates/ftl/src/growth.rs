@@ -2,8 +2,8 @@
 
 use kvssd_types::Nanos;
 
-/// Work that let no command in ([`Growth::Foreground`](crate::index::Growth)): tables that are all split at once, or a
-/// local index that is full.
+/// Work that let no change in, or no command ([`Growth`](crate::index::Growth)): tables that are all split at once, a
+/// MemTable or a local index that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrowthCounters {
     /// How often it was done to its end.

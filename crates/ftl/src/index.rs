@@ -118,8 +118,17 @@ pub enum Growth {
     None,
     /// It is done in the background.
     Background,
+    /// No change is begun before it is done. Look-ups and lists pass: they find all that was there before.
+    Changes,
     /// No command is begun before it is done.
     Foreground,
+}
+
+impl Growth {
+    /// Whether a command has to wait for it, which may be a change.
+    pub(crate) fn keeps_out(self, is_change: bool) -> bool {
+        self == Growth::Foreground || self == Growth::Changes && is_change
+    }
 }
 
 /// Reads the record at a place and tells whether it is the key's.

@@ -7,6 +7,7 @@ use crate::address::Grain;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::packing::Packing;
+use crate::spent::{Spent, SpentOn};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView};
@@ -29,13 +30,25 @@ pub struct Io<'a> {
     /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
     work: Nanos,
-    answered: Option<Nanos>,
+    /// Where the time went.
+    spent: Spent,
+    /// When the command was answered, and what it had taken until then.
+    answered: Option<(Nanos, Spent)>,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(media: &'a mut Media, clock: Nanos, background: bool) -> Self {
         let namespace = NamespaceId::FIRST;
-        Io { media, clock, background, namespace, request: None, work: Nanos::ZERO, answered: None }
+        Io {
+            media,
+            clock,
+            background,
+            namespace,
+            request: None,
+            work: Nanos::ZERO,
+            spent: Spent::default(),
+            answered: None,
+        }
     }
 
     /// The same, on pairs and index of a namespace.
@@ -66,43 +79,49 @@ impl<'a> Io<'a> {
         self.work.0 += nanoseconds;
     }
 
-    /// Waits until `moment`.
-    pub fn wait_until(&mut self, moment: Nanos) {
-        self.clock = self.clock.max(moment);
+    /// Waits until `moment`, for that part of what a command takes.
+    pub fn wait_until(&mut self, moment: Nanos, part: SpentOn) {
+        if moment > self.clock {
+            self.spent.add(part, moment - self.clock);
+            self.clock = moment;
+        }
     }
 
     /// The command is answered now: nobody waits for what is done from here on. Gives the clock.
     pub fn answer(&mut self) -> Nanos {
         let now = self.settle();
-        self.answered = Some(now);
+        self.answered = Some((now, self.spent));
         now
     }
 
-    /// When the command was answered: now, if it was not before.
-    pub(crate) fn answered(&mut self) -> Nanos {
+    /// When the command was answered, now, if it was not before, and what it had taken until then.
+    pub(crate) fn answered(&mut self) -> (Nanos, Spent) {
         let now = self.settle();
-        self.answered.unwrap_or(now)
+        self.answered.unwrap_or((now, self.spent))
     }
 
     /// Waits until data that was asked for is there, as [`CoreCosts::waits_for_flash`] says.
-    pub fn wait_for_flash(&mut self, ready: Nanos) {
+    pub fn wait_for_flash(&mut self, ready: Nanos, part: SpentOn) {
         self.settle();
         let before = self.clock;
-        self.wait_until(ready);
+        self.wait_until(ready, part);
         self.hold_core(before);
     }
 
     /// A read has moved the clock here from `before`: a core that waits for flash was busy all that time.
     fn hold_core(&mut self, before: Nanos) {
         if self.media.costs.waits_for_flash && self.clock > before {
-            self.clock = self.media.cores.take(before, self.clock - before, self.media.now);
+            let end = self.media.cores.take(before, self.clock - before, self.media.now);
+            self.wait_until(end, SpentOn::CoreQueue);
         }
     }
 
     /// Lets the cores do the work that was gathered; gives the clock after it.
     pub fn settle(&mut self) -> Nanos {
         if self.work > Nanos::ZERO {
-            self.clock = self.media.cores.take(self.clock, self.work, self.media.now);
+            let end = self.media.cores.take(self.clock, self.work, self.media.now);
+            self.wait_until(end - self.work, SpentOn::CoreQueue);
+            self.wait_until(end, SpentOn::Core);
             self.work = Nanos::ZERO;
         }
         self.clock
@@ -116,52 +135,54 @@ impl<'a> Io<'a> {
 
     /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
     pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
-        self.settle();
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        let before = self.clock;
-        let mut last = before;
-        for run in pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right)) {
-            if log.open_page(geometry, run[0]).is_none() {
-                last = last.max(flash.read(run, cause, before));
-            }
-        }
-        self.clock = last;
-        self.hold_core(before);
-        last > before
+        let geometry = self.media.geometry;
+        let runs = pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right));
+        self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_without_waiting(run, cause))))
     }
 
     /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
     /// a flash operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
+        let geometry = self.media.geometry;
+        let runs = parts.chunk_by(|(left, _), (right, _)| geometry.unit_of(*left) == geometry.unit_of(*right));
+        self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_parts_without_waiting(run, cause))))
+    }
+
+    /// Waits for what `read` reads. Gives whether there was a flash operation.
+    fn read_runs(&mut self, cause: Cause, read: impl FnOnce(&mut Self) -> Nanos) -> bool {
         self.settle();
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        let before = self.clock;
-        for run in parts.chunk_by(|(left, _), (right, _)| geometry.unit_of(*left) == geometry.unit_of(*right)) {
-            if log.open_page(geometry, run[0].0).is_none() {
-                self.clock = self.clock.max(flash.read_parts(run, cause, before));
-            }
-        }
-        self.hold_core(before);
-        self.clock > before
+        let reads = self.media.flash.counters().reads.total();
+        let ready = read(self);
+        self.wait_for_flash(
+            ready,
+            if matches!(cause, Cause::User | Cause::Gc) { SpentOn::Record } else { SpentOn::Map },
+        );
+        self.media.flash.counters().reads.total() > reads
     }
 
     /// Has the sectors that hold these bytes of pages of one unit read, and gives the moment when they are in the
     /// controller.
     pub fn read_parts_without_waiting(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> Nanos {
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        match log.open_page(geometry, parts[0].0) {
-            Some(_) => self.clock,
-            None => flash.read_parts(parts, cause, self.clock),
+        match self.gathered(parts[0].0, cause) {
+            Some(since) => since,
+            None => self.media.flash.read_parts(parts, cause, self.clock),
         }
     }
 
     /// Has pages of one unit read, and gives the moment when they are in the controller.
     pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        match log.open_page(geometry, pages[0]) {
-            Some(_) => self.clock,
-            None => flash.read(pages, cause, self.clock),
+        match self.gathered(pages[0], cause) {
+            Some(since) => since,
+            None => self.media.flash.read(pages, cause, self.clock),
         }
+    }
+
+    /// For a page that is still gathered the moment, now or later, from which it can be had.
+    fn gathered(&mut self, page: PageAddress, cause: Cause) -> Option<Nanos> {
+        let Media { flash, log, geometry, .. } = &mut *self.media;
+        let since = log.open_since(geometry, page)?;
+        flash.count_buffer_hit(cause);
+        Some(since.max(self.clock))
     }
 
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.

@@ -18,6 +18,7 @@ use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::{Io, readable};
 use crate::journal::PairPlace;
 use crate::record::RecordHead;
+use crate::spent::SpentOn;
 use crate::value::{ValuePart, by_page, parts_of, value_of};
 use kvssd_flash::Cause;
 use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
@@ -309,7 +310,7 @@ impl Live {
         let unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
         io.read_parts(&unread, Cause::User);
         for (_, ahead) in &parts {
-            io.wait_for_flash(self.prefetch.ready(ahead));
+            io.wait_for_flash(self.prefetch.ready(ahead), SpentOn::Record);
         }
         parts.into_iter().map(|(_, ahead)| self.pair(io, ahead)).collect()
     }

@@ -53,9 +53,12 @@ pub(crate) struct OpenLog {
     pub(crate) page: PageAddress,
     pub(crate) data: Rope,
     pub(crate) oob: Oob,
-    /// The finished pages of the unit, and what each is counted under.
+    /// When the last record was put on it.
+    pub(crate) since: Nanos,
+    /// The finished pages of the unit, what each is counted under, and when the last record was put on each.
     pub(crate) unit: UnitBuilder,
     pub(crate) causes: Vec<Cause>,
+    pub(crate) unit_since: Vec<Nanos>,
     /// What the gathered page is counted under: what opened it.
     pub(crate) cause: Cause,
     /// Whether the unit has its slot of the write buffer.
@@ -72,8 +75,10 @@ impl Log {
             page: PageAddress(0),
             data: Rope::default(),
             oob: Oob { kind: Kind::Padding, stream, sequence: 0, continues: None, entries: Vec::new() },
+            since: Nanos::ZERO,
             unit: UnitBuilder::new(geometry.pages_per_program as usize),
             causes: Vec::new(),
+            unit_since: Vec::new(),
             cause: Cause::Padding,
             buffered: false,
             slot_since: Nanos::ZERO,
@@ -129,6 +134,13 @@ impl Log {
         Some(log.page_data(page))
     }
 
+    /// When a page that is still being gathered got its last record.
+    pub(crate) fn open_since(&self, geometry: &Geometry, page: PageAddress) -> Option<Nanos> {
+        let log = self.gathering(geometry, page).filter(|log| page <= log.page)?;
+        let back = (log.page.0 - page.0) as usize;
+        Some(if back == 0 { log.since } else { log.unit_since[log.unit_since.len() - back] })
+    }
+
     /// The record that goes on in a page that is still being gathered.
     pub(crate) fn continued(&self, geometry: &Geometry, page: PageAddress) -> Option<Grain> {
         match self.gathered_page(geometry, page) {
@@ -179,6 +191,7 @@ impl OpenLog {
         format.encode(&self.oob, oob_bytes);
         self.unit.push(oob_bytes, &mut self.data);
         self.causes.push(self.cause);
+        self.unit_since.push(std::mem::take(&mut self.since));
         self.oob.kind = Kind::Padding;
         self.oob.continues = None;
         self.oob.entries.clear();

@@ -51,8 +51,8 @@ pub(crate) struct Namespace {
     /// What becomes of it.
     pub(crate) fate: NamespaceFate,
     pub(crate) is_ordered: bool,
-    /// Its commands wait until then: the index works, and lets none in.
-    pub(crate) closed_until: Nanos,
+    /// What the index did last that keeps commands out, and until when.
+    pub(crate) closed: (Growth, Nanos),
     pub(crate) usage: Usage,
     /// Bytes of values that hosts stored since the logs were divided.
     pub(crate) stored_bytes: u64,
@@ -160,7 +160,7 @@ impl Maker {
             utilization: Utilization::default(),
             fate: NamespaceFate::Lives,
             is_ordered,
-            closed_until: Nanos::ZERO,
+            closed: (Growth::None, Nanos::ZERO),
             usage: Usage::default(),
             stored_bytes: 0,
         })

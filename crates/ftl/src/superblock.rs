@@ -66,13 +66,25 @@ impl Superblock {
     }
 }
 
+/// A free superblock.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    superblock: SuperblockId,
+    /// When garbage collection was done with it.
+    freed: Nanos,
+    /// When its erase ends.
+    erased: Nanos,
+}
+
 /// All superblocks.
 #[derive(Debug)]
 pub struct Superblocks {
     all: Vec<Superblock>,
     /// By target.
-    free: Vec<VecDeque<(SuperblockId, Nanos)>>,
+    free: Vec<VecDeque<Free>>,
     free_count: usize,
+    /// When the last of them became free.
+    freed_last: Nanos,
     live_grains: u64,
     retired: u64,
 }
@@ -87,7 +99,8 @@ impl Superblocks {
         let mut all = vec![Superblock::new(State::Free, Stream::User); count as usize];
         all[0].state = State::System;
         let free = vec![VecDeque::new(); targets as usize];
-        let mut superblocks = Superblocks { all, free, free_count: 0, live_grains: 0, retired: 0 };
+        let mut superblocks =
+            Superblocks { all, free, free_count: 0, freed_last: Nanos::ZERO, live_grains: 0, retired: 0 };
         superblocks.list_free();
         superblocks
     }
@@ -125,15 +138,29 @@ impl Superblocks {
         self.free.iter().map(VecDeque::len).min().unwrap_or_default()
     }
 
-    fn push_free(&mut self, superblock: SuperblockId, erased: Nanos) {
+    fn push_free(&mut self, free: Free) {
         let targets = self.free.len();
-        self.free[superblock.0 as usize % targets].push_back((superblock, erased));
+        self.free[free.superblock.0 as usize % targets].push_back(free);
         self.free_count += 1;
+        self.freed_last = self.freed_last.max(free.freed);
+    }
+
+    /// The moment, `at` or later, from which `count` are free: garbage collection may have freed some of them with a
+    /// clock that is ahead. None when fewer are.
+    pub(crate) fn free_from(&self, count: usize, at: Nanos) -> Option<Nanos> {
+        let spare = self.free_count.checked_sub(count)?;
+        if self.freed_last <= at {
+            return Some(at);
+        }
+        let mut freed: Vec<Nanos> = self.free.iter().flatten().map(|free| free.freed.max(at)).collect();
+        // Those that come last are not needed.
+        freed.sort_unstable_by(|left, right| right.cmp(left));
+        Some(freed.get(spare).copied().unwrap_or(at))
     }
 
     /// The erased superblocks, target by target, in the order in which they will be opened.
     pub fn list_of_free(&self) -> impl Iterator<Item = SuperblockId> {
-        self.free.iter().flatten().map(|&(superblock, _)| superblock)
+        self.free.iter().flatten().map(|free| free.superblock)
     }
 
     /// The grains of all living records.
@@ -160,7 +187,7 @@ impl Superblocks {
     /// its erase ends, and whether it must be erased again. None when none is free: garbage collection keeps a reserve,
     /// so that only a drive whose table is damaged comes to this.
     pub fn open(&mut self, stream: Stream, target: u32) -> Option<(SuperblockId, Nanos, bool)> {
-        let (superblock, erased) = self.free[target as usize].pop_front()?;
+        let Free { superblock, erased, .. } = self.free[target as usize].pop_front()?;
         self.free_count -= 1;
         let must_erase = self.get(superblock).must_erase;
         self.all[superblock.0 as usize] = Superblock::new(State::Open, stream);
@@ -171,7 +198,7 @@ impl Superblocks {
     /// for longest.
     pub fn bring_forward(&mut self, target: u32, rank: impl Fn(SuperblockId) -> u32) {
         let free = &mut self.free[target as usize];
-        let ranks = free.iter().map(|&(superblock, _)| rank(superblock)).enumerate();
+        let ranks = free.iter().map(|free| rank(free.superblock)).enumerate();
         let least = ranks.min_by_key(|&(_, rank)| rank).and_then(|(position, _)| free.remove(position));
         if let Some(least) = least {
             free.push_front(least);
@@ -207,16 +234,16 @@ impl Superblocks {
         victim.state = State::Victim;
     }
 
-    /// A victim was erased, which ends at `erased`.
+    /// A victim was emptied at `freed`, and its erase ends at `erased`.
     ///
     /// # Panics
     /// When records still live in it.
-    pub fn release(&mut self, superblock: SuperblockId, erased: Nanos) {
+    pub fn release(&mut self, superblock: SuperblockId, freed: Nanos, erased: Nanos) {
         let victim = &mut self.all[superblock.0 as usize];
         assert_eq!(victim.state, State::Victim, "only a victim is erased");
         assert_eq!(victim.live_grains, 0, "{superblock:?} is erased with living records in it");
         victim.state = State::Free;
-        self.push_free(superblock, erased);
+        self.push_free(Free { superblock, freed, erased });
     }
 
     /// Retires a victim in which something lives that cannot be read. Validity forgets what is dead in it.
@@ -295,8 +322,32 @@ impl Superblocks {
         self.free_count = 0;
         for number in 0..self.all.len() {
             if self.all[number].state == State::Free {
-                self.push_free(SuperblockId(number as u32), Nanos::ZERO);
+                let superblock = SuperblockId(number as u32);
+                self.push_free(Free { superblock, freed: Nanos::ZERO, erased: Nanos::ZERO });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_that_was_made_ahead_is_there_when_it_was_made() {
+        let mut superblocks = Superblocks::new(6, 1);
+        for (life, freed) in [(1, 70), (2, 50)] {
+            let (superblock, ..) = superblocks.open(Stream::User, 0).unwrap();
+            assert_eq!(superblock, SuperblockId(life));
+            superblocks.close(superblock);
+            superblocks.condemn(superblock);
+            superblocks.release(superblock, Nanos(freed), Nanos(1000));
+        }
+        let from = |count, at| superblocks.free_from(count, Nanos(at));
+        assert_eq!(
+            (from(3, 10), from(4, 10), from(5, 10), from(6, 10)),
+            (Some(Nanos(10)), Some(Nanos(50)), Some(Nanos(70)), None)
+        );
+        assert_eq!((from(4, 60), from(5, 60), from(5, 80)), (Some(Nanos(60)), Some(Nanos(70)), Some(Nanos(80))));
     }
 }

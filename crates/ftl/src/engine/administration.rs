@@ -191,7 +191,9 @@ impl Engine {
     pub(super) fn remove_some(&mut self, id: NamespaceId) -> Result<(), KvError> {
         self.work_on(id, |io, namespace| match namespace.index.growth() {
             // It may know of pairs that it does not list yet.
-            Growth::Background | Growth::Foreground => namespace.index.grow(io).map_err(KvError::in_a_change),
+            Growth::Background | Growth::Changes | Growth::Foreground => {
+                namespace.index.grow(io).map_err(KvError::in_a_change)
+            }
             Growth::None => remove_pairs(io, namespace),
         })?;
         let is_empty = self.namespaces.get(id).is_some_and(|namespace| namespace.utilization.pairs == 0);

@@ -41,6 +41,13 @@ impl Engine {
         }
     }
 
+    /// The time for which dies, channels and cores were taken so far, what lies ahead with it.
+    #[must_use]
+    pub fn busy(&self) -> [(&'static str, Vec<Nanos>); 3] {
+        let (dies, channels) = self.media.flash.busy();
+        [("dies", dies), ("channels", channels), ("cores", self.media.cores.busy().collect())]
+    }
+
     /// Operations on flash so far.
     #[must_use]
     pub fn flash_counters(&self) -> &Counters {

@@ -1,6 +1,6 @@
 //! How an engine makes room: by garbage collection, by removing deleted namespaces, and by ending iterators.
 
-use super::Engine;
+use super::{Engine, is_change};
 use crate::batch;
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::io::Io;
@@ -76,21 +76,25 @@ impl Engine {
         self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
 
-    /// Waits for garbage collection while fewer superblocks are free than the command may need beside the reserve.
+    /// Waits until as many superblocks are free as the command may need beside the reserve: for garbage collection, or for
+    /// the moment when it made the room, which another command may have waited for before.
     pub(super) fn wait_for_room(&mut self, command: &Command<'_>, at: &mut Nanos) -> Result<(), KvError> {
         let bytes = self.bytes_wanted(command)?;
         if bytes > 0 {
             self.finish_removal(bytes, at)?;
         }
         let superblocks = (bytes / self.media.packing.superblock_bytes()) as usize;
-        let needed = self.limits.high + STEP_SUPERBLOCKS + superblocks;
-        if self.media.superblocks.free() >= needed {
-            return Ok(());
+        // A look-up writes nothing but the few sections that it may evict.
+        let reserve = if is_change(command) { self.limits.high } else { self.limits.high.min(1) };
+        let needed = reserve + STEP_SUPERBLOCKS + superblocks;
+        let mut has_room = true;
+        if self.media.superblocks.free() < needed {
+            self.collector.clock = self.collector.clock.max(self.media.now);
+            has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
         }
-        self.collector.clock = self.collector.clock.max(self.media.now);
-        let has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
-        self.collector.counters.stall_ns += self.collector.clock.0.saturating_sub(at.0);
-        *at = (*at).max(self.collector.clock);
+        let from = self.media.superblocks.free_from(needed, *at).unwrap_or(self.collector.clock).max(*at);
+        self.collector.counters.stall_ns += (from - *at).0;
+        *at = from;
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
         if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }

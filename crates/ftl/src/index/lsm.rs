@@ -234,7 +234,7 @@ impl Index for Lsm {
         }
         let must = self.memtable.is_full(&self.tables.form) || self.summary.level(0).len() >= LEVEL0_TABLES_MAX;
         match (must, self.summary.is_due()) {
-            (true, _) => Growth::Foreground,
+            (true, _) => Growth::Changes,
             (false, true) => Growth::Background,
             (false, false) => Growth::None,
         }

@@ -82,9 +82,8 @@ type Buckets<'v, 'm> = View<'v, 'm, RecordTable>;
 
 impl Multilevel {
     fn new(plan: MultilevelPlan, room: &Room) -> Self {
-        let Room { page_bytes, raw_bytes, .. } = *room;
+        let (page_bytes, records_max) = (room.page_bytes, Multilevel::records_max(room));
         let form = RecordTable::new(page_bytes, SIGNATURE_BITS);
-        let records_max = (raw_bytes / BYTES_PER_PAIR).max(1);
         let room = form.records() as u64 * ((1 << LEVELS_MAX) - 1) * OCCUPANCY_PERCENT / 100;
         let first_bits = records_max.div_ceil(room).next_power_of_two().ilog2();
         Multilevel {
@@ -99,6 +98,11 @@ impl Multilevel {
             records_max,
             budget_bytes: u64::MAX,
         }
+    }
+
+    /// The pairs that a drive may hold.
+    fn records_max(room: &Room) -> u64 {
+        (room.raw_bytes / BYTES_PER_PAIR).max(1)
     }
 
     /// Charges the directory of so many levels, and the filter.
@@ -268,7 +272,7 @@ impl SectionIndex for Multilevel {
 
     fn growth(&self) -> Growth {
         match self.local.count() {
-            count if count >= self.local_max() => Growth::Foreground,
+            count if count >= self.local_max() => Growth::Changes,
             count if count >= self.local_max() / 2 => Growth::Background,
             _ => self.iterators.growth(),
         }

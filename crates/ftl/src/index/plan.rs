@@ -56,6 +56,12 @@ pub trait IndexPlan: BoxedPlan + fmt::Debug + Send + Sync {
     /// What in the room it cannot be built with.
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String>;
 
+    /// The most pairs that it takes, where that does not hang on flash or DRAM.
+    fn pairs_max(&self, room: &Room) -> Option<u64> {
+        let _ = room;
+        None
+    }
+
     /// The number that all tags of its pairs, and all numbers of its own records, are below.
     fn tags(&self, room: &Room) -> u64;
 

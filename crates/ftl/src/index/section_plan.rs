@@ -27,6 +27,12 @@ pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// As [`IndexPlan::pairs_max`].
+    fn pairs_max(&self, room: &Room) -> Option<u64> {
+        let _ = room;
+        None
+    }
+
     /// The empty index. The choices were checked.
     ///
     /// # Errors
@@ -55,6 +61,10 @@ impl<P: SectionPlan> IndexPlan for P {
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
         Ok(Box::new(Sectioned::new(self.index(room)?, room.page_bytes)))
+    }
+
+    fn pairs_max(&self, room: &Room) -> Option<u64> {
+        SectionPlan::pairs_max(self, room)
     }
 
     fn tags(&self, room: &Room) -> u64 {

@@ -20,6 +20,7 @@ use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
+use crate::spent::SpentOn;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
@@ -132,7 +133,7 @@ impl<F: SectionForm> Sections<F> {
     pub(crate) fn load(&mut self, io: &mut Io<'_>, number: u64) -> Result<Ticket, KvError> {
         let directory = self.directory[number as usize];
         if directory.cached != Ticket::NONE {
-            io.wait_until(self.cache.get(directory.cached).ready);
+            io.wait_until(self.cache.get(directory.cached).ready, SpentOn::Map);
             return Ok(directory.cached);
         }
         if directory.place == Grain(0) {

@@ -7,6 +7,7 @@ use crate::log::NewRecord;
 use crate::media::Media;
 use crate::oob::{Kind, Stream};
 use crate::placement::LogId;
+use crate::spent::SpentOn;
 use crate::staging::Item;
 use crate::validity::Spill;
 use crate::victims::VictimPolicy;
@@ -125,7 +126,11 @@ impl Io<'_> {
             open.slot_since = flash.buffer.take(self.clock);
             open.buffered = true;
         }
-        self.clock = self.clock.max(open.slot_since);
+        let since = open.slot_since;
+        open.since = open.since.max(since).max(self.clock);
+        self.wait_until(since, SpentOn::Buffer);
+        let Media { log: logs, .. } = &mut *self.media;
+        let open = logs.get_mut(log);
         if open.data.is_empty() && open.oob.entries.is_empty() {
             open.oob.sequence = next;
             logs.sequence = next;
@@ -154,7 +159,7 @@ impl Io<'_> {
         open.page = geometry.first_page(superblock);
         if self.media.is_durable() {
             // A cut must not find it in use and half erased.
-            self.wait_until(erased);
+            self.wait_until(erased, SpentOn::Buffer);
         }
         let generation = self.media.flash.generation(superblock);
         self.media.superblocks.set_generation(superblock, generation);
@@ -206,6 +211,7 @@ impl Io<'_> {
         let at = self.clock.max(open.erased);
         flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
+        open.unit_since.clear();
         open.buffered = false;
         Ok(())
     }

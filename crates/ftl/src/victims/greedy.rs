@@ -9,19 +9,28 @@ use crate::oob::Stream;
 use crate::packing::Packing;
 use crate::superblock::{State, Superblock};
 use kvssd_flash::SuperblockId;
-use std::cmp::Reverse;
+
+/// How often a grain of the map counts that a victim keeps. The index writes its sections again and again, each time
+/// somewhere else: what of them is moved dies soon after, where it was or where it is. An estimate.
+pub(crate) const MAP_KEPT_WEIGHT: u64 = 8;
 
 /// The best victim of those that `can` be collected: the closed superblock with the most grains that neither live nor
-/// are padding. None when none gives more than a page.
+/// are padding, where what a superblock of the map keeps counts `map_weight` times. None when none gives more than a
+/// page.
 #[must_use]
 pub fn greedy(
     superblocks: &[Superblock],
     packing: &Packing,
+    map_weight: u64,
     can: impl Fn(SuperblockId, &Superblock) -> bool,
 ) -> Option<SuperblockId> {
-    let given = candidates(superblocks, can).filter_map(|(id, best)| Some((id, gives_grains(best, packing)?)));
-    // Of several that give the same, the first.
-    given.min_by_key(|&(_, gives)| Reverse(gives)).map(|(id, _)| id)
+    let given = candidates(superblocks, can).filter(|(_, best)| gives_grains(best, packing).is_some());
+    // Of several that keep the same, the first.
+    let weighed = |best: &Superblock| {
+        let weight = if best.stream == Stream::Map { map_weight } else { 1 };
+        weight * (packing.grains_per_superblock - gives_grains(best, packing).unwrap_or_default())
+    };
+    given.min_by_key(|(_, best)| weighed(best)).map(|(id, _)| id)
 }
 
 /// The superblocks that `can` be a victim.
@@ -82,9 +91,17 @@ mod tests {
             appended_grains: 10,
             ..Superblock::new(state, stream)
         });
-        let best = |all: &[Superblock], map_only| greedy(all, &packing, |_, one| can_be_collected(one, map_only));
+        let best = |all: &[Superblock], map_only| {
+            greedy(all, &packing, MAP_KEPT_WEIGHT, |_, one| can_be_collected(one, map_only))
+        };
         assert_eq!(best(&all, false), Some(SuperblockId(5)));
         assert_eq!(best(&all, true), Some(SuperblockId(6)));
         assert_eq!(best(&all[..5], false), None);
+        // What the map keeps dies by itself.
+        let mut all = all;
+        all[6].live_grains = 1;
+        assert_eq!(best(&all, false), Some(SuperblockId(5)));
+        all[6].live_grains = 0;
+        assert_eq!(best(&all, false), Some(SuperblockId(6)));
     }
 }

@@ -52,6 +52,11 @@ impl SectionPlan for DramHashPlan {
         Ok(())
     }
 
+    fn pairs_max(&self, room: &Room) -> Option<u64> {
+        let form = self.form(room);
+        Some(form.pages * form.slots() as u64 * u64::from(self.load_percent_max) / 100)
+    }
+
     fn index(&self, room: &Room) -> Result<DramHash, String> {
         if room.grains > PLACES {
             return Err(format!("dram-hash has places of 40 bits, and the drive has {} grains", room.grains));

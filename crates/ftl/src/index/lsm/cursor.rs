@@ -13,6 +13,7 @@ use super::page::{Entry, TablePage};
 use super::summary::{LEVELS_MAX, Summary};
 use super::table::{TableId, Tables, damaged};
 use crate::io::Io;
+use crate::spent::SpentOn;
 use kvssd_flash::Blob;
 use kvssd_types::{KvError, Nanos, OwnedKey};
 use std::ops::Bound;
@@ -239,7 +240,7 @@ impl Run {
         self.loaded = None;
         let Some(next) = next else { return Ok(()) };
         match self.ahead.take() {
-            Some((table, ready)) if table == next => io.wait_for_flash(ready),
+            Some((table, ready)) if table == next => io.wait_for_flash(ready, SpentOn::Map),
             _ => {
                 let pages: Vec<_> = tables.pages_of(summary.level(self.level)[next]).collect();
                 tables.fetch(io, &pages);

@@ -33,6 +33,10 @@ impl SectionPlan for MultilevelPlan {
         can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
     }
 
+    fn pairs_max(&self, room: &Room) -> Option<u64> {
+        Some(Multilevel::records_max(room))
+    }
+
     fn index(&self, room: &Room) -> Result<Multilevel, String> {
         Ok(Multilevel::new(*self, room))
     }
