@@ -50,6 +50,7 @@ fn asked_for(options: &BenchOptions) -> Bench {
         profile: drive.profile.clone(),
         scale: drive.scale,
         records: options.records,
+        fill: drive.fill.unwrap_or(default.fill),
         overwrites: drive.overwrites,
         operations: options.operations,
         workload: drive.workload,

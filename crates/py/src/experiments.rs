@@ -67,7 +67,7 @@ where
 /// Designs side by side under a YCSB workload; what is `None` is the command line's default.
 #[pyfunction]
 #[pyo3(signature = (
-    designs, profile=None, scale=None, records=None, overwrites=None, operations=None, workload=None, distribution=None,
+    designs, profile=None, scale=None, records=None, fill=None, overwrites=None, operations=None, workload=None, distribution=None,
     threads=None, queue_depth=None, rate=None, key_bytes=None, value_bytes=None, value_distribution=None, seed=None,
     overrides=Vec::new(),
 ))]
@@ -78,6 +78,7 @@ pub(crate) fn bench<'py>(
     profile: Option<String>,
     scale: Option<f64>,
     records: Option<u64>,
+    fill: Option<f64>,
     overwrites: Option<u64>,
     operations: Option<u64>,
     workload: Option<&str>,
@@ -97,6 +98,7 @@ pub(crate) fn bench<'py>(
         profile: profile.unwrap_or(default.profile),
         scale: scale.unwrap_or(default.scale),
         records,
+        fill: fill.unwrap_or(default.fill),
         overwrites,
         operations,
         workload: workload.map(named).transpose()?.unwrap_or(default.workload),

@@ -37,8 +37,10 @@ pub struct Bench {
     pub profile: String,
     /// The part of its capacity and DRAM.
     pub scale: f64,
-    /// Pairs that the drive is filled with; none for as full as the Plus paper's.
+    /// Pairs that every drive is filled with; none to fill each as far as `fill` says.
     pub records: Option<u64>,
+    /// The part of the flash that pairs take after the fill ([`Setup::records_of`]).
+    pub fill: f64,
     /// Random overwrites before the run; none for as many as records.
     pub overwrites: Option<u64>,
     /// Operations of the run; none for a tenth of the records.
@@ -72,6 +74,7 @@ impl Default for Bench {
             profile: "kvvirt".to_owned(),
             scale: 1.0 / 64.0,
             records: None,
+            fill: Setup::FILL,
             overwrites: None,
             operations: None,
             workload: YcsbCore::A,
@@ -112,9 +115,12 @@ impl Bench {
         let (for_designs, for_profile) = split_overrides(&self.overrides);
         let profile = Profile::load(&self.profile, &for_profile)?.scaled(self.scale)?;
         let designs = designs(&self.designs, &for_designs)?;
-        let fitting = || Setup::default_records(&designs, &profile, self.key_bytes, self.value_bytes);
-        let records = self.records.unwrap_or_else(fitting);
-        let setup = |design| {
+        if !(self.fill > 0.0 && self.fill <= 1.0) {
+            return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
+        }
+        let setup = |design: Design| {
+            let fitting = || Setup::records_of(self.fill, &design, &profile, self.key_bytes, self.value_bytes);
+            let records = self.records.unwrap_or_else(fitting);
             let setup = Setup {
                 design,
                 profile: profile.clone(),

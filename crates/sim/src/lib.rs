@@ -33,7 +33,8 @@ pub use comparison::comparison;
 pub use error::SimError;
 pub use host::{Hosts, Pace, Turn};
 pub use report::{
-    ChannelReport, DramReport, FlashReport, GcReport, HostReport, IndexReport, Run, RunReport, WearReport,
+    BusyReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HostReport, IndexReport, Run,
+    RunReport, WearReport,
 };
 pub use session::Session;
 pub use setup::Setup;

@@ -4,7 +4,7 @@ use crate::replay::TraceReport;
 use kvssd_device::Device;
 use kvssd_flash::{Cause, Counters, PerCause, Profile};
 use kvssd_ftl::index::IndexCounters;
-use kvssd_ftl::{GcCounters, Utilization};
+use kvssd_ftl::{GcCounters, GrowthCounters, Spent, SpentOn, Utilization};
 use kvssd_measure::{Latencies, LatencySummary};
 use kvssd_types::Nanos;
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub(crate) struct Measured {
     pub(crate) stores: Latencies,
     /// Of commands that only some workloads have, by name.
     pub(crate) others: BTreeMap<&'static str, Latencies>,
+    /// Of what hosts do with several commands.
+    pub(crate) sequences: BTreeMap<&'static str, Latencies>,
     pub(crate) stored_bytes: u64,
     pub(crate) retrieved_bytes: u64,
     pub(crate) verified_retrieves: u64,
@@ -48,6 +50,7 @@ impl Default for Measured {
             retrieves: Latencies::new(),
             stores: Latencies::new(),
             others: BTreeMap::new(),
+            sequences: BTreeMap::new(),
             stored_bytes: 0,
             retrieved_bytes: 0,
             verified_retrieves: 0,
@@ -63,12 +66,22 @@ pub(crate) struct Baseline {
     flash: Counters,
     index: IndexCounters,
     gc: GcCounters,
+    growth: GrowthCounters,
+    spent: [(&'static str, Spent); 3],
+    busy: Vec<(&'static str, Vec<Nanos>)>,
 }
 
 impl Baseline {
     pub(crate) fn of(device: &Device) -> Self {
         let engine = device.engine();
-        Baseline { flash: engine.flash_counters().clone(), index: engine.index_counters(), gc: engine.gc_counters() }
+        Baseline {
+            flash: engine.flash_counters().clone(),
+            index: engine.index_counters(),
+            gc: engine.gc_counters(),
+            growth: engine.growth_counters(),
+            spent: device.spent(),
+            busy: device.busy(),
+        }
     }
 }
 
@@ -97,6 +110,11 @@ pub struct RunReport {
     pub throughput_ops_s: f64,
     pub retrieved_bytes_s: f64,
     pub latency_ns: BTreeMap<&'static str, LatencySummary>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sequence_latency_ns: BTreeMap<&'static str, LatencySummary>,
+    pub spent_ns: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+    pub utilization: BTreeMap<&'static str, BusyReport>,
+    pub fill: f64,
     pub flash: FlashReport,
     pub write_amplification: Option<f64>,
     pub read_amplification: Option<f64>,
@@ -104,6 +122,7 @@ pub struct RunReport {
     pub dram: DramReport,
     pub index: IndexReport,
     pub gc: GcReport,
+    pub growth: GrowthReport,
     pub wear: WearReport,
     pub channels: ChannelReport,
     pub verified_retrieves: u64,
@@ -119,8 +138,18 @@ pub struct RunReport {
 #[expect(missing_docs, reason = "as RunReport")]
 pub struct FlashReport {
     pub reads: BTreeMap<&'static str, u64>,
+    pub buffer_hits: BTreeMap<&'static str, u64>,
+    pub shared_reads: BTreeMap<&'static str, u64>,
     pub programs: BTreeMap<&'static str, u64>,
     pub erases: u64,
+}
+
+/// The share of the time for which resources of a kind were taken.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[expect(missing_docs, reason = "as RunReport")]
+pub struct BusyReport {
+    pub mean: f64,
+    pub max: f64,
 }
 
 /// DRAM of the device.
@@ -159,6 +188,14 @@ pub struct GcReport {
     pub stall_ns: u64,
 }
 
+/// Work of the index's own that kept changes out, or all commands.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "as RunReport")]
+pub struct GrowthReport {
+    pub closures: u64,
+    pub closed_ns: u64,
+}
+
 /// Erases of a block since the drive was new.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "as RunReport")]
@@ -195,7 +232,7 @@ impl Run {
         let simulated = measured.end - measured.start;
         let Utilization { live_bytes, pair_bytes, .. } = engine.utilization();
         let dram = engine.dram();
-        let gc = engine.gc_counters();
+        let (gc, growth) = (engine.gc_counters(), engine.growth_counters());
         let wall_ns = measured.wall.as_nanos() as u64;
         let report = RunReport {
             design: subject.design.to_owned(),
@@ -212,8 +249,14 @@ impl Run {
                 .chain(measured.others.iter().map(|(name, latencies)| (*name, latencies)))
                 .map(|(name, latencies)| (name, latencies.summary()))
                 .collect(),
+            sequence_latency_ns: measured.sequences.iter().map(|(name, took)| (*name, took.summary())).collect(),
+            spent_ns: spent_report(&device.spent(), &before.spent),
+            utilization: utilization_report(&device.busy(), &before.busy, simulated),
+            fill: live_bytes as f64 / subject.profile.geometry.raw_bytes() as f64,
             flash: FlashReport {
                 reads: by_name(&flash.reads),
+                buffer_hits: by_name(&flash.buffer_hits),
+                shared_reads: by_name(&flash.shared_reads),
                 programs: by_name(&flash.programs),
                 erases: flash.erases,
             },
@@ -233,6 +276,10 @@ impl Run {
                 busy_ns: gc.busy_ns - before.gc.busy_ns,
                 stall_ns: gc.stall_ns - before.gc.stall_ns,
             },
+            growth: GrowthReport {
+                closures: growth.closures - before.growth.closures,
+                closed_ns: growth.closed_ns - before.growth.closed_ns,
+            },
             wear: wear_report(engine.erases()),
             channels: channel_report(&flash.channel_programs),
             verified_retrieves: measured.verified_retrieves,
@@ -248,6 +295,30 @@ impl Run {
         let gc_index_bytes = report.index.gc_bytes_read + report.index.gc_bytes_written;
         Run { report, flash, gc_index_bytes }
     }
+}
+
+type SpentBy = [(&'static str, Spent); 3];
+
+fn spent_report(now: &SpentBy, before: &SpentBy) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
+    let each = now.iter().zip(before);
+    each.map(|((name, now), (_, before))| {
+        let spent = now.since(before);
+        (*name, SpentOn::ALL.iter().map(|&part| (part.name(), spent.of(part).0)).collect())
+    })
+    .collect()
+}
+
+type Busy = [(&'static str, Vec<Nanos>)];
+
+fn utilization_report(now: &Busy, before: &Busy, simulated: Nanos) -> BTreeMap<&'static str, BusyReport> {
+    let share = |(now, before): (&Nanos, &Nanos)| (*now - *before).as_seconds() / simulated.as_seconds().max(1e-9);
+    let each = now.iter().zip(before);
+    each.map(|((name, now), (_, before))| {
+        let shares: Vec<f64> = now.iter().zip(before).map(share).collect();
+        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        (*name, BusyReport { mean, max: shares.iter().copied().fold(0.0, f64::max) })
+    })
+    .collect()
 }
 
 fn index_report(now: &IndexCounters, before: &IndexCounters) -> IndexReport {

@@ -5,6 +5,7 @@ use crate::host::Pace;
 use crate::workload::{KeyShape, SizeDistribution, ValueSizes};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, RecordHead};
+use kvssd_types::BLOCK_BYTES;
 
 /// The most operations of a run: more than anyone waits for, and far from where numbers end.
 const OPERATIONS_MAX: u64 = 1 << 40;
@@ -37,22 +38,33 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The records that fill a drive as the Plus paper fills its own (section V-B): 100 M pairs of 8 + 1000 bytes, which is 1 KiB
-    /// with the head and padding, on 128 GiB. Smaller and larger pairs fill the same share of the drive; a drive so small that
-    /// the reserves of garbage collection leave less is filled as far as every one of `designs` can, its index beside it.
+    /// The part of the flash that pairs take after a fill, if nothing else is asked for: as the Plus paper fills its drive
+    /// (section V-B), with 100 M pairs of 8 + 1000 bytes, which is 1 KiB with the head and padding, on 128 GiB.
+    pub const FILL: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
+
+    /// The records that fill that part of a drive's flash, with all that a design gives to a record. Where the reserves of
+    /// garbage collection leave less, or the index takes no more pairs, they fill 90 % of what
+    /// there is: the index takes some of it.
+    #[must_use]
+    pub fn records_of(fill: f64, design: &Design, profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
+        const SHARE_OF_CAPACITY: f64 = 0.9;
+        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
+        let charged = match design.takes_keys() {
+            true => design.packing(&profile.geometry).bytes_charged(&head) as f64,
+            false => f64::from(value_bytes.max(1).next_multiple_of(BLOCK_BYTES)),
+        };
+        let share = profile.geometry.raw_bytes() as f64 * fill / charged;
+        let fits = design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged;
+        let known = design.pairs_max(profile).map_or(f64::MAX, |pairs| pairs as f64 * SHARE_OF_CAPACITY);
+        (share.min(fits).min(known) as u64).max(1)
+    }
+
+    /// The records of which each of several designs is filled as far as [`Setup::FILL`], or as it can.
     #[must_use]
     pub fn default_records(designs: &[Design], profile: &Profile, key_bytes: usize, value_bytes: u32) -> u64 {
-        const SHARE: f64 = 100e6 * 1024.0 / (128u64 << 30) as f64;
-        const SHARE_OF_CAPACITY: f64 = 0.95;
-        const GRAIN_BYTES: u64 = 512;
-        let record_bytes = (key_bytes as u64 + u64::from(value_bytes) + 5).next_multiple_of(GRAIN_BYTES);
-        let head = RecordHead { key_bytes: key_bytes as u32, value_bytes };
-        let fit = designs.iter().map(|design| {
-            let charged = design.packing(&profile.geometry).bytes_charged(&head).max(record_bytes);
-            design.capacity_bytes(profile) as f64 * SHARE_OF_CAPACITY / charged as f64
-        });
-        let share = profile.geometry.raw_bytes() as f64 * SHARE / record_bytes as f64;
-        (fit.fold(share, f64::min) as u64).max(1)
+        let records =
+            designs.iter().map(|design| Setup::records_of(Setup::FILL, design, profile, key_bytes, value_bytes));
+        records.min().unwrap_or(1)
     }
 
     /// The keys.

@@ -20,7 +20,7 @@ use std::path::PathBuf;
   kvssd bench --store folder --durability sync --threads 8 --value-bytes 100
   kvssd bench --store nvme+tcp://127.0.0.1:4420 --depths 1,32,128       a drive on the wire (see `kvssd serve`)")]
 pub struct BenchOptions {
-    /// Pairs that the drive is filled with [default: as full as the Plus paper's; with --store by durability and size]
+    /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size]
     #[arg(long, value_name = "N")]
     pub records: Option<u64>,
     /// Operations of the run [default: a tenth of the records; with --store, of each workload: as many as records, 100000 reads at
@@ -66,7 +66,7 @@ pub struct DriveOptions {
     pub workload: YcsbCore,
     /// Runs a workload of KVbench, from its ini file, instead of a YCSB one: what it is and how long is all in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["store", "workload", "distribution", "records", "operations", "threads",
-        "queue_depth", "rate", "key_bytes", "value_bytes", "value_distribution", "overwrites"])]
+        "queue_depth", "rate", "key_bytes", "value_bytes", "value_distribution", "overwrites", "fill"])]
     pub kvbench: Option<PathBuf>,
     /// Runs benchmarks of db_bench on each drive, one after the other, instead of a YCSB workload: fillseq, fillrandom, overwrite,
     /// readrandom, readseq, seekrandom, readwhilewriting, seekrandomwhilewriting, seekrandomwhilechanging
@@ -79,6 +79,10 @@ pub struct DriveOptions {
     /// uniform, zipfian, sequential or latest [default: the workload's own]
     #[arg(long, conflicts_with = "store", value_name = "NAME")]
     pub distribution: Option<Distribution>,
+    /// The part of the flash that pairs take after the fill, of each design alone; where a design cannot, as much as it can
+    /// [default: 0.745, as in the Plus paper]
+    #[arg(long, conflicts_with_all = ["store", "records", "db_bench"], value_name = "SHARE", allow_negative_numbers = true)]
+    pub fill: Option<f64>,
     /// Random overwrites before the run [default: as many as records]
     #[arg(long, conflicts_with = "store", value_name = "N")]
     pub overwrites: Option<u64>,

@@ -149,7 +149,7 @@ fn ranges_run_and_verify_where_keys_have_an_order() {
     for run in bench(&format!("{ROOMY} --records 5000 --operations 1000 --workload ycsb-e")) {
         assert!((900.0..=1000.0).contains(&number(&run, "/verified_retrieves")), "{run:#}");
         assert_eq!(number(&run, "/failed_retrieves"), 0.0);
-        assert!(number(&run, "/latency_ns/scan/p99") > 0.0);
+        assert!(number(&run, "/sequence_latency_ns/scan/p99") > 0.0);
     }
     let crowded = format!("bench {TINY} --design iter --workload ycsb-e --json runs.json");
     Desk::new().refuses(&crowded, &["iterators", "--threads"]);

@@ -73,6 +73,7 @@ def bench(
     profile: str | None = ...,
     scale: float | None = ...,
     records: int | None = ...,
+    fill: float | None = ...,
     overwrites: int | None = ...,
     operations: int | None = ...,
     workload: str | None = ...,

@@ -235,7 +235,7 @@ impl DbBenchSession {
                 let command = Command::DestroyIterator { iterator: scan.iterator };
                 let (done, _) = self.submit(command, at, "destroy", phase)?;
                 self.memory.end_iterator(scan.sees);
-                phase.measured.others.entry("query").or_default().add(done - scan.began);
+                phase.measured.sequences.entry("query").or_default().add(done - scan.began);
                 Ok((done, Step::Begin))
             }
             Step::Change => {

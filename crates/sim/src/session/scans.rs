@@ -63,7 +63,7 @@ impl Session {
                 measured.failed_retrieves += u64::from(!is_right);
                 let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, Value::len) as u64;
                 measured.retrieved_bytes += pairs.iter().map(|(_, value)| value_bytes(value)).sum::<u64>();
-                measured.others.entry("scan").or_default().add(completion.done - began);
+                measured.sequences.entry("scan").or_default().add(completion.done - began);
                 self.scans.insert(number, Scan { is_read: true, ..scan });
                 hosts.go_on(completion.done, Turn::GoOn { thread, scan: number });
             }

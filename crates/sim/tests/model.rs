@@ -1,0 +1,220 @@
+//! What must be true of any drive that is as busy as it can be, whatever its design. A model in which something takes no time,
+//! happens twice or waits for nobody fails here.
+
+use kvssd_ftl::{BLOCK, DESIGNS, Design};
+use kvssd_measure::Quiet;
+use kvssd_sim::workload::{Distribution, YcsbCore};
+use kvssd_sim::{Bench, RunReport};
+use kvssd_types::Random;
+
+const OPERATIONS: u64 = 40_000;
+
+/// A small drive whose collector is at work.
+fn bench(design: &Design) -> Bench {
+    Bench {
+        designs: vec![design.name.to_owned()],
+        scale: 1.0 / 512.0,
+        fill: 0.4,
+        operations: Some(OPERATIONS),
+        workload: YcsbCore::A,
+        ..Bench::default()
+    }
+}
+
+fn run(bench: &Bench) -> RunReport {
+    bench.run(&mut Quiet).unwrap_or_else(|error| panic!("{:?}: {error}", bench.designs)).remove(0)
+}
+
+/// The mean number of commands under way: what all of them took, by how long it all took.
+fn under_way(report: &RunReport) -> f64 {
+    let took_ns: f64 = report.latency_ns.values().map(|latency| latency.mean * latency.count as f64).sum();
+    took_ns / report.simulated_ns as f64
+}
+
+fn median_ns(report: &RunReport) -> f64 {
+    report.latency_ns["store"].p50 as f64
+}
+
+#[test]
+fn twice_what_a_drive_can_do_makes_a_backlog_that_grows() {
+    for design in DESIGNS {
+        let most = run(&Bench { threads: 256, ..bench(&design) }).throughput_ops_s;
+        let open = |operations| {
+            let rate_per_s = Some(2.0 * most);
+            run(&Bench { rate_per_s, operations: Some(operations), ..bench(&design) })
+        };
+        let (short, long) = (open(OPERATIONS), open(3 * OPERATIONS));
+        let name = design.name;
+        let growth = median_ns(&long) / median_ns(&short);
+        assert!(growth > 2.0, "{name}: the median grows {growth:.2} times while the backlog grows three times");
+        let gain = long.throughput_ops_s / most;
+        assert!(gain < 1.5, "{name}: {gain:.2} of what 256 threads get");
+    }
+}
+
+#[test]
+fn throughput_grows_with_threads_and_littles_law_holds() {
+    for design in DESIGNS {
+        let mut before = 0.0;
+        for threads in [1, 4, 16, 64, 256] {
+            let report = run(&Bench { threads, ..bench(&design) });
+            let (name, found) = (design.name, under_way(&report));
+            let error = found / f64::from(threads) - 1.0;
+            // At the end some threads are done before the others.
+            assert!(error.abs() < 0.06, "{name}: {found:.2} commands are under way of {threads} threads");
+            let throughput = report.throughput_ops_s;
+            assert!(
+                throughput > 0.9 * before,
+                "{name}: {throughput:.0}/s of {threads} threads, {before:.0}/s of fewer"
+            );
+            before = throughput;
+        }
+    }
+}
+
+#[test]
+fn a_section_that_misses_is_read_or_shared_or_still_in_the_buffer() {
+    for design in DESIGNS.iter().filter(|design| !design.index.plan().is_ordered()) {
+        for threads in [1, 20, 256] {
+            let report = run(&Bench { threads, ..bench(design) });
+            let flash = &report.flash;
+            let brought = flash.reads["index"] + flash.shared_reads["index"] + flash.buffer_hits["index"];
+            let commands: u64 = report.latency_ns.values().map(|latency| latency.count).sum();
+            let misses = 1.0 - report.index.cache_hit_ratio.unwrap_or(1.0);
+            let (found, name) = (brought as f64 / commands as f64, design.name);
+            assert!(found > 0.97 * misses, "{name}, {threads} threads: {misses:.3} misses, {found:.3} pages brought");
+        }
+    }
+}
+
+#[test]
+fn a_commands_time_goes_somewhere() {
+    for design in DESIGNS {
+        let report = run(&bench(&design));
+        for command in ["retrieve", "store"] {
+            let latency = &report.latency_ns[command];
+            let spent: u64 = report.spent_ns[command].values().sum();
+            let mean = spent as f64 / latency.count as f64;
+            let error = mean / latency.mean - 1.0;
+            assert!(
+                error.abs() < 0.002,
+                "{}: {command} takes {:.0} ns, its parts {mean:.0}",
+                design.name,
+                latency.mean
+            );
+        }
+        for (name, busy) in &report.utilization {
+            assert!(busy.mean <= busy.max && busy.max < 1.05, "{}: {name} {busy:?}", design.name);
+        }
+    }
+}
+
+#[test]
+fn a_design_is_filled_as_far_alone_as_beside_others() {
+    let both = Bench { designs: vec!["plus".to_owned(), "block".to_owned()], ..bench(&DESIGNS[1]) };
+    let beside = both.run(&mut Quiet).unwrap();
+    assert_eq!(beside[0].records, run(&bench(&DESIGNS[1])).records);
+    for report in beside {
+        assert!((report.fill / 0.4 - 1.0).abs() < 0.1, "{} is filled to {:.3}", report.design, report.fill);
+    }
+}
+
+/// Greedy collection, simulated as plainly as can be.
+struct Plain {
+    superblock_pages: usize,
+    /// The superblock of each logical page.
+    map: Vec<Option<usize>>,
+    /// The logical pages that were written to each superblock, and how many of them live there.
+    written: Vec<Vec<usize>>,
+    live: Vec<usize>,
+    free: Vec<usize>,
+    /// Where hosts write, and where collection does.
+    open: [usize; 2],
+    programs: u64,
+}
+
+impl Plain {
+    fn new(superblocks: usize, superblock_pages: usize, logical_pages: usize) -> Self {
+        Plain {
+            superblock_pages,
+            map: vec![None; logical_pages],
+            written: vec![Vec::new(); superblocks],
+            live: vec![0; superblocks],
+            free: (2..superblocks).collect(),
+            open: [0, 1],
+            programs: 0,
+        }
+    }
+
+    fn write(&mut self, page: usize, log: usize) {
+        if self.written[self.open[log]].len() == self.superblock_pages {
+            self.open[log] = self.free.pop().unwrap();
+        }
+        let superblock = self.open[log];
+        if let Some(old) = self.map[page].replace(superblock) {
+            self.live[old] -= 1;
+        }
+        self.live[superblock] += 1;
+        self.written[superblock].push(page);
+        self.programs += 1;
+    }
+
+    fn collect(&mut self) {
+        let closed = |&superblock: &usize| {
+            self.written[superblock].len() == self.superblock_pages && !self.open.contains(&superblock)
+        };
+        let victim = (0..self.live.len()).filter(closed).min_by_key(|&superblock| self.live[superblock]).unwrap();
+        for page in std::mem::take(&mut self.written[victim]) {
+            if self.map[page] == Some(victim) {
+                self.write(page, 1);
+            }
+        }
+        self.free.push(victim);
+    }
+
+    /// Overwrites pages at random while so many superblocks are kept free; gives the programs for each.
+    fn amplification(mut self, kept_free: usize) -> f64 {
+        let (mut random, pages) = (Random::new(1), self.map.len());
+        (0..pages).for_each(|page| self.write(page, 0));
+        let mut before = 0;
+        for overwrite in 0..7 * pages {
+            if overwrite == 4 * pages {
+                before = self.programs;
+            }
+            while self.free.len() < kept_free {
+                self.collect();
+            }
+            self.write(random.below(pages as u64) as usize, 0);
+        }
+        (self.programs - before) as f64 / (3 * pages) as f64
+    }
+}
+
+#[test]
+fn collection_writes_what_greedy_collection_must() {
+    let small_superblocks = [
+        ("geometry.pages_per_block", "8"),
+        ("geometry.blocks_per_die", "65536"),
+        ("nand.erase_ns", "29688"),
+        ("memory.dram_bytes", "536870912"),
+    ];
+    for fill in [0.648, 0.75, 0.801] {
+        let report = run(&Bench {
+            designs: vec!["block".to_owned()],
+            scale: 1.0 / 256.0,
+            fill,
+            value_bytes: 4096,
+            overrides: small_superblocks.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
+            overwrites: Some(400_000),
+            operations: Some(400_000),
+            distribution: Some(Distribution::Uniform),
+            ..bench(&BLOCK)
+        });
+        let pages = report.flash.programs.values().sum::<u64>() as f64;
+        let stores = report.latency_ns["store"].count as f64;
+        // The drive begins to collect with eleven free and lets hosts wait with seven.
+        let expected = Plain::new(256, 512, report.records as usize).amplification(9);
+        let found = pages / stores;
+        assert!((found / expected - 1.0).abs() < 0.05, "{fill}: {found:.2} programs a write, plainly {expected:.2}");
+    }
+}
