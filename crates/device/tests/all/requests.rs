@@ -1,5 +1,6 @@
 //! Changes that come again are made once, in whichever life of the drive.
 
+use crate::designs;
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_types::{BatchChange, ClientId, Command, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value};
@@ -8,7 +9,6 @@ use std::path::Path;
 const FIRST: NamespaceId = NamespaceId::FIRST;
 const CLIENT: ClientId = ClientId([1; 32]);
 const OTHER: ClientId = ClientId([2; 32]);
-const DESIGNS: [&str; 7] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"];
 
 fn key(bytes: &[u8]) -> Key<'_> {
     Key::new(bytes).unwrap()
@@ -52,7 +52,7 @@ fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
 #[test]
 fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    for (design, in_order) in DESIGNS.into_iter().flat_map(|design| [(design, false), (design, true)]) {
+    for (design, in_order) in designs().flat_map(|design| [(design, false), (design, true)]) {
         let path = folder.path().join(format!("{design}-{in_order}.kv"));
         let mut drive = create(&path, design, Some(8 << 20));
         let since = drive.open_client(CLIENT).unwrap();
@@ -93,7 +93,7 @@ fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_ag
 #[test]
 fn what_was_executed_and_not_committed_is_neither_there_nor_known() {
     let folder = tempfile::tempdir().unwrap();
-    for design in DESIGNS {
+    for design in designs() {
         let path = folder.path().join(design);
         let mut drive = create(&path, design, None);
         drive.open_client(CLIENT).unwrap();

@@ -4,3 +4,8 @@ mod lives;
 mod namespaces;
 mod store;
 mod transactions;
+
+/// The names of the designs that an image can have.
+fn designs() -> impl Iterator<Item = &'static str> {
+    kvssd_ftl::DESIGNS.into_iter().map(|design| design.name)
+}

@@ -3,6 +3,7 @@
 mod changes;
 mod opening;
 
+use crate::designs;
 use kvssd_host::{Batch, Error, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,9 +42,6 @@ fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
     assert_eq!(map.len(), pairs.len(), "a pair is met twice");
     map
 }
-
-/// All that an image can hold.
-const DESIGNS: [&str; 7] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"];
 
 #[test]
 fn calls_do_what_they_say() {
@@ -136,7 +134,7 @@ fn threads_share_a_store() {
 
 #[test]
 fn keys_that_stay_are_met_once_while_others_come_and_go() {
-    for design in DESIGNS {
+    for design in designs() {
         let desk = Desk::new();
         let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
         for number in 0..3000u32 {
@@ -165,7 +163,7 @@ fn keys_that_stay_are_met_once_while_others_come_and_go() {
 
 #[test]
 fn a_key_to_list_from_need_not_be_there() {
-    for design in DESIGNS {
+    for design in designs() {
         let desk = Desk::new();
         let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
         for number in 0..600u32 {
