@@ -33,7 +33,7 @@ pub use comparison::comparison;
 pub use error::SimError;
 pub use host::{Hosts, Pace, Turn};
 pub use report::{
-    ChannelReport, DramReport, FlashReport, GcReport, HostReport, IndexReport, Run, RunReport, WearReport,
+    ChannelReport, DramReport, FlashReport, GcReport, HostReport, IndexReport, Run, RunReport, TraceReport, WearReport,
 };
 pub use session::Session;
 pub use setup::Setup;
