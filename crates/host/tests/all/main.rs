@@ -3,6 +3,7 @@
 mod lives;
 mod namespaces;
 mod store;
+mod synced_pairs;
 mod transactions;
 
 /// The names of the designs that an image can have.
