@@ -1,6 +1,6 @@
 //! A tiny drive beside the map that says what must be on it.
 
-use crate::trial::Position;
+use crate::position::Position;
 use kvssd_flash::{Backing, ByteBacking, Profile, RopeBacking};
 use kvssd_ftl::{Design, Engine};
 use kvssd_types::{

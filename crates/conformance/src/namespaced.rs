@@ -1,7 +1,7 @@
 //! A drive with several namespaces beside a map for each.
 
 use crate::drive::Medium;
-use crate::trial::Position;
+use crate::position::Position;
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, Engine, NamespaceAttributes, Stream};
 use kvssd_types::{

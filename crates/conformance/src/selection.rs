@@ -17,6 +17,14 @@ pub fn selected() -> Vec<Design> {
     names.split(',').map(named).filter(Design::takes_keys).collect()
 }
 
+/// The names of the indexes of all designs that take keys, those that were added with them.
+#[must_use]
+pub fn indexes() -> Vec<&'static str> {
+    let mut names: Vec<_> = Design::all().filter(Design::takes_keys).map(|design| design.index.plan().name()).collect();
+    names.dedup();
+    names
+}
+
 /// Whether [`selected`] has the design of that name.
 #[must_use]
 pub fn is_selected(name: &str) -> bool {

@@ -1,53 +1,26 @@
 //! What a store must be able to do to be measured.
 
-use std::fmt;
+use kvssd_types::named_enum;
 use std::path::Path;
-use std::str::FromStr;
 
-/// What a put or a delete that has returned outlives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// The end of the process, `kill -9` included: what was written is with the system, and nothing is synced.
-    Process,
-    /// The end of the machine, power loss included: what was written is on the disk, with at least one fsync for each commit. Calls
-    /// that wait at the same time may share a commit, where the store can do that.
-    Sync,
+named_enum! {
+    /// What a put or a delete that has returned outlives.
+    pub enum Durability: "durability" {
+        /// The end of the process, `kill -9` included: what was written is with the system, and nothing is synced.
+        Process = "process",
+        /// The end of the machine, power loss included: what was written is on the disk, with at least one fsync for each commit. Calls
+        /// that wait at the same time may share a commit, where the store can do that.
+        Sync = "sync",
+    }
 }
 
 impl Durability {
-    /// All of them.
-    pub const ALL: [Durability; 2] = [Durability::Process, Durability::Sync];
-
-    /// Its name on the command line and in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Durability::Process => "process",
-            Durability::Sync => "sync",
-        }
-    }
-
     /// What it says of a write, for a table.
     pub(crate) fn promise(self) -> &'static str {
         match self {
             Durability::Process => "a returned write survives kill -9 (no fsync)",
             Durability::Sync => "a returned write survives power loss (fsync at each commit)",
         }
-    }
-}
-
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Durability {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Durability::ALL.into_iter().find(|durability| durability.name() == text);
-        found.ok_or_else(|| format!("{text:?} is none of process, sync"))
     }
 }
 
@@ -98,6 +71,7 @@ mod tests {
     #[test]
     fn durabilities_are_read_as_they_are_named() {
         assert!(Durability::ALL.iter().all(|durability| durability.to_string().parse() == Ok(*durability)));
-        assert_eq!("none".parse::<Durability>(), Err("\"none\" is none of process, sync".to_owned()));
+        let refused = "none".parse::<Durability>().unwrap_err().to_string();
+        assert!(refused.ends_with("choose one of process, sync"), "{refused}");
     }
 }

@@ -139,6 +139,15 @@ pub struct CrashOptions {
     /// What the drive does for the day when the power goes [default: both]
     #[arg(long, value_name = "NAME")]
     pub semantics: Option<Semantics>,
+    /// What it begins with, and where its reports go.
+    #[command(flatten)]
+    pub experiment: Experiment,
+}
+
+/// What every experiment begins with, and where its reports go.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct Experiment {
     /// Of everything that is random
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     pub seed: u64,

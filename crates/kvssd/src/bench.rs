@@ -18,7 +18,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
-    let json_file = JsonFile::open(options.json.as_deref())?;
+    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     if let Some(path) = &options.drive.kvbench {
         return report(&kvbench::run(options, path)?, &json_file);
     }
@@ -61,7 +61,7 @@ fn asked_for(options: &BenchOptions) -> Bench {
         key_bytes: drive.key_bytes,
         value_bytes: options.value_bytes.unwrap_or(default.value_bytes),
         value_distribution: drive.value_distribution,
-        seed: options.seed,
+        seed: options.experiment.seed,
         overrides: drive.set.clone(),
     }
 }

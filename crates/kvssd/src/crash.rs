@@ -1,7 +1,10 @@
 //! `kvssd crash`: power cuts until something is lost.
 
+#[cfg(feature = "papers")]
+mod transactions;
+
 use crate::Outcome;
-use crate::arguments::{CrashOptions, Semantics};
+use crate::arguments::{CrashOptions, Experiment, Semantics};
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
@@ -12,7 +15,7 @@ use serde_json::json;
 
 /// Runs the campaigns: each design under each semantics.
 pub fn run(options: &CrashOptions) -> Outcome {
-    let json_file = JsonFile::open(options.json.as_deref())?;
+    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     let (text, campaigns, losses) = if options.transactions { of_transactions(options)? } else { of_drives(options)? };
     if !json_file.takes_stdout() {
         print(&text)?;
@@ -25,7 +28,7 @@ pub fn run(options: &CrashOptions) -> Outcome {
 pub type Reports = (String, serde_json::Value, usize);
 
 fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
-    let CrashOptions { seed, cuts, media_faults, .. } = *options;
+    let CrashOptions { experiment: Experiment { seed, .. }, cuts, media_faults, .. } = *options;
     let reports = each(options, &DESIGNS, |design, power_loss, progress| {
         Campaign { design, power_loss, seed, cuts, media_faults }.run(progress)
     })?;
@@ -34,7 +37,7 @@ fn of_drives(options: &CrashOptions) -> Result<Reports, Failure> {
 }
 
 #[cfg(feature = "papers")]
-use crate::crash_transactions::of_transactions;
+use transactions::of_transactions;
 
 #[cfg(not(feature = "papers"))]
 fn of_transactions(_: &CrashOptions) -> Result<Reports, Failure> {

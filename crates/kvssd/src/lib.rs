@@ -9,9 +9,8 @@ mod bench;
 mod catalogue;
 #[cfg(feature = "campaigns")]
 mod crash;
-#[cfg(all(feature = "campaigns", feature = "papers"))]
-mod crash_transactions;
 mod fail;
+mod format;
 mod image;
 mod namespaces;
 mod output;

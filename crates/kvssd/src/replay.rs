@@ -8,8 +8,8 @@ use crate::progress::Progress;
 use kvssd_flash::Profile;
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::bench::{designs, split_overrides};
-use kvssd_sim::replay::{ReplaySetup, Trace};
-use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, TraceSummary, decoded};
+use kvssd_sim::replay::{ReplaySetup, Trace, TraceSummary};
+use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, decoded};
 use kvssd_sim::{Pace, RunReport, SimError, comparison};
 use serde_json::json;
 use std::fs::File;
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// Replays a trace, or says what is in it.
 pub fn run(options: &ReplayOptions) -> Outcome {
-    let json_file = JsonFile::open(options.json.as_deref())?;
+    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     let setups = setups(options)?;
     let mut progress = Progress::new();
     if options.dry_run {
@@ -55,7 +55,7 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         threads: options.threads,
         queue_depth: options.queue_depth,
         pace: if options.pace == ReplayPace::Trace { Pace::Trace } else { Pace::Closed },
-        seed: options.seed,
+        seed: options.experiment.seed,
     };
     Ok(designs(&options.design, &for_designs)?.into_iter().map(setup).collect())
 }

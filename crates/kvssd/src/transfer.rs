@@ -7,17 +7,13 @@
 //!                        the store in an image
 //! ```
 
-mod format;
-
-pub use format::Format;
-
 use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::Failure;
+use crate::format::{Format, PairReader, PairWriter};
 use crate::output::{is_stdout, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
-use format::{PairReader, PairWriter};
 use kvssd_host::{Batch, NamespaceId, Store};
 use kvssd_measure::Observer;
 use std::fs::File;

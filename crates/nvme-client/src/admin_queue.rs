@@ -7,7 +7,8 @@
 //! ```
 
 use crate::Error;
-use crate::connection::{Connection, ConnectionLost};
+use crate::connection::Connection;
+use crate::connection_lost::ConnectionLost;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::request::drive_failed;

@@ -8,7 +8,8 @@
 //! ```
 
 use crate::admin_queue::{AdminQueue, Failure, connect_queue};
-use crate::connection::{Connection, ConnectionLost};
+use crate::connection::Connection;
+use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::QueueLimits;

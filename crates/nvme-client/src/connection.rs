@@ -11,8 +11,9 @@
 //!
 //! What it does not do: send anything again. After [`ConnectionLost`] the connection is gone for all.
 
-use crate::handshake;
-use crate::queue_pair::{CommandId, Completion, Payload, ProtocolError, QueueLimits, QueuePair};
+use crate::connection_lost::ConnectionLost;
+use crate::handshake::{self, remaining};
+use crate::queue_pair::{CommandId, Completion, Payload, QueueLimits, QueuePair};
 use crate::url::Digests;
 use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_runtime::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,10 +21,8 @@ use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError}
 use kvssd_runtime::thread::{self, Thread};
 use kvssd_runtime::time::{Duration, Instant};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 
-/// Timeout of one read or write. In between the thread checks its deadline and what others submitted.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// How long the reader polls the socket before it sleeps. An estimate: on a machine with idle cores, sleeping and
 /// waking cost several times what a command does.
 const SPIN: Duration = Duration::from_micros(50);
@@ -31,32 +30,6 @@ const SPIN: Duration = Duration::from_micros(50);
 const READ_BYTES: usize = 256 << 10;
 /// A buffer that is larger is not kept for the next write.
 const SPARE_BYTES_MAX: usize = 1 << 20;
-
-/// Why a connection is gone.
-#[derive(Clone, Debug)]
-pub(crate) struct ConnectionLost {
-    pub(crate) why: String,
-    /// The command was not sent.
-    pub(crate) is_unsent: bool,
-}
-
-impl ConnectionLost {
-    pub(crate) fn new(why: &str) -> ConnectionLost {
-        ConnectionLost { why: why.to_owned(), is_unsent: false }
-    }
-}
-
-impl From<io::Error> for ConnectionLost {
-    fn from(error: io::Error) -> Self {
-        ConnectionLost::new(&error.to_string())
-    }
-}
-
-impl From<ProtocolError> for ConnectionLost {
-    fn from(error: ProtocolError) -> Self {
-        ConnectionLost::new(&error.to_string())
-    }
-}
 
 /// A queue pair and its socket.
 pub(crate) struct Connection {
@@ -386,8 +359,4 @@ impl State {
 
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
-pub(crate) fn remaining(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }

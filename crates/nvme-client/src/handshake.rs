@@ -1,12 +1,15 @@
 //! How a connection begins: TCP, then the ICReq and ICResp of NVMe/TCP.
 
-use crate::connection::{ConnectionLost, POLL_INTERVAL, remaining};
+use crate::connection_lost::ConnectionLost;
 use crate::queue_pair::ProtocolError;
 use crate::url::Digests;
 use kvssd_nvme_spec::pdu::{Decoded, Framing, IC_BYTES, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_runtime::net::{SocketAddr, TcpStream};
-use kvssd_runtime::time::Instant;
+use kvssd_runtime::time::{Duration, Instant};
 use std::io::{ErrorKind, Read, Write};
+
+/// Timeout of one read or write. In between the thread checks its deadline and what others submitted.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Connects to the first of those addresses that answers.
 pub(crate) fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, ConnectionLost> {
@@ -48,4 +51,8 @@ pub(crate) fn initialize(
     }
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
     Ok(response)
+}
+
+pub(crate) fn remaining(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }

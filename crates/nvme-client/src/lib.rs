@@ -41,6 +41,7 @@ mod admin_queue;
 mod association;
 mod client;
 mod connection;
+mod connection_lost;
 mod discovery;
 mod error;
 mod handshake;

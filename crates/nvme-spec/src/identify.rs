@@ -1,7 +1,8 @@
 //! The data structures of Identify, 4096 B each (Base Specification, "Identify command").
 
+use crate::structure::{layout, structures};
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
 
 /// Length of every Identify data structure.
 pub const IDENTIFY_BYTES: usize = 4096;
@@ -268,46 +269,22 @@ pub struct IdentifyKvController {
     reserved_4: [u8; 4092],
 }
 
-const _: () = assert!(size_of::<IdentifyController>() == IDENTIFY_BYTES);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, kind) == 111);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, optional_admin_commands) == 256);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, warning_temperature_k) == 266);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, capacity_bytes) == 280);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, keep_alive_100ms) == 320);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, submission_entry_log2) == 512);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, sgl) == 536);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, subsystem_nqn) == 768);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, command_capsule_16b) == 1792);
-const _: () = assert!(core::mem::offset_of!(IdentifyController, power_state_descriptors) == 2048);
-const _: () = assert!(size_of::<IdentifyNamespace>() == IDENTIFY_BYTES);
-const _: () = assert!(core::mem::offset_of!(IdentifyNamespace, formats) == 128);
-const _: () = assert!(size_of::<IdentifyKvNamespace>() == IDENTIFY_BYTES);
-const _: () = assert!(core::mem::offset_of!(IdentifyKvNamespace, attributes) == 43);
-const _: () = assert!(core::mem::offset_of!(IdentifyKvNamespace, kv_formats) == 72);
-const _: () = assert!(size_of::<KvFormat>() == 16);
-const _: () = assert!(size_of::<IdentifyIndependentNamespace>() == IDENTIFY_BYTES);
-const _: () = assert!(core::mem::offset_of!(IdentifyIndependentNamespace, status) == 14);
-const _: () = assert!(size_of::<IdentifyKvController>() == IDENTIFY_BYTES);
+layout!(
+    IdentifyController: IDENTIFY_BYTES,
+    kind at 111, optional_admin_commands at 256, warning_temperature_k at 266, capacity_bytes at 280,
+    keep_alive_100ms at 320, submission_entry_log2 at 512, sgl at 536, subsystem_nqn at 768,
+    command_capsule_16b at 1792, power_state_descriptors at 2048
+);
+layout!(IdentifyNamespace: IDENTIFY_BYTES, formats at 128);
+layout!(IdentifyKvNamespace: IDENTIFY_BYTES, attributes at 43, kv_formats at 72);
+layout!(KvFormat: 16);
+layout!(IdentifyIndependentNamespace: IDENTIFY_BYTES, status at 14);
+layout!(IdentifyKvController: IDENTIFY_BYTES);
 
-macro_rules! whole {
-    ($($name:ty),*) => {$(
-        impl $name {
-            /// A structure of zeros.
-            #[must_use]
-            pub fn zeroed() -> Self {
-                FromZeros::new_zeroed()
-            }
-
-            /// Views `bytes` as this structure; `None` if the length differs.
-            #[must_use]
-            pub fn from_data(bytes: &[u8]) -> Option<&Self> {
-                TryFromBytes::try_ref_from_bytes(bytes).ok()
-            }
-        }
-    )*};
+structures! {
+    |bytes| TryFromBytes::try_ref_from_bytes(bytes).ok();
+    IdentifyController, IdentifyNamespace, IdentifyKvNamespace, IdentifyIndependentNamespace, IdentifyKvController
 }
-
-whole!(IdentifyController, IdentifyNamespace, IdentifyKvNamespace, IdentifyIndependentNamespace, IdentifyKvController);
 
 /// A namespace list (CNS 02h and 07h): the first 1024 of `namespaces` above `after`.
 #[must_use]

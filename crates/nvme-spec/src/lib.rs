@@ -33,6 +33,7 @@ pub mod numbered;
 pub mod pdu;
 pub mod statistics;
 pub mod status;
+mod structure;
 mod text;
 
 pub use command::{DataPointer, SubmissionEntry};

@@ -1,8 +1,9 @@
 //! Log pages (Base Specification, "Get Log Page command").
 
+use crate::structure::{layout, structures};
 use alloc::vec::Vec;
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, Unaligned};
 
 /// LID: identifiers of log pages.
 pub mod page {
@@ -193,34 +194,18 @@ pub const SUBSYSTEM_NVM: u8 = 2;
 /// Length of [`DiscoveryHeader`] and of [`DiscoveryEntry`].
 pub const DISCOVERY_RECORD_BYTES: usize = 1024;
 
-const _: () = assert!(size_of::<ErrorEntry>() == 64);
-const _: () = assert!(size_of::<HealthPage>() == 512);
-const _: () = assert!(core::mem::offset_of!(HealthPage, warning_minutes) == 192);
-const _: () = assert!(size_of::<FirmwarePage>() == 512);
-const _: () = assert!(size_of::<CommandEffectsPage>() == 4096);
-const _: () = assert!(size_of::<SupportedPages>() == 1024);
-const _: () = assert!(size_of::<DiscoveryHeader>() == DISCOVERY_RECORD_BYTES);
-const _: () = assert!(size_of::<DiscoveryEntry>() == DISCOVERY_RECORD_BYTES);
+layout!(ErrorEntry: 64);
+layout!(HealthPage: 512, warning_minutes at 192);
+layout!(FirmwarePage: 512);
+layout!(CommandEffectsPage: 4096);
+layout!(SupportedPages: 1024);
+layout!(DiscoveryHeader: DISCOVERY_RECORD_BYTES);
+layout!(DiscoveryEntry: DISCOVERY_RECORD_BYTES);
 
-macro_rules! whole {
-    ($($name:ty),*) => {$(
-        impl $name {
-            /// A page of zeros.
-            #[must_use]
-            pub fn zeroed() -> Self {
-                FromZeros::new_zeroed()
-            }
-
-            /// Views the front of `bytes` as this page; `None` if they are too few.
-            #[must_use]
-            pub fn from_data(bytes: &[u8]) -> Option<&Self> {
-                TryFromBytes::try_ref_from_prefix(bytes).ok().map(|(page, _)| page)
-            }
-        }
-    )*};
+structures! {
+    |bytes| TryFromBytes::try_ref_from_prefix(bytes).ok().map(|(page, _)| page);
+    ErrorEntry, HealthPage, FirmwarePage, CommandEffectsPage, SupportedPages, DiscoveryHeader, DiscoveryEntry
 }
-
-whole!(ErrorEntry, HealthPage, FirmwarePage, CommandEffectsPage, SupportedPages, DiscoveryHeader, DiscoveryEntry);
 
 /// The texts of a [`DiscoveryEntry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

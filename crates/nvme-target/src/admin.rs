@@ -3,10 +3,10 @@
 use crate::clients::{OpenedClient, client_of};
 use crate::completion::{Outcome, Success};
 use crate::controller::{Controller, ControllerKind};
-use crate::identify::{absent, identify};
+use crate::identify::identify;
 use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
-use crate::status::status_of;
+use crate::status::{absent, status_of};
 use crate::subsystem::Subsystem;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::admin::AdminCommand;

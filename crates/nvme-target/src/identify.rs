@@ -2,6 +2,7 @@
 
 use crate::controller::{Controller, ControllerKind};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, QUEUE_ENTRIES_MAX};
+use crate::status::{NAMESPACES_MAX, absent};
 use crate::subsystem::Subsystem;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::admin::Identify;
@@ -21,8 +22,6 @@ use zerocopy::IntoBytes;
 
 /// VER of the Key Value command set: 1.0.
 const KEY_VALUE_VERSION: u32 = 0x0001_0000;
-/// NN: a drive in a file has room for 16.
-const NAMESPACES_MAX: u32 = 16;
 /// SGLS: no alignment, longer than the data, in-capsule data at an offset, transport SGL.
 const SGL_SUPPORT: u32 = 1 | 1 << 18 | 1 << 20 | 1 << 21;
 /// CTRATT: host identifiers of 128 bits.
@@ -87,11 +86,6 @@ fn find(subsystem: &Subsystem, namespace: u32) -> Result<Option<NamespaceInfo>, 
         return Err(Status::InvalidNamespace);
     }
     Ok(subsystem.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
-}
-
-/// The status of a command on an inactive namespace, or on an invalid one (Base, 3.2.1).
-pub(crate) fn absent(namespace: u32) -> Status {
-    if (1..=NAMESPACES_MAX).contains(&namespace) { Status::InvalidField } else { Status::InvalidNamespace }
 }
 
 fn list(subsystem: &Subsystem, after: u32) -> Result<Vec<u8>, Status> {

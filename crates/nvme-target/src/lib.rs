@@ -35,6 +35,7 @@ pub mod limits;
 mod logs;
 mod memory;
 mod metrics;
+mod metrics_page;
 mod metrics_server;
 mod server;
 mod status;
@@ -43,7 +44,7 @@ mod transport;
 
 pub use connection::Connection;
 pub use limits::Limits;
-pub use metrics::metrics_page;
+pub use metrics_page::metrics_page;
 pub use metrics_server::serve_metrics;
 pub use server::{ServeError, Server};
 pub use subsystem::{Subsystem, SubsystemOptions};

@@ -9,7 +9,7 @@
 //!
 //! What it does not do: keep a connection for another request, or read a request's body.
 
-use crate::metrics::metrics_page;
+use crate::metrics_page::metrics_page;
 use crate::server::{STOP_LOOK, ServeError, timespec};
 use crate::subsystem::Subsystem;
 use rustix::event::{PollFd, PollFlags, poll};

@@ -1,8 +1,10 @@
-//! The NVMe status of each error of the drive.
+//! The NVMe status of each error of the drive, and of namespaces that are not there.
 
-use crate::identify::absent;
 use kvssd_nvme_spec::Status;
 use kvssd_types::KvError;
+
+/// NN: a drive in a file has room for 16.
+pub(crate) const NAMESPACES_MAX: u32 = 16;
 
 pub(crate) fn status_of(error: &KvError) -> Status {
     match error {
@@ -24,4 +26,9 @@ pub(crate) fn status_of(error: &KvError) -> Status {
         KvError::Unrecovered(_) => Status::UnrecoveredError,
         KvError::Failed(_) | KvError::PowerLost => Status::InternalError,
     }
+}
+
+/// The status of a command on an inactive namespace, or on an invalid one (Base, 3.2.1).
+pub(crate) fn absent(namespace: u32) -> Status {
+    if (1..=NAMESPACES_MAX).contains(&namespace) { Status::InvalidField } else { Status::InvalidNamespace }
 }

@@ -275,6 +275,15 @@ impl RawCursor {
     }
 }
 
+/// A dict with those fields of a structure, by their names.
+macro_rules! dict_of {
+    ($py:expr, $of:expr; $($field:ident),+ $(,)?) => {{
+        let dict = PyDict::new($py);
+        $(dict.set_item(stringify!($field), $of.$field)?;)+
+        dict
+    }};
+}
+
 fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bound<'py, PyDict>> {
     let NamespaceInfo { id, attributes, index, is_ordered, utilization, .. } = info;
     let dict = PyDict::new(py);
@@ -283,21 +292,17 @@ fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bou
     dict.set_item("index", index)?;
     dict.set_item("is_ordered", is_ordered)?;
     dict.set_item("quota_bytes", attributes.quota_bytes)?;
-    dict.set_item("pairs", utilization.pairs)?;
-    dict.set_item("pair_bytes", utilization.pair_bytes)?;
-    dict.set_item("live_bytes", utilization.live_bytes)?;
-    dict.set_item("capacity_bytes", utilization.capacity_bytes)?;
+    dict.update(dict_of!(py, utilization; pairs, pair_bytes, live_bytes, capacity_bytes).as_mapping())?;
     Ok(dict)
 }
 
 fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("design", &stats.design)?;
-    dict.set_item("live_bytes", stats.live_bytes)?;
-    dict.set_item("capacity_bytes", stats.capacity_bytes)?;
-    dict.set_item("value_bytes_max", stats.value_bytes_max)?;
-    dict.set_item("batch_bytes_max", stats.batch_bytes_max)?;
-    dict.set_item("batch_changes_max", stats.batch_changes_max)?;
+    let numbers = dict_of!(
+        py, stats; live_bytes, capacity_bytes, value_bytes_max, batch_bytes_max, batch_changes_max
+    );
+    dict.update(numbers.as_mapping())?;
     dict.set_item("write_amplification", stats.write_amplification())?;
     let firmware = stats.firmware.map(|firmware| dict_of_firmware(py, &firmware)).transpose()?;
     dict.set_item("firmware", firmware)?;
@@ -307,28 +312,13 @@ fn dict_of_stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyD
 }
 
 fn dict_of_firmware<'py>(py: Python<'py>, firmware: &FirmwareStats) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("pairs", firmware.pairs)?;
-    dict.set_item("pair_bytes", firmware.pair_bytes)?;
-    dict.set_item("flash_bytes", firmware.flash_bytes)?;
-    dict.set_item("dram_bytes", firmware.dram_bytes)?;
-    dict.set_item("dram_bytes_max", firmware.dram_bytes_max)?;
-    dict.set_item("page_bytes", firmware.page_bytes)?;
-    dict.set_item("pages_read", firmware.pages_read)?;
-    dict.set_item("pages_programmed", firmware.pages_programmed)?;
-    dict.set_item("pairs_moved", firmware.pairs_moved)?;
-    dict.set_item("erases", firmware.erases)?;
-    dict.set_item("blocks", firmware.blocks)?;
-    dict.set_item("erases_max", firmware.erases_max)?;
-    Ok(dict)
+    Ok(dict_of!(
+        py, firmware;
+        pairs, pair_bytes, flash_bytes, dram_bytes, dram_bytes_max, page_bytes, pages_read, pages_programmed, pairs_moved,
+        erases, blocks, erases_max,
+    ))
 }
 
 fn dict_of_traffic<'py>(py: Python<'py>, traffic: &TrafficStats) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("changes", traffic.changes)?;
-    dict.set_item("lookups", traffic.lookups)?;
-    dict.set_item("stored_bytes", traffic.stored_bytes)?;
-    dict.set_item("retrieved_bytes", traffic.retrieved_bytes)?;
-    dict.set_item("processor_ns", traffic.processor_ns)?;
-    Ok(dict)
+    Ok(dict_of!(py, traffic; changes, lookups, stored_bytes, retrieved_bytes, processor_ns))
 }

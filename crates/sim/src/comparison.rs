@@ -1,7 +1,6 @@
 //! Figures side by side, for people.
 
-use crate::replay::TraceReport;
-use crate::report::RunReport;
+use crate::report::{RunReport, TraceReport};
 use kvssd_measure::{columns, grouped, size};
 use kvssd_types::Nanos;
 

@@ -4,7 +4,7 @@ use crate::trace::TraceError;
 use crate::workload::WorkloadError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
-use kvssd_types::{KvError, Reply};
+use kvssd_types::{KvError, Reply, UnknownName};
 use thiserror::Error;
 
 /// Why an experiment was not run to its end.
@@ -19,6 +19,9 @@ pub enum SimError {
     /// The workload is unknown or impossible.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// A name that stands for nothing.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),

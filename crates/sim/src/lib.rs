@@ -34,7 +34,7 @@ pub use error::SimError;
 pub use host::{Hosts, Pace, Turn};
 pub use report::{
     BusyReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HostReport, IndexReport, Run,
-    RunReport, WearReport,
+    RunReport, TraceReport, WearReport,
 };
 pub use session::Session;
 pub use setup::Setup;

@@ -1,6 +1,9 @@
 //! What a run reports.
 
-use crate::replay::TraceReport;
+mod trace;
+
+pub use trace::TraceReport;
+
 use kvssd_device::Device;
 use kvssd_flash::{Cause, Counters, PerCause, Profile};
 use kvssd_ftl::index::IndexCounters;

@@ -36,7 +36,7 @@ copy() {
 
 # Runs a finder in the copy: 0 when it found something, 1 when not, 2 when it cannot be built.
 look() {
-    local log=$1 time=$2 package=kvssd-world test=campaign
+    local log=$1 time=$2 package=kvssd-world test=all
     shift 2
     [[ $1 == test ]] && package=$2 test=$3
     (cd "$tree" && cargo test -p "$package" --test "$test" --no-run) >"$log" 2>&1 || return 2
@@ -50,7 +50,7 @@ look() {
         return 0
     fi
     SCENARIO=$1 DESIGN=$2 WORLD_SEED=${3:-1} WORLD_SECONDS=$time timeout $((time + 120)) \
-        "$program" --ignored --nocapture >"$log" 2>&1 || status=$?
+        "$program" --exact campaign::campaign --ignored --nocapture >"$log" 2>&1 || status=$?
     if grep -q '^LOSS' "$log"; then
         found=$(sed -n 's/^LOSS \(.* lives\) \(.*\) s: \(.*\)$/\1 | \2 s | \3/p' "$log" | head -1 | cut -c 1-150)
         return 0

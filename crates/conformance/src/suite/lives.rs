@@ -2,6 +2,7 @@
 //! closed or lose their power.
 
 use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
+use crate::selection::indexes;
 use crate::trial::Trial;
 use kvssd_flash::{ByteBacking, PowerCut, PowerLoss, Profile};
 use kvssd_ftl::{Design, NamespaceAttributes};
@@ -10,12 +11,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 const LIVES: u32 = 12;
-/// Indexes of the namespaces that come.
-const INDEXES: [&str; 4] = ["lsm", "hash-compact", "rhik", "dram-hash"];
 
 /// What happens to the namespaces of a drive besides commands.
 struct Crowd {
     random: Random,
+    /// Indexes of the namespaces that come.
+    indexes: Vec<&'static str>,
     iterators: Vec<(NamespaceId, IteratorId)>,
 }
 
@@ -31,7 +32,7 @@ impl Crowd {
     }
 
     fn create(&mut self, drive: &mut NamespacedDrive) -> bool {
-        let index = INDEXES[self.random.below(INDEXES.len() as u64) as usize];
+        let index = self.indexes[self.random.below(self.indexes.len() as u64) as usize];
         let logs = (self.random.below(2) == 0).then(|| 1 + self.random.below(4) as u32);
         let attributes = NamespaceAttributes { index: Some(index.to_owned()), logs, ..NamespaceAttributes::PLAIN };
         match drive.create(attributes) {
@@ -99,7 +100,8 @@ fn lives(trial: &Trial, (design, mut profile): (Design, Profile), seed: u64) -> 
     let mut drive = NamespacedDrive::around(built).noted(trial.position().clone());
     let mut most = 0;
     for life in 0..LIVES {
-        let mut crowd = Crowd { random: Random::stream(seed, life.into()), iterators: Vec::new() };
+        let random_of_life = Random::stream(seed, life.into());
+        let mut crowd = Crowd { random: random_of_life, indexes: indexes(), iterators: Vec::new() };
         for _ in 0..60 {
             crowd.act(&mut drive);
             drive.life(&mut random, 40);
@@ -138,7 +140,7 @@ pub(super) fn a_nearly_full_drive_takes_all_of_a_batch_or_nothing(trial: &Trial)
     for drive in [few_logs(trial.design(), "ignored"), many_logs(trial.design())] {
         let mut drive = trial.namespaced(drive);
         let mut random = trial.random(3);
-        for index in INDEXES {
+        for index in indexes() {
             let plain = NamespaceAttributes::PLAIN;
             drop(drive.create(NamespaceAttributes { index: Some(index.to_owned()), ..plain }));
         }

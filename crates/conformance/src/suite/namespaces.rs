@@ -1,19 +1,13 @@
 //! Namespaces on a drive of the design: indexes of all kinds beside it, logs of their own, numbers that come back.
 
 use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
+use crate::selection::indexes;
 use crate::trial::Trial;
-use kvssd_ftl::{DESIGNS, NamespaceAttributes};
+use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{Command, NamespaceId, Reply};
 
 fn index(name: &str) -> NamespaceAttributes {
     NamespaceAttributes { index: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }
-}
-
-/// Key indexes by name.
-fn indexes() -> Vec<&'static str> {
-    let mut names: Vec<_> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
-    names.dedup();
-    names
 }
 
 /// Programs by die.

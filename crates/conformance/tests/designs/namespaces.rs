@@ -1,7 +1,7 @@
 //! Namespaces, of which one design stands for all: attributes, quotas, batches, logs, and DRAM that they share.
 
-use kvssd_conformance::{Medium, NamespacedDrive, few_logs, key_of, many_logs};
-use kvssd_ftl::{DESIGNS, Design, NamespaceAttributes};
+use kvssd_conformance::{Medium, NamespacedDrive, few_logs, indexes, key_of, many_logs};
+use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
 
 fn named(name: &str) -> Design {
@@ -14,13 +14,6 @@ fn drive(name: &str, medium: Medium) -> NamespacedDrive {
 
 fn index(name: &str) -> NamespaceAttributes {
     NamespaceAttributes { index: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }
-}
-
-/// Key indexes by name.
-fn indexes() -> Vec<&'static str> {
-    let mut names: Vec<_> = DESIGNS.iter().map(|design| design.index.plan().name()).collect();
-    names.dedup();
-    names
 }
 
 /// Programs by die.

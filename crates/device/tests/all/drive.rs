@@ -1,9 +1,10 @@
 //! A drive in a file: whatever ends its life, the next one finds what was answered.
 
+use crate::retrieve;
 use kvssd_device::{CreateDrive, Drive, DriveError, image_design, image_profile};
 use kvssd_flash::{ImageFault, OpenOptions};
 use kvssd_ftl::{DESIGNS, Design, NamespaceAttributes};
-use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Random, Reply, StoreCondition, Value};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Random, Reply, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -24,15 +25,6 @@ fn store(drive: &mut Drive, key: &[u8], value: &[u8]) {
     let condition = StoreCondition::Always;
     let command = Command::Store { key: Key::new(key).unwrap(), value: value.into(), condition };
     assert_eq!(drive.execute(command), Ok(Reply::Stored));
-}
-
-fn retrieve(drive: &mut Drive, key: &[u8]) -> Option<Vec<u8>> {
-    let key = Key::new(key).unwrap();
-    match drive.execute(Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
-        Ok(Reply::Retrieved { value, .. }) => Some(Value::to_vec(&value)),
-        Err(KvError::KeyNotFound) => None,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// How a life ends.

@@ -1,9 +1,10 @@
 //! What a drive over a disk that fails has answered stays answered, also where one process reads what another one left.
 
+use crate::retrieve;
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk, Strike};
 use kvssd_ftl::DESIGNS;
-use kvssd_types::{Command, Key, KvError, Reply, StoreCondition, Value};
+use kvssd_types::{Command, Key, KvError, Reply, StoreCondition};
 use std::path::Path;
 
 const PATH: &str = "drive.kv";
@@ -22,15 +23,6 @@ fn create(disk: &SimulatedDisk) -> Drive {
 fn store(drive: &mut Drive, key: &[u8], value: &[u8]) -> Result<Reply, KvError> {
     let condition = StoreCondition::Always;
     drive.execute(Command::Store { key: Key::new(key).unwrap(), value: value.into(), condition })
-}
-
-fn retrieve(drive: &mut Drive, key: &[u8]) -> Option<Vec<u8>> {
-    let key = Key::new(key).unwrap();
-    match drive.execute(Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
-        Ok(Reply::Retrieved { value, .. }) => Some(Value::to_vec(&value)),
-        Err(KvError::KeyNotFound) => None,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// A process is killed when its change is written and not yet durable. The next one reads it; then the machine stops.

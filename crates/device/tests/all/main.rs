@@ -5,3 +5,21 @@ mod durability;
 mod images;
 mod requests;
 mod validation_pm983;
+
+use kvssd_device::Drive;
+use kvssd_types::{Command, Key, KvError, Reply};
+
+/// The names of the designs that an image can have.
+fn designs() -> impl Iterator<Item = &'static str> {
+    kvssd_ftl::DESIGNS.into_iter().map(|design| design.name)
+}
+
+/// The whole value of a key, where there is one.
+fn retrieve(drive: &mut Drive, key: &[u8]) -> Option<Vec<u8>> {
+    let key = Key::new(key).unwrap();
+    match drive.execute(Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX }) {
+        Ok(Reply::Retrieved { value, .. }) => Some(value.to_vec()),
+        Err(KvError::KeyNotFound) => None,
+        other => panic!("{other:?}"),
+    }
+}

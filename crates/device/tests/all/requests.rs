@@ -1,5 +1,6 @@
 //! Changes that come again are made once, in whichever life of the drive.
 
+use crate::{designs, retrieve};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
 use kvssd_types::{BatchChange, ClientId, Command, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value};
@@ -8,7 +9,6 @@ use std::path::Path;
 const FIRST: NamespaceId = NamespaceId::FIRST;
 const CLIENT: ClientId = ClientId([1; 32]);
 const OTHER: ClientId = ClientId([2; 32]);
-const DESIGNS: [&str; 7] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"];
 
 fn key(bytes: &[u8]) -> Key<'_> {
     Key::new(bytes).unwrap()
@@ -31,14 +31,6 @@ fn open(path: &Path) -> Drive {
     Drive::open(path, OpenOptions::default()).unwrap()
 }
 
-fn read(drive: &mut Drive, name: &[u8]) -> Option<Vec<u8>> {
-    match drive.execute(Command::Retrieve { key: key(name), offset_bytes: 0, length_bytes: u32::MAX }) {
-        Ok(Reply::Retrieved { value, .. }) => Some(value.to_vec()),
-        Err(KvError::KeyNotFound) => None,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Ends the drive's life, in order or not, and begins the next.
 fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
     if in_order {
@@ -52,7 +44,7 @@ fn reopened(drive: Drive, path: &Path, in_order: bool) -> Drive {
 #[test]
 fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    for (design, in_order) in DESIGNS.into_iter().flat_map(|design| [(design, false), (design, true)]) {
+    for (design, in_order) in designs().flat_map(|design| [(design, false), (design, true)]) {
         let path = folder.path().join(format!("{design}-{in_order}.kv"));
         let mut drive = create(&path, design, Some(8 << 20));
         let since = drive.open_client(CLIENT).unwrap();
@@ -71,7 +63,7 @@ fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_ag
             let done = drive.execute_as(request(CLIENT, number as u64 + 1), FIRST, command.clone());
             assert_eq!(done.as_ref(), Ok(reply), "{design}");
         }
-        assert_eq!(read(&mut drive, b"large"), Some(large.clone()));
+        assert_eq!(retrieve(&mut drive, b"large"), Some(large.clone()));
         // Somebody else comes in between.
         for name in [&b"a"[..], b"new", b"gone", b"large", b"batch"] {
             drive.execute(store(name, b"newer", always)).unwrap();
@@ -83,7 +75,7 @@ fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_ag
             assert_eq!(again.as_ref(), Ok(reply), "{design}, {in_order}, request {number}");
         }
         for name in [&b"a"[..], b"new", b"gone", b"large", b"batch"] {
-            assert_eq!(read(&mut drive, name).unwrap(), b"newer", "{design}, {in_order}");
+            assert_eq!(retrieve(&mut drive, name).unwrap(), b"newer", "{design}, {in_order}");
         }
         drive.close().unwrap();
         assert!(Drive::check(&path).unwrap().findings.is_empty(), "{design}");
@@ -93,7 +85,7 @@ fn a_change_that_comes_again_after_the_drive_was_killed_or_closed_is_not_made_ag
 #[test]
 fn what_was_executed_and_not_committed_is_neither_there_nor_known() {
     let folder = tempfile::tempdir().unwrap();
-    for design in DESIGNS {
+    for design in designs() {
         let path = folder.path().join(design);
         let mut drive = create(&path, design, None);
         drive.open_client(CLIENT).unwrap();
@@ -102,9 +94,13 @@ fn what_was_executed_and_not_committed_is_neither_there_nor_known() {
         drive.commit().unwrap();
         drive.execute_as(request(CLIENT, 2), FIRST, store(b"b", b"1", StoreCondition::Always)).unwrap();
         let mut drive = reopened(drive, &path, false);
-        assert_eq!((read(&mut drive, b"a").is_some(), read(&mut drive, b"b").is_some()), (true, false), "{design}");
+        assert_eq!(
+            (retrieve(&mut drive, b"a").is_some(), retrieve(&mut drive, b"b").is_some()),
+            (true, false),
+            "{design}"
+        );
         drive.execute_as(request(CLIENT, 2), FIRST, store(b"b", b"1", StoreCondition::Always)).unwrap();
-        assert_eq!(read(&mut drive, b"b").unwrap(), b"1", "{design}");
+        assert_eq!(retrieve(&mut drive, b"b").unwrap(), b"1", "{design}");
     }
 }
 
@@ -166,7 +162,7 @@ fn requests_are_known_over_checkpoints_and_thousands_of_changes() {
         }
         for number in 0..700u64 {
             let last = (20_000 - 699..=20_000).find(|serial| serial % 700 == number).unwrap();
-            assert_eq!(read(&mut drive, &number.to_le_bytes()).unwrap(), value(last));
+            assert_eq!(retrieve(&mut drive, &number.to_le_bytes()).unwrap(), value(last));
         }
     }
 }

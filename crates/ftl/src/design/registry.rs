@@ -29,3 +29,23 @@ impl Design {
         DESIGNS.into_iter().chain([BLOCK]).chain(added)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_of_one_design() {
+        let own = Design { name: "a design of one's own", ..DESIGNS[1].clone() };
+        assert_eq!([Design::add(own.clone()), Design::add(own.clone())], [Ok(()), Ok(())]);
+        assert!(Design::all().any(|design| design == own));
+        for known in DESIGNS.into_iter().chain([BLOCK, own]) {
+            assert_eq!(Design::add(known.clone()), Ok(()), "it is there already");
+            let other = Design { grain_bytes: known.grain_bytes * 2, ..known.clone() };
+            let why = Design::add(other).unwrap_err().to_string();
+            assert!(why.contains("name") && why.contains(&format!("{:?}", known.name)), "{why}");
+            let found: Vec<Design> = Design::all().filter(|design| design.name == known.name).collect();
+            assert_eq!(found, [known]);
+        }
+    }
+}

@@ -112,12 +112,19 @@ pub fn unprepared(design: &Design, stores: u64) -> Engine {
     let (mut clock, mut random) = (Nanos::ZERO, Random::new(1));
     for seed in 0..stores {
         let key = random.below(700).to_be_bytes();
-        let value = Value::Pattern(Pattern { seed, offset: 0, length: random.below(5000) as u32 });
-        let key = Key::new(&key).unwrap();
-        engine.advance(clock).unwrap();
-        clock = engine.execute(Command::Store { key, value, condition: StoreCondition::Always }, clock).0;
+        let pattern = Pattern { seed, offset: 0, length: random.below(5000) as u32 };
+        let _ = store(&mut engine, &mut clock, &key, pattern);
     }
     engine
+}
+
+/// Stores when what came before is done.
+pub fn store(engine: &mut Engine, clock: &mut Nanos, key: &[u8], pattern: Pattern) -> Result<Reply, KvError> {
+    let (key, value) = (Key::new(key).unwrap(), Value::Pattern(pattern));
+    engine.advance(*clock).unwrap();
+    let (done, reply) = engine.execute(Command::Store { key, value, condition: StoreCondition::Always }, *clock);
+    *clock = done;
+    reply
 }
 
 /// Mounts a drive and overwrites a part of it, so that garbage collection comes by everywhere; then there must be no findings.
@@ -128,12 +135,7 @@ pub fn overwrite(design: &Design, power_loss: PowerLoss, medium: &Medium, stores
     let mut clock = report.took;
     for seed in 0..stores {
         let key = format!("key {}", seed % 100).into_bytes();
-        let value = Value::Pattern(Pattern { seed, offset: 0, length: 2000 });
-        let command = Command::Store { key: Key::new(&key).unwrap(), value, condition: StoreCondition::Always };
-        engine.advance(clock).unwrap();
-        let (done, reply) = engine.execute(command, clock);
-        reply.unwrap();
-        clock = done;
+        store(&mut engine, &mut clock, &key, Pattern { seed, offset: 0, length: 2000 }).unwrap();
     }
     let report = engine.check();
     assert!(report.is_clean(), "{report}");

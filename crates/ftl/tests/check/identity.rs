@@ -1,10 +1,10 @@
 //! Pages whose checksums are right and that are other pages than they should be: a value is never returned for another key.
 
 use crate::damage::Victim;
-use crate::drive::{Mortal, designs, powered, tiny};
+use crate::drive::{Mortal, designs, powered, store, tiny};
 use kvssd_flash::PowerLoss;
 use kvssd_ftl::{Engine, Grain, Kind};
-use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Reply, StoreCondition, Value};
+use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Reply, Value};
 
 /// Reads all that a drive holds: right, or an error. Gives how many keys could not be read.
 fn unreadable(engine: &mut Engine, clock: Nanos, drive: &Mortal) -> usize {
@@ -47,12 +47,8 @@ fn a_page_of_another_record_is_no_part_of_a_value() {
         // Garbage collection comes by, and moves what it can put together.
         for seed in 0..3000u64 {
             let key = format!("another {}", seed % 20).into_bytes();
-            let value = Value::Pattern(Pattern { seed, offset: 0, length: 2000 });
-            let command = Command::Store { key: Key::new(&key).unwrap(), value, condition: StoreCondition::Always };
-            engine.advance(clock).unwrap();
-            let (done, reply) = engine.execute(command, clock);
+            let reply = store(&mut engine, &mut clock, &key, Pattern { seed, offset: 0, length: 2000 });
             assert!(matches!(reply, Ok(_) | Err(KvError::CapacityExceeded | KvError::Unrecovered(_))), "{reply:?}");
-            clock = done;
         }
         assert!(unreadable(&mut engine, clock, &drive) >= before, "{}", design.name);
     }

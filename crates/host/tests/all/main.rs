@@ -3,4 +3,10 @@
 mod lives;
 mod namespaces;
 mod store;
+mod synced_pairs;
 mod transactions;
+
+/// The names of the designs that an image can have.
+fn designs() -> impl Iterator<Item = &'static str> {
+    kvssd_ftl::DESIGNS.into_iter().map(|design| design.name)
+}

@@ -1,5 +1,6 @@
 //! Namespaces that come and go in one life.
 
+use crate::designs;
 use kvssd_host::{NamespaceAttributes, Options, Store};
 
 const LARGE: u32 = 8 << 20;
@@ -10,7 +11,7 @@ fn named(name: String) -> NamespaceAttributes {
 
 #[test]
 fn namespaces_are_made_and_deleted_in_one_life_as_often_as_one_likes() {
-    for design in kvssd_ftl::DESIGNS.map(|design| design.name) {
+    for design in designs() {
         for value_bytes_max in [None, Some(LARGE)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("drive.kv");

@@ -1,6 +1,6 @@
 //! The command line of `kvssd bench`.
 
-use super::{Assignment, assignment, scale};
+use super::{Assignment, Experiment, assignment, scale};
 use clap::Args;
 use kvssd_embedded::Durability;
 use kvssd_sim::dbbench::DbBenchmark;
@@ -33,12 +33,9 @@ pub struct BenchOptions {
     /// Bytes of a value, at most, 0 to 2 MiB [default: 1000; with --store 100, then 4096]
     #[arg(long, value_name = "N")]
     pub value_bytes: Option<u32>,
-    /// Of everything that is random
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
-    pub seed: u64,
-    /// Writes the runs to a file, or to - for the standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// What it begins with, and where its reports go.
+    #[command(flatten)]
+    pub experiment: Experiment,
     /// Of a drive on virtual time.
     #[command(flatten)]
     pub drive: DriveOptions,

@@ -1,8 +1,8 @@
 //! The options of the commands that work on an image, or on a drive on the wire.
 
 use super::namespace::InNamespace;
+use crate::format::Format;
 use crate::text::Bytes;
-use crate::transfer::Format;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! The command line of `kvssd replay`.
 
-use super::{Assignment, assignment, scale};
+use super::{Assignment, Experiment, assignment, scale};
 use clap::{Args, ValueEnum};
 use kvssd_sim::trace::{BadLines, TraceName};
 use std::path::PathBuf;
@@ -49,12 +49,9 @@ pub struct ReplayOptions {
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
-    /// Of the bytes of the values
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
-    pub seed: u64,
-    /// Writes the runs to a file, or to - for the standard output
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// What it begins with, and where its reports go.
+    #[command(flatten)]
+    pub experiment: Experiment,
     /// Reads the trace and says what is in it; no drive is simulated
     #[arg(long)]
     pub dry_run: bool,

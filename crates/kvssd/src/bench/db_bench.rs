@@ -24,7 +24,7 @@ pub fn run(options: &BenchOptions) -> Result<Vec<RunReport>, Failure> {
         value_bytes,
         scan_length: options.drive.scan_length,
         threads: options.threads.unwrap_or(1),
-        seed: options.seed,
+        seed: options.experiment.seed,
     };
     let mut progress = Progress::new();
     let mut reports = Vec::new();

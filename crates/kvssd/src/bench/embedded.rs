@@ -14,7 +14,7 @@ const VALUES_BYTES: [usize; 2] = [100, 4096];
 
 /// Measures the stores in a folder at `path`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
-    let json_file = JsonFile::open(options.json.as_deref())?;
+    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     let plan = Plan {
         records: options.records,
         operations: options.operations,
@@ -22,7 +22,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         threads: options.threads.map_or(THREADS.to_vec(), |threads| vec![threads]),
         durabilities: options.store.durability.map_or(Durability::ALL.to_vec(), |durability| vec![durability]),
         rounds: options.store.rounds,
-        seed: options.seed,
+        seed: options.experiment.seed,
     };
     let mut progress = Progress::new();
     let report = measure(&plan, path, options.store.keep, &mut progress)?;

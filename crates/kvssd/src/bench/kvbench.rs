@@ -19,7 +19,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Result<Vec<RunReport>, Failur
     let mut progress = Progress::new();
     let mut reports = Vec::new();
     for design in designs(&options.drive.design, &for_designs)? {
-        let runs = Session::run_kvbench(&design, &profile, &bench, options.seed, &mut progress);
+        let runs = Session::run_kvbench(&design, &profile, &bench, options.experiment.seed, &mut progress);
         let runs = runs.map_err(|error| match error {
             SimError::Setup(why) => wrong(why),
             other => other.into(),

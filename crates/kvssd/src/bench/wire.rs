@@ -21,7 +21,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         let why = "--durability, --keep and --rounds are of stores in a folder: a drive on the wire is as it is served";
         return Err(EmbeddedError::Plan(why.to_owned()).into());
     }
-    let json_file = JsonFile::open(options.json.as_deref())?;
+    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
     let url: DriveUrl = path.to_string_lossy().parse().map_err(Failure::of_store(path))?;
     let plan = WirePlan {
         url,
@@ -30,7 +30,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         records: options.records.unwrap_or(RECORDS),
         operations: options.operations.unwrap_or(OPERATIONS),
         value_bytes: options.value_bytes.map_or(VALUE_BYTES, |bytes| bytes as usize),
-        seed: options.seed,
+        seed: options.experiment.seed,
     };
     let mut progress = Progress::new();
     let report = measure_wire(&plan, &mut progress)?;

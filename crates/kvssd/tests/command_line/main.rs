@@ -12,6 +12,9 @@ mod report;
 #[cfg(unix)]
 mod serve;
 mod store;
+#[cfg(unix)]
+#[path = "../../../host/tests/all/synced_pairs.rs"]
+mod synced_pairs;
 mod wire;
 
 use desk::Desk;

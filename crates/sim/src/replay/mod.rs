@@ -47,9 +47,9 @@
 mod feed;
 mod model;
 mod player;
-mod report;
+mod summary;
 
-pub use report::TraceReport;
+pub use summary::TraceSummary;
 
 use crate::error::SimError;
 use crate::host::{Hosts, Pace, Turn};

@@ -1,9 +1,8 @@
 //! Turns requests into commands, and checks what the drive answers.
 
-use super::TraceReport;
 use super::model::{Held, Model};
 use crate::error::SimError;
-use crate::report::Measured;
+use crate::report::{Measured, TraceReport};
 use crate::trace::{Action, Request, Requests};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::{Profile, RopeBacking};

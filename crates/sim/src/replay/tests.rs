@@ -1,8 +1,8 @@
 //! Replays against the map that they are a replay of.
 
-use super::{ReplaySetup, Trace, TraceReport};
+use super::{ReplaySetup, Trace};
 use crate::host::Pace;
-use crate::report::RunReport;
+use crate::report::{RunReport, TraceReport};
 use crate::trace::{BadLines, InputBytes, TraceName, TraceReader};
 use kvssd_flash::Profile;
 use kvssd_ftl::{DESIGNS, Design};

@@ -3,9 +3,7 @@
 use super::Requests;
 use super::fields::BadRecord;
 use super::formats::{Csv, Ibm, Meta, Mooncake, OracleGeneral, Twitter};
-use crate::workload::WorkloadError;
-use std::fmt;
-use std::str::FromStr;
+use kvssd_types::named_enum;
 
 /// How a file is cut into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +20,9 @@ pub enum Framing {
 /// called takes them back.
 pub trait TraceFormat {
     /// How the file is cut into pieces.
-    fn framing(&self) -> Framing;
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
 
     /// How long the clock of the trace takes to go on, in nanoseconds: when within it a request came is not known.
     fn tick_ns(&self) -> u64;
@@ -34,47 +34,25 @@ pub trait TraceFormat {
     fn parse(&mut self, piece: &[u8], requests: &mut Requests) -> Result<(), BadRecord>;
 }
 
-/// A format, by name. What each looks like is in its file, and in `docs/WORKLOADS.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceName {
-    /// Twitter's cache clusters.
-    Twitter,
-    /// Meta's kvcache, of 2022 and of 2024.
-    Meta,
-    /// IBM's Cloud Object Store.
-    Ibm,
-    /// libCacheSim's oracleGeneral.
-    OracleGeneral,
-    /// Mooncake's LLM requests.
-    Mooncake,
-    /// Any table with a header.
-    Csv,
+named_enum! {
+    /// A format, by name. What each looks like is in its file, and in `docs/WORKLOADS.md`.
+    pub enum TraceName: "format of traces" {
+        /// Twitter's cache clusters.
+        Twitter = "twitter",
+        /// Meta's kvcache, of 2022 and of 2024.
+        Meta = "meta",
+        /// IBM's Cloud Object Store.
+        Ibm = "ibm",
+        /// libCacheSim's oracleGeneral.
+        OracleGeneral = "oracle-general",
+        /// Mooncake's LLM requests.
+        Mooncake = "mooncake",
+        /// Any table with a header.
+        Csv = "csv",
+    }
 }
 
 impl TraceName {
-    /// Every format.
-    pub const ALL: [TraceName; 6] = [
-        TraceName::Twitter,
-        TraceName::Meta,
-        TraceName::Ibm,
-        TraceName::OracleGeneral,
-        TraceName::Mooncake,
-        TraceName::Csv,
-    ];
-
-    /// The name a user types.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            TraceName::Twitter => "twitter",
-            TraceName::Meta => "meta",
-            TraceName::Ibm => "ibm",
-            TraceName::OracleGeneral => "oracle-general",
-            TraceName::Mooncake => "mooncake",
-            TraceName::Csv => "csv",
-        }
-    }
-
     /// A reader of the format. `value_bytes` is the size of values where the trace has none.
     #[must_use]
     pub fn format(self, value_bytes: u64) -> Box<dyn TraceFormat> {
@@ -96,23 +74,5 @@ impl TraceName {
             [TraceName::Meta, TraceName::Csv, TraceName::Mooncake, TraceName::Ibm, TraceName::Twitter];
         let line = sample.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
         TOLD.into_iter().find(|name| name.format(0).parse(line, &mut Requests::new()).is_ok())
-    }
-}
-
-impl fmt::Display for TraceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for TraceName {
-    type Err = WorkloadError;
-
-    fn from_str(name: &str) -> Result<Self, WorkloadError> {
-        TraceName::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| WorkloadError::UnknownName {
-            what: "format of traces",
-            name: name.to_owned(),
-            choices: "twitter, meta, ibm, oracle-general, mooncake, csv",
-        })
     }
 }

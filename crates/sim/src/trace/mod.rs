@@ -29,11 +29,9 @@ mod formats;
 mod input;
 mod reader;
 mod request;
-mod summary;
 
 pub use fields::BadRecord;
 pub use format::{Framing, TraceFormat, TraceName};
 pub use input::{InputBytes, decoded};
 pub use reader::{BadLines, SAMPLE_BYTES, TraceError, TraceReader};
 pub use request::{Action, Request, Requests};
-pub use summary::TraceSummary;

@@ -6,16 +6,6 @@ use thiserror::Error;
 /// Why a workload cannot be as it was described. The messages are for the person who described it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorkloadError {
-    /// A name that stands for nothing.
-    #[error("unknown {what} \"{name}\": choose one of {choices}")]
-    UnknownName {
-        /// What was to be named.
-        what: &'static str,
-        /// The name that was given.
-        name: String,
-        /// The names there are.
-        choices: &'static str,
-    },
     /// A law of lengths that is none.
     #[error("{0}")]
     Lengths(&'static str),

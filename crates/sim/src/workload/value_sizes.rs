@@ -1,54 +1,17 @@
 //! Sizes of values.
 
 use super::{Lengths, WorkloadError, Zipfian};
-use kvssd_types::{Random, VALUE_BYTES_MAX};
-use std::fmt;
-use std::str::FromStr;
+use kvssd_types::{Random, VALUE_BYTES_MAX, named_enum};
 
-/// How the sizes of values vary (YCSB core property `fieldlengthdistribution`; a record is one field here).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SizeDistribution {
-    /// All of the largest size.
-    Constant,
-    /// 1 to the largest, each as often.
-    Uniform,
-    /// 1 to the largest, by the zipfian law: the smaller the more often.
-    Zipfian,
-}
-
-impl SizeDistribution {
-    /// Every distribution.
-    pub const ALL: [SizeDistribution; 3] =
-        [SizeDistribution::Constant, SizeDistribution::Uniform, SizeDistribution::Zipfian];
-
-    /// The name a user types.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            SizeDistribution::Constant => "constant",
-            SizeDistribution::Uniform => "uniform",
-            SizeDistribution::Zipfian => "zipfian",
-        }
-    }
-}
-
-impl fmt::Display for SizeDistribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SizeDistribution {
-    type Err = WorkloadError;
-
-    fn from_str(name: &str) -> Result<Self, WorkloadError> {
-        SizeDistribution::ALL.into_iter().find(|distribution| distribution.name() == name).ok_or_else(|| {
-            WorkloadError::UnknownName {
-                what: "distribution of value sizes",
-                name: name.to_owned(),
-                choices: "constant, uniform, zipfian",
-            }
-        })
+named_enum! {
+    /// How the sizes of values vary (YCSB core property `fieldlengthdistribution`; a record is one field here).
+    pub enum SizeDistribution: "distribution of value sizes" {
+        /// All of the largest size.
+        Constant = "constant",
+        /// 1 to the largest, each as often.
+        Uniform = "uniform",
+        /// 1 to the largest, by the zipfian law: the smaller the more often.
+        Zipfian = "zipfian",
     }
 }
 

@@ -1,62 +1,45 @@
 //! The core workloads of YCSB.
 
-use super::{Chooser, Distribution, Operation, WorkloadError};
-use kvssd_types::Random;
-use std::fmt;
-use std::str::FromStr;
+use super::{Chooser, Distribution, Operation};
+use kvssd_types::{Random, named_enum};
 
 /// The longest scan in records (YCSB core property `maxscanlength`; lengths are uniform from 1).
 const SCAN_LENGTH_MAX: u32 = 100;
 
-/// One of YCSB's core workloads (YCSB, workloads/workloada to workloadf).
-///
-/// | name     | operations                        | records |
-/// |----------|-----------------------------------|---------|
-/// | `ycsb-a` | 50% read, 50% update              | zipfian |
-/// | `ycsb-b` | 95% read, 5% update               | zipfian |
-/// | `ycsb-c` | read                              | zipfian |
-/// | `ycsb-d` | 95% read, 5% insert               | latest  |
-/// | `ycsb-e` | 95% scan of 1 to 100, 5% insert   | zipfian |
-/// | `ycsb-f` | 50% read, 50% read-modify-write   | zipfian |
-///
-/// The table of the Plus paper calls D "95% read 5% update (latest)". Here the 5% are inserts, as YCSB has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum YcsbCore {
-    /// Update heavy.
-    A,
-    /// Read mostly.
-    B,
-    /// Read only.
-    C,
-    /// Read latest.
-    D,
-    /// Short ranges.
-    E,
-    /// Read, modify, write.
-    F,
+named_enum! {
+    /// One of YCSB's core workloads (YCSB, workloads/workloada to workloadf).
+    ///
+    /// | name     | operations                        | records |
+    /// |----------|-----------------------------------|---------|
+    /// | `ycsb-a` | 50% read, 50% update              | zipfian |
+    /// | `ycsb-b` | 95% read, 5% update               | zipfian |
+    /// | `ycsb-c` | read                              | zipfian |
+    /// | `ycsb-d` | 95% read, 5% insert               | latest  |
+    /// | `ycsb-e` | 95% scan of 1 to 100, 5% insert   | zipfian |
+    /// | `ycsb-f` | 50% read, 50% read-modify-write   | zipfian |
+    ///
+    /// The table of the Plus paper calls D "95% read 5% update (latest)". Here the 5% are inserts, as YCSB has them.
+    pub enum YcsbCore: "YCSB workload" {
+        /// Update heavy.
+        A = "ycsb-a",
+        /// Read mostly.
+        B = "ycsb-b",
+        /// Read only.
+        C = "ycsb-c",
+        /// Read latest.
+        D = "ycsb-d",
+        /// Short ranges.
+        E = "ycsb-e",
+        /// Read, modify, write.
+        F = "ycsb-f",
+    }
 }
 
 impl YcsbCore {
-    /// Every core workload.
-    pub const ALL: [YcsbCore; 6] = [YcsbCore::A, YcsbCore::B, YcsbCore::C, YcsbCore::D, YcsbCore::E, YcsbCore::F];
-
     /// Whether it stores keys that were not there.
     #[must_use]
     pub fn inserts(self) -> bool {
         matches!(self, YcsbCore::D | YcsbCore::E)
-    }
-
-    /// The name a user types.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            YcsbCore::A => "ycsb-a",
-            YcsbCore::B => "ycsb-b",
-            YcsbCore::C => "ycsb-c",
-            YcsbCore::D => "ycsb-d",
-            YcsbCore::E => "ycsb-e",
-            YcsbCore::F => "ycsb-f",
-        }
     }
 
     /// The distribution of requests that YCSB gives the workload.
@@ -83,24 +66,6 @@ impl YcsbCore {
             YcsbCore::D | YcsbCore::E => self.writes_percent(),
             _ => 0,
         }
-    }
-}
-
-impl fmt::Display for YcsbCore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for YcsbCore {
-    type Err = WorkloadError;
-
-    fn from_str(name: &str) -> Result<Self, WorkloadError> {
-        YcsbCore::ALL.into_iter().find(|core| core.name() == name).ok_or_else(|| WorkloadError::UnknownName {
-            what: "YCSB workload",
-            name: name.to_owned(),
-            choices: "ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e, ycsb-f",
-        })
     }
 }
 

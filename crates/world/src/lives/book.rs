@@ -8,8 +8,10 @@
 //! Values say who they are, so that one of another key, or of nobody, is known at once.
 
 use super::model::Content;
-use super::report::Loss;
+use super::report::{Loss, Report};
+use crate::Run;
 use crate::linear::{self, Call, Found, check_all};
+use kvssd_flash::SimulatedDisk;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -41,6 +43,27 @@ pub struct Book {
 }
 
 impl Book {
+    /// The world has come to its end: reports what took place, and whether all of it can have been.
+    ///
+    /// # Errors
+    /// What was lost.
+    pub(super) fn conclude(
+        &mut self,
+        run: Run<()>,
+        disk: &SimulatedDisk,
+        seed: u64,
+        report: &mut Report,
+    ) -> Result<(), Loss> {
+        let (trace, calls) = (run.trace, disk.calls());
+        *report += Report { trace, calls, doubts: self.doubts(), acts: self.calls(), ..Report::default() };
+        if let Err(failure) = run.result {
+            self.fail(failure.to_string());
+        }
+        self.check(seed)?;
+        report.drives += 1;
+        Ok(())
+    }
+
     /// A value that nobody has had, of so many bytes, or a few more.
     pub fn new_value(&mut self, place: Place, bytes: usize) -> (u64, Vec<u8>) {
         let number = self.values.len() as u64;

@@ -104,22 +104,8 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
         direct(&common, &mut random);
     });
     let ((told_of_failures, forgotten), told) = (excuses.counts(), told.take());
-    *report += Report {
-        told: told_of_failures,
-        forgotten,
-        failures: disk.failures(),
-        trace: run.trace,
-        doubts: book.borrow().doubts(),
-        acts: book.borrow().calls(),
-        calls: disk.calls(),
-        ..told
-    };
-    if let Err(failure) = run.result {
-        book.borrow_mut().fail(failure.to_string());
-    }
-    book.borrow().check(seed)?;
-    report.drives += 1;
-    Ok(())
+    *report += Report { told: told_of_failures, forgotten, failures: disk.failures(), ..told };
+    book.borrow_mut().conclude(run, &disk, seed, report)
 }
 
 /// The main actor: what befalls the service and the hosts, and the look at everything in the end.

@@ -103,19 +103,8 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
         live(&common, &mut random);
         its_report.set(*common.report.borrow());
     });
-    *report += Report {
-        trace: run.trace,
-        doubts: book.borrow().doubts(),
-        acts: book.borrow().calls(),
-        calls: disk.calls(),
-        ..told.get()
-    };
-    if let Err(failure) = run.result {
-        book.borrow_mut().fail(failure.to_string());
-    }
-    book.borrow().check(seed)?;
-    report.drives += 1;
-    Ok(())
+    *report += told.get();
+    book.borrow_mut().conclude(run, &disk, seed, report)
 }
 
 /// The main actor: life after life.

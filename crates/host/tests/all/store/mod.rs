@@ -3,6 +3,7 @@
 mod changes;
 mod opening;
 
+use crate::designs;
 use kvssd_host::{Batch, Error, NamespaceAttributes, NamespaceId, Options, Store, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,15 +36,22 @@ fn small() -> Options {
     Options { create_bytes: 64 << 20, ..Options::default() }
 }
 
+/// A store of that design with so many numbers as keys, and where it lies.
+fn numbered(design: &str, keys: u32) -> (Desk, Store) {
+    let desk = Desk::new();
+    let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
+    for number in 0..keys {
+        store.store(&number.to_be_bytes(), b"").unwrap();
+    }
+    (desk, store)
+}
+
 fn all(store: &Store) -> BTreeMap<Box<[u8]>, Vec<u8>> {
     let pairs: Vec<_> = store.pairs().map(Result::unwrap).collect();
     let map: BTreeMap<_, _> = pairs.iter().cloned().collect();
     assert_eq!(map.len(), pairs.len(), "a pair is met twice");
     map
 }
-
-/// All that an image can hold.
-const DESIGNS: [&str; 7] = ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"];
 
 #[test]
 fn calls_do_what_they_say() {
@@ -136,12 +144,8 @@ fn threads_share_a_store() {
 
 #[test]
 fn keys_that_stay_are_met_once_while_others_come_and_go() {
-    for design in DESIGNS {
-        let desk = Desk::new();
-        let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
-        for number in 0..3000u32 {
-            store.store(&number.to_be_bytes(), b"").unwrap();
-        }
+    for design in designs() {
+        let (_desk, store) = numbered(design, 3000);
         let mut met = BTreeMap::new();
         for (index, key) in store.keys(None).enumerate() {
             let key = key.unwrap();
@@ -165,12 +169,8 @@ fn keys_that_stay_are_met_once_while_others_come_and_go() {
 
 #[test]
 fn a_key_to_list_from_need_not_be_there() {
-    for design in DESIGNS {
-        let desk = Desk::new();
-        let store = desk.open(Options { design: design.to_owned(), ..small() }).unwrap();
-        for number in 0..600u32 {
-            store.store(&number.to_be_bytes(), b"").unwrap();
-        }
+    for design in designs() {
+        let (_desk, store) = numbered(design, 600);
         let keys: Vec<_> = store.keys(None).map(Result::unwrap).collect();
         assert_eq!(keys.len(), 600);
         let behind: Vec<_> = store.keys(Some(&keys[300])).map(Result::unwrap).collect();

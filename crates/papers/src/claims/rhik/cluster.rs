@@ -93,7 +93,8 @@ impl Read for ClusterTrace {
 mod tests {
     use super::*;
     use kvssd_measure::Quiet;
-    use kvssd_sim::trace::{BadLines, InputBytes, TraceName, TraceReader, TraceSummary};
+    use kvssd_sim::replay::TraceSummary;
+    use kvssd_sim::trace::{BadLines, InputBytes, TraceName, TraceReader};
     use std::collections::BTreeMap;
 
     #[test]

@@ -12,7 +12,7 @@
 //! retrieve. The object is the key, as it is written.
 
 use super::super::fields::{BadRecord, number, time_ns};
-use super::super::{Action, Framing, Request, Requests, TraceFormat};
+use super::super::{Action, Request, Requests, TraceFormat};
 
 /// IBM's format.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,6 @@ pub(in crate::trace) struct Ibm;
 const FEW: BadRecord = BadRecord::new("the line", "has fewer than the 3 fields of an object store's request");
 
 impl TraceFormat for Ibm {
-    fn framing(&self) -> Framing {
-        Framing::Lines
-    }
-
     fn tick_ns(&self) -> u64 {
         1_000_000
     }

@@ -10,7 +10,7 @@
 //! format from any other table.
 
 use super::super::fields::{BadRecord, Row, number, small_letters, time_ns};
-use super::super::{Action, Framing, Request, Requests, TraceFormat};
+use super::super::{Action, Request, Requests, TraceFormat};
 
 /// The most requests of a line: no second of a cache has more of a key, and a slip of a digit must not take a day.
 const OPERATIONS_MAX: u64 = 1_000_000;
@@ -56,10 +56,6 @@ impl Meta {
 }
 
 impl TraceFormat for Meta {
-    fn framing(&self) -> Framing {
-        Framing::Lines
-    }
-
     fn tick_ns(&self) -> u64 {
         1_000_000_000
     }

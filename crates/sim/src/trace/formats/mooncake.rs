@@ -9,7 +9,7 @@
 //! trace; one of an 8B model has 64 MiB, more than a drive's largest value. The size is the caller's.
 
 use super::super::fields::BadRecord;
-use super::super::{Action, Framing, Request, Requests, TraceFormat};
+use super::super::{Action, Request, Requests, TraceFormat};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -27,10 +27,6 @@ impl Mooncake {
 }
 
 impl TraceFormat for Mooncake {
-    fn framing(&self) -> Framing {
-        Framing::Lines
-    }
-
     fn tick_ns(&self) -> u64 {
         1_000_000
     }

@@ -9,7 +9,7 @@
 //! commas: the fields around it are counted from both ends. The client is not looked at.
 
 use super::super::fields::{BadRecord, number, time_ns};
-use super::super::{Action, Framing, Request, Requests, TraceFormat};
+use super::super::{Action, Request, Requests, TraceFormat};
 
 /// Twitter's format.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +18,6 @@ pub(in crate::trace) struct Twitter;
 const FEW: BadRecord = BadRecord::new("the line", "has fewer than the 7 fields of a Twitter trace");
 
 impl TraceFormat for Twitter {
-    fn framing(&self) -> Framing {
-        Framing::Lines
-    }
-
     fn tick_ns(&self) -> u64 {
         1_000_000_000
     }

@@ -276,7 +276,7 @@ fn what_others_do_not_wait_for_ends_with_the_main_actor() {
     assert_eq!((run.result, *dropped.borrow()), (Ok(()), 5));
 }
 
-/// cargo test -p kvssd-world --test turns -- --ignored --nocapture
+/// cargo test -p kvssd-world --test all turns::how_fast -- --ignored --nocapture
 #[test]
 #[ignore = "it measures"]
 fn how_fast_it_is() {

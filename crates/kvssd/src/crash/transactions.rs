@@ -1,7 +1,7 @@
 //! `kvssd crash --transactions`: power cuts in the middle of TPC-B and TPC-C.
 
-use crate::arguments::CrashOptions;
-use crate::crash::{Reports, each};
+use super::{Reports, each};
+use crate::arguments::{CrashOptions, Experiment};
 use crate::fail::Failure;
 use kvssd_ftl::{BLOCK, DESIGNS, Design};
 use kvssd_papers::crash::{TransactionCampaign, TransactionCrashReport};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Runs the campaigns on drives of keys and the block drive.
 pub fn of_transactions(options: &CrashOptions) -> Result<Reports, Failure> {
-    let CrashOptions { seed, cuts, .. } = *options;
+    let CrashOptions { experiment: Experiment { seed, .. }, cuts, .. } = *options;
     let designs: Vec<Design> = DESIGNS.into_iter().chain([BLOCK]).collect();
     let reports = each(options, &designs, |design, power_loss, progress| {
         TransactionCampaign { design, power_loss, seed, cuts }.run(progress)

@@ -1,7 +1,7 @@
 //! What is in a trace, without a drive.
 
-use super::{Action, InputBytes, Requests, TraceReader};
 use crate::error::SimError;
+use crate::trace::{Action, InputBytes, Requests, TraceReader};
 use kvssd_measure::Observer;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -227,7 +227,7 @@ fn a_service_that_waits_for_itself_is_told() {
     assert_eq!(what, [("main", "an unpark"), ("service", "a lock"), ("host", "its peer on the network")]);
 }
 
-/// cargo test -p kvssd-world --test wire -- --ignored --nocapture
+/// cargo test -p kvssd-world --test all wire::how_fast -- --ignored --nocapture
 #[test]
 #[ignore = "it measures"]
 fn how_fast_it_is() {

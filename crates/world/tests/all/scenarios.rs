@@ -1,31 +1,23 @@
-//! The scenarios with several programs or threads, each for a while, on every design.
+//! The scenarios, each for a while, on every design.
 //!
 //! DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
 
+use crate::{number, scenario, variable};
 use kvssd_ftl::DESIGNS;
-use kvssd_world::lives::{Report, SCENARIOS, Scenario};
+use kvssd_world::lives::Report;
 use std::time::Instant;
 
-/// Drives of each design.
+/// Drives of each design with several programs or threads.
 const DRIVES: u64 = 3;
+/// Drives of each design with one program, which are soon over.
+const DRIVES_SOLO: u64 = 6;
 
-fn variable(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
-fn scenario(name: &str) -> &'static Scenario {
-    SCENARIOS.iter().find(|scenario| scenario.name == name).expect("there is such a scenario")
-}
-
-/// Lets drives of all designs live.
-fn live(name: &str) {
-    let (drives, first) = (variable("WORLD_DRIVES", DRIVES), variable("WORLD_SEED", 1));
-    let only = std::env::var("DESIGN").ok();
+/// Lets so many drives of all designs live, if nothing else is said.
+fn live(name: &str, drives: u64) {
+    let (drives, first) = (number("WORLD_DRIVES").unwrap_or(drives), number("WORLD_SEED").unwrap_or(1));
+    let only = variable("DESIGN");
     let mut losses = Vec::new();
-    for design in DESIGNS.iter().filter(|design| design.takes_keys()) {
-        if only.as_deref().is_some_and(|only| only != design.name) {
-            continue;
-        }
+    for design in DESIGNS.iter().filter(|design| only.as_deref().is_none_or(|only| only == design.name)) {
         let (mut report, began) = (Report::default(), Instant::now());
         for seed in first..first + drives {
             if let Err(loss) = (scenario(name).run)(design, seed, &mut report) {
@@ -51,25 +43,31 @@ fn repeat(name: &str) {
     assert_ne!(reports[0].trace, reports[2].trace);
 }
 
+/// Through kills, stops and failures at every call of the disk.
+#[test]
+fn one_program_loses_nothing() {
+    live("solo", DRIVES_SOLO);
+}
+
 #[test]
 fn hosts_and_a_killed_service_are_linearizable() {
-    live("hosts");
+    live("hosts", DRIVES);
     repeat("hosts");
 }
 
 #[test]
 fn threads_on_one_store_are_linearizable_and_serializable() {
-    live("threads");
+    live("threads", DRIVES);
     repeat("threads");
 }
 
 #[test]
 fn an_image_has_one_owner_who_finds_everything() {
-    live("owners");
+    live("owners", DRIVES);
     repeat("owners");
 }
 
 #[test]
 fn what_a_disk_lies_about_is_told_and_never_served() {
-    live("liar");
+    live("liar", DRIVES);
 }
