@@ -117,17 +117,10 @@ impl<'a> Io<'a> {
     /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
     pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
         self.settle();
-        let Media { flash, log, geometry, .. } = &mut *self.media;
         let before = self.clock;
-        let mut last = before;
-        for run in pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right)) {
-            if log.open_page(geometry, run[0]).is_none() {
-                last = last.max(flash.read(run, cause, before));
-            }
-        }
-        self.clock = last;
+        self.clock = self.read_without_waiting(pages, cause);
         self.hold_core(before);
-        last > before
+        self.clock > before
     }
 
     /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
@@ -155,13 +148,17 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// Has pages of one unit read, and gives the moment when they are in the controller.
+    /// Has pages read side by side, and gives the moment when the last is in the controller. None of them twice, and
+    /// those of a unit one after the other.
     pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
         let Media { flash, log, geometry, .. } = &mut *self.media;
-        match log.open_page(geometry, pages[0]) {
-            Some(_) => self.clock,
-            None => flash.read(pages, cause, self.clock),
+        let mut last = self.clock;
+        for run in pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right)) {
+            if log.open_page(geometry, run[0]).is_none() {
+                last = last.max(flash.read(run, cause, self.clock));
+            }
         }
+        last
     }
 
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.
@@ -227,7 +224,10 @@ impl<'a> Io<'a> {
 }
 
 /// The result of a read; none when the flash cannot give the data back.
-pub(crate) fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
+///
+/// # Errors
+/// Any other error of it.
+pub fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
     match read {
         Err(KvError::Unrecovered(_)) => Ok(None),
         other => other.map(Some),

@@ -3,7 +3,8 @@
 use crate::arguments::CrashOptions;
 use crate::crash::{Reports, each};
 use crate::fail::Failure;
-use kvssd_ftl::{BLOCK, DESIGNS, Design};
+use kvssd_designs::{BLOCK, DESIGNS};
+use kvssd_ftl::Design;
 use kvssd_papers::crash::{TransactionCampaign, TransactionCrashReport};
 use serde_json::json;
 

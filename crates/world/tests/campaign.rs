@@ -4,7 +4,7 @@
 //!   SCENARIO=solo DESIGN=plus WORLD_SEED=1 WORLD_SECONDS=600 cargo test -p kvssd-world --test campaign -- --ignored --nocapture
 //! ```
 
-use kvssd_ftl::DESIGNS;
+use kvssd_designs::DESIGNS;
 use kvssd_world::lives::{Report, SCENARIOS};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //!
 //! DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
 
-use kvssd_ftl::DESIGNS;
+use kvssd_designs::DESIGNS;
 use kvssd_world::lives::{Report, SCENARIOS, Scenario};
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Drives live through kills, stops and failures at every call of the disk, and lose nothing.
 
-use kvssd_ftl::DESIGNS;
+use kvssd_designs::DESIGNS;
 use kvssd_world::lives::Report;
 use kvssd_world::lives::solo::run;
 

@@ -2,7 +2,8 @@
 
 use crate::namespaced::{NamespacedDrive, few_logs, key_of, many_logs};
 use crate::trial::Trial;
-use kvssd_ftl::{DESIGNS, NamespaceAttributes};
+use kvssd_designs::DESIGNS;
+use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{Command, NamespaceId, Reply};
 
 fn index(name: &str) -> NamespaceAttributes {

@@ -1,11 +1,12 @@
 //! Namespaces, of which one design stands for all: attributes, quotas, batches, logs, and DRAM that they share.
 
 use kvssd_conformance::{Medium, NamespacedDrive, few_logs, key_of, many_logs};
-use kvssd_ftl::{DESIGNS, Design, NamespaceAttributes};
+use kvssd_designs::DESIGNS;
+use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
 
 fn named(name: &str) -> Design {
-    Design::named(name).unwrap()
+    kvssd_designs::named(name).unwrap()
 }
 
 fn drive(name: &str, medium: Medium) -> NamespacedDrive {

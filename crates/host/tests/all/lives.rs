@@ -63,7 +63,7 @@ macro_rules! lives {
 
         #[test]
         fn every_design_has_its_lives() {
-            assert_eq!(kvssd_ftl::DESIGNS.map(|design| design.name).to_vec(), [$($name),*]);
+            assert_eq!(kvssd_designs::DESIGNS.map(|design| design.name).to_vec(), [$($name),*]);
         }
     };
 }

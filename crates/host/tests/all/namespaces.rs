@@ -10,7 +10,7 @@ fn named(name: String) -> NamespaceAttributes {
 
 #[test]
 fn namespaces_are_made_and_deleted_in_one_life_as_often_as_one_likes() {
-    for design in kvssd_ftl::DESIGNS.map(|design| design.name) {
+    for design in kvssd_designs::DESIGNS.map(|design| design.name) {
         for value_bytes_max in [None, Some(LARGE)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("drive.kv");
