@@ -1,5 +1,5 @@
-//! The designs of the papers, written against the public seam of the firmware ([`kvssd_ftl::index`]) as anybody's design
-//! is.
+//! The designs of the papers, written against the public seam of the firmware ([`kvssd_ftl::index`]) as anybody's
+//! design is.
 //!
 //! ```text
 //!   known.rs            the designs that a program knows: all, named, from_table; add one of your own

@@ -14,8 +14,8 @@
 //!   kvssd_flash::Flash
 //! ```
 //!
-//! A [`Design`] names an index, a validity and a grain size; everything else is shared. The firmware names no index, and
-//! knows no NVMe, no wall clock and no file.
+//! A [`Design`] names an index, a validity and a grain size; everything else is shared. The firmware names no index,
+//! and knows no NVMe, no wall clock and no file.
 
 mod address;
 mod attributes;

@@ -3,11 +3,11 @@
 use crate::design::IndexChoice;
 use std::fmt;
 
-/// The indexes that the namespaces of a drive may choose, beside the drive's own. A design brings it along: the firmware
-/// knows no index by itself.
+/// The indexes that the namespaces of a drive may choose, beside the drive's own. A design brings it along: the
+/// firmware knows no index by itself.
 pub trait IndexCatalogue: fmt::Debug + Send + Sync {
-    /// The out-of-band areas of a new drive have room for the tags of these, where they can. Bytes of drives follow from
-    /// it: it is the same in every program.
+    /// The out-of-band areas of a new drive have room for the tags of these, where they can. Bytes of drives follow
+    /// from it: it is the same in every program.
     fn reserved(&self) -> Vec<IndexChoice>;
 
     /// All of them. Of several with one name the first is meant.

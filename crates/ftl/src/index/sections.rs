@@ -31,8 +31,8 @@ pub use self::redo::SavedSections;
 /// So many leave the cache before the next are warmed.
 const LEAVERS_WARM: usize = 32;
 
-/// What is counted of an index's records on flash: sections, or pages of tables. Of pairs the first is for commands, the
-/// second for garbage collection.
+/// What is counted of an index's records on flash: sections, or pages of tables. Of pairs the first is for commands,
+/// the second for garbage collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectionCounters {
     /// Those that were not in DRAM when they were wanted.
