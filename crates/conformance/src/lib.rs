@@ -13,7 +13,7 @@
 //! A test of a design of one's own is a line:
 //!
 //! ```no_run
-//! # let my_design = kvssd_ftl::Design::named("plus").unwrap();
+//! # let my_design = kvssd_designs::named("plus").unwrap();
 //! kvssd_conformance::run(&my_design).assert_clean();
 //! kvssd_conformance::power_cuts::survives(&my_design, 2000).unwrap();
 //! ```

@@ -1,6 +1,7 @@
 //! Which designs a test is to run: all that come along, or those of the environment variable `DESIGN`.
 
-use kvssd_ftl::{DESIGNS, Design};
+use kvssd_designs::DESIGNS;
+use kvssd_ftl::Design;
 use std::env;
 
 /// Names with commas between them.
@@ -13,14 +14,16 @@ const VARIABLE: &str = "DESIGN";
 #[must_use]
 pub fn selected() -> Vec<Design> {
     let Ok(names) = env::var(VARIABLE) else { return DESIGNS.to_vec() };
-    let named = |name: &str| Design::named(name.trim()).unwrap_or_else(|error| panic!("{VARIABLE}={names}: {error}"));
+    let named =
+        |name: &str| kvssd_designs::named(name.trim()).unwrap_or_else(|error| panic!("{VARIABLE}={names}: {error}"));
     names.split(',').map(named).filter(Design::takes_keys).collect()
 }
 
 /// The names of the indexes of all designs that take keys, those that were added with them.
 #[must_use]
 pub fn indexes() -> Vec<&'static str> {
-    let mut names: Vec<_> = Design::all().filter(Design::takes_keys).map(|design| design.index.plan().name()).collect();
+    let designs = kvssd_designs::all().into_iter().filter(Design::takes_keys);
+    let mut names: Vec<_> = designs.map(|design| design.index.plan().name()).collect();
     names.dedup();
     names
 }

@@ -64,7 +64,7 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
     if let Some(bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
         return Err(format!("value_bytes_max is {bytes}, and may be {LARGE_VALUE_BYTES_MAX}"));
     }
-    let design = Design::from_table(design).map_err(|error| error.to_string())?;
+    let design = kvssd_designs::from_table(design).map_err(|error| error.to_string())?;
     let design = Design { out_of_band: Some(out_of_band), ..design };
     // Scaling is what looks at every number.
     let profile = profile.scaled(1.0).map_err(|error| error.to_string())?;
@@ -74,8 +74,8 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvssd_designs::DESIGNS;
     use kvssd_flash::PROFILE_NAMES;
-    use kvssd_ftl::DESIGNS;
 
     fn protected() -> [(String, String); 1] {
         [("memory.power_loss".to_owned(), "protected".to_owned())]

@@ -327,7 +327,7 @@ mod tests {
     fn device_with(power_loss: PowerLoss) -> Device {
         let mut profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
         profile.memory.power_loss = power_loss;
-        let design = Design::named("original").unwrap();
+        let design = kvssd_designs::named("original").unwrap();
         Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap()
     }
 

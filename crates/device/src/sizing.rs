@@ -62,11 +62,15 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
 /// The design called `name` as a drive in a file has it: with room for namespaces.
 ///
 /// # Errors
-/// As [`Design::named`]; the error names the designs that a drive in a file can have.
+/// As [`kvssd_designs::named`]; the error names the designs that a drive in a file can have.
 pub fn image_design(name: &str) -> Result<Design, DesignError> {
-    let mut design = Design::named(name).map_err(|error| match error {
+    let mut design = kvssd_designs::named(name).map_err(|error| match error {
         DesignError::Unknown { name, .. } => {
-            let with_keys: Vec<&str> = Design::all().filter(Design::takes_keys).map(|design| design.name).collect();
+            let with_keys = kvssd_designs::all()
+                .into_iter()
+                .filter(Design::takes_keys)
+                .map(|design| design.name)
+                .collect::<Vec<_>>();
             DesignError::Unknown { name, known: with_keys.join(", ") }
         }
         other => other,
@@ -80,8 +84,9 @@ pub fn image_design(name: &str) -> Result<Design, DesignError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvssd_designs::DESIGNS;
     use kvssd_flash::RopeBacking;
-    use kvssd_ftl::{DESIGNS, NamespaceAttributes};
+    use kvssd_ftl::NamespaceAttributes;
     use kvssd_types::Nanos;
 
     #[test]

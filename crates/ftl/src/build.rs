@@ -1,6 +1,6 @@
 //! A drive's firmware, put together from what its design names.
 
-use crate::design::{DESIGNS, Design, DesignError, ValidityKind};
+use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::Engine;
 use crate::gc::STEP_SUPERBLOCKS;
@@ -125,8 +125,8 @@ impl Design {
         if !fits && self.index.plan().has_tags_of_keys() { format.with_bitmap(grains_per_page) } else { format }
     }
 
-    /// The number that all tags of a new drive are below: those of its own index, and those of other indexes that
-    /// namespaces may choose, if out-of-band areas have room. A drive that exists keeps its format.
+    /// The number that all tags of a new drive are below: those of its own index, and those of the reserved
+    /// indexes of its catalogue, if out-of-band areas have room. A drive that exists keeps its format.
     fn tags(&self, geometry: &Geometry) -> u64 {
         let room = self.room(geometry);
         let own = self.index.plan().tags(&room);
@@ -137,7 +137,7 @@ impl Design {
             let bytes = self.format_of(geometry, *tags).bytes_max(self.packing(geometry).grains_per_page);
             bytes + OOB_HEAD_BYTES as usize <= geometry.oob_bytes as usize
         };
-        DESIGNS.iter().map(|design| design.index.plan().tags(&room)).filter(fits).fold(own, u64::max)
+        self.indexes.reserved().iter().map(|index| index.plan().tags(&room)).filter(fits).fold(own, u64::max)
     }
 
     fn maker(&self, profile: &Profile) -> Maker {
@@ -169,7 +169,7 @@ impl Design {
         }
     }
 
-    fn validity(&self, packing: Packing, geometry: &Geometry) -> Box<dyn Validity> {
+    pub(crate) fn validity(&self, packing: Packing, geometry: &Geometry) -> Box<dyn Validity> {
         match self.validity {
             ValidityKind::GrainBitmap => Box::new(GrainBitmap::new(packing, self.room(geometry).grains)),
             ValidityKind::InvalidMappings => Box::new(InvalidMappings::new(packing, geometry)),

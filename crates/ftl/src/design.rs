@@ -1,17 +1,18 @@
 //! Designs: named points in the space of index, validity and packing, and the engine built from one.
 
+mod catalogue;
 mod choice;
 mod described;
-mod registry;
 
+pub use self::catalogue::{IndexCatalogue, OwnIndex};
 pub use self::choice::IndexChoice;
 pub use self::described::DesignTable;
-use crate::index::{DramHashPlan, HashCompact, HashFixed, LsmPlan, MultilevelPlan, PageMapPlan, Parameters, RhikPlan};
-use crate::iterators::{IteratorPlan, PrefetchDegree};
+use crate::index::Parameters;
+use crate::iterators::IteratorPlan;
 use crate::oob::OobFormat;
-use crate::packing::{RecordLayout, Slots};
+use crate::packing::RecordLayout;
 use crate::planted::PlantedBug;
-use crate::victims::{EraseCounts, VictimPolicy};
+use crate::victims::VictimPolicy;
 use kvssd_types::KvError;
 use thiserror::Error;
 
@@ -61,6 +62,8 @@ pub struct Design {
     pub gc_high_superblocks: u32,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
+    /// The indexes that namespaces may choose, beside the drive's own.
+    pub indexes: &'static dyn IndexCatalogue,
     /// How garbage collection chooses what it collects.
     pub victims: VictimPolicy,
     /// What out-of-band areas look like on a drive that is there already; what is chosen for a new one if nothing is
@@ -69,138 +72,6 @@ pub struct Design {
     /// A bug that it has on purpose.
     pub planted: Option<PlantedBug>,
 }
-
-/// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 7] = [
-    Design {
-        name: "original",
-        description: "demand-cached hash table with every slot on flash, grain bitmap in DRAM, 512 B grains (Plus paper, section III)",
-        index: IndexChoice::of(&HashFixed),
-        validity: ValidityKind::GrainBitmap,
-        grain_bytes: 512,
-        layout: RecordLayout::Grains,
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 2,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "plus",
-        description: "sections with living mappings only, invalid mappings on flash, 64 B grains (Plus paper, section IV)",
-        index: IndexChoice::of(&HashCompact),
-        validity: ValidityKind::InvalidMappings,
-        grain_bytes: 64,
-        layout: RecordLayout::Grains,
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "rhik",
-        description: "two-level hash of signatures that grows by splitting tables, at most one flash read a look-up (RHIK paper)",
-        index: IndexChoice::of(&RhikPlan {
-            signature_bits: 64,
-            directory_bits: 4,
-            occupancy_percent: 80,
-            incremental: true,
-        }),
-        validity: ValidityKind::AskIndex,
-        grain_bytes: 128,
-        layout: RecordLayout::Grains,
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "multilevel",
-        description: "hash of signatures in up to 8 levels, local index, Bloom filter, slots of 1 KiB at least, records split at pages, a limit of pairs (Study paper's PM983)",
-        index: IndexChoice::of(&MultilevelPlan { bloom_bits: 4, iterators: true }),
-        validity: ValidityKind::AskIndex,
-        grain_bytes: 128,
-        layout: RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 }),
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "pink",
-        description: "log-structured merge tree with values apart, the tables of its upper levels pinned in DRAM (PinK, as the IterKVSSD paper has it)",
-        index: IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 0 }),
-        validity: ValidityKind::AskIndex,
-        grain_bytes: 64,
-        layout: RecordLayout::Grains,
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "iter",
-        description: "log-structured merge tree with iterators that read index and values ahead, as many as pay (IterKVSSD paper)",
-        index: IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 0 }),
-        validity: ValidityKind::AskIndex,
-        grain_bytes: 64,
-        layout: RecordLayout::Grains,
-        iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 1,
-        victims: VictimPolicy::Greedy,
-        out_of_band: None,
-        planted: None,
-    },
-    Design {
-        name: "kaml",
-        description: "hash table in DRAM with whole keys of 8 bytes, chunks of 128 B with a bitmap out of band (KAML paper, section IV)",
-        index: IndexChoice::of(&DramHashPlan { flash_bytes_per_slot: 3072, load_percent_max: 75 }),
-        validity: ValidityKind::AskIndex,
-        grain_bytes: 128,
-        layout: RecordLayout::Chunks,
-        iterators: IteratorPlan::NONE,
-        gc_low_superblocks: 8,
-        gc_high_superblocks: 4,
-        namespaces_max: 16,
-        // An estimate: the paper gives no bound.
-        victims: VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 }),
-        out_of_band: None,
-        planted: None,
-    },
-];
-
-/// The drive to compare with: it takes blocks, and no keys.
-pub const BLOCK: Design = Design {
-    name: "block",
-    description: "a block drive: page-mapped, the map in DRAM, read-modify-write below 4 KiB",
-    index: IndexChoice::of(&PageMapPlan),
-    validity: ValidityKind::AskIndex,
-    grain_bytes: 4096,
-    layout: RecordLayout::Blocks,
-    iterators: IteratorPlan::NONE,
-    gc_low_superblocks: 8,
-    gc_high_superblocks: 4,
-    namespaces_max: 1,
-    victims: VictimPolicy::Greedy,
-    out_of_band: None,
-    planted: None,
-};
 
 /// Why a design cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -237,21 +108,15 @@ pub enum DesignError {
 }
 
 impl Design {
-    /// The design called `name`.
-    ///
-    /// # Errors
-    /// [`DesignError::Unknown`] when there is none.
-    pub fn named(name: &str) -> Result<Design, DesignError> {
-        Design::all().find(|design| design.name == name).ok_or_else(|| DesignError::Unknown {
-            name: name.to_owned(),
-            known: Design::all().map(|design| design.name).collect::<Vec<_>>().join(", "),
-        })
-    }
-
     /// Whether the drive takes keys; if not, blocks.
     #[must_use]
     pub fn takes_keys(&self) -> bool {
         self.layout != RecordLayout::Blocks
+    }
+
+    /// The indexes that its namespaces may have, its own first.
+    pub(crate) fn index_choices(&self) -> impl Iterator<Item = IndexChoice> {
+        std::iter::once(self.index.clone()).chain(self.indexes.all())
     }
 
     /// Its parameters and their values, as [`Design::set`] takes them.

@@ -1,28 +1,8 @@
 //! The seam: where does a key live?
-//!
-//! | name | what it is |
-//! |---|---|
-//! | `dram-hash` | a hash table in DRAM, with whole keys of 8 bytes, swapped out to flash when DRAM is wanted (KAML, section IV-C) |
-//! | `hash-fixed` | a demand-cached hash table, every slot of it on flash (Plus, section III) |
-//! | `hash-compact` | the same table with only living mappings, in sections that grow (Plus, section IV-B) |
-//! | `page-map` | a place for each logical block, for a block drive |
-//! | `lsm` | a log-structured merge tree, keys in order (IterKVSSD, section 2) |
-//! | `multilevel` | a hash table in levels, each twice as large as the one before (Study, section II) |
-//! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
-mod bloom;
-mod dram_hash;
-mod hash;
 mod lookups;
-mod lsm;
-mod multilevel;
-mod page_map;
 mod pair_change;
 mod plan;
-mod probe;
-mod record_table;
-mod rhik;
-pub mod section;
 mod section_index;
 mod section_plan;
 mod sectioned;
@@ -31,20 +11,13 @@ mod survey;
 mod view;
 
 pub use crate::parameters::{Parameter, Parameters};
-pub use dram_hash::DramHashPlan;
-pub use hash::{HashCompact, HashFixed};
-pub use lsm::{Lsm, LsmPlan};
-pub use multilevel::MultilevelPlan;
-pub use page_map::{PageMap, PageMapPlan};
+pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{BoxedPlan, IndexPlan, Room};
-pub use probe::Entry as SlotEntry;
-pub use record_table::{RecordTable, Signature};
-pub use rhik::RhikPlan;
 pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
-pub use sections::{SavedSections, SectionEdit, SectionForm, Ticket};
+pub use sections::{SavedSections, SectionCounters, SectionEdit, SectionForm, Ticket, cached_bytes};
 pub(crate) use survey::audit_tags;
 pub use survey::{Audit, IndexEntry, IndexFault, OwnRecord, Survey};
 pub use view::View;

@@ -135,9 +135,7 @@ impl<'a> Io<'a> {
 
     /// Reads pages side by side and waits for the last; none of them twice. Gives whether there was a flash operation.
     pub fn read_all(&mut self, pages: &[PageAddress], cause: Cause) -> bool {
-        let geometry = self.media.geometry;
-        let runs = pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right));
-        self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_without_waiting(run, cause))))
+        self.read_runs(cause, |io| io.read_without_waiting(pages, cause))
     }
 
     /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
@@ -169,12 +167,15 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// Has pages of one unit read, and gives the moment when they are in the controller.
+    /// Has pages read side by side, and gives the moment when the last is in the controller. None of them twice, and
+    /// those of a unit one after the other.
     pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
-        match self.gathered(pages[0], cause) {
-            Some(since) => since,
-            None => self.media.flash.read(pages, cause, self.clock),
-        }
+        let geometry = self.media.geometry;
+        let runs = pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right));
+        runs.fold(self.clock, |last, run| match self.gathered(run[0], cause) {
+            Some(since) => last.max(since),
+            None => last.max(self.media.flash.read(run, cause, self.clock)),
+        })
     }
 
     /// For a page that is still gathered the moment, now or later, from which it can be had.
@@ -248,7 +249,10 @@ impl<'a> Io<'a> {
 }
 
 /// The result of a read; none when the flash cannot give the data back.
-pub(crate) fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
+///
+/// # Errors
+/// Any other error of it.
+pub fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
     match read {
         Err(KvError::Unrecovered(_)) => Ok(None),
         other => other.map(Some),

@@ -14,8 +14,8 @@
 //!   kvssd_flash::Flash
 //! ```
 //!
-//! A [`Design`] names an index, a validity and a grain size; everything else is shared. The firmware knows no NVMe, no
-//! wall clock and no file.
+//! A [`Design`] names an index, a validity and a grain size; everything else is shared. The firmware names no index,
+//! and knows no NVMe, no wall clock and no file.
 
 mod address;
 mod attributes;
@@ -53,6 +53,7 @@ mod spent;
 mod staging;
 mod superblock;
 mod tags;
+mod testbed;
 mod trust;
 mod utilization;
 pub mod validity;
@@ -62,24 +63,22 @@ mod victims;
 pub use address::Grain;
 pub use attributes::{NAME_BYTES_MAX, NamespaceAttributes, SavedKind};
 pub use check::{CheckReport, Finding, Harm};
-pub use design::{BLOCK, DESIGNS, Design, DesignError, DesignTable, IndexChoice, ValidityKind};
+pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
 pub use gc::GcCounters;
 pub use growth::GrowthCounters;
-pub use io::Io;
+pub use io::{Io, readable};
 pub use iterators::{IteratorPlan, PrefetchDegree};
 pub use journal::{Change, TablePlace};
 pub use log::NewRecord;
-pub use media::Media;
 pub use namespace::NamespaceInfo;
 pub use oob::{Entry, Kind, Oob, OobFormat, Stream};
 pub use packing::{Packing, RecordLayout, Slots};
-pub use placement::balance;
 pub use planted::PlantedBug;
-pub use record::{PairPlace, RecordHead, write_record};
+pub use record::{PairPlace, RecordHead};
 pub use recovery::MountReport;
 pub use spent::{Spent, SpentOn};
-pub use superblock::{SYSTEM, State, Superblock, Superblocks};
+pub use testbed::Testbed;
 pub use utilization::Utilization;
-pub use victims::{EraseCounts, VictimPolicy, greedy};
+pub use victims::{EraseCounts, VictimPolicy};

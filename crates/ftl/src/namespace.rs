@@ -111,11 +111,10 @@ pub(crate) struct Maker {
 impl Maker {
     /// The index that attributes name.
     fn kind(&self, attributes: &NamespaceAttributes) -> Result<IndexChoice, String> {
-        let Design { index: own, .. } = &self.design;
         let mut kind = match &attributes.index {
-            Some(name) => IndexChoice::named(name, &self.design)?,
-            None if attributes.is_ordered => IndexChoice::ordered(&self.design),
-            None => own.clone(),
+            Some(name) => IndexChoice::named(name, self.design.index_choices())?,
+            None if attributes.is_ordered => IndexChoice::ordered(self.design.index_choices())?,
+            None => self.design.index.clone(),
         };
         for (key, value) in &attributes.parameters {
             kind.set(key, value)?;
@@ -131,7 +130,10 @@ impl Maker {
         attributes: NamespaceAttributes,
         known: Option<&SavedKind>,
     ) -> Result<Namespace, String> {
-        let kind = known.map_or_else(|| self.kind(&attributes), |known| IndexChoice::of_saved(known, &self.design))?;
+        let kind = known.map_or_else(
+            || self.kind(&attributes),
+            |known| IndexChoice::of_saved(known, self.design.index_choices()),
+        )?;
         let tags = kind.plan().tags(&self.room);
         if let Some(known) = known.filter(|known| known.tags != tags) {
             let (name, known) = (kind.plan().name(), known.tags);

@@ -10,7 +10,7 @@ pub(crate) use self::greedy::{MAP_KEPT_WEIGHT, can_be_collected, gives_grains};
 /// How garbage collection chooses a victim, and streams what they write to next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
-    /// What gives the most ([`greedy`](crate::greedy)), and what has been free for longest.
+    /// What gives the most (`greedy`), and what has been free for longest.
     Greedy,
     /// By erase counts as well.
     EraseCounts(EraseCounts),

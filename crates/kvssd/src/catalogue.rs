@@ -3,11 +3,11 @@
 use crate::Outcome;
 use crate::output::print;
 use kvssd_flash::{PROFILE_NAMES, Profile};
-use kvssd_ftl::Design;
 
 /// Lists the designs.
 pub fn designs() -> Outcome {
-    let text: String = Design::all()
+    let text: String = kvssd_designs::all()
+        .into_iter()
         .map(|design| {
             let parameters = design.parameters().into_iter().map(|(key, value)| format!(" design.{key}={value}"));
             format!(

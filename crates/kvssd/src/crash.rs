@@ -9,8 +9,9 @@ use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
 use kvssd_conformance::power_cuts::{Campaign, CrashReport};
+use kvssd_designs::DESIGNS;
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::{DESIGNS, Design};
+use kvssd_ftl::Design;
 use serde_json::json;
 
 /// Runs the campaigns: each design under each semantics.
@@ -52,7 +53,7 @@ pub fn each<R, E: Into<Failure>>(
 ) -> Result<Vec<R>, Failure> {
     let designs = match options.design.as_str() {
         "all" => all.to_vec(),
-        name => vec![Design::named(name)?],
+        name => vec![kvssd_designs::named(name)?],
     };
     let semantics = match options.semantics {
         None => vec![PowerLoss::Protected, PowerLoss::Volatile],

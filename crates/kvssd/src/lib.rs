@@ -36,7 +36,7 @@ use std::process::ExitCode;
 /// As [`main`], with designs of one's own beside those that come with the program.
 #[must_use]
 pub fn main_with(designs: impl IntoIterator<Item = Design>) -> ExitCode {
-    match designs.into_iter().try_for_each(Design::add) {
+    match designs.into_iter().try_for_each(kvssd_designs::add) {
         Ok(()) => main(),
         Err(error) => {
             eprintln!("kvssd: {error}");

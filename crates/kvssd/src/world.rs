@@ -5,7 +5,8 @@ use crate::arguments::world::WorldOptions;
 use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_ftl::{DESIGNS, Design, DesignError};
+use kvssd_designs::DESIGNS;
+use kvssd_ftl::{Design, DesignError};
 use kvssd_measure::{Observer, columns, grouped};
 use kvssd_sim::SimError;
 use kvssd_world::lives::{Campaign, Loss, Row, SCENARIOS, Scenario};
@@ -64,7 +65,7 @@ fn designs(name: &str) -> Result<Vec<Design>, Failure> {
     match name {
         "all" => Ok(DESIGNS.to_vec()),
         name => {
-            let design = Design::named(name).map_err(|error: DesignError| SimError::Setup(error.to_string()))?;
+            let design = kvssd_designs::named(name).map_err(|error: DesignError| SimError::Setup(error.to_string()))?;
             if design.takes_keys() {
                 Ok(vec![design])
             } else {

@@ -1,18 +1,19 @@
 //! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
 //!
 //! ```text
-//!   6  kvssd  py             the command line, the Python package
-//!   5  papers                claims, databases; whoever depends on it does so for a feature of its own
+//!   7  kvssd  py             the command line, the Python package
+//!   6  papers                claims, databases; whoever depends on it does so for a feature of its own
 //!      embedded  capi        the embedded store measured, the C library
 //!      world                 hosts, network, target and drive on one seed
-//!   4  sim  host  nvme-target
-//!   3  device  conformance
-//!   2  ftl                   knows no NVMe
-//!   1  flash  transactions   0 to 3: no wall clock, no threads, no order of hash maps, so that a seed tells everything
+//!   5  sim  host  nvme-target
+//!   4  device  conformance
+//!   3  designs               every index, on the firmware's public seam
+//!   2  ftl                   knows no NVMe and no design
+//!   1  flash  transactions   0 to 4: no wall clock, no threads, no order of hash maps, so that a seed tells everything
 //!      measure
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
 //!   0  types  nvme-spec
-//!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 4 and above
+//!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 5 and above
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 19] = [
+const FLOORS: [(&str, u32); 20] = [
     ("runtime", 0),
     ("types", 0),
     ("nvme-spec", 0),
@@ -29,21 +30,22 @@ const FLOORS: [(&str, u32); 19] = [
     ("transactions", 1),
     ("measure", 1),
     ("ftl", 2),
-    ("device", 3),
-    ("conformance", 3),
-    ("sim", 4),
-    ("host", 4),
-    ("nvme-target", 4),
-    ("capi", 5),
-    ("embedded", 5),
-    ("world", 5),
-    ("papers", 5),
-    ("py", 6),
-    ("kvssd", 6),
+    ("designs", 3),
+    ("device", 4),
+    ("conformance", 4),
+    ("sim", 5),
+    ("host", 5),
+    ("nvme-target", 5),
+    ("capi", 6),
+    ("embedded", 6),
+    ("world", 6),
+    ("papers", 6),
+    ("py", 7),
+    ("kvssd", 7),
 ];
 
 /// The highest floor whose results depend on the seed and the options alone.
-const DETERMINISTIC_FLOOR_MAX: u32 = 3;
+const DETERMINISTIC_FLOOR_MAX: u32 = 4;
 
 /// What would let the machine or the moment into a result.
 const NOT_DETERMINISTIC: [&str; 6] = ["Instant", "SystemTime", "thread::", "HashMap", "HashSet", "kvssd_runtime"];
@@ -137,7 +139,7 @@ fn is_of_the_machine(code: &str) -> bool {
 }
 
 /// Crates whose modules import one way.
-const ONE_WAY: [&str; 15] = [
+const ONE_WAY: [&str; 16] = [
     "types",
     "nvme-spec",
     "runtime",
@@ -145,6 +147,7 @@ const ONE_WAY: [&str; 15] = [
     "transactions",
     "nvme-client",
     "ftl",
+    "designs",
     "device",
     "conformance",
     "nvme-target",

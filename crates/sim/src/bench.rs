@@ -157,9 +157,9 @@ pub fn split_overrides(overrides: &[Assignment]) -> (Vec<Assignment>, Vec<Assign
 /// When there is no such design, or it has no such parameter.
 pub fn designs(names: &[String], parameters: &[Assignment]) -> Result<Vec<Design>, DesignError> {
     let mut designs = if names.is_empty() {
-        DEFAULT_DESIGNS.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
+        DEFAULT_DESIGNS.iter().map(|name| kvssd_designs::named(name)).collect::<Result<Vec<_>, _>>()?
     } else {
-        names.iter().map(|name| Design::named(name)).collect::<Result<Vec<_>, _>>()?
+        names.iter().map(|name| kvssd_designs::named(name)).collect::<Result<Vec<_>, _>>()?
     };
     for design in &mut designs {
         for (key, value) in parameters {

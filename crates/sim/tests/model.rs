@@ -1,7 +1,8 @@
 //! What must be true of any drive that is as busy as it can be, whatever its design. A model in which something takes no time,
 //! happens twice or waits for nobody fails here.
 
-use kvssd_ftl::{BLOCK, DESIGNS, Design};
+use kvssd_designs::{BLOCK, DESIGNS};
+use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::{Distribution, YcsbCore};
 use kvssd_sim::{Bench, RunReport};

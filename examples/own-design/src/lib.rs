@@ -16,7 +16,7 @@ use crate::bucket::{Bucket, PLACE_BITS, comparisons, count_below, place_of, word
 use kvssd_ftl::index::{
     IndexEntry, PairChange, Parameters, Position, Room, SavedSections, SectionIndex, SectionPlan, VerifyKey, View,
 };
-use kvssd_ftl::{DESIGNS, Design, Grain, IndexChoice};
+use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_types::{Key, KvError};
 
 /// Bits of a fingerprint.
@@ -36,7 +36,7 @@ pub fn design() -> Design {
         name: "two-choice",
         description: "hash index with two buckets a key and fingerprints, an example of a design of one's own",
         index: IndexChoice::of(&TwoChoicePlan { flash_bytes_per_slot: 512, load_percent_max: 90 }),
-        ..DESIGNS[2].clone()
+        ..kvssd_designs::DESIGNS[2].clone()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The namespaces of a drive of a campaign: which key is whose, and how they come and go.
 
 use super::life::End;
+use kvssd_designs::DESIGNS;
 use kvssd_flash::{Profile, ProfileError};
-use kvssd_ftl::{DESIGNS, Design, Engine, NamespaceAttributes};
+use kvssd_ftl::{Design, Engine, NamespaceAttributes};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
 /// The indexes of the namespaces beside the first.

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_failure_names_check_design_medium_seed_step_and_what_was_said() {
         let check = Check { name: "every_key_is_there", media: BOTH, run: a_check_that_finds_something };
-        let report = run_check(&check, &Design::named("plus").unwrap());
+        let report = run_check(&check, &kvssd_designs::named("plus").unwrap());
         assert_eq!(report.passed, 1);
         let said: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
         assert_eq!(said, ["every_key_is_there: plus on bytes, seed 7, step 3 (store): a key is lost"]);

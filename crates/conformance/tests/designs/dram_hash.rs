@@ -8,7 +8,7 @@ use kvssd_types::{KvError, Random};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn kaml(parameters: &[(&str, &str)]) -> Design {
-    let mut design = Design::named("kaml").unwrap();
+    let mut design = kvssd_designs::named("kaml").unwrap();
     parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
     design
 }

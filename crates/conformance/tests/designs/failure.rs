@@ -1,13 +1,13 @@
 //! A drive that has failed takes nothing any more, whatever it is asked for.
 
 use kvssd_flash::{ByteBacking, PowerCut, PowerLoss};
-use kvssd_ftl::{Design, NamespaceAttributes};
+use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{ClientId, Command, Key, KvError, Nanos, Random, StoreCondition, Value};
 use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_drive_that_has_failed_opens_no_client_and_shares_no_logs() {
-    let design = Design::named("plus").unwrap();
+    let design = kvssd_designs::named("plus").unwrap();
     let profile = design.tiny_profile(&[("memory.power_loss", PowerLoss::Protected.name())]).unwrap();
     let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
     let cut_at = Nanos(20_000_000);

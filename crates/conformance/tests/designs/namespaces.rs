@@ -5,7 +5,7 @@ use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, Value};
 
 fn named(name: &str) -> Design {
-    Design::named(name).unwrap()
+    kvssd_designs::named(name).unwrap()
 }
 
 fn drive(name: &str, medium: Medium) -> NamespacedDrive {

@@ -47,7 +47,7 @@ fn media_faults_are_caught_and_mended() {
 /// next: a second mount put the old units behind the new ones.
 #[test]
 fn a_superblock_that_was_opened_twice_is_put_back_as_it_was_last() {
-    let report = run(Design::named("original").as_ref().unwrap(), PowerLoss::Protected, 6, 100);
+    let report = run(kvssd_designs::named("original").as_ref().unwrap(), PowerLoss::Protected, 6, 100);
     assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 100));
 }
 
@@ -67,7 +67,7 @@ fn every_planted_bug_is_found() {
 
 #[test]
 fn what_a_test_is_told_names_design_semantics_seed_and_cut() {
-    let sound = Design::named("kaml").unwrap();
+    let sound = kvssd_designs::named("kaml").unwrap();
     assert_eq!(survives(&sound, 20), Ok(()));
     let lost = survives(&Design { planted: Some(PlantedBug::LostRelocation), ..sound }, 100).unwrap_err();
     assert!(lost.starts_with("power_cuts: kaml, protected, seed 1, cut "), "{lost}");

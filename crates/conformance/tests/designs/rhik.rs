@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 fn rhik(parameters: &[(&str, &str)]) -> Design {
-    let mut design = Design::named("rhik").unwrap();
+    let mut design = kvssd_designs::named("rhik").unwrap();
     parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
     design
 }

@@ -10,7 +10,7 @@ const VALUE_BYTES: usize = 1900;
 /// The least and the most erases of a block, and the write amplification, after a life in which two thirds of the pairs were stored once and
 /// few of the others over and over.
 fn worn(victims: VictimPolicy) -> (u32, u32, f64) {
-    let design = Design { victims, ..Design::named("kaml").unwrap() };
+    let design = Design { victims, ..kvssd_designs::named("kaml").unwrap() };
     let mut drive = Drive::of(&design, Medium::Ropes, &[]);
     for number in 0..900u64 {
         drive.store(&number.to_be_bytes(), VALUE_BYTES).unwrap();

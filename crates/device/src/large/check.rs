@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn large_values_that_are_whole_have_no_findings_whatever_ended_the_drives_life() {
-        for design in kvssd_ftl::DESIGNS.map(|design| design.name) {
+        for design in kvssd_designs::DESIGNS.map(|design| design.name) {
             let folder = tempfile::TempDir::new().unwrap();
             let path = folder.path().join("drive.kv");
             drop(used(&path, design));

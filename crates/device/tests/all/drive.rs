@@ -1,9 +1,10 @@
 //! A drive in a file: whatever ends its life, the next one finds what was answered.
 
 use crate::retrieve;
+use kvssd_designs::DESIGNS;
 use kvssd_device::{CreateDrive, Drive, DriveError, image_design, image_profile};
 use kvssd_flash::{ImageFault, OpenOptions};
-use kvssd_ftl::{DESIGNS, Design, NamespaceAttributes};
+use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Random, Reply, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! What a drive over a disk that fails has answered stays answered, also where one process reads what another one left.
 
 use crate::retrieve;
+use kvssd_designs::DESIGNS;
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk, Strike};
-use kvssd_ftl::DESIGNS;
 use kvssd_types::{Command, Key, KvError, Reply, StoreCondition};
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use kvssd_types::{Command, Key, KvError, Reply};
 
 /// The names of the designs that an image can have.
 fn designs() -> impl Iterator<Item = &'static str> {
-    kvssd_ftl::DESIGNS.into_iter().map(|design| design.name)
+    kvssd_designs::DESIGNS.into_iter().map(|design| design.name)
 }
 
 /// The whole value of a key, where there is one.

@@ -1,8 +1,8 @@
 //! The profile `pm983` under the block design against Samsung's data sheet of the drive (docs/TIMING.md has the table).
 
+use kvssd_designs::BLOCK;
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
-use kvssd_ftl::BLOCK;
 use kvssd_types::{Command, Nanos, Pattern, Random, Reply, Value};
 use std::collections::BinaryHeap;
 

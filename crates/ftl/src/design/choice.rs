@@ -1,7 +1,6 @@
 //! An index, and what was chosen of it.
 
 use crate::attributes::SavedKind;
-use crate::design::Design;
 use crate::index::IndexPlan;
 
 /// An index, and what was chosen of it.
@@ -68,19 +67,23 @@ impl IndexChoice {
         plan.parameters().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
     }
 
-    /// The index of that name, as `own` has it, or the first design whose index is one.
-    pub(crate) fn named(name: &str, own: &Design) -> Result<IndexChoice, String> {
-        find(own, |plan| plan.name() == name).ok_or_else(|| {
-            let mut known: Vec<&str> =
-                Design::all().filter(Design::takes_keys).map(|design| design.index.plan().name()).collect();
-            known.dedup();
-            format!("there is no index {name:?} (there are: {})", known.join(", "))
-        })
+    /// The first of that name.
+    pub(crate) fn named(name: &str, choices: impl IntoIterator<Item = IndexChoice>) -> Result<IndexChoice, String> {
+        let mut known = Vec::new();
+        for choice in choices {
+            match choice.plan().name() {
+                other if other == name => return Ok(choice),
+                other if known.contains(&other) => {}
+                other => known.push(other),
+            }
+        }
+        Err(format!("there is no index {name:?} (there are: {})", known.join(", ")))
     }
 
-    /// One that keeps keys in order.
-    pub(crate) fn ordered(own: &Design) -> IndexChoice {
-        find(own, |plan| plan.is_ordered()).expect("there is a design with a tree")
+    /// The first that keeps keys in order.
+    pub(crate) fn ordered(choices: impl IntoIterator<Item = IndexChoice>) -> Result<IndexChoice, String> {
+        let first = choices.into_iter().find(|choice| choice.plan().is_ordered());
+        first.ok_or_else(|| "there is no index that keeps keys in order".to_owned())
     }
 
     /// Sets a parameter of it.
@@ -101,8 +104,11 @@ impl IndexChoice {
     }
 
     /// What was saved: nothing of it is left to what this program would choose.
-    pub(crate) fn of_saved(saved: &SavedKind, own: &Design) -> Result<IndexChoice, String> {
-        let mut choice = IndexChoice::named(&saved.name, own)?;
+    pub(crate) fn of_saved(
+        saved: &SavedKind,
+        choices: impl IntoIterator<Item = IndexChoice>,
+    ) -> Result<IndexChoice, String> {
+        let mut choice = IndexChoice::named(&saved.name, choices)?;
         let known = choice.parameters();
         if let Some((key, _)) = known.iter().find(|(key, _)| !saved.parameters.iter().any(|(saved, _)| saved == key)) {
             return Err(format!("nothing is said there of {key}, a parameter of {}", saved.name));
@@ -115,39 +121,66 @@ impl IndexChoice {
     }
 }
 
-/// The index of `own`, or of the first design, that is one of those.
-fn find(own: &Design, is_it: impl Fn(&dyn IndexPlan) -> bool) -> Option<IndexChoice> {
-    let mut choices = std::iter::once(own.index.clone()).chain(Design::all().map(|design| design.index));
-    choices.find(|choice| is_it(choice.plan()))
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::design::{DESIGNS, IndexChoice};
+    use super::*;
+    use crate::dram::DramUse;
+    use crate::index::{Index, Parameters, Room};
+
+    /// A plan of two choices, which nobody builds.
+    #[derive(Clone, Debug)]
+    struct Plan {
+        width: u32,
+        is_deep: bool,
+    }
+
+    impl IndexPlan for Plan {
+        fn name(&self) -> &'static str {
+            "plan"
+        }
+
+        fn parameters(&mut self) -> Parameters<'_> {
+            vec![("width", &mut self.width), ("is_deep", &mut self.is_deep)]
+        }
+
+        fn check(&self) -> Result<(), String> {
+            if self.width > 9 { Err("width must be at most 9".to_owned()) } else { Ok(()) }
+        }
+
+        fn build(&self, _room: &Room) -> Result<Box<dyn Index>, String> {
+            Err("nobody builds it".to_owned())
+        }
+
+        fn tags(&self, _room: &Room) -> u64 {
+            1
+        }
+
+        fn charge(&self, _room: &Room, _dram: &mut DramUse) {}
+    }
+
+    const PRESET: IndexChoice = IndexChoice::of(&Plan { width: 4, is_deep: true });
 
     #[test]
     fn an_index_is_what_was_saved_whatever_this_program_would_choose() {
-        for design in &DESIGNS {
-            let mut chosen = design.index.clone();
-            for (key, parameter) in chosen.plan_mut().parameters() {
-                // Another number than the preset's, where there is another that can be.
-                let other = match (key, parameter.text().as_str()) {
-                    (_, "true") => "false",
-                    ("signature_bits", _) => "32",
-                    ("table_pages", _) => "2",
-                    _ => continue,
-                };
-                parameter.set(other).unwrap();
-            }
-            let saved = chosen.saved(77);
-            for own in &DESIGNS {
-                assert_eq!(IndexChoice::of_saved(&saved, own), Ok(chosen.clone()));
-            }
-            for missing in 0..saved.parameters.len() {
-                let mut less = saved.clone();
-                let (key, _) = less.parameters.remove(missing);
-                assert!(IndexChoice::of_saved(&less, design).unwrap_err().contains(&key));
-            }
+        let mut chosen = PRESET;
+        chosen.set("width", "7").unwrap();
+        chosen.set("is_deep", "false").unwrap();
+        assert_ne!(chosen, PRESET);
+        let saved = chosen.saved(77);
+        assert_eq!(IndexChoice::of_saved(&saved, [PRESET]), Ok(chosen));
+        for missing in 0..saved.parameters.len() {
+            let mut less = saved.clone();
+            let (key, _) = less.parameters.remove(missing);
+            assert!(IndexChoice::of_saved(&less, [PRESET]).unwrap_err().contains(&key));
         }
+        let other = |key: &str, value: &str| {
+            let mut other = saved.clone();
+            other.parameters.retain(|(known, _)| known != key);
+            other.parameters.push((key.to_owned(), value.to_owned()));
+            IndexChoice::of_saved(&other, [PRESET]).unwrap_err()
+        };
+        assert!(other("height", "1").contains("height") && other("width", "10").contains("at most 9"));
+        let unknown = SavedKind { name: "cabbage".to_owned(), ..saved.clone() };
+        assert!(IndexChoice::of_saved(&unknown, [PRESET]).unwrap_err().contains("cabbage"));
     }
 }

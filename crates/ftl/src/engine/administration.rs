@@ -119,7 +119,7 @@ impl Engine {
     }
 
     /// Divides the logs among the namespaces by what hosts have stored in each since this was done last: a hot one gets
-    /// more, cold ones share ([`balance`](crate::balance)). Gives when that is so.
+    /// more, cold ones share (`placement.rs`). Gives when that is so.
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -32,15 +32,24 @@ pub use self::redo::SavedSections;
 /// So many leave the cache before the next are warmed.
 const LEAVERS_WARM: usize = 32;
 
-/// What is counted of sections. Of pairs the first is for commands, the second for garbage collection.
+/// What is counted of an index's records on flash: sections, or pages of tables. Of pairs the first is for commands,
+/// the second for garbage collection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SectionCounters {
-    /// Sections that were not in DRAM when they were wanted.
-    pub(crate) misses: u64,
+pub struct SectionCounters {
+    /// Those that were not in DRAM when they were wanted.
+    pub misses: u64,
     /// Flash reads for them.
-    pub(crate) flash_reads: u64,
-    pub(crate) bytes_read: [u64; 2],
-    pub(crate) bytes_written: [u64; 2],
+    pub flash_reads: u64,
+    /// Bytes read.
+    pub bytes_read: [u64; 2],
+    /// Bytes written.
+    pub bytes_written: [u64; 2],
+}
+
+/// Bytes of DRAM that a section of `bytes` takes in the cache.
+#[must_use]
+pub fn cached_bytes(bytes: u32) -> u64 {
+    SectionCache::cost_bytes(bytes as usize)
 }
 
 /// The sections of one form.
@@ -174,11 +183,6 @@ impl<F: SectionForm> Sections<F> {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of DRAM that so many sections take, each of the largest size.
-    pub(crate) fn dram_bytes_of(form: &F, sections: u64) -> u64 {
-        sections * SectionCache::cost_bytes(form.bytes_max() as usize)
     }
 
     /// How many sections can be loaded together: they stay in DRAM until they are changed, and fit the write buffer.

@@ -8,5 +8,5 @@ mod transactions;
 
 /// The names of the designs that an image can have.
 fn designs() -> impl Iterator<Item = &'static str> {
-    kvssd_ftl::DESIGNS.into_iter().map(|design| design.name)
+    kvssd_designs::DESIGNS.into_iter().map(|design| design.name)
 }

@@ -46,7 +46,7 @@ pub fn outlive(lives: u32, life: &mut impl Life) {
 
 /// Every design that takes keys, side by side; a failure names it.
 pub fn of_every_design(live: impl Fn(&'static str) + Sync) {
-    let (designs, live) = (kvssd_ftl::DESIGNS.map(|design| design.name), &live);
+    let (designs, live) = (kvssd_designs::DESIGNS.map(|design| design.name), &live);
     thread::scope(|scope| {
         let running = designs.map(|name| {
             let thread = thread::Builder::new().name(name.to_owned());

@@ -3,7 +3,8 @@
 use super::{Reports, each};
 use crate::arguments::{CrashOptions, Experiment};
 use crate::fail::Failure;
-use kvssd_ftl::{BLOCK, DESIGNS, Design};
+use kvssd_designs::{BLOCK, DESIGNS};
+use kvssd_ftl::Design;
 use kvssd_papers::crash::{TransactionCampaign, TransactionCrashReport};
 use serde_json::json;
 

@@ -1,10 +1,10 @@
 //! The claims of the Plus paper (section V, and the accounting of section IV).
 
 use crate::claims::{Claim, Verdict, scale_name};
+use kvssd_designs::SlotEntry;
+use kvssd_designs::section::{CompactLayout, SectionLayout};
 use kvssd_flash::{Cause, Geometry, Profile, SuperblockId};
 use kvssd_ftl::index::SectionForm;
-use kvssd_ftl::index::SlotEntry;
-use kvssd_ftl::index::section::{CompactLayout, SectionLayout};
 use kvssd_ftl::validity::{InvalidMappings, Validity};
 use kvssd_ftl::{Design, DramUse, Grain, Packing, RecordLayout};
 use kvssd_measure::Observer;
@@ -64,7 +64,7 @@ pub fn reproduce_plus(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Claim>, SimError> {
-    let (mut original, mut plus) = (Design::named("original")?, Design::named("plus")?);
+    let (mut original, mut plus) = (kvssd_designs::named("original")?, kvssd_designs::named("plus")?);
     for (key, value) in parameters {
         original.set(key, value)?;
         plus.set(key, value)?;
@@ -251,7 +251,7 @@ const LARGE_DRIVE: Geometry = Geometry {
 
 fn dram() -> Claim {
     let charged = |name: &str| {
-        let mut design = Design::named(name).expect("the design comes with the program");
+        let mut design = kvssd_designs::named(name).expect("the design comes with the program");
         design.grain_bytes = 64;
         design.dram_at_most(&LARGE_DRIVE)
     };

@@ -6,8 +6,9 @@ mod failure;
 mod miss;
 
 use crate::claims::{Claim, Verdict, scale_name};
+use kvssd_designs::RecordTable;
 use kvssd_flash::Profile;
-use kvssd_ftl::index::{RecordTable, SectionForm};
+use kvssd_ftl::index::SectionForm;
 use kvssd_ftl::{Design, RecordLayout};
 use kvssd_measure::Observer;
 use kvssd_sim::Pace;
@@ -46,7 +47,7 @@ pub fn reproduce_rhik(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Claim>, SimError> {
-    let mut designs = [Design::named("rhik")?, Design::named("multilevel")?];
+    let mut designs = [kvssd_designs::named("rhik")?, kvssd_designs::named("multilevel")?];
     for design in &mut designs {
         design.grain_bytes = GRAIN_BYTES;
         // Only the index is compared: both pack records alike, and neither keeps keys for lists.

@@ -38,11 +38,11 @@ pub fn reproduce_study(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Claim>, SimError> {
-    let mut keys = Design::named("multilevel")?;
+    let mut keys = kvssd_designs::named("multilevel")?;
     parameters.iter().try_for_each(|(key, value)| keys.set(key, value))?;
     let scaled = profile.scaled(scale)?;
     keys.check_parameters(&scaled)?;
-    let bench = Bench { profile: scaled, scale, seed, keys, blocks: Design::named("block")? };
+    let bench = Bench { profile: scaled, scale, seed, keys, blocks: kvssd_designs::named("block")? };
     let grid = Grid::run(&bench, observer)?;
     let raced = scale.max(SCALE_MIN);
     let races = Races::run(&Bench { profile: profile.scaled(raced)?, scale: raced, ..bench.clone() }, observer)?;

@@ -23,7 +23,7 @@ const HASH: HashOptions = HashOptions {
 };
 
 fn tiny() -> (Design, Profile) {
-    let design = Design::named("block").unwrap();
+    let design = kvssd_designs::named("block").unwrap();
     let profile = design.tiny_profile(&[]).unwrap();
     (design, profile)
 }
@@ -113,7 +113,7 @@ fn a_hash_store_holds_what_a_map_holds_while_it_defragments_a_nearly_full_drive(
 
 #[test]
 fn a_key_drive_is_asked_as_the_others_are() {
-    let design = Design::named("plus").unwrap();
+    let design = kvssd_designs::named("plus").unwrap();
     let profile = design.tiny_profile(&[]).unwrap();
     let mut store = KeyDrive::new(&design, &profile, 2000).unwrap();
     live(&mut store, &Life { percent: 60, operations: 10_000, seed: 1 });

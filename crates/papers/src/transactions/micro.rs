@@ -313,7 +313,7 @@ mod tests {
         MicroOptions { record_bytes: 512, threads: 8, batch_pairs: 1, records_max: 1000, seed: 3 };
 
     fn run(design: &str, options: MicroOptions) -> [MicroReport; 3] {
-        let design = Design::named(design).unwrap();
+        let design = kvssd_designs::named(design).unwrap();
         let profile = design.tiny_profile(&[]).unwrap();
         let mut bench = MicroBench::new(&design, &profile, options).unwrap();
         [(MicroKind::Insert, 1000), (MicroKind::Update, 500), (MicroKind::Fetch, 500)]
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn every_record_has_a_place_of_its_own() {
-        let design = Design::named("block").unwrap();
+        let design = kvssd_designs::named("block").unwrap();
         for records_max in [1, 2, 7, 1000, 1024] {
             let options = MicroOptions { records_max, ..OPTIONS };
             let bench = MicroBench::new(&design, &design.tiny_profile(&[]).unwrap(), options).unwrap();
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn impossible_options_are_refused() {
-        let design = Design::named("block").unwrap();
+        let design = kvssd_designs::named("block").unwrap();
         let profile = design.tiny_profile(&[]).unwrap();
         let wrong = [
             MicroOptions { record_bytes: 100, ..OPTIONS },

@@ -115,13 +115,13 @@ pub fn wear_in(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_ftl::BLOCK;
+    use kvssd_designs::BLOCK;
     use kvssd_measure::Quiet;
     use kvssd_types::{KvError, Reply};
 
     #[test]
     fn tables_have_the_slots_that_were_asked_for_and_pairs_of_their_own() {
-        let design = Design::named("kaml").unwrap();
+        let design = kvssd_designs::named("kaml").unwrap();
         let profile = design.tiny_profile(&[("memory.dram_bytes", "4194304")]).unwrap();
         let (mut device, start) = key_drive(&design, &profile, &[1000, 5000]).unwrap();
         let slots = device.engine().index_counters().slots;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn flash_is_written_and_hardly_anything_lives() {
-        for design in [Design::named("kaml").unwrap(), BLOCK] {
+        for design in [kvssd_designs::named("kaml").unwrap(), BLOCK] {
             let profile = design.tiny_profile(&[("memory.dram_bytes", "4194304")]).unwrap();
             let mut device = Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
             let done = wear_in(&mut device, &design, 3, Nanos::ZERO, &mut Quiet).unwrap();

@@ -4,7 +4,6 @@
 use super::engine::{RecordId, Request, Step, TransactionEngine};
 use kvssd_device::Device;
 use kvssd_flash::RopeBacking;
-use kvssd_ftl::Design;
 use kvssd_sim::SimError;
 use kvssd_transactions::TransactionId;
 use kvssd_types::{NamespaceId, Nanos, OwnedKey, Value};
@@ -67,7 +66,7 @@ pub(super) struct Reference {
 
 impl Reference {
     pub(super) fn new(times: Times, planted: Planted) -> Self {
-        let design = Design::named("block").unwrap();
+        let design = kvssd_designs::named("block").unwrap();
         let profile = design.tiny_profile(&[]).unwrap();
         let backing = Box::new(RopeBacking::new(profile.geometry));
         Reference {

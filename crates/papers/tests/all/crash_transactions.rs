@@ -1,12 +1,12 @@
 //! Short campaigns of engines with transactions, and the proof that they find what is wrong.
 
 use kvssd_flash::PowerLoss;
-use kvssd_ftl::{Design, PlantedBug};
+use kvssd_ftl::PlantedBug;
 use kvssd_measure::Quiet;
 use kvssd_papers::crash::{TransactionCampaign, TransactionCrashReport};
 
 fn run(name: &str, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32) -> TransactionCrashReport {
-    let mut design = Design::named(name).unwrap();
+    let mut design = kvssd_designs::named(name).unwrap();
     design.planted = planted;
     TransactionCampaign { design, power_loss, seed: 1, cuts }.run(&mut Quiet).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use kvssd_device::Device;
 use kvssd_flash::RopeBacking;
-use kvssd_ftl::{Design, NamespaceAttributes};
+use kvssd_ftl::NamespaceAttributes;
 use kvssd_measure::Quiet;
 use kvssd_papers::transactions::pages::{LockedUnit, PageEngine, PageOptions};
 use kvssd_papers::transactions::{
@@ -18,7 +18,7 @@ const RECORDS: u64 = 120;
 
 /// A tiny drive of the design, with two namespaces if it takes keys.
 fn drive(name: &str) -> Device {
-    let mut design = Design::named(name).unwrap();
+    let mut design = kvssd_designs::named(name).unwrap();
     if design.takes_keys() {
         design.namespaces_max = 2;
     }

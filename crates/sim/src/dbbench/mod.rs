@@ -340,7 +340,7 @@ mod tests {
     use kvssd_measure::Quiet;
 
     fn session(name: &str) -> DbBenchSession {
-        let design = Design::named(name).unwrap();
+        let design = kvssd_designs::named(name).unwrap();
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
         let bench = DbBench { records: 20_000, key_bytes: 4, value_bytes: 1000, scan_length: 20, threads: 2, seed: 1 };
         DbBenchSession::new(&design, &profile, &bench).unwrap()

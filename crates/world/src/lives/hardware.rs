@@ -1,8 +1,9 @@
 //! The drives of the world: so small that everything is soon full, evicted and collected.
 
+use kvssd_designs::DESIGNS;
 use kvssd_device::CreateDrive;
 use kvssd_flash::{Profile, ProfileError};
-use kvssd_ftl::{DESIGNS, Design};
+use kvssd_ftl::Design;
 
 /// The largest value where values are large.
 pub const LARGE_VALUE_BYTES: u32 = 600_000;

@@ -5,7 +5,6 @@
 //! ```
 
 use crate::{number, scenario, variable};
-use kvssd_ftl::Design;
 use kvssd_world::lives::Report;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 #[ignore = "as long as is said"]
 fn campaign() {
     let name = variable("SCENARIO").unwrap_or_else(|| "solo".to_owned());
-    let design = Design::named(variable("DESIGN").as_deref().unwrap_or("plus")).unwrap();
+    let design = kvssd_designs::named(variable("DESIGN").as_deref().unwrap_or("plus")).unwrap();
     let first = number("WORLD_SEED").unwrap_or(1);
     let seconds = number("WORLD_SECONDS").unwrap_or(60);
     let scenario = scenario(&name);

@@ -1,7 +1,7 @@
 //! What a thread has read of a store with `sync` outlives the machine: it was not shown before it was on the disk.
 
+use kvssd_designs::DESIGNS;
 use kvssd_flash::SimulatedDisk;
-use kvssd_ftl::DESIGNS;
 use kvssd_host::{Missing, Options as StoreOptions, Store};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::Duration;

@@ -1,7 +1,7 @@
 //! Images of every format version are opened by today's program in the middle of a world that kills it, and lose nothing of what they had.
 
+use kvssd_designs::DESIGNS;
 use kvssd_flash::SimulatedDisk;
-use kvssd_ftl::DESIGNS;
 use kvssd_world::lives::{PATH, Report, solo};
 use std::fs;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
 
 use crate::{number, scenario, variable};
-use kvssd_ftl::DESIGNS;
+use kvssd_designs::DESIGNS;
 use kvssd_world::lives::Report;
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Each call of a scripted life is struck in each way, and nothing is lost that was answered.
 
-use kvssd_ftl::DESIGNS;
+use kvssd_designs::DESIGNS;
 use kvssd_world::lives::{Report, sweep};
 
 /// In the tests every so manieth call is struck.

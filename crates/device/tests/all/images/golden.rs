@@ -11,9 +11,9 @@
 //! ```
 
 use super::script::{self, KEYS, bytes, expected, get, id, model, small_profile, steps, take};
+use kvssd_designs::DESIGNS;
 use kvssd_device::{Drive, image_design, image_profile};
 use kvssd_flash::OpenOptions;
-use kvssd_ftl::DESIGNS;
 use kvssd_types::{Command, Key, Reply};
 use std::collections::BTreeSet;
 use std::fs::{self, File};

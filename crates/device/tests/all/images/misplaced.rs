@@ -2,8 +2,8 @@
 //! drive cannot be mounted and says so. Never another value, and never that there is no such key.
 
 use super::used::{Kind, Look, MOMENTS, Told, Used};
+use kvssd_designs::DESIGNS;
 use kvssd_flash::{BlockAddress, PageAddress, SuperblockId};
-use kvssd_ftl::DESIGNS;
 use kvssd_types::Random;
 use std::collections::BTreeMap;
 

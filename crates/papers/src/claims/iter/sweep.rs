@@ -68,7 +68,7 @@ pub(super) fn plan(degree: PrefetchDegree) -> IteratorPlan {
 impl Bench<'_> {
     /// A design with the parameters that were asked for.
     pub(super) fn design(&self, name: &str) -> Result<Design, SimError> {
-        let mut design = Design::named(name)?;
+        let mut design = kvssd_designs::named(name)?;
         for (key, value) in self.parameters {
             if matches!(key.as_str(), "prefetch_degree" | "index_prefetch") {
                 return Err(SimError::Setup(format!(

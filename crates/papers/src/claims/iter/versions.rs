@@ -2,8 +2,8 @@
 
 use super::sweep::Bench;
 use crate::claims::Verdict;
+use kvssd_designs::LsmPlan;
 use kvssd_flash::Profile;
-use kvssd_ftl::index::LsmPlan;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};

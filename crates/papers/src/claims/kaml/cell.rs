@@ -2,9 +2,10 @@
 
 use crate::claims::scale_name;
 use crate::transactions::{MicroBench, MicroOptions, MicroReport, key_drive, wear_in};
+use kvssd_designs::BLOCK;
 use kvssd_device::Device;
 use kvssd_flash::{PowerLoss, Profile, RopeBacking};
-use kvssd_ftl::{BLOCK, Design};
+use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_types::Nanos;
@@ -63,7 +64,7 @@ impl<'o> Bench<'o> {
         seed: u64,
         observer: &'o mut dyn Observer,
     ) -> Result<Self, SimError> {
-        let mut keys = Design::named("kaml")?;
+        let mut keys = kvssd_designs::named("kaml")?;
         for (key, value) in parameters {
             if key == "flash_bytes_per_slot" {
                 return Err(SimError::Setup(format!("design.{key} is chosen by these claims: they need load factors")));

@@ -1,8 +1,9 @@
 //! Insertions into record tables that fail (rhik.4, rhik.5): hopscotch with 32 slots from a record's home, in tables of 32 KiB.
 
 use crate::claims::{Claim, Verdict};
+use kvssd_designs::{RecordTable, Signature};
 use kvssd_ftl::Grain;
-use kvssd_ftl::index::{RecordTable, SectionForm, Signature};
+use kvssd_ftl::index::SectionForm;
 use kvssd_types::{Key, Random};
 
 const PAGE_BYTES: u32 = 32_768;

@@ -114,7 +114,7 @@ mod tests {
     fn an_index_that_fits_its_cache_misses_nothing() {
         let profile = Profile::load("kvemu", &[]).unwrap().scaled(1.0 / 64.0).unwrap();
         let bench = Bench { profile: &profile, scale: 1.0 / 64.0, seed: 1 };
-        let mut design = Design::named("rhik").unwrap();
+        let mut design = kvssd_designs::named("rhik").unwrap();
         design.grain_bytes = super::super::GRAIN_BYTES;
         let misses = bench.replay(&design, 1_000, &mut Quiet).unwrap();
         assert_eq!(misses, Misses { ratio: 0.0, reads: 0.0 });

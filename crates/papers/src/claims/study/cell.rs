@@ -134,7 +134,7 @@ mod tests {
     fn a_cell_measures_both_drives_alike() {
         let scale = 1.0 / 1024.0;
         let profile = Profile::load("pm983", &[]).unwrap().scaled(scale).unwrap();
-        let design = |name| Design::named(name).unwrap();
+        let design = |name| kvssd_designs::named(name).unwrap();
         let bench = Bench { profile, scale, seed: 1, keys: design("multilevel"), blocks: design("block") };
         let mut workload = bench.workload(16, 512, 1, Distribution::Uniform);
         (workload.records, workload.length) = (2000, RunLength::Operations(1000));

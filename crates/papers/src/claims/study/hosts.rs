@@ -228,13 +228,12 @@ fn updates_of_lsm(bench: &Bench, observer: &mut dyn Observer) -> Result<Updates,
 mod tests {
     use super::*;
     use kvssd_flash::Profile;
-    use kvssd_ftl::Design;
     use kvssd_measure::Quiet;
 
     #[test]
     fn the_stores_run_one_workload_and_pay_for_what_they_do() {
         let profile = Profile::load("pm983", &[]).unwrap().scaled(1.0 / 1024.0).unwrap();
-        let design = |name| Design::named(name).unwrap();
+        let design = |name| kvssd_designs::named(name).unwrap();
         let scale = 1.0 / 2048.0;
         let bench = Bench { profile, scale, seed: 1, keys: design("multilevel"), blocks: design("block") };
         let races = Races::run(&bench, &mut Quiet).unwrap();

@@ -2,7 +2,6 @@
 
 use super::*;
 use kvssd_flash::RopeBacking;
-use kvssd_ftl::Design;
 use kvssd_types::{Key, Random, mix64};
 
 const ACCOUNTS: u64 = 40;
@@ -11,7 +10,7 @@ const TERMINALS: u64 = 12;
 
 /// A drive that comes up with accounts on it, and when that is.
 fn bank(isolation: Isolation, cache_bytes: u64) -> (CachedDrive, Nanos) {
-    let design = Design::named("plus").unwrap();
+    let design = kvssd_designs::named("plus").unwrap();
     let profile = design.tiny_profile(&[]).unwrap();
     let device = Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
     let transactions = TransactionOptions { cache_bytes, ..TransactionOptions::default() };

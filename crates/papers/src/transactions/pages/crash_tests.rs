@@ -42,7 +42,7 @@ fn is_power_loss(error: &SimError) -> bool {
 
 impl Life {
     fn begin(power_loss: PowerLoss, options: PageOptions, planted: Option<PlantedBug>, seed: u64) -> Self {
-        let design = Design::named("block").unwrap();
+        let design = kvssd_designs::named("block").unwrap();
         let profile = design.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap();
         let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
         let random = Random::new(seed);

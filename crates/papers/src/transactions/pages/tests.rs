@@ -254,7 +254,7 @@ pub(super) fn load(engine: &mut PageEngine, keys: u64) -> Result<(Nanos, Model),
 }
 
 fn engine(options: PageOptions, power_loss: &str) -> PageEngine {
-    let design = Design::named("block").unwrap();
+    let design = kvssd_designs::named("block").unwrap();
     let profile = design.tiny_profile(&[("memory.power_loss", power_loss)]).unwrap();
     PageEngine::new(device(&design, &profile), options).unwrap()
 }
@@ -333,7 +333,7 @@ fn update_transactions(locked_unit: LockedUnit, power_loss: &str, terminals: usi
     const ACCOUNTS: u64 = 20_000;
     const TELLERS: u64 = 200;
     const BRANCHES: u64 = 20;
-    let design = Design::named("block").unwrap();
+    let design = kvssd_designs::named("block").unwrap();
     let keys = [("memory.power_loss".to_owned(), power_loss.to_owned())];
     let profile = Profile::load("kvvirt", &keys).unwrap().scaled(1.0 / 128.0).unwrap();
     let options = PageOptions { pool_pages: 20_000, log_bytes: 64 << 20, locked_unit };

@@ -1,0 +1,239 @@
+//! A demand-cached hash index: one open-addressed table over sections, with a slot for every grain of the drive.
+//!
+//! ```text
+//!   key -> hash -> slot (h + c + c^2) -> section -> entry -> place -> record: the key? else collision
+//!                   ^ next c
+//! ```
+//!
+//! A [`SectionLayout`] says how the slots of a section lie in bytes: that is all that `hash-fixed` and `hash-compact`
+//! differ in.
+
+mod audit;
+
+use self::audit::ProbeAudit;
+use crate::probe::{Entry, PROBES_MAX, Probe};
+use crate::section::{CompactLayout, FixedLayout, SectionLayout};
+use kvssd_ftl::Grain;
+use kvssd_ftl::index::{
+    Audit, IndexEntry, PairChange, Position, Room, SectionIndex, SectionPlan, Survey, VerifyKey, View,
+};
+use kvssd_types::{Key, KvError};
+
+/// The index over sections of one layout.
+pub struct HashIndex<L> {
+    probe: Probe,
+    slots: u64,
+    layout: L,
+}
+
+/// The table with every slot on flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashFixed;
+
+impl SectionPlan for HashFixed {
+    type Index = HashIndex<FixedLayout>;
+
+    fn name(&self) -> &'static str {
+        "hash-fixed"
+    }
+
+    fn index(&self, room: &Room) -> Result<Self::Index, String> {
+        Ok(HashIndex::new(FixedLayout::new(room.page_bytes, room.grains), room.grains))
+    }
+}
+
+/// The table with living mappings only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashCompact;
+
+impl SectionPlan for HashCompact {
+    type Index = HashIndex<CompactLayout>;
+
+    fn name(&self) -> &'static str {
+        "hash-compact"
+    }
+
+    fn index(&self, room: &Room) -> Result<Self::Index, String> {
+        let Room { page_bytes, grain_bytes, .. } = *room;
+        let layout = CompactLayout::new(page_bytes, grain_bytes);
+        let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
+        Ok(HashIndex::new(layout.ok_or_else(none)?, room.grains))
+    }
+}
+
+impl<L: SectionLayout + Copy> HashIndex<L> {
+    /// An empty table with a slot for every grain of the drive.
+    fn new(layout: L, grains: u64) -> Self {
+        HashIndex { probe: Probe::new(grains), slots: grains, layout }
+    }
+
+    fn within(&self, slot: u64) -> u32 {
+        (slot % self.layout.slots()) as u32
+    }
+
+    /// Looks for the entry of a slot, which costs the directory and a search.
+    fn look_up(&self, view: &mut View<'_, '_, L>, slot: u64) -> Result<Entry, KvError> {
+        view.look_up_directory();
+        let ticket = view.search(self.section_of(slot))?;
+        let (entry, comparisons) = view.form().get(view.bytes(ticket), self.within(slot));
+        view.compare(comparisons.into());
+        Ok(entry)
+    }
+
+    /// Changes the entry of a slot. The firmware holds a pointer to it, and pays only for sorting a section anew.
+    fn set(&self, view: &mut View<'_, '_, L>, slot: u64, change: impl FnOnce(Entry) -> Entry) -> Result<bool, KvError> {
+        let within = self.within(slot);
+        view.edit(self.section_of(slot), |layout, section| {
+            let (old, _) = layout.get(section, within);
+            let new = change(old);
+            Some(if new == old { 0 } else { layout.set(section.to_mut(), within, new) })
+        })
+    }
+
+    fn set_place(&self, view: &mut View<'_, '_, L>, slot: u64, place: Grain) -> Result<bool, KvError> {
+        self.set(view, slot, |entry| Entry { place, ..entry })
+    }
+
+    /// A pair was put into `slot`, or went: counts that in the slots that a search passes before it.
+    fn count_passes(&self, view: &mut View<'_, '_, L>, slot: u64, probes: u32, comes: bool) -> Result<bool, KvError> {
+        let first = self.probe.first_of(slot, probes);
+        for count in 0..probes {
+            self.set(view, self.probe.slot(first, count), |entry| Entry {
+                passes: match entry.passes {
+                    // A saturated count has lost its number and must stay.
+                    passes if passes == self.layout.passes_max() => passes,
+                    passes if comes => passes + 1,
+                    passes => passes.saturating_sub(1),
+                },
+                ..entry
+            })?;
+        }
+        Ok(true)
+    }
+}
+
+impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
+    type Form = L;
+
+    const HAS_TAGS_OF_KEYS: bool = false;
+
+    fn sections(&self) -> u64 {
+        self.slots.div_ceil(self.layout.slots())
+    }
+
+    fn form(&self) -> L {
+        self.layout
+    }
+
+    fn tags(&self) -> u64 {
+        self.slots
+    }
+
+    fn section_of(&self, slot: u64) -> u64 {
+        slot / self.layout.slots()
+    }
+
+    fn find(&self, section: &[u8], slot: u64, place: Grain) -> (bool, u32) {
+        let (entry, comparisons) = self.layout.get(section, self.within(slot));
+        (entry.place == place, comparisons)
+    }
+
+    fn place_of(&self, section: &[u8], slot: u64) -> Option<Grain> {
+        Some(self.layout.get(section, self.within(slot)).0.place).filter(|&place| place != Grain(0))
+    }
+
+    fn entries(&self, number: u64, section: &[u8]) -> impl Iterator<Item = IndexEntry> {
+        let slots = self.layout.slots();
+        let entries =
+            (0..slots).map(move |within| (number * slots + within, self.layout.get(section, within as u32).0));
+        let taken = entries.filter(|(_, entry)| !entry.is_end());
+        taken.map(|(tag, entry)| IndexEntry { tag, place: entry.place, note: entry.passes })
+    }
+
+    fn locate(
+        &mut self,
+        view: &mut View<'_, '_, L>,
+        _key: Key<'_>,
+        hash: u64,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError> {
+        let mut free = None;
+        for note in 0..PROBES_MAX {
+            let tag = self.probe.slot(hash, note);
+            let entry = self.look_up(view, tag)?;
+            let here = Position { tag, place: Some(entry.place), hash, note, value_bytes: None };
+            if entry.place == Grain(0) {
+                free = free.or(Some(Position { place: None, ..here }));
+                if entry.is_end() {
+                    break;
+                }
+            } else if view.verify(verify, entry.place)? {
+                return Ok(here);
+            }
+        }
+        Ok(free.unwrap_or(Position { tag: Position::FULL, place: None, hash, note: PROBES_MAX, value_bytes: None }))
+    }
+
+    /// The note is the number of slots before the pair's own.
+    fn change(&mut self, view: &mut View<'_, '_, L>, change: &PairChange<'_>) -> Result<bool, KvError> {
+        let slot = change.tag();
+        let place = change.to().unwrap_or(Grain(0));
+        match *change {
+            _ if slot >= self.slots => Ok(false),
+            PairChange::Insert { note, .. } | PairChange::Remove { note, .. } if note > PROBES_MAX => Ok(false),
+            PairChange::Insert { note, .. } => {
+                self.count_passes(view, slot, note, true)?;
+                self.set_place(view, slot, place)
+            }
+            PairChange::Remove { note, .. } => {
+                self.set_place(view, slot, place)?;
+                self.count_passes(view, slot, note, false)
+            }
+            PairChange::Update { .. } | PairChange::Move { .. } => self.set_place(view, slot, place),
+        }
+    }
+
+    fn list(
+        &mut self,
+        view: &mut View<'_, '_, L>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        let mut slot = match from {
+            // The table is full up and has no place for the key either: start where a search for it would.
+            Some(Position { tag: Position::FULL, hash, .. }) => self.probe.slot(hash, 0),
+            Some(Position { tag, .. }) => tag,
+            None => 0,
+        };
+        let mut left = count;
+        while slot < self.slots && left > 0 {
+            let (section, mut within) = (self.section_of(slot), self.within(slot));
+            slot = (section + 1) * self.layout.slots();
+            if view.is_nowhere(section) {
+                continue;
+            }
+            let ticket = view.load(section)?;
+            while left > 0
+                && let Some((at, entry)) = view.form().next(view.bytes(ticket), within)
+            {
+                view.compare(1);
+                places.push(entry.place);
+                (within, left) = (at + 1, left - 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn first_tag(&self, hash: u64) -> u64 {
+        self.probe.slot(hash, 0)
+    }
+
+    fn belongs(&self, slot: u64, section: u64) -> bool {
+        slot < self.slots && self.section_of(slot) == section
+    }
+
+    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
+        Box::new(ProbeAudit { probe: self.probe, passes_max: self.layout.passes_max(), survey, passed: Vec::new() })
+    }
+}

@@ -1,0 +1,69 @@
+//! The designs that a program knows: those of the papers, and those that were added.
+
+mod presets;
+
+pub use self::presets::{BLOCK, DESIGNS};
+use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice};
+use std::sync::{PoisonError, RwLock};
+
+/// What was added. It only grows, and no result depends on it but by the names that are asked for.
+static ADDED: RwLock<Vec<Design>> = RwLock::new(Vec::new());
+
+/// Adds a design of one's own: from now on it is found by its name, and by the name of its index in images.
+///
+/// # Errors
+/// [`DesignError::Parameter`] when there is another design of that name.
+pub fn add(design: Design) -> Result<(), DesignError> {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let presets = DESIGNS.into_iter().chain([BLOCK]);
+    if let Some(known) = presets.chain(added.iter().cloned()).find(|known| known.name == design.name) {
+        let why = format!("there is a design {:?} already", design.name);
+        let fail = DesignError::Parameter { key: "name".to_owned(), why };
+        return if known == design { Ok(()) } else { Err(fail) };
+    }
+    added.push(design);
+    Ok(())
+}
+
+/// [`DESIGNS`], [`BLOCK`], and what was added.
+#[must_use]
+pub fn all() -> Vec<Design> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
+    DESIGNS.into_iter().chain([BLOCK]).chain(added).collect()
+}
+
+/// The design called `name`.
+///
+/// # Errors
+/// [`DesignError::Unknown`] when there is none.
+pub fn named(name: &str) -> Result<Design, DesignError> {
+    let mut known = all();
+    let names: Vec<&str> = known.iter().map(|design| design.name).collect();
+    match names.iter().position(|known| *known == name) {
+        Some(position) => Ok(known.swap_remove(position)),
+        None => Err(DesignError::Unknown { name: name.to_owned(), known: names.join(", ") }),
+    }
+}
+
+/// The design that `table` describes: see [`Design::from_table`].
+///
+/// # Errors
+/// As [`Design::from_table`].
+pub fn from_table(table: DesignTable) -> Result<Design, DesignError> {
+    Design::from_table(table, &all())
+}
+
+/// The indexes of the designs that take keys. Those that were added get no room in out-of-band areas beforehand: what a
+/// drive looks like depends on its design alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Known;
+
+impl IndexCatalogue for Known {
+    fn reserved(&self) -> Vec<IndexChoice> {
+        DESIGNS.into_iter().map(|design| design.index).collect()
+    }
+
+    fn all(&self) -> Vec<IndexChoice> {
+        all().into_iter().filter(Design::takes_keys).map(|design| design.index).collect()
+    }
+}

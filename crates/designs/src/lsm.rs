@@ -1,0 +1,328 @@
+//! `lsm`: a log-structured merge tree of keys and places; the values stay where they were written (IterKVSSD, section
+//! 2; PinK).
+//!
+//! ```text
+//!   key -> MemTable -> level 0, newest table first -> level 1 -> ... level 7 -> place -> record
+//!          in DRAM     a page of each table that may have it, in DRAM (pinned) or one flash read
+//!
+//!   MemTable full -> table of level 0 -> merged with the tables that it overlaps in level 1 -> ...
+//! ```
+//!
+//! Keys are kept whole, so that no record is read to compare them, and in their order, so that there are iterators. A
+//! store looks its key up first, as with every other index: which pair dies is known at once and the drive's counts are
+//! exact. (The papers' drives find out when tables are merged; what that saves them on writes, our pinned levels and
+//! filters save in part.)
+//!
+//! What garbage collection moves comes into the MemTable like any other change.
+
+mod compaction;
+mod cursor;
+mod memtable;
+mod page;
+mod pins;
+mod plan;
+mod ranges;
+mod redo;
+mod search;
+mod summary;
+mod survey;
+mod table;
+
+use self::cursor::Cursor;
+use self::memtable::MemTable;
+use self::page::Entry;
+use self::redo::Redo;
+use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
+use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
+use kvssd_ftl::index::{
+    Fate, Growth, Index, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex, Room, Survey,
+    VerifyKey,
+};
+use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
+use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use self::plan::LsmPlan;
+
+/// Full tables that a step of compaction reads at the most, the part of the DRAM that it takes for them, and those that
+/// it must have room for. Estimates; with more the step might not fit into a page of the journal.
+const STEP_TABLES_MAX: usize = 40;
+const STEP_SHARE: u64 = 8;
+const STEP_TABLES_MIN: usize = 4;
+
+/// The index.
+pub struct Lsm {
+    plan: LsmPlan,
+    memtable: Arc<MemTable>,
+    summary: Arc<Summary>,
+    tables: Tables,
+    /// The key behind which the next step of compaction begins in each level.
+    ends: [OwnedKey; LEVELS_MAX],
+    /// The age of the next table of level 0.
+    age: u64,
+    /// Pages that a step of compaction reads at the most.
+    step_pages: usize,
+    /// No step reads more, however much DRAM there is.
+    step_pages_max: usize,
+    page_grains: u32,
+    /// Grains of the drive.
+    grains: u64,
+    budget_bytes: u64,
+    /// A table that compaction cannot read: nothing sinks any more.
+    unreadable: Option<TableId>,
+    /// Pairs that were found to be bound, in the current step of garbage collection.
+    bound: BTreeSet<Grain>,
+    cursors: BTreeMap<IteratorId, Cursor>,
+    lookups: Lookups,
+    redo: Redo,
+}
+
+impl Lsm {
+    fn new(plan: LsmPlan, room: &Room) -> Self {
+        let form = TableForm { page_bytes: room.page_bytes, pages_max: plan.table_pages, filter_bits: plan.bloom_bits };
+        Lsm {
+            plan,
+            memtable: Arc::default(),
+            summary: Arc::default(),
+            tables: Tables::new(form),
+            ends: Default::default(),
+            age: 0,
+            page_grains: room.page_bytes / room.grain_bytes,
+            grains: room.grains,
+            step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
+            step_pages_max: room.superblock_pages.min(STEP_TABLES_MAX as u32 * plan.table_pages) as usize,
+            budget_bytes: u64::MAX,
+            unreadable: None,
+            bound: BTreeSet::new(),
+            cursors: BTreeMap::new(),
+            lookups: Lookups::default(),
+            redo: Redo::default(),
+        }
+    }
+
+    /// DRAM of the MemTable.
+    fn memtable_bytes(&self) -> u64 {
+        self.memtable.bytes().max(self.tables.form.table_bytes())
+    }
+
+    /// DRAM of a step of compaction: the pages that it reads side by side.
+    fn step_bytes(&self) -> u64 {
+        self.step_pages as u64 * u64::from(self.tables.form.page_bytes)
+    }
+
+    /// All DRAM, pinned pages aside.
+    fn dram_bytes(&self) -> u64 {
+        let tree_bytes = self.tables.dram_bytes() + self.summary.bytes();
+        self.memtable_bytes() + self.step_bytes() + tree_bytes + self.cursor_bytes()
+    }
+
+    /// Whether DRAM has no room for what the pool knows of another few tables.
+    fn is_short(&self) -> bool {
+        let tables = LEVEL0_TABLES_MAX as u64 * 4 * kvssd_types::KEY_BYTES_MAX as u64;
+        self.dram_bytes() + tables > self.budget_bytes
+    }
+
+    fn change(&mut self, key: &[u8], entry: Entry) {
+        Arc::make_mut(&mut self.memtable).insert(key, entry);
+    }
+}
+
+/// What garbage collection and check know a key by.
+fn tag_of(key: &[u8]) -> u64 {
+    xxh3_64(key) & u64::from(u32::MAX)
+}
+
+/// The key of the record at a place whose page is in the controller, and the bytes of its value.
+fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> {
+    let packing = io.packing();
+    let start = packing.byte_in_page(place);
+    let data = io.data(packing.page_of(place))?;
+    let head = packing.head(data, start)?;
+    Ok((head.key(data, start, &mut [0; 255]).into(), head.value_bytes))
+}
+
+impl Index for Lsm {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut VerifyKey<'_>) -> Result<Position, KvError> {
+        self.lookups.begin(self.tables.counters);
+        let found = self.look_up(io, key.bytes())?.filter(|entry| !entry.is_deleted());
+        self.lookups.end(self.tables.counters);
+        let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
+        let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
+        Ok(Position { tag, place, hash: tag, note: 0, value_bytes })
+    }
+
+    fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {
+        self.change(key.bytes(), Entry { place: pair.place, value_bytes: pair.value_bytes });
+        Ok(())
+    }
+
+    fn unbind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position) -> Result<(), KvError> {
+        self.change(key.bytes(), Entry::DELETED);
+        Ok(())
+    }
+
+    fn relocate(&mut self, io: &mut Io<'_>, moves: &mut [Move]) -> Result<(), KvError> {
+        for pair in moves {
+            let Move { tag, from, to, grains, .. } = *pair;
+            pair.fate = match readable(self.is_bound(io, tag, from))? {
+                Some(true) => Fate::Moved,
+                Some(false) => Fate::Dead,
+                None => Fate::Unreadable,
+            };
+            if pair.fate != Fate::Moved {
+                continue;
+            }
+            if self.memtable.is_full(&self.tables.form) {
+                self.flush(io)?;
+            }
+            let (key, value_bytes) = record_at(io, from)?;
+            io.note(Change::Key { key: key.clone(), value_bytes });
+            io.note(Change::Moved { tag, from, to, grains });
+            self.change(&key, Entry { place: to, value_bytes });
+        }
+        self.bound.clear();
+        Ok(())
+    }
+
+    fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
+        if self.bound.contains(&place) {
+            return Ok(true);
+        }
+        let is_bound = self.are_bound(io, &[(tag, place)])?[0];
+        is_bound.ok_or_else(|| KvError::Unrecovered("what the index has of a pair cannot be read".to_owned()))
+    }
+
+    fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
+        let records = pairs.iter().map(|&(_, place)| readable(record_at(io, place)));
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<&[u8]> = records.iter().map(|record| record.as_ref().map_or(&[][..], |(key, _)| key)).collect();
+        let found = self.look_up_all(io, &keys)?;
+        let lives = |number: usize| {
+            records[number].as_ref()?;
+            Some(found[number]?.is_some_and(|entry| entry.place == pairs[number].1))
+        };
+        let bound: Vec<Option<bool>> = (0..pairs.len()).map(lives).collect();
+        let places = pairs.iter().zip(&bound).filter(|(_, lives)| **lives == Some(true));
+        self.bound.extend(places.map(|((_, place), _)| *place));
+        Ok(bound)
+    }
+
+    fn relocate_own(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<(), KvError> {
+        let page_bytes = self.tables.form.page_bytes;
+        let is_current = |id: u64| self.tables.find(id).is_some_and(|table| table.is_current);
+        let is_noted = is_current(number / u64::from(TABLE_PAGES_MAX));
+        if let Some(place) = self.tables.move_page(io, number, from)?.filter(|_| is_noted) {
+            io.note(Change::Own { number, place, bytes: page_bytes, old: (from, page_bytes) });
+        }
+        Ok(())
+    }
+
+    fn refuses_changes(&self) -> Option<String> {
+        let id = self.unreadable?;
+        Some(format!("table {id} of the index cannot be read: the drive takes no changes, and gives what can be read"))
+    }
+
+    fn growth(&self) -> Growth {
+        if self.unreadable.is_some() {
+            return Growth::None;
+        }
+        let must = self.memtable.is_full(&self.tables.form) || self.summary.level(0).len() >= LEVEL0_TABLES_MAX;
+        match (must, self.summary.is_due()) {
+            (true, _) => Growth::Changes,
+            (false, true) => Growth::Background,
+            (false, false) => Growth::None,
+        }
+    }
+
+    fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        if self.memtable.is_full(&self.tables.form) { self.flush(io) } else { self.compact(io) }
+    }
+
+    fn list(
+        &mut self,
+        _io: &mut Io<'_>,
+        _from: Option<Position>,
+        _count: usize,
+        _places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        Err(KvError::InvalidCommand("it lists keys in their own order"))
+    }
+
+    fn ranges(&mut self) -> Option<&mut dyn RangeIndex> {
+        Some(self)
+    }
+
+    fn own_records(&self) -> Vec<OwnRecord> {
+        let bytes = self.tables.form.page_bytes;
+        let pages = |(id, table): (TableId, &table::Table)| {
+            let pages = table.place.pages.iter().enumerate();
+            pages.map(|(page, &place)| OwnRecord { number: number_of(id, page), place, bytes }).collect::<Vec<_>>()
+        };
+        self.tables.all().flat_map(pages).collect()
+    }
+
+    fn survey(&self, io: &mut Io<'_>) -> Survey {
+        let mut survey = Survey::default();
+        for (key, entry) in self.everything(io, &mut survey.faults) {
+            survey.entries.push(IndexEntry { tag: tag_of(&key), place: entry.place, note: 0 });
+        }
+        survey.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        survey
+    }
+
+    fn tag_of(&self, key: Key<'_>) -> Option<u64> {
+        Some(tag_of(key.bytes()))
+    }
+
+    fn set_dram_budget(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+        let TableForm { page_bytes, pages_max, .. } = self.tables.form;
+        let share = usize::try_from(bytes / STEP_SHARE / u64::from(page_bytes)).unwrap_or(usize::MAX);
+        self.step_pages = share.min(self.step_pages_max).max(STEP_TABLES_MIN * pages_max as usize);
+        self.keep_to_budget();
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_memtable", self.memtable_bytes());
+        dram.add("index_compaction", self.step_bytes());
+        dram.add("index_tables", self.tables.dram_bytes());
+        dram.add("index_summary", self.summary.bytes());
+        dram.add("index_pinned", self.tables.pinned_bytes());
+        if !self.cursors.is_empty() {
+            dram.add("index_cursors", self.cursor_bytes());
+        }
+    }
+
+    fn footprint_bytes(&self) -> u64 {
+        self.tables.flash_bytes() + self.memtable.bytes().next_multiple_of(self.tables.form.page_bytes.into())
+    }
+
+    fn counters(&self) -> IndexCounters {
+        self.lookups.counters(self.tables.counters)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.saved()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        self.take_saved(bytes)
+    }
+
+    /// All changes are made again in their order, in [`Index::redo`].
+    fn redo_own(&mut self, _change: &Change, _position: usize) -> Option<()> {
+        Some(())
+    }
+
+    fn redo(&mut self, _io: &mut Io<'_>, change: &Change, _position: usize) -> Result<(), KvError> {
+        self.again(change).ok_or_else(|| {
+            KvError::Unrecovered("the journal speaks of a table or a key that the index has not".to_owned())
+        })
+    }
+
+    fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+        self.end_again(io)
+    }
+}

@@ -1,0 +1,78 @@
+//! Look-ups: MemTable, then the runs of tables, newest first.
+
+use super::Lsm;
+use super::page::Entry;
+use super::table::TableId;
+use kvssd_ftl::{Io, readable};
+use kvssd_types::KvError;
+use xxhash_rust::xxh3::xxh3_64;
+
+impl Lsm {
+    /// The tables that may have a key and the page of each, newest first.
+    pub(super) fn candidate(&self, level: usize, turn: usize, key: &[u8]) -> Option<(TableId, usize)> {
+        let tables = self.summary.level(level);
+        let id = match level {
+            0 => tables[tables.len() - 1 - turn],
+            _ => tables[self.summary.behind(&self.tables, level, key).checked_sub(1)?],
+        };
+        let table = self.tables.get(id);
+        let page = table.range.page_of(key)?;
+        let may_have = table.filter.as_ref().is_none_or(|filter| filter.may_have(xxh3_64(key)));
+        may_have.then_some((id, page))
+    }
+
+    /// The runs of tables that a look-up goes through: level, and which of the tables of level 0, newest first.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let level0 = self.summary.level(0).len();
+        (0..level0).map(|turn| (0, turn)).chain((1..self.summary.depth()).map(|level| (level, 0)))
+    }
+
+    /// What the tree knows of a key, deleted or not.
+    pub(super) fn look_up(&mut self, io: &mut Io<'_>, key: &[u8]) -> Result<Option<Entry>, KvError> {
+        io.cpu(io.costs().section_ns);
+        if let Some(entry) = self.memtable.get(key) {
+            return Ok(Some(entry));
+        }
+        for (level, turn) in self.runs() {
+            io.cpu(io.costs().section_ns);
+            let Some((id, page)) = self.candidate(level, turn, key) else { continue };
+            self.lookups.access();
+            self.tables.fetch(io, &[(id, page)]);
+            if let Some(entry) = self.tables.search(io, id, page, key)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`Lsm::look_up`], of many keys, run by run, the pages of each read side by side. None where that cannot be
+    /// read.
+    pub(super) fn look_up_all(
+        &mut self,
+        io: &mut Io<'_>,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Option<Entry>>>, KvError> {
+        let mut found: Vec<Option<Option<Entry>>> = keys.iter().map(|key| Some(self.memtable.get(key))).collect();
+        let mut pending: Vec<usize> = (0..keys.len()).filter(|&number| found[number] == Some(None)).collect();
+        for (level, turn) in self.runs() {
+            let wanted: Vec<_> = pending.iter().map(|&number| self.candidate(level, turn, keys[number])).collect();
+            let mut left = Vec::new();
+            for (numbers, pages) in pending.chunks(self.step_pages).zip(wanted.chunks(self.step_pages)) {
+                self.tables.fetch(io, &pages.iter().flatten().copied().collect::<Vec<_>>());
+                for (&number, page) in numbers.iter().zip(pages) {
+                    let Some((id, page)) = *page else {
+                        left.push(number);
+                        continue;
+                    };
+                    match readable(self.tables.search(io, id, page, keys[number]))? {
+                        Some(Some(entry)) => found[number] = Some(Some(entry)),
+                        Some(None) => left.push(number),
+                        None => found[number] = None,
+                    }
+                }
+            }
+            pending = left;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,369 @@
+//! Tables (SSTables): sorted runs of a few pages on flash, and the pool of what DRAM knows of each.
+//!
+//! ```text
+//!   Summary: level -> ids ----+
+//!   Summary of a version -----+-> pool: id -> first key of each page, last key, where the pages lie, how many summaries have it
+//! ```
+//!
+//! That a Summary has only ids is what makes versions cheap (IterKVSSD, section 4.2).
+
+use super::page::{Entry, PageWriter, TablePage};
+use crate::bloom::Bloom;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{Blob, PageAddress};
+use kvssd_ftl::index::SectionCounters;
+use kvssd_ftl::{Grain, Io, Kind, NewRecord, Stream, TablePlace, readable};
+use kvssd_types::{KvError, OwnedKey};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Pages of a table at the most: the log knows page p of table t by 4 t + p.
+pub(super) const TABLE_PAGES_MAX: u32 = 4;
+
+/// Names a table, in four bytes.
+pub(super) type TableId = u32;
+
+/// What the tables of a tree look like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableForm {
+    pub(super) page_bytes: u32,
+    pub(super) pages_max: u32,
+    /// Bits of a filter for each key; 0 for none.
+    pub(super) filter_bits: u32,
+}
+
+impl TableForm {
+    /// Bytes of a table.
+    pub(super) fn table_bytes(&self) -> u64 {
+        u64::from(self.pages_max) * u64::from(self.page_bytes)
+    }
+}
+
+/// Which keys a table has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct KeyRange {
+    /// The first of each page.
+    pub(super) firsts: Vec<OwnedKey>,
+    /// The last of all.
+    pub(super) last: OwnedKey,
+}
+
+impl KeyRange {
+    /// The first key of all.
+    pub(super) fn first(&self) -> &[u8] {
+        self.firsts.first().map_or(&[], |first| first)
+    }
+
+    fn overlaps(&self, other: &KeyRange) -> bool {
+        self.first() <= &*other.last && other.first() <= &*self.last
+    }
+
+    /// The page in which a key would be, if it is not out of the range.
+    pub(super) fn page_of(&self, key: &[u8]) -> Option<usize> {
+        let behind = self.firsts.partition_point(|first| **first <= *key);
+        behind.checked_sub(1).filter(|_| *key <= *self.last)
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.firsts.iter().chain([&self.last]).map(|key| 1 + key.len() as u64).sum()
+    }
+}
+
+/// A table that is not in the log yet.
+#[derive(Debug)]
+pub(super) struct NewTable {
+    pub(super) pages: Vec<Blob>,
+    pub(super) range: KeyRange,
+    pub(super) filter: Option<Bloom>,
+}
+
+/// Tables of these entries, which come in the order of their keys.
+pub(super) fn write_tables<'k>(form: &TableForm, entries: impl Iterator<Item = (&'k [u8], Entry)>) -> Vec<NewTable> {
+    let mut tables: Vec<NewTable> = Vec::new();
+    let mut page = PageWriter::new(form.page_bytes);
+    let mut hashes = Vec::new();
+    let end_page = |page: &mut PageWriter<'_>, hashes: &mut Vec<u64>, tables: &mut Vec<NewTable>| {
+        let Some((first, last)) = page.ends() else { return };
+        let bytes = page.finish();
+        match tables.last_mut().filter(|table| table.pages.len() < form.pages_max as usize) {
+            Some(table) => {
+                table.pages.push(bytes);
+                table.range.firsts.push(first.into());
+                table.range.last = last.into();
+            }
+            None => {
+                let filter = (form.filter_bits > 0).then(|| {
+                    // As many as a table of such keys may come to have.
+                    Bloom::new(hashes.len() as u64 * u64::from(form.pages_max * form.filter_bits))
+                });
+                let range = KeyRange { firsts: vec![first.into()], last: last.into() };
+                tables.push(NewTable { pages: vec![bytes], range, filter });
+            }
+        }
+        if let Some(filter) = tables.last_mut().and_then(|table| table.filter.as_mut()) {
+            hashes.iter().for_each(|&hash| filter.add(hash));
+        }
+        hashes.clear();
+    };
+    for (key, entry) in entries {
+        if !page.push(key, entry) {
+            end_page(&mut page, &mut hashes, &mut tables);
+            assert!(page.push(key, entry), "an empty page takes any key");
+        }
+        if form.filter_bits > 0 {
+            hashes.push(xxh3_64(key));
+        }
+    }
+    end_page(&mut page, &mut hashes, &mut tables);
+    tables
+}
+
+/// What DRAM knows of a table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Table {
+    pub(super) place: TablePlace,
+    pub(super) range: KeyRange,
+    pub(super) filter: Option<Bloom>,
+    /// Its pages, while they stay in DRAM.
+    #[serde(skip)]
+    pub(super) pinned: Vec<Blob>,
+    /// How many summaries have it.
+    #[serde(skip)]
+    pub(super) summaries: u32,
+    /// Whether the present one has it.
+    #[serde(skip)]
+    pub(super) is_current: bool,
+}
+
+impl Table {
+    /// Bytes of DRAM but for pinned pages: id, level, age and count, and for each page a place.
+    fn dram_bytes(&self) -> u64 {
+        let filter_bytes = self.filter.as_ref().map_or(0, Bloom::bytes);
+        12 + 5 * self.place.pages.len() as u64 + self.range.dram_bytes() + filter_bytes
+    }
+
+    fn pinned_bytes(&self) -> u64 {
+        self.pinned.iter().map(|page| page.len() as u64).sum()
+    }
+}
+
+/// The pool of all tables.
+pub(super) struct Tables {
+    pub(super) form: TableForm,
+    slots: Vec<Option<Table>>,
+    free: BTreeSet<TableId>,
+    dram_bytes: u64,
+    pinned_bytes: u64,
+    pages: u64,
+    pub(super) counters: SectionCounters,
+}
+
+impl Tables {
+    pub(super) fn new(form: TableForm) -> Self {
+        let counters = SectionCounters::default();
+        Tables { form, slots: Vec::new(), free: BTreeSet::new(), dram_bytes: 0, pinned_bytes: 0, pages: 0, counters }
+    }
+
+    /// Bytes of DRAM, pinned pages aside.
+    pub(super) fn dram_bytes(&self) -> u64 {
+        self.dram_bytes
+    }
+
+    /// Bytes of pinned pages.
+    pub(super) fn pinned_bytes(&self) -> u64 {
+        self.pinned_bytes
+    }
+
+    pub(super) fn flash_bytes(&self) -> u64 {
+        self.pages * u64::from(self.form.page_bytes)
+    }
+
+    /// A table that there is.
+    pub(super) fn get(&self, id: TableId) -> &Table {
+        self.slots[id as usize].as_ref().expect("a summary names tables that there are")
+    }
+
+    /// The table, if there is one.
+    pub(super) fn find(&self, id: u64) -> Option<&Table> {
+        self.slots.get(usize::try_from(id).ok()?)?.as_ref()
+    }
+
+    /// All of them, by their ids.
+    pub(super) fn all(&self) -> impl Iterator<Item = (TableId, &Table)> {
+        self.slots.iter().enumerate().filter_map(|(id, table)| Some((id as TableId, table.as_ref()?)))
+    }
+
+    pub(super) fn change<T>(&mut self, id: TableId, change: impl FnOnce(&mut Table) -> T) -> T {
+        let table = self.slots[id as usize].as_mut().expect("a summary names tables that there are");
+        self.dram_bytes -= table.dram_bytes();
+        self.pinned_bytes -= table.pinned_bytes();
+        let given = change(table);
+        self.dram_bytes += table.dram_bytes();
+        self.pinned_bytes += table.pinned_bytes();
+        given
+    }
+
+    /// Takes a table in, whose place says by which id.
+    pub(super) fn add(&mut self, table: Table) {
+        let id = table.place.table as usize;
+        if id >= self.slots.len() {
+            self.free.extend(self.slots.len() as TableId..id as TableId);
+            self.slots.resize(id + 1, None);
+        }
+        self.free.remove(&(id as TableId));
+        self.dram_bytes += table.dram_bytes();
+        self.pinned_bytes += table.pinned_bytes();
+        self.pages += table.place.pages.len() as u64;
+        let before = self.slots[id].replace(table);
+        assert!(before.is_none(), "an id names one table");
+    }
+
+    /// Takes a table out.
+    pub(super) fn take(&mut self, id: TableId) -> Option<Table> {
+        let table = self.slots.get_mut(id as usize)?.take()?;
+        self.free.insert(id);
+        self.dram_bytes -= table.dram_bytes();
+        self.pinned_bytes -= table.pinned_bytes();
+        self.pages -= table.place.pages.len() as u64;
+        Some(table)
+    }
+
+    /// Appends a table to the log; it is in no summary yet.
+    pub(super) fn write(&mut self, io: &mut Io<'_>, new: NewTable, level: u8, age: u64) -> Result<TableId, KvError> {
+        let id = self.free.first().copied().unwrap_or(self.slots.len() as TableId);
+        let mut pages = Vec::with_capacity(new.pages.len());
+        for (page, bytes) in new.pages.iter().enumerate() {
+            pages.push(self.append(io, number_of(id, page), bytes.clone())?);
+        }
+        let place = TablePlace { table: id.into(), level, age, pages };
+        self.add(Table {
+            place,
+            range: new.range,
+            filter: new.filter,
+            pinned: Vec::new(),
+            summaries: 0,
+            is_current: false,
+        });
+        Ok(id)
+    }
+
+    fn append(&mut self, io: &mut Io<'_>, number: u64, page: Blob) -> Result<Grain, KvError> {
+        let length = page.len();
+        let mut bytes = Rope::default();
+        bytes.push_blob(page);
+        self.counters.bytes_written[usize::from(io.background)] += length as u64;
+        io.append(NewRecord {
+            stream: Stream::Map,
+            kind: Kind::Section,
+            tag: number,
+            bytes: &mut bytes,
+            unbroken_bytes: length,
+            cause: io.index_cause(),
+        })
+    }
+
+    /// Garbage collection found a page at `from`; if it is still wanted, it is appended anew. Gives where it is then.
+    pub(super) fn move_page(&mut self, io: &mut Io<'_>, number: u64, from: Grain) -> Result<Option<Grain>, KvError> {
+        let (id, page) = (number / u64::from(TABLE_PAGES_MAX), (number % u64::from(TABLE_PAGES_MAX)) as usize);
+        if self.find(id).and_then(|table| table.place.pages.get(page)) != Some(&from) {
+            return Ok(None);
+        }
+        let page_bytes = self.form.page_bytes as usize;
+        self.counters.bytes_read[usize::from(io.background)] += page_bytes as u64;
+        let bytes = io.take_last(from, page_bytes)?;
+        let to = self.append(io, number, bytes)?;
+        self.change(id as TableId, |table| table.place.pages[page] = to);
+        io.vacate(from, io.packing().grains_per_page);
+        Ok(Some(to))
+    }
+
+    /// The pages of a table.
+    pub(super) fn pages_of(&self, id: TableId) -> impl Iterator<Item = (TableId, usize)> + use<> {
+        (0..self.get(id).place.pages.len()).map(move |page| (id, page))
+    }
+
+    /// Has pages in the controller, read side by side.
+    pub(super) fn fetch(&mut self, io: &mut Io<'_>, wanted: &[(TableId, usize)]) {
+        let pages = self.on_flash(io, wanted);
+        if pages.is_empty() {
+            return;
+        }
+        let is_read = io.read_all(&pages, io.index_cause());
+        self.count_reads(io, pages.len(), is_read);
+    }
+
+    /// As [`Tables::fetch`], without waiting; gives the moment when they are there.
+    pub(super) fn fetch_ahead(&mut self, io: &mut Io<'_>, wanted: &[(TableId, usize)]) -> kvssd_types::Nanos {
+        let pages = self.on_flash(io, wanted);
+        let ready = io.read_without_waiting(&pages, io.index_cause());
+        self.count_reads(io, pages.len(), ready > io.clock);
+        ready
+    }
+
+    fn count_reads(&mut self, io: &Io<'_>, pages: usize, is_read: bool) {
+        self.counters.misses += pages as u64;
+        self.counters.flash_reads += if is_read { pages as u64 } else { 0 };
+        self.counters.bytes_read[usize::from(io.background)] += pages as u64 * u64::from(self.form.page_bytes);
+    }
+
+    /// Where those lie that are not pinned, in the order of the flash.
+    fn on_flash(&self, io: &Io<'_>, wanted: &[(TableId, usize)]) -> Vec<PageAddress> {
+        let packing = io.packing();
+        let unpinned =
+            wanted.iter().map(|&(id, page)| (self.get(id), page)).filter(|(table, _)| table.pinned.is_empty());
+        let mut pages: Vec<PageAddress> =
+            unpinned.filter_map(|(table, page)| Some(packing.page_of(*table.place.pages.get(page)?))).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// The bytes of a page that is in the controller.
+    pub(super) fn content(&self, io: &mut Io<'_>, id: TableId, page: usize) -> Result<Blob, KvError> {
+        let table = self.get(id);
+        if let Some(pinned) = table.pinned.get(page) {
+            return Ok(pinned.clone());
+        }
+        let damaged = || KvError::Unrecovered(format!("page {page} of table {id} of the index is none"));
+        let address = io.packing().page_of(*table.place.pages.get(page).ok_or_else(damaged)?);
+        io.data(address)?.whole_blob(0..self.form.page_bytes as usize).ok_or_else(damaged)
+    }
+
+    /// What a page says of a key.
+    pub(super) fn search(
+        &self,
+        io: &mut Io<'_>,
+        id: TableId,
+        page: usize,
+        key: &[u8],
+    ) -> Result<Option<Entry>, KvError> {
+        let bytes = self.content(io, id, page)?;
+        let page = TablePage::new(&bytes);
+        io.cpu(u64::from(page.count().checked_ilog2().unwrap_or(0) + 1) * io.costs().comparison_ns);
+        page.find(key).ok_or_else(|| damaged(id))
+    }
+
+    /// Keeps the pages of a table in DRAM, but for those that cannot be read.
+    pub(super) fn pin(&mut self, io: &mut Io<'_>, id: TableId) -> Result<(), KvError> {
+        let pages = self.pages_of(id).map(|(id, page)| readable(self.content(io, id, page)));
+        let pages = pages.collect::<Result<Option<Vec<_>>, _>>()?;
+        self.change(id, |table| table.pinned = pages.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Whether two tables may have a key in common.
+    pub(super) fn overlap(&self, left: TableId, right: &KeyRange) -> bool {
+        self.get(left).range.overlaps(right)
+    }
+}
+
+/// By what the log knows a page of a table.
+pub(super) fn number_of(id: TableId, page: usize) -> u64 {
+    u64::from(id) * u64::from(TABLE_PAGES_MAX) + page as u64
+}
+
+/// A page of a table makes no sense.
+pub(super) fn damaged(id: TableId) -> KvError {
+    KvError::Unrecovered(format!("a page of table {id} of the index makes no sense"))
+}

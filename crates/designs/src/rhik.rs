@@ -1,0 +1,310 @@
+//! `rhik`: a two-level hash index that grows (RHIK, section IV).
+//!
+//! ```text
+//!   key -> signature -> low bits -> directory -> table: a page of records, hashed by hopscotch -> place -> record
+//!                                   in DRAM      in DRAM or one flash read
+//! ```
+//!
+//! A signature that is not there needs no look at a record; one that is there has the whole key compared, so that keys
+//! with the same signature are both kept. At most one flash read finds a record of the index.
+//!
+//! It grows by splitting tables, from their signatures alone: no pair is read. When the records have come to a share of
+//! the tables' room, every table is split once, which the engine has done in steps: while commands go on, or before the
+//! next one (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no
+//! key is rejected.
+
+mod directory;
+mod plan;
+
+use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
+use crate::record_table::{HOPS, RecordTable, Signature};
+use kvssd_ftl::index::{
+    Growth, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, VerifyKey, View,
+};
+use kvssd_ftl::{DramUse, Grain, readable};
+use kvssd_types::{Key, KvError};
+use serde::{Deserialize, Serialize};
+
+pub use self::plan::RhikPlan;
+
+/// Tables that are split in a step of growing in the background, read side by side: commands come in between.
+const SPLITS_PER_STEP: usize = 4;
+
+/// The index.
+pub struct Rhik {
+    form: RecordTable,
+    directory: Directory,
+    plan: RhikPlan,
+    records: u64,
+    /// All tables are to be this deep at the least.
+    depth: u32,
+    /// Where the splitting of all tables has come to: the low bits of the next.
+    growing: Option<u64>,
+}
+
+/// What a checkpoint holds of it.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    depths: Vec<u8>,
+    records: u64,
+    depth: u32,
+    tables: SavedSections,
+}
+
+type Tables<'v, 'm> = View<'v, 'm, RecordTable>;
+
+impl Rhik {
+    /// An empty index on a drive with pages of `page_bytes`.
+    pub(crate) fn new(plan: RhikPlan, page_bytes: u32) -> Self {
+        let (form, directory) = (plan.form(page_bytes), Directory::new(plan.directory_bits));
+        Rhik { form, directory, plan, records: 0, depth: plan.directory_bits, growing: None }
+    }
+
+    /// Makes a change, with room for it.
+    pub(crate) fn make_room_and(
+        &mut self,
+        tables: &mut Tables<'_, '_>,
+        change: &PairChange<'_>,
+    ) -> Result<(), KvError> {
+        if change.from().is_none() {
+            self.make_room(tables, change.tag())?;
+        }
+        assert!(self.change(tables, change)?, "what is there, or has room, can be changed");
+        Ok(())
+    }
+
+    /// Reads the tables of the first of several signatures side by side: as many as stay in DRAM. Gives how many.
+    pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
+        let count = tags.len().min(tables.at_once());
+        let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
+        tables.load_all(&numbers)?;
+        Ok(count)
+    }
+
+    /// There are so many records: what was made again was not counted.
+    pub(crate) fn recount(&mut self, records: u64) {
+        self.records = records;
+    }
+
+    /// The position of a record in the order of all. It is by reversed bits: neither a split nor a record that moves
+    /// within its table changes it.
+    pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {
+        (tag.reverse_bits(), place)
+    }
+
+    /// Up to `count` records in their order, from `first` on.
+    pub(crate) fn records_from(
+        &self,
+        tables: &mut Tables<'_, '_>,
+        first: (u64, Grain),
+        count: usize,
+    ) -> Result<Vec<(u64, Grain)>, KvError> {
+        let mut records = Vec::new();
+        let mut next = Some(self.directory.table_of(first.0.reverse_bits()));
+        while records.len() < count
+            && let Some(table) = next
+        {
+            next = self.directory.next(table);
+            if tables.is_nowhere(table) {
+                continue;
+            }
+            let ticket = tables.load(table)?;
+            let found = self.form.records_from(tables.bytes(ticket), 0).map(|(_, tag, place)| Rhik::order(tag, place));
+            let mut listed: Vec<(u64, Grain)> = found.filter(|record| *record >= first).collect();
+            listed.sort_unstable();
+            tables.compare(listed.len() as u64);
+            records.extend(listed.into_iter().take(count - records.len()));
+        }
+        Ok(records)
+    }
+
+    /// Replaces a table by its halves.
+    fn split(&mut self, tables: &mut Tables<'_, '_>, table: u64) -> Result<(), KvError> {
+        let ticket = tables.load(table)?;
+        tables.compare(self.form.records() as u64);
+        let parts = self.form.split(tables.bytes(ticket), depth_of(table));
+        self.directory.split(table);
+        tables.resize(self.sections(), self.cache_bytes_max(tables.budget_bytes()));
+        tables.split(table, halves_of(table), parts)
+    }
+
+    /// Begins to split all tables when there are so many records that it is time.
+    fn grow_in_time(&mut self) {
+        let room = (self.form.records() as u64) << self.depth;
+        if self.records * 100 >= room * u64::from(self.plan.occupancy_percent) && self.depth < DEPTH_MAX {
+            self.depth += 1;
+            self.growing = Some(0);
+        }
+    }
+
+    /// The tables from that of these low bits on that are not empty and not yet as deep as all are to be.
+    fn shallow(&self, tables: &Tables<'_, '_>, from: u64) -> impl Iterator<Item = u64> {
+        let all = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
+        all.filter(|&table| depth_of(table) < self.depth && !tables.is_nowhere(table))
+    }
+}
+
+impl SectionIndex for Rhik {
+    type Form = RecordTable;
+
+    fn form(&self) -> RecordTable {
+        self.form
+    }
+
+    fn sections(&self) -> u64 {
+        self.directory.numbers()
+    }
+
+    fn tags(&self) -> u64 {
+        self.form.signatures()
+    }
+
+    fn section_of(&self, tag: u64) -> u64 {
+        self.directory.table_of(tag)
+    }
+
+    fn find(&self, table: &[u8], tag: u64, place: Grain) -> (bool, u32) {
+        (self.form.slot_of(table, tag, place).is_some(), self.form.comparisons(table, tag))
+    }
+
+    fn place_of(&self, table: &[u8], tag: u64) -> Option<Grain> {
+        let found = self.form.find(table, tag).next().map(|slot| self.form.place_at(table, slot));
+        found.filter(|&place| place != Grain(0))
+    }
+
+    fn entries(&self, _number: u64, table: &[u8]) -> impl Iterator<Item = IndexEntry> {
+        self.form.records_from(table, 0).map(|(_, tag, place)| IndexEntry { tag, place, note: 0 })
+    }
+
+    fn locate(
+        &mut self,
+        tables: &mut Tables<'_, '_>,
+        _key: Key<'_>,
+        hash: u64,
+        verify: &mut VerifyKey<'_>,
+    ) -> Result<Position, KvError> {
+        let tag = self.form.signature(hash);
+        tables.look_up_directory();
+        let ticket = tables.search(self.directory.table_of(tag))?;
+        let (form, bytes) = (self.form, tables.bytes(ticket));
+        let comparisons = form.comparisons(bytes, tag);
+        let places: Vec<Grain> = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot)).collect();
+        tables.compare(comparisons.into());
+        let mut position = Position { tag, place: None, hash, note: 0, value_bytes: None };
+        for &place in &places {
+            if tables.verify(verify, place)? {
+                return Ok(Position { place: Some(place), ..position });
+            }
+        }
+        if places.len() == HOPS {
+            position.tag = Position::FULL;
+        }
+        Ok(position)
+    }
+
+    fn make_room(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
+        loop {
+            let table = self.directory.table_of(tag);
+            let ticket = tables.load(table)?;
+            let bytes = tables.bytes(ticket);
+            if self.form.has_room_near(bytes, tag) || self.form.insert(&mut bytes.clone(), tag, Grain(1)) {
+                return Ok(());
+            }
+            if depth_of(table) == DEPTH_MAX {
+                return Err(KvError::CapacityExceeded);
+            }
+            self.split(tables, table)?;
+        }
+    }
+
+    fn change(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
+        self.records = change.count(self.records);
+        let is_done = tables.edit(self.directory.table_of(change.tag()), |form, table| form.edit(table, change))?;
+        if !tables.is_redo() {
+            self.grow_in_time();
+        }
+        Ok(is_done)
+    }
+
+    fn growth(&self) -> Growth {
+        match (self.growing, self.plan.incremental) {
+            (None, _) => Growth::None,
+            (Some(_), true) => Growth::Background,
+            (Some(_), false) => Growth::Foreground,
+        }
+    }
+
+    fn grow(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {
+        let Some(from) = self.growing else { return Ok(()) };
+        // While no command waits for its turn, as many as the drive can do side by side; the halves fill two
+        // superblocks at most. Half of the cache may be loaded at once, and a split has three tables in it for one: the
+        // last to be split must still be there.
+        let at_once = (tables.at_once() * 2 / 3).max(1);
+        let side_by_side = at_once.min(tables.superblock_pages());
+        let count = if self.plan.incremental { SPLITS_PER_STEP } else { side_by_side };
+        let numbers: Vec<u64> = self.shallow(tables, from).take(count).collect();
+        tables.load_all(&numbers)?;
+        let mut next = None;
+        for table in numbers {
+            // One that cannot be read stays as it is.
+            let is_split = readable(self.split(tables, table))?.is_some();
+            let last = if is_split { halves_of(table)[1] } else { table };
+            next = self.directory.next(last).map(low_of);
+        }
+        self.growing = next;
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        tables: &mut Tables<'_, '_>,
+        from: Option<Position>,
+        count: usize,
+        places: &mut Vec<Grain>,
+    ) -> Result<(), KvError> {
+        let start = from.map(|from| (self.form.signature(from.hash), from.place.unwrap_or(Grain(0))));
+        let first = start.map_or((0, Grain(0)), |(tag, place)| Rhik::order(tag, place));
+        let records = self.records_from(tables, first, count - places.len())?;
+        places.extend(records.into_iter().map(|(_, place)| place));
+        Ok(())
+    }
+
+    fn first_tag(&self, hash: u64) -> u64 {
+        self.form.signature(hash)
+    }
+
+    fn dram(&self, dram: &mut DramUse) {
+        dram.add("index_directory", self.directory.numbers() / 2 * self.form.directory_entry_bytes());
+    }
+
+    fn save(&self, tables: SavedSections) -> Vec<u8> {
+        let saved =
+            Saved { depths: self.directory.depths().to_vec(), records: self.records, depth: self.depth, tables };
+        postcard::to_allocvec(&saved).expect("a directory is plain data")
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
+        let Saved { depths, records, depth, tables } = postcard::from_bytes(bytes).ok()?;
+        let is_possible = depth <= DEPTH_MAX && records <= 1 << 48;
+        self.directory = Directory::from_depths(depths).filter(|_| is_possible)?;
+        (self.records, self.depth) = (records, depth);
+        Some(tables)
+    }
+
+    fn redo_section(&mut self, number: u64) -> bool {
+        self.directory.has(number)
+    }
+
+    fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
+        let can_be = self.directory.has(number) && depth_of(number) < DEPTH_MAX;
+        can_be.then(|| {
+            self.directory.split(number);
+            halves_of(number)
+        })
+    }
+
+    fn end_redo(&mut self, tables: &mut Tables<'_, '_>) -> Result<(), KvError> {
+        self.growing = Some(0).filter(|&from| self.shallow(tables, from).next().is_some());
+        Ok(())
+    }
+}

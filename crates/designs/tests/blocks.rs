@@ -1,0 +1,214 @@
+//! The block drive against plain bytes: reads and writes of every alignment, garbage collection, and power cuts.
+
+use kvssd_designs::{BLOCK, DESIGNS};
+use kvssd_flash::{Backing, ByteBacking, PowerCut, PowerLoss, Profile, RopeBacking};
+use kvssd_ftl::Engine;
+use kvssd_types::{BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use std::sync::{Arc, Mutex};
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+
+fn profile(power_loss: PowerLoss) -> Profile {
+    BLOCK.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap()
+}
+
+struct Drive {
+    engine: Engine,
+    clock: Nanos,
+    bytes: Vec<u8>,
+    seed: u64,
+}
+
+impl Drive {
+    fn new(backing: Box<dyn Backing>) -> Self {
+        let engine = BLOCK.build(&profile(PowerLoss::Ignored), backing).unwrap();
+        let bytes = vec![0; engine.utilization().capacity_bytes as usize];
+        Drive { engine, clock: Nanos::ZERO, bytes, seed: 0 }
+    }
+
+    fn run(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
+        self.engine.advance(self.clock)?;
+        let (done, reply) = self.engine.execute(command, self.clock);
+        self.clock = done;
+        reply
+    }
+
+    /// A range of whole blocks, mostly small.
+    fn range(&self, random: &mut Random) -> (u64, u64) {
+        let blocks = self.bytes.len() as u64 / BYTES;
+        let length = 1 + if random.below(8) == 0 { random.below(100) } else { random.below(12) };
+        (random.below(blocks - length) * BYTES, length * BYTES)
+    }
+
+    fn write(&mut self, random: &mut Random) -> Result<(), KvError> {
+        let (offset_bytes, length) = self.range(random);
+        self.seed += 1;
+        let value = Value::Pattern(Pattern { seed: self.seed, offset: 0, length: length as u32 });
+        let reply = self.run(Command::Write { offset_bytes, value: value.clone() })?;
+        assert_eq!(reply, Reply::Written);
+        let at = offset_bytes as usize;
+        self.bytes[at..at + length as usize].copy_from_slice(&value.to_vec());
+        Ok(())
+    }
+
+    fn read(&mut self, offset_bytes: u64, length_bytes: u64) {
+        match self.run(Command::Read { offset_bytes, length_bytes: length_bytes as u32 }) {
+            Ok(Reply::Read(value)) => {
+                let at = offset_bytes as usize;
+                assert!(value.to_vec() == self.bytes[at..at + length_bytes as usize], "{offset_bytes}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn work(&mut self, random: &mut Random, operations: u32) -> Result<(), KvError> {
+        for _ in 0..operations {
+            if random.below(3) == 0 {
+                let (offset, length) = self.range(random);
+                self.read(offset, length);
+            } else {
+                self.write(random)?;
+            }
+        }
+        self.engine.check_invariants();
+        Ok(())
+    }
+
+    fn verify_all(&mut self) {
+        for offset in (0..self.bytes.len() as u64).step_by(128 << 10) {
+            self.read(offset, (128 << 10).min(self.bytes.len() as u64 - offset));
+        }
+        let report = self.engine.check();
+        assert!(report.is_clean(), "{report}");
+    }
+}
+
+#[test]
+fn every_block_of_a_full_drive_is_what_was_written_last() {
+    let geometry = profile(PowerLoss::Ignored).geometry;
+    let backings: [Box<dyn Backing>; 2] = [Box::new(RopeBacking::new(geometry)), Box::new(ByteBacking::new(geometry))];
+    let runs = backings.map(|backing| {
+        let mut drive = Drive::new(backing);
+        // All of it, once: a block drive takes its whole capacity.
+        for offset_bytes in (0..drive.bytes.len() as u64).step_by(4096) {
+            let value = Value::Pattern(Pattern { seed: offset_bytes, offset: 0, length: 4096 });
+            drive.bytes[offset_bytes as usize..][..4096].copy_from_slice(&value.to_vec());
+            drive.run(Command::Write { offset_bytes, value }).unwrap();
+        }
+        drive.work(&mut Random::new(1), 6000).unwrap();
+        assert!(drive.engine.gc_counters().pairs_moved > 100, "garbage collection had blocks to move");
+        drive.verify_all();
+        (drive.clock, drive.engine.flash_counters().clone())
+    });
+    assert_eq!(runs[0], runs[1], "both media take the same time and operations");
+}
+
+#[test]
+fn a_part_of_a_mapped_block_costs_a_read_and_what_was_never_written_is_zeros() {
+    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+    drive.read(0, 4096);
+    let reads = |drive: &Drive| drive.engine.flash_counters().reads.total();
+    assert_eq!(reads(&drive), 0);
+    let value = |seed, length| Value::Pattern(Pattern { seed, offset: 0, length });
+    drive.run(Command::Write { offset_bytes: 512, value: value(1, 512) }).unwrap();
+    drive.bytes[512..1024].copy_from_slice(&value(1, 512).to_vec());
+    drive.run(Command::Flush).unwrap();
+    let before = reads(&drive);
+    drive.clock = Nanos(1_000_000_000);
+    drive.run(Command::Write { offset_bytes: 1024, value: value(2, 512) }).unwrap();
+    drive.bytes[1024..1536].copy_from_slice(&value(2, 512).to_vec());
+    assert_eq!(reads(&drive), before + 1, "the rest is read first");
+    drive.run(Command::Write { offset_bytes: 0, value: value(3, 4096) }).unwrap();
+    assert_eq!(reads(&drive), before + 1, "a whole block needs nothing");
+    drive.bytes[..4096].copy_from_slice(&value(3, 4096).to_vec());
+    drive.read(0, 8192);
+}
+
+#[test]
+fn what_it_cannot_do_is_refused() {
+    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+    let capacity_bytes = drive.bytes.len() as u64;
+    for (offset_bytes, length_bytes) in [(capacity_bytes, 512), (100, 512), (0, 100), (u64::MAX - 511, 512)] {
+        let reply = drive.run(Command::Read { offset_bytes, length_bytes });
+        let length_bytes = length_bytes.into();
+        assert_eq!(reply, Err(KvError::InvalidRange { offset_bytes, length_bytes, capacity_bytes }));
+    }
+    let key = Key::new(b"key").unwrap();
+    let store = Command::Store { key, value: Value::from(&b"value"[..]), condition: StoreCondition::Always };
+    for command in [store, Command::Exist { key }, Command::Delete { key }] {
+        assert!(matches!(drive.run(command), Err(KvError::InvalidCommand(_))));
+    }
+    let profile = DESIGNS[1].tiny_profile(&[]).unwrap();
+    let mut plus = DESIGNS[1].build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+    let (_, reply) = plus.execute(Command::Read { offset_bytes: 0, length_bytes: 512 }, Nanos::ZERO);
+    assert!(matches!(reply, Err(KvError::InvalidCommand(_))));
+}
+
+/// Works until the power goes, mounts, and finds each block as it was: a write that was under way is there or not, block by block.
+#[test]
+fn it_comes_back_after_power_cuts() {
+    let profile = profile(PowerLoss::Protected);
+    let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+    let powered = |cut_at, seed| {
+        let random = Random::new(seed);
+        Box::new(PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, cut_at, random))
+    };
+    drop(BLOCK.build(&profile, powered(Nanos::MAX, 0)).unwrap());
+    let (mut random, mut bytes) = (Random::new(5), Vec::new());
+    for life in 1..60 {
+        let cut_at = Nanos(20_000_000 + random.below(60_000_000));
+        let (engine, report) = BLOCK.mount(&profile, powered(cut_at, life)).unwrap();
+        bytes.resize(engine.utilization().capacity_bytes as usize, 0);
+        let mut drive = Drive { engine, clock: report.took, bytes: std::mem::take(&mut bytes), seed: life << 32 };
+        drive.verify_all();
+        loop {
+            let (offset_bytes, length) = drive.range(&mut random);
+            let (at, length) = (offset_bytes as usize, length as usize);
+            drive.seed += 1;
+            let new = Pattern { seed: drive.seed, offset: 0, length: length as u32 };
+            let reply = drive.run(Command::Write { offset_bytes, value: Value::Pattern(new) });
+            let new = Value::Pattern(new).to_vec();
+            if reply.is_ok() && drive.clock <= cut_at {
+                drive.bytes[at..at + length].copy_from_slice(&new);
+                continue;
+            }
+            assert!(reply.is_ok() || reply == Err(KvError::PowerLost), "{reply:?}");
+            bytes = settle(&profile, powered(Nanos::MAX, life), std::mem::take(&mut drive.bytes), (at, &new));
+            break;
+        }
+    }
+}
+
+/// What the drive holds where a write was under way, if it can be.
+fn settle(profile: &Profile, backing: Box<dyn Backing>, mut bytes: Vec<u8>, (at, new): (usize, &[u8])) -> Vec<u8> {
+    let (mut engine, report) = BLOCK.mount(profile, backing).unwrap();
+    let command = Command::Read { offset_bytes: at as u64, length_bytes: new.len() as u32 };
+    let Ok(Reply::Read(found)) = engine.execute(command, report.took).1 else { panic!("the blocks can be read") };
+    let found = found.to_vec();
+    for (block, found) in found.chunks(BYTES as usize).enumerate() {
+        let range = block * BYTES as usize..(block + 1) * BYTES as usize;
+        let old = &bytes[at + range.start..at + range.end];
+        assert!(found == old || found == &new[range], "a block is old or new");
+    }
+    bytes[at..at + new.len()].copy_from_slice(&found);
+    bytes
+}
+
+#[test]
+fn a_host_that_reads_on_is_read_ahead_of() {
+    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+    for offset_bytes in (0..1 << 20).step_by(4096) {
+        let value = Value::Pattern(Pattern { seed: offset_bytes, offset: 0, length: 4096 });
+        drive.bytes[offset_bytes as usize..][..4096].copy_from_slice(&value.to_vec());
+        drive.run(Command::Write { offset_bytes, value }).unwrap();
+    }
+    drive.run(Command::Flush).unwrap();
+    let mut time_of = |stride: u64| {
+        drive.clock = Nanos(drive.clock.0 + 1_000_000_000);
+        let begin = drive.clock;
+        (0..256).for_each(|number| drive.read(number * stride % 256 * 4096, 4096));
+        (drive.clock - begin).0
+    };
+    let (on, about) = (time_of(1), time_of(101));
+    assert!(on * 3 < about, "{on} ns in order, {about} ns out of order");
+}

@@ -1,0 +1,76 @@
+//! A program's own design beside those of the papers.
+
+use kvssd_designs::{DESIGNS, RhikPlan, add, all, named};
+use kvssd_flash::RopeBacking;
+use kvssd_ftl::index::{Index, IndexPlan, Parameters, Room};
+use kvssd_ftl::{Design, DramUse, IndexChoice, NamespaceAttributes};
+use kvssd_types::Nanos;
+
+const RHIK: RhikPlan = RhikPlan { signature_bits: 64, directory_bits: 4, occupancy_percent: 80, incremental: true };
+
+/// A `rhik` under another name, whose tags are as wide as the papers' are.
+#[derive(Clone, Debug)]
+struct Renamed(RhikPlan);
+
+impl IndexPlan for Renamed {
+    fn name(&self) -> &'static str {
+        "renamed"
+    }
+
+    fn parameters(&mut self) -> Parameters<'_> {
+        IndexPlan::parameters(&mut self.0)
+    }
+
+    fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {
+        self.0.build(room)
+    }
+
+    fn tags(&self, room: &Room) -> u64 {
+        self.0.tags(room)
+    }
+
+    fn has_tags_of_keys(&self) -> bool {
+        self.0.has_tags_of_keys()
+    }
+
+    fn charge(&self, room: &Room, dram: &mut DramUse) {
+        IndexPlan::charge(&self.0, room, dram);
+    }
+}
+
+fn own() -> Design {
+    let index = IndexChoice::of(&Renamed(RHIK));
+    Design { name: "own", description: "a design of this test", index, ..named("rhik").unwrap() }
+}
+
+#[test]
+fn what_was_added_is_found_and_changes_no_drive_of_another_design() {
+    let spaces = |name: &str| Design { namespaces_max: 4, ..named(name).unwrap() };
+    let formats = || {
+        DESIGNS.map(|design| {
+            let profile = design.tiny_profile(&[("geometry.oob_bytes", "1000")]).unwrap();
+            spaces(design.name).oob_format(&profile.geometry)
+        })
+    };
+    let other = NamespaceAttributes { index: Some("renamed".to_owned()), ..NamespaceAttributes::PLAIN };
+    let create = || {
+        let design = spaces("kaml");
+        let profile = design.tiny_profile(&[("geometry.oob_bytes", "1000"), ("memory.dram_bytes", "4000000")]).unwrap();
+        let mut engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+        engine.create_namespace(other.clone(), Nanos::ZERO).1.map(drop).map_err(|error| error.to_string())
+    };
+    let before = formats();
+    assert!(named("own").unwrap_err().to_string().contains("own"));
+    assert!(create().unwrap_err().contains("there is no index \"renamed\" (there are: dram-hash, hash-fixed"));
+
+    add(own()).unwrap();
+    assert_eq!((named("own"), all().len()), (Ok(own()), DESIGNS.len() + 2));
+    assert_eq!(formats(), before);
+    assert_eq!(create(), Ok(()));
+
+    // Once more is no mistake; another of that name is.
+    add(own()).unwrap();
+    let taken = Design { grain_bytes: 256, ..own() };
+    assert!(add(taken).unwrap_err().to_string().contains("there is a design \"own\" already"));
+    assert_eq!(all().len(), DESIGNS.len() + 2);
+}

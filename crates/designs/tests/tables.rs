@@ -1,0 +1,37 @@
+//! A design is described by a table, and built from one.
+
+use kvssd_designs::{all, from_table};
+
+/// What a design is called of which this program has no preset.
+const OTHER: &str = "other";
+
+#[test]
+fn a_design_is_what_its_table_says_whatever_the_presets_are() {
+    for preset in all() {
+        let table = preset.table();
+        let mut read = from_table(table.clone()).unwrap();
+        if !preset.takes_keys() {
+            // No image holds one.
+            assert_eq!(read.name, OTHER);
+            continue;
+        }
+        if read.index.plan().name() != "lsm" {
+            // Who keeps no order has nothing to read ahead, and says nothing of it.
+            read.iterators = preset.iterators;
+        }
+        assert_eq!(read, preset);
+        let mut renamed = table.clone();
+        renamed.insert("name".to_owned(), "a name of another program".to_owned());
+        let renamed = from_table(renamed).unwrap();
+        assert_eq!((renamed.name, renamed.table().len()), (OTHER, table.len()));
+        assert_eq!(renamed.index, preset.index);
+        for key in table.keys() {
+            let mut less = table.clone();
+            less.remove(key);
+            assert!(from_table(less).unwrap_err().to_string().contains(key.as_str()), "{key}");
+            let mut other = table.clone();
+            other.insert(key.clone(), "cabbages".to_owned());
+            assert!(key == "name" || from_table(other).is_err(), "{key}");
+        }
+    }
+}
