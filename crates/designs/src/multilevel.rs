@@ -271,7 +271,7 @@ impl SectionIndex for Multilevel {
 
     fn growth(&self) -> Growth {
         match self.local.count() {
-            count if count >= self.local_max() => Growth::Changes,
+            count if count >= self.local_max() => Growth::Foreground,
             count if count >= self.local_max() / 2 => Growth::Background,
             _ => self.iterators.growth(),
         }

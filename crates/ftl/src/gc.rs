@@ -124,8 +124,9 @@ impl Collector {
         Ok(true)
     }
 
-    /// The next victim. While room is short, it is the superblock that gives the most. Else it is one on the target
-    /// with the fewest free superblocks, if it gives at least half as much as the best. Half is an estimate.
+    /// The next victim. While room is short, it is the superblock that gives the most. Else superblocks of the map wait,
+    /// and one on the target with the fewest free superblocks goes first, as long as what is taken instead gives at least
+    /// half as much. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
         let Media { superblocks, packing, flash, .. } = media;
         let all = superblocks.all();
@@ -144,21 +145,23 @@ impl Collector {
                 return Some(coldest);
             }
         }
-        let best_where = |is_there: &dyn Fn(SuperblockId) -> bool| {
+        let best_where = |map_weight, is_there: &dyn Fn(SuperblockId) -> bool| {
             let can = |id, superblock: &Superblock| can_be_collected(superblock, map_only) && is_there(id);
             match policy {
                 Some(policy) => policy.victim(all, &erases, packing, can),
-                None => greedy(all, packing, if is_short { 1 } else { MAP_KEPT_WEIGHT }, can),
+                None => greedy(all, packing, map_weight, can),
             }
         };
-        let best = best_where(&|_| true)?;
-        if is_short || media.geometry.targets() == 1 {
-            return Some(best);
+        let most = best_where(1, &|_| true)?;
+        if is_short {
+            return Some(most);
         }
-        let fewest = superblocks.fewest_free();
-        let needed = best_where(&|id| superblocks.free_beside(id) == fewest);
         let gives = |id: SuperblockId| gives_grains(superblocks.get(id), packing);
-        needed.filter(|&needed| gives(needed).map(|gives| 2 * gives) >= gives(best)).or(Some(best))
+        let gives_enough = |&id: &SuperblockId| gives(id).map(|gives| 2 * gives) >= gives(most);
+        let best = best_where(MAP_KEPT_WEIGHT, &|_| true).filter(gives_enough).unwrap_or(most);
+        let fewest = superblocks.fewest_free();
+        let needed = best_where(MAP_KEPT_WEIGHT, &|id| superblocks.free_beside(id) == fewest);
+        needed.filter(gives_enough).or(Some(best))
     }
 
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {

@@ -91,7 +91,7 @@ fn what_cannot_be_read_is_told_and_nothing_else_is_lost() {
     each(|design, power_loss| {
         for case in [
             Case { kind: Kind::Pair, pages: 6, length_max: 3000, overwrites: 4000 },
-            Case { kind: Kind::Section, pages: 8, length_max: 3000, overwrites: 4000 },
+            Case { kind: Kind::Section, pages: 16, length_max: 3000, overwrites: 4000 },
             Case { kind: Kind::InvalidMappings, pages: 3, length_max: 100, overwrites: 40_000 },
         ] {
             if case.kind == Kind::Section && !has_sections(design) {

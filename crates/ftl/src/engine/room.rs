@@ -13,16 +13,20 @@ const GROWTH_SUPERBLOCKS: usize = 2;
 /// The part of the DRAM that what is kept for iterators may take. An estimate.
 const HELD_SHARE: u64 = 64;
 
+/// How often all superblocks are collected before a drive is full. Where pairs are much smaller than sections, moving a few of
+/// them rewrites many sections, and a superblock that is gained costs dozens that are collected. An estimate.
+const IN_VAIN_TURNS: u64 = 8;
+
 impl Engine {
-    /// Collects until there is room; gives whether there is. It gives up after as many superblocks as the drive has:
-    /// what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
+    /// Collects until there is room; gives whether there is. It gives up after [`IN_VAIN_TURNS`] times as many superblocks
+    /// as the drive has: what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
     /// written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
         if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
             return Ok(false);
         }
-        let most = self.collector.counters.superblocks + u64::from(self.media.geometry.superblocks());
+        let most = self.collector.counters.superblocks + IN_VAIN_TURNS * u64::from(self.media.geometry.superblocks());
         while !has_room(self) {
             if self.collector.counters.superblocks >= most || !self.collect()? {
                 let programs = self.flash_counters().programs.total();
