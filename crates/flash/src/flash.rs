@@ -11,20 +11,30 @@ use kvssd_types::Nanos;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The units of one die that are remembered to be in flight, and the reads of one die that are under way. Older ones
-/// are over before they are asked for.
+/// The units of one die that are remembered to be in flight. Older ones are over before they are asked for.
 const IN_FLIGHT_MAX: usize = 64;
+/// The reads of one die that are remembered to be under way: as many as a drive has commands.
+const READS_UNDER_WAY_MAX: usize = 1024;
 
 /// Pages of a unit that are read.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
-    page: PageAddress,
-    /// How many pages from that one on, and how many sectors of them all.
-    extent: (u32, u32),
+    extent: Extent,
     /// When the read was asked for.
     asked: Nanos,
     /// When it is done.
     done: Nanos,
+}
+
+/// Sectors of neighbouring pages of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    page: PageAddress,
+    pages: u32,
+    /// The first sector of the first page.
+    sector: u32,
+    /// So many of all pages together.
+    sectors: u32,
 }
 
 /// A unit that is programmed.
@@ -136,8 +146,8 @@ impl Flash {
     }
 
     /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
-    /// sensed at once. What is still in the write buffer takes no time; who asks with a clock before that of who wrote it
-    /// waits until it was. Gives the moment when the last one is there; [`Flash::page`] has the content.
+    /// sensed at once. What is still in the write buffer takes no time, but for who asks with a clock before that of who
+    /// wrote it ([`Flash::ready_or_read`]). Gives the moment when the last one is there; [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();
         let sectors_per_page = geometry.sectors_per_page();
@@ -148,7 +158,8 @@ impl Flash {
         runs.fold(at, |done, run| {
             let pages = run.len() as u32;
             self.nand.fetch(run[0], pages);
-            done.max(self.read_run(run[0], (pages, pages * sectors_per_page), cause, at))
+            let extent = Extent { page: run[0], pages, sector: 0, sectors: pages * sectors_per_page };
+            done.max(self.read_extent(extent, cause, at))
         })
     }
 
@@ -159,16 +170,30 @@ impl Flash {
             let end = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes);
             (end - bytes.start / sector_bytes) as u32
         });
-        let (first, pages) = (parts[0].0, parts.len() as u32);
-        if parts[parts.len() - 1].0.0 == first.0 + pages - 1 {
-            self.nand.fetch(first, pages);
+        let ((page, bytes), pages) = (&parts[0], parts.len() as u32);
+        let extent = Extent { page: *page, pages, sector: (bytes.start / sector_bytes) as u32, sectors: sectors.sum() };
+        if parts[parts.len() - 1].0.0 == page.0 + pages - 1 {
+            self.nand.fetch(*page, pages);
         }
-        self.read_run(first, (pages, sectors.sum()), cause, at)
+        self.read_extent(extent, cause, at)
     }
 
-    /// Brings so many sectors of so many pages of the unit of `page` into the controller.
-    fn read_run(&mut self, page: PageAddress, extent: (u32, u32), cause: Cause, at: Nanos) -> Nanos {
-        let (pages, sectors) = extent;
+    /// When data is at hand that a clock ahead of `at` brought or wrote at `ready`: then, or when a read of the asker's
+    /// own would be done, whichever is first. That read is not reserved: in the order of clocks it is the one that the
+    /// other found done.
+    #[must_use]
+    pub fn ready_or_read(&self, page: PageAddress, ready: Nanos, at: Nanos) -> Nanos {
+        if ready <= at {
+            return at;
+        }
+        let geometry = self.nand.geometry();
+        let (_, row) = geometry.block_of(geometry.unit_of(page));
+        ready.min(at + self.clockwork.read_time(row, geometry.sectors_per_page()))
+    }
+
+    /// Brings sectors into the controller.
+    fn read_extent(&mut self, extent: Extent, cause: Cause, at: Nanos) -> Nanos {
+        let Extent { page, pages, sectors, .. } = extent;
         let geometry = self.nand.geometry();
         let unit = geometry.unit_of(page);
         let (block, row) = geometry.block_of(unit);
@@ -176,23 +201,23 @@ impl Flash {
         let mut in_flight = self.in_flight[die].iter();
         if let Some(flying) = in_flight.find(|flying| flying.unit == unit && flying.lands > at) {
             self.counters.buffer_hits[cause] += u64::from(pages);
-            return at.max(flying.issued);
+            let issued = flying.issued;
+            return self.ready_or_read(page, issued, at);
         }
         let under_way = &mut self.under_way[die];
-        let is_same =
-            |read: &&UnderWay| read.page == page && read.extent == extent && read.asked <= at && at < read.done;
+        let is_same = |read: &&UnderWay| read.extent == extent && read.asked <= at && at < read.done;
         if let Some(same) = under_way.iter().find(is_same) {
             self.counters.shared_reads[cause] += u64::from(pages);
             return same.done;
         }
         self.counters.reads[cause] += u64::from(pages);
         let done = self.clockwork.read_sectors(block.die, row, sectors, at);
-        while under_way.len() >= IN_FLIGHT_MAX
+        while under_way.len() >= READS_UNDER_WAY_MAX
             || under_way.front().is_some_and(|read| read.done <= self.clockwork.now())
         {
             under_way.pop_front();
         }
-        under_way.push_back(UnderWay { page, extent, asked: at, done });
+        under_way.push_back(UnderWay { extent, asked: at, done });
         done
     }
 

@@ -84,6 +84,7 @@ impl Design {
         media.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
         let limits = Limits {
             high,
+            high_of_lookups: 1 + journal_step,
             capacity_grains: self.capacity_bytes(profile) / u64::from(packing.grain_bytes),
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
@@ -295,6 +296,9 @@ impl Design {
         }
         if let RecordLayout::Slots(slots) = self.layout {
             slots.check(geometry.page_bytes, grain_bytes)?;
+        }
+        if geometry.pages_per_superblock() < 2 * geometry.pages_per_program {
+            return Err("a superblock of a single program is too small: geometry.pages_per_block must be larger, or the dies of a superblock more".to_owned());
         }
         if geometry.page_bytes < 512 {
             return Err("a record's head needs pages of 512 bytes".to_owned());

@@ -368,7 +368,9 @@ impl Engine {
         namespace: NamespaceId,
         work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
     ) -> Result<(), KvError> {
-        self.grown = self.grown.max(self.media.now);
+        let begun = self.grown.max(self.media.now);
+        // Collection may have made the room with a clock that is ahead.
+        self.grown = self.media.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
         let Engine { media, namespaces, grown, .. } = self;
         let mut io = Io::new(media, *grown, false).of(namespace);
         if let Some(namespace) = namespaces.get_mut(namespace) {

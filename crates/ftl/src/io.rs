@@ -183,7 +183,13 @@ impl<'a> Io<'a> {
         let Media { flash, log, geometry, .. } = &mut *self.media;
         let since = log.open_since(geometry, page)?;
         flash.count_buffer_hit(cause);
-        Some(since.max(self.clock))
+        Some(flash.ready_or_read(page, since, self.clock))
+    }
+
+    /// Waits for what was brought from a page at `ready`, perhaps by a clock that is ahead of this one.
+    pub fn wait_for_page(&mut self, page: PageAddress, ready: Nanos, part: SpentOn) {
+        let ready = self.media.flash.ready_or_read(page, ready, self.clock);
+        self.wait_until(ready, part);
     }
 
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.

@@ -9,6 +9,8 @@ use crate::utilization::Utilization;
 pub(crate) struct Limits {
     /// Commands wait until more superblocks are free, beside those that garbage collection keeps for itself.
     pub(crate) high: usize,
+    /// The same for look-ups, which write nothing but the few sections that they may evict, and what the journal says of it.
+    pub(crate) high_of_lookups: usize,
     /// Grains that may live while no superblock is retired.
     pub(crate) capacity_grains: u64,
     pub(crate) value_bytes_max: u64,

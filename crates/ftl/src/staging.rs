@@ -314,6 +314,7 @@ impl<'a> Refill<'a> {
                 self.flash.restore(geometry.unit_of(page), content)?;
             }
             self.stream.causes.clear();
+            self.stream.unit_since.clear();
         }
         if page.0 < last {
             self.stream.page.0 += 1;

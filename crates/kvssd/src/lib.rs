@@ -39,7 +39,7 @@ pub fn main_with(designs: impl IntoIterator<Item = Design>) -> ExitCode {
     match designs.into_iter().try_for_each(kvssd_designs::add) {
         Ok(()) => main(),
         Err(error) => {
-            eprintln!("kvssd: {error}");
+            output::say(&error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -48,10 +48,11 @@ pub fn main_with(designs: impl IntoIterator<Item = Design>) -> ExitCode {
 /// Does what the command line says; gives the exit status.
 #[must_use]
 pub fn main() -> ExitCode {
+    output::outlive_limits();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprintln!("kvssd: {}", one_line(&error.to_string()));
+            output::say(&one_line(&error.to_string()));
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),
@@ -90,7 +91,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("kvssd: {failure}");
+            output::say(&failure.to_string());
             failure.code()
         }
     }

@@ -4,8 +4,10 @@ use crate::Outcome;
 use crate::fail::Failure;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::sync::Arc;
 
 /// A JSON file that will be written when the work is done. That it can be is checked before the work begins.
 pub struct JsonFile {
@@ -104,6 +106,20 @@ pub fn print_bytes(bytes: &[u8]) -> Outcome {
         Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(Path::new("standard output"), why)),
         _ => Ok(()),
     }
+}
+
+/// A file that grows beyond what the process may write is an error of that write, not the end of the process.
+pub fn outlive_limits() {
+    #[cfg(unix)]
+    {
+        // Without the handler the process ends as kill -9 ends it, which is safe as well.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    }
+}
+
+/// Tells the user on the standard error. That it cannot be told is no reason to stop.
+pub fn say(text: &str) {
+    let _ = writeln!(stderr(), "kvssd: {text}");
 }
 
 /// The permissions that a file made in the ordinary way has.

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptions, PutOptions};
 use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
-use crate::output::{is_stdout, print_bytes, write_to};
+use crate::output::{self, is_stdout, print_bytes, write_to};
 use crate::text::{self, Bytes};
 use kvssd_host::{Missing, Namespace, Options, Store};
 use std::fs::File;
@@ -101,7 +101,7 @@ pub fn open_or_create(image: &Path, sync: bool, within: &InNamespace) -> Result<
     if store.was_created() {
         let stats = store.stats().map_err(Failure::of_store(image))?;
         let mebibytes = stats.firmware.map_or(0, |firmware| firmware.flash_bytes >> 20);
-        eprintln!("kvssd: image {} is new: design {}, {mebibytes} MiB of flash", image.display(), stats.design);
+        output::say(&format!("image {} is new: design {}, {mebibytes} MiB of flash", image.display(), stats.design));
     }
     Ok(store)
 }

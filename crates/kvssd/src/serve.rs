@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
-use crate::output::print;
+use crate::output::{print, say};
 use kvssd_device::Drive;
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
@@ -33,9 +33,9 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() {
         let who = if allow_hosts.is_empty() { "anybody who reaches it" } else { "anybody who knows an allowed name" };
-        eprintln!(
-            "kvssd: warning: {listen} is open to other machines, without encryption, and {who} can change the drive"
-        );
+        say(&format!(
+            "warning: {listen} is open to other machines, without encryption, and {who} can change the drive"
+        ));
     }
     let watcher = match metrics {
         Some(address) => Some(serve_metrics(Arc::clone(&subsystem), *address, Arc::clone(&stop))?),

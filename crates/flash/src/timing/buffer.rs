@@ -18,22 +18,36 @@ impl WriteBuffer {
         WriteBuffer { free_from: vec![Nanos::ZERO; slots as usize], last_release: Nanos::ZERO }
     }
 
-    /// Takes a slot; gives the moment from which it is the asker's, `at` or later. Of the slots that are free by then it takes
-    /// the one that became so last: an asker with an earlier clock may still come and need the others.
+    /// Takes a slot; gives the moment from which it is free, which may lie before `at`. Of the slots that are free by then it
+    /// takes the one that became so last: an asker with an earlier clock may still come and need the others.
     ///
     /// # Panics
     /// When all slots are held by units that are not being programmed: more streams than slots.
     pub fn take(&mut self, at: Nanos) -> Nanos {
         assert!(!self.free_from.is_empty(), "the write buffer has a slot for every stream and one more");
         let free = self.free_from.partition_point(|&from| from <= at);
-        self.free_from.remove(free.saturating_sub(1)).max(at)
+        self.free_from.remove(free.saturating_sub(1))
+    }
+
+    /// For who holds a slot that is free from `held` on and needs one at `at`, before that: one that is free earlier, if there
+    /// is one. Gives the moment from which the slot that is held now is free.
+    pub fn exchange(&mut self, held: Nanos, at: Nanos) -> Nanos {
+        if held <= at {
+            return held;
+        }
+        self.put(held);
+        self.take(at)
     }
 
     /// Gives a slot back at `at`, when the program of its unit ends.
     pub fn give_back(&mut self, at: Nanos) {
-        let index = self.free_from.partition_point(|&from| from <= at);
-        self.free_from.insert(index, at);
+        self.put(at);
         self.last_release = self.last_release.max(at);
+    }
+
+    fn put(&mut self, from: Nanos) {
+        let index = self.free_from.partition_point(|&other| other <= from);
+        self.free_from.insert(index, from);
     }
 
     /// When the last program that was begun so far ends.
@@ -51,12 +65,24 @@ mod tests {
     fn who_finds_no_slot_waits_for_the_first_release() {
         let mut buffer = WriteBuffer::new(2);
         assert_eq!(buffer.take(Nanos(0)), Nanos(0));
-        assert_eq!(buffer.take(Nanos(1)), Nanos(1));
+        assert_eq!(buffer.take(Nanos(1)), Nanos(0));
         buffer.give_back(Nanos(90));
         buffer.give_back(Nanos(70));
         assert_eq!(buffer.take(Nanos(2)), Nanos(70));
-        assert_eq!(buffer.take(Nanos(95)), Nanos(95));
+        assert_eq!(buffer.take(Nanos(95)), Nanos(90));
         assert_eq!(buffer.drained(), Nanos(90));
+    }
+
+    #[test]
+    fn who_comes_earlier_than_the_holder_of_a_slot_gets_one_that_is_free_by_then() {
+        let mut buffer = WriteBuffer::new(2);
+        assert_eq!((buffer.take(Nanos(0)), buffer.take(Nanos(0))), (Nanos(0), Nanos(0)));
+        buffer.give_back(Nanos(30));
+        buffer.give_back(Nanos(80));
+        assert_eq!(buffer.take(Nanos(100)), Nanos(80));
+        assert_eq!(buffer.exchange(Nanos(80), Nanos(50)), Nanos(30));
+        assert_eq!(buffer.exchange(Nanos(30), Nanos(10)), Nanos(30));
+        assert_eq!(buffer.take(Nanos(0)), Nanos(80));
     }
 
     #[test]
@@ -65,7 +91,7 @@ mod tests {
         assert_eq!((buffer.take(Nanos(0)), buffer.take(Nanos(0))), (Nanos(0), Nanos(0)));
         buffer.give_back(Nanos(90));
         buffer.give_back(Nanos(70));
-        assert_eq!(buffer.take(Nanos(95)), Nanos(95));
+        assert_eq!(buffer.take(Nanos(95)), Nanos(90));
         assert_eq!(buffer.take(Nanos(10)), Nanos(70));
     }
 }

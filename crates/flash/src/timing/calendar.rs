@@ -126,6 +126,9 @@ impl Calendar {
     /// Between things that go one after another whole, such as transfers, this errs to neither side: whoever is asked for
     /// late either pushes in, as if the next one could still be put off, or stays behind it.
     pub fn squeeze(&mut self, at: Nanos, length: Nanos) -> Nanos {
+        if length == Nanos::ZERO {
+            return at;
+        }
         self.fill(self.first_gap(at, Nanos(length.0.div_ceil(2))), length)
     }
 

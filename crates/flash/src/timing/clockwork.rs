@@ -104,6 +104,13 @@ impl Clockwork {
         out
     }
 
+    /// What reading so many sectors takes when nothing is in the way.
+    #[must_use]
+    pub fn read_time(&self, row: u32, sectors: u32) -> Nanos {
+        let Crossing { sense, chunks } = &self.crossings[sectors as usize];
+        chunks.iter().fold(sense[row as usize % sense.len()], |sum, &chunk| sum + chunk)
+    }
+
     /// Programs a unit on `die`; gives the moment when the program ends.
     pub fn program(&mut self, die: DieId, at: Nanos) -> Nanos {
         let crossing = self.crossings.last().expect("a unit has pages");

@@ -77,7 +77,12 @@ impl Engine {
     /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may
     /// need.
     pub(super) fn has_room_to_grow(&self) -> bool {
-        self.media.superblocks.free() >= self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
+        self.media.superblocks.free() >= self.free_to_grow()
+    }
+
+    /// So many superblocks are free for such a step.
+    pub(super) fn free_to_grow(&self) -> usize {
+        self.limits.high + STEP_SUPERBLOCKS + GROWTH_SUPERBLOCKS
     }
 
     /// Waits until as many superblocks are free as the command may need beside the reserve: for garbage collection, or for
@@ -88,8 +93,7 @@ impl Engine {
             self.finish_removal(bytes, at)?;
         }
         let superblocks = (bytes / self.media.packing.superblock_bytes()) as usize;
-        // A look-up writes nothing but the few sections that it may evict.
-        let reserve = if is_change(command) { self.limits.high } else { self.limits.high.min(1) };
+        let reserve = if is_change(command) { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
         let mut has_room = true;
         if self.media.superblocks.free() < needed {

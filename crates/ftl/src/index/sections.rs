@@ -142,7 +142,10 @@ impl<F: SectionForm> Sections<F> {
     pub(crate) fn load(&mut self, io: &mut Io<'_>, number: u64) -> Result<Ticket, KvError> {
         let directory = self.directory[number as usize];
         if directory.cached != Ticket::NONE {
-            io.wait_until(self.cache.get(directory.cached).ready, SpentOn::Map);
+            if directory.place != Grain(0) {
+                let page = io.packing().page_of(directory.place);
+                io.wait_for_page(page, self.cache.get(directory.cached).ready, SpentOn::Map);
+            }
             return Ok(directory.cached);
         }
         if directory.place == Grain(0) {

@@ -122,12 +122,13 @@ impl Io<'_> {
         let Media { log: logs, flash, .. } = &mut *self.media;
         let next = logs.sequence + 1;
         let open = logs.get_mut(log);
-        if !open.buffered {
-            open.slot_since = flash.buffer.take(self.clock);
-            open.buffered = true;
-        }
-        let since = open.slot_since;
-        open.since = open.since.max(since).max(self.clock);
+        open.slot_since = match open.buffered {
+            true => flash.buffer.exchange(open.slot_since, self.clock),
+            false => flash.buffer.take(self.clock),
+        };
+        open.buffered = true;
+        let since = open.slot_since.max(self.clock);
+        open.since = open.since.max(since);
         self.wait_until(since, SpentOn::Buffer);
         let Media { log: logs, .. } = &mut *self.media;
         let open = logs.get_mut(log);
@@ -208,7 +209,8 @@ impl Io<'_> {
         let Media { log: logs, geometry, flash, placement, .. } = &mut *self.media;
         placement.turn(log.stream);
         let open = logs.get_mut(log);
-        let at = self.clock.max(open.erased);
+        // Its last record may be that of a clock ahead.
+        let at = open.unit_since.iter().fold(self.clock.max(open.erased), |last, &since| last.max(since));
         flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
         open.unit_since.clear();

@@ -232,6 +232,41 @@ fn a_reader_that_goes_away_is_no_error() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn work_goes_on_when_nobody_can_be_told() {
+    let desk = Desk::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let status = |arguments: &str| {
+        let status = desk.command(arguments).stdin(Stdio::null()).stderr(full()).status();
+        status.expect("the program starts").code()
+    };
+    assert_eq!(status("put drive.kv key value"), Some(0));
+    assert_eq!(status("get drive.kv nothing"), Some(1));
+    assert_eq!(status("no-such-command"), Some(2));
+    assert_eq!(done(&desk, &["get", "drive.kv", "key"], b""), b"value");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_limit_of_the_size_of_files_is_said_and_loses_nothing() {
+    let desk = desk_with_image("plus");
+    done(&desk, &["put", "drive.kv", "key", "value"], b"");
+    desk.put("pairs.csv", &(0..2000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
+    let limited = |arguments: &str| {
+        let program = env!("CARGO_BIN_EXE_kvssd");
+        let mut shell = std::process::Command::new("sh");
+        shell.current_dir(desk.path("")).args(["-c", &format!("ulimit -f 64; exec {program} {arguments}")]);
+        let output = shell.output().expect("there is a shell");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code().is_some_and(|code| code != 0), "{arguments}: {output:?}");
+        assert!(said.starts_with("kvssd: ") && said.trim_end().lines().count() == 1, "{said}");
+    };
+    limited("create other.kv --mib 64");
+    limited("load drive.kv pairs.csv");
+    assert_eq!(done(&desk, &["get", "drive.kv", "key"], b""), b"value");
+}
+
 #[test]
 fn an_image_in_use_names_its_holder() {
     let desk = desk_with_image("plus");
