@@ -76,10 +76,14 @@ impl Flash {
             ..Counters::default()
         };
         let nand = Nand::new(geometry, backing);
+        let clockwork = match profile.emulator.dies_first_come {
+            true => Clockwork::first_come(&geometry, &profile.nand),
+            false => Clockwork::new(&geometry, &profile.nand),
+        };
         Flash {
             pages_brought: nand.pages_programmed(),
             nand,
-            clockwork: Clockwork::new(&geometry, &profile.nand),
+            clockwork,
             buffer: WriteBuffer::new(profile.write_buffer_units()),
             in_flight: vec![VecDeque::new(); geometry.dies() as usize],
             under_way: vec![VecDeque::new(); geometry.dies() as usize],

@@ -25,6 +25,7 @@
 mod blob;
 pub mod codec;
 mod counters;
+mod emulator;
 mod faults;
 mod flash;
 mod geometry;
@@ -43,6 +44,7 @@ mod unit;
 
 pub use blob::Blob;
 pub use counters::{Cause, Counters, PerCause};
+pub use emulator::Emulator;
 pub use faults::{FaultCounts, FaultRates, FaultyMedium};
 pub use flash::Flash;
 pub use geometry::{BlockAddress, DieId, Geometry, PageAddress, SuperblockId, UnitAddress};

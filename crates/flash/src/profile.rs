@@ -3,7 +3,7 @@
 //! A profile is fixed from published figures before any run; a figure that no source gives is called an estimate where it stands.
 //! Units are in the key names. An unknown key, a missing one and an impossible value are errors that name the file and the key.
 
-use crate::{Geometry, PowerLoss};
+use crate::{Emulator, Geometry, PowerLoss};
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fs;
@@ -56,6 +56,9 @@ pub struct Profile {
     pub memory: Memory,
     /// How much of the flash is not for the user.
     pub space: Space,
+    /// What it does that no drive would.
+    #[serde(default, skip_serializing_if = "Emulator::is_off")]
+    pub emulator: Emulator,
 }
 
 /// The `[nand]` table.
@@ -203,7 +206,9 @@ impl Profile {
             )));
         }
         scaled.geometry.blocks_per_die = blocks as u32;
-        scaled.memory.dram_bytes = (self.memory.dram_bytes as f64 * factor) as u64;
+        let part_of = |bytes: u64| (bytes as f64 * factor) as u64;
+        scaled.memory.dram_bytes = part_of(self.memory.dram_bytes);
+        scaled.emulator.section_dram_bytes = part_of(self.emulator.section_dram_bytes);
         scaled.check().map_err(fail)?;
         Ok(scaled)
     }
@@ -281,6 +286,7 @@ impl Profile {
             ("core_costs.append_ns", costs.append_ns),
             ("core_costs.gc_record_ns", costs.gc_record_ns),
             ("core_costs.range_lock_ns", costs.range_lock_ns),
+            ("emulator.retry_ns", self.emulator.retry_ns),
         ];
         for (key, value) in steps {
             between(key, value, 0, STEP_NS_MAX)?;
@@ -324,6 +330,7 @@ impl Profile {
         let most = [
             ("memory.write_buffer_bytes", self.memory.write_buffer_bytes, WRITE_BUFFER_BYTES_MAX),
             ("memory.dram_bytes", self.memory.dram_bytes, DRAM_BYTES_MAX),
+            ("emulator.section_dram_bytes", self.emulator.section_dram_bytes, DRAM_BYTES_MAX),
         ];
         if let Some((key, bytes, most)) = most.iter().find(|(_, bytes, most)| bytes > most) {
             return Err(format!("{key} = {bytes} must be at most {most}"));
@@ -366,10 +373,18 @@ fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Strin
         .map_err(|_| format!("{key}={value}: the value is not a TOML value"))?;
     let unknown = || format!("there is no key {key}");
     let (table_name, field) = key.split_once('.').ok_or_else(unknown)?;
+    if let ("emulator", false) = (table_name, table.contains_key(table_name)) {
+        // A profile need not have that table.
+        table.insert(table_name.to_owned(), emulator_off());
+    }
     let inner = table.get_mut(table_name).and_then(toml::Value::as_table_mut).ok_or_else(unknown)?;
     let slot = inner.get_mut(field).ok_or_else(unknown)?;
     *slot = parsed["value"].clone();
     Ok(())
+}
+
+fn emulator_off() -> toml::Value {
+    toml::Value::try_from(Emulator::default()).expect("switches are TOML values")
 }
 
 fn one_line(error: &toml::de::Error) -> String {
@@ -405,6 +420,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_key() {
         assert!(error(&[("geometry.channels", "0")]).contains("kvvirt: geometry.channels must be above 0"));
+        assert!(error(&[("emulator.dies", "true")]).contains("there is no key emulator.dies"));
         assert!(error(&[("geometry.chanels", "1")]).contains("there is no key geometry.chanels"));
         assert!(error(&[("channels", "1")]).contains("there is no key channels"));
         assert!(

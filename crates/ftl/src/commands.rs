@@ -12,7 +12,7 @@ use crate::utilization::Utilization;
 use crate::value::{parts_of, value_of};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{Key, KvError, OwnedKey, Reply, StoreCondition, Value};
+use kvssd_types::{Key, KvError, Nanos, OwnedKey, Reply, StoreCondition, Value};
 
 /// A pair that a look-up found.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +170,7 @@ pub(crate) fn retrieve(
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
     let until = offset_bytes.saturating_add(length_bytes) as usize;
+    io.retry = Nanos(io.media.emulator.retry_ns);
     let (position, found) = find(io, index, key, until)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
     if position.value_bytes.is_some() && head_at(io, place, key, until)? != Some(head) {

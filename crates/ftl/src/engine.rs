@@ -418,7 +418,10 @@ impl Engine {
         let page_bytes = u64::from(self.media.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
-            let left = self.limits.dram_bytes.saturating_sub(taken);
+            let left = match self.media.emulator.section_dram_bytes {
+                0 => self.limits.dram_bytes.saturating_sub(taken),
+                alone => alone,
+            };
             // While an index has yet to give DRAM back, it is shared again.
             let is_settled = self.namespaces.share_dram(left, self.media.now);
             self.dram_shared = if is_settled { taken } else { 0 };

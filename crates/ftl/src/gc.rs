@@ -207,7 +207,9 @@ impl Collector {
         let unread: Vec<PageAddress> = pages.iter().copied().filter(|page| page.0 >= first.0 + victim.read).collect();
         victim.read = victim.read.max(last.0 + 1 - first.0);
         let stream = io.media.superblocks.get(victim.superblock).stream;
-        io.read_all(&unread, if stream == Stream::Map { Cause::GcIndex } else { Cause::Gc });
+        if !io.media.emulator.victims_unread {
+            io.read_all(&unread, if stream == Stream::Map { Cause::GcIndex } else { Cause::Gc });
+        }
         let oobs = self.oobs_of(io, namespaces, &pages)?;
         // What is read and not yet moved stays in the controller for the next step.
         let moved = &pages[..oobs.len()];

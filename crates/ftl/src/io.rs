@@ -29,6 +29,8 @@ pub struct Io<'a> {
     pub(crate) namespace: NamespaceId,
     /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
+    /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
+    pub(crate) retry: Nanos,
     work: Nanos,
     /// Where the time went.
     spent: Spent,
@@ -45,6 +47,7 @@ impl<'a> Io<'a> {
             background,
             namespace,
             request: None,
+            retry: Nanos::ZERO,
             work: Nanos::ZERO,
             spent: Spent::default(),
             answered: None,

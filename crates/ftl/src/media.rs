@@ -15,7 +15,7 @@ use crate::superblock::Superblocks;
 use crate::validity::Validity;
 use crate::victims::VictimPolicy;
 use kvssd_flash::timing::Pool;
-use kvssd_flash::{CoreCosts, Flash, Geometry, PageAddress, PowerLoss, Profile, SuperblockId};
+use kvssd_flash::{CoreCosts, Emulator, Flash, Geometry, PageAddress, PowerLoss, Profile, SuperblockId};
 use kvssd_types::Nanos;
 
 /// The machinery that every design shares and every index works on, through an [`Io`].
@@ -29,6 +29,7 @@ pub struct Media {
     pub(crate) validity: Box<dyn Validity>,
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
+    pub(crate) emulator: Emulator,
     pub(crate) write_buffer_bytes: u64,
     pub(crate) now: Nanos,
     pub(crate) power_loss: PowerLoss,
@@ -65,6 +66,7 @@ impl Media {
             packing,
             validity,
             costs,
+            emulator: profile.emulator,
             write_buffer_bytes: profile.memory.write_buffer_bytes,
             now: Nanos::ZERO,
             power_loss: profile.memory.power_loss,

@@ -35,6 +35,15 @@ enum Limit {
     Time(Nanos),
 }
 
+/// Which thread makes which operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sequences {
+    /// There is one sequence, and whichever thread is ready takes the next one.
+    Shared,
+    /// Each thread makes the same as all the others ([`Emulator::one_sequence`](kvssd_flash::Emulator::one_sequence)).
+    Same,
+}
+
 /// A drive with pairs on it, and the memory of which version of each record it must hold.
 pub struct Session {
     setup: Setup,
@@ -164,9 +173,13 @@ impl Session {
         let records = self.versions.len() as u64;
         let mut workload = Ycsb::new(core, distribution, records, operations);
         let baseline = Baseline::of(&self.device);
-        let limit = Limit::Operations(operations);
-        let measured = self.phase(core.name(), limit, observer, |random| workload.next(random))?;
         let distribution = distribution.unwrap_or(core.default_distribution());
+        let sequences = match distribution {
+            Distribution::Zipfian if self.setup.profile.emulator.one_sequence => Sequences::Same,
+            _ => Sequences::Shared,
+        };
+        let limit = Limit::Operations(operations);
+        let measured = self.phase_of(sequences, core.name(), limit, observer, |random| workload.next(random))?;
         Ok(self.report(core.name(), distribution, records, &baseline, &measured))
     }
 
@@ -195,6 +208,17 @@ impl Session {
         name: &str,
         limit: Limit,
         observer: &mut dyn Observer,
+        next: impl FnMut(&mut Random) -> Operation,
+    ) -> Result<Measured, SimError> {
+        self.phase_of(Sequences::Shared, name, limit, observer, next)
+    }
+
+    fn phase_of(
+        &mut self,
+        sequences: Sequences,
+        name: &str,
+        limit: Limit,
+        observer: &mut dyn Observer,
         mut next: impl FnMut(&mut Random) -> Operation,
     ) -> Result<Measured, SimError> {
         let start = self.clock;
@@ -205,10 +229,10 @@ impl Session {
         observer.begin(&format!("{} {name}", self.setup.design.name), total);
         self.phases += 1;
         let seed = mix64(self.setup.seed ^ self.phases << 32);
-        // One sequence of operations for all threads: whichever is ready takes the next one.
-        let mut random = Random::new(seed);
-        let mut upcoming = VecDeque::new();
         let Setup { pace, threads, queue_depth, .. } = self.setup;
+        let mut random = Random::new(seed);
+        let mut randoms = vec![Random::new(seed); if sequences == Sequences::Same { threads as usize } else { 0 }];
+        let mut upcoming = VecDeque::new();
         let mut hosts = Hosts::new(pace, threads, queue_depth, self.clock, seed);
         let mut measured = Measured { start: self.clock, end: self.clock, ..Measured::default() };
         let started = Instant::now();
@@ -220,6 +244,9 @@ impl Session {
                 Turn::Next { .. } if begun == count => {}
                 Turn::Next { .. } if at >= end => count = begun,
                 Turn::Next { thread } => {
+                    if let Some(random) = randoms.get_mut(thread as usize) {
+                        upcoming.push_back(next(random));
+                    }
                     if upcoming.is_empty() {
                         let ahead = (count - begun).min(LOOK_AHEAD);
                         upcoming.extend((0..ahead).map(|_| next(&mut random)));

@@ -136,7 +136,15 @@ fn the_drive_to_be_damaged_is_whole() {
 #[test]
 fn flipped_bits_are_found_in_every_kind_of_page() {
     each_victim(|victim| {
-        let found = |kind| victim.each_page(kind, |damaged, page| flip(damaged, page, 77));
+        // A checkpoint or a journal may just have taken the place of those that are tried: then another drive's are damaged.
+        let flipped = |victim: &Victim, kind| victim.each_page(kind, |damaged, page| flip(damaged, page, 77));
+        let others = || (6..12).map(|seed| Victim::new(&victim.design, victim.power_loss, seed));
+        let found = |kind| match flipped(victim, kind) {
+            none if none.is_empty() => {
+                others().map(|other| flipped(&other, kind)).find(|found| !found.is_empty()).unwrap_or_default()
+            }
+            found => found,
+        };
         let pairs = ["the checksum does not match", "on which the value goes on, cannot be read"];
         victim.fails("bits of a page of pairs", &found(Kind::Pair), &pairs, Harm::PairLost);
         let sections = found(Kind::Section);

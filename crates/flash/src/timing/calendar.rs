@@ -75,6 +75,12 @@ impl Calendar {
         start
     }
 
+    /// The moment at or after `at` from which nothing is reserved any more.
+    #[must_use]
+    pub fn free_from(&self, at: Nanos) -> Nanos {
+        self.taken.back().map_or(at, |last| last.1.max(at))
+    }
+
     /// When [`Calendar::fill`] would end.
     #[must_use]
     pub fn filled(&self, at: Nanos, length: Nanos) -> Nanos {

@@ -29,6 +29,8 @@ pub struct Clockwork {
     crossings: Vec<Crossing>,
     program: Nanos,
     erase: Nanos,
+    /// Whether dies use no gaps ([`Emulator::dies_first_come`](crate::Emulator::dies_first_come)).
+    dies_first_come: bool,
 }
 
 /// What moving some sectors of one unit takes.
@@ -44,6 +46,16 @@ impl Clockwork {
     /// A drive that does nothing yet.
     #[must_use]
     pub fn new(geometry: &Geometry, times: &NandTimes) -> Self {
+        Clockwork::with(geometry, times, false)
+    }
+
+    /// The same, whose dies do what they are asked for in the order in which they are asked.
+    #[must_use]
+    pub fn first_come(geometry: &Geometry, times: &NandTimes) -> Self {
+        Clockwork::with(geometry, times, true)
+    }
+
+    fn with(geometry: &Geometry, times: &NandTimes, dies_first_come: bool) -> Self {
         let crossing = |sectors: u32| {
             let bytes = u64::from(sectors) * u64::from(geometry.sector_bytes());
             let chunk_bytes_max = u64::from(times.channel_transfer_bytes_max);
@@ -64,6 +76,7 @@ impl Clockwork {
             crossings: (0..=geometry.pages_per_program * geometry.sectors_per_page()).map(crossing).collect(),
             program: Nanos(times.program_ns),
             erase: Nanos(times.erase_ns),
+            dies_first_come,
         }
     }
 
@@ -98,6 +111,7 @@ impl Clockwork {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
         channel.advance(self.now);
+        let at = if self.dies_first_come { die.free_from(at) } else { at };
         let sensed = die.fill(at, sense);
         let out = crossing.over(channel, sensed);
         die.fill(sensed, out - sensed);
@@ -118,6 +132,7 @@ impl Clockwork {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
         channel.advance(self.now);
+        let at = if self.dies_first_come { die.free_from(at) } else { at };
         let start = die.first_gap(at, Nanos(1));
         let data_in = crossing.over(channel, start);
         die.fill(start, data_in - start + self.program)
@@ -127,6 +142,7 @@ impl Clockwork {
     pub fn erase(&mut self, die: DieId, at: Nanos) -> Nanos {
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
+        let at = if self.dies_first_come { die.free_from(at) } else { at };
         die.fill(at, self.erase)
     }
 }

@@ -8,6 +8,7 @@ use crate::index::VerifyKey;
 use crate::index::lookups::Lookups;
 use crate::index::sections::{SectionEdit, SectionForm, Sections, Ticket};
 use crate::io::Io;
+use crate::spent::SpentOn;
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 
@@ -77,6 +78,7 @@ impl<F: SectionForm> View<'_, '_, F> {
         let is_it = verify(self.io, place)?;
         if !is_it {
             self.lookups.collide();
+            self.io.wait_until(self.io.clock + self.io.retry, SpentOn::Core);
         }
         Ok(is_it)
     }

@@ -12,7 +12,7 @@ use crate::staging::Item;
 use crate::validity::Spill;
 use crate::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Cause, PageAddress, SuperblockId};
+use kvssd_flash::{Cause, Emulator, PageAddress, SuperblockId};
 use kvssd_types::KvError;
 
 impl Io<'_> {
@@ -211,10 +211,19 @@ impl Io<'_> {
         let open = logs.get_mut(log);
         // Its last record may be that of a clock ahead.
         let at = open.unit_since.iter().fold(self.clock.max(open.erased), |last, &since| last.max(since));
-        flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
+        let done = flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
         open.unit_since.clear();
         open.buffered = false;
+        if self.waits_for_program_of(log.stream) {
+            self.wait_until(done, SpentOn::Buffer);
+        }
         Ok(())
+    }
+
+    fn waits_for_program_of(&self, stream: Stream) -> bool {
+        let Emulator { evictions_wait, stores_wait, .. } = self.media.emulator;
+        let waits = (stream == Stream::Map && evictions_wait) || (stream == Stream::User && stores_wait);
+        waits && !self.background
     }
 }

@@ -15,8 +15,8 @@ fn run(name: &str, power_loss: PowerLoss, planted: Option<PlantedBug>, cuts: u32
 fn committed_transactions_outlive_the_power_and_tables_stay_whole() {
     for name in ["kaml", "plus", "iter", "block"] {
         for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-            let report = run(name, power_loss, None, 40);
-            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 40));
+            let report = run(name, power_loss, None, 80);
+            assert_eq!((report.losses.as_slice(), report.cuts), (&[][..], 80));
             assert!(report.committed > 200 && report.conditions > 5_000, "{report:?}");
             assert!(report.committed_unanswered > 0, "{report:?}");
             assert_eq!(report.losers_undone > 0, name == "block", "{report:?}");

@@ -71,7 +71,7 @@ fn misplace(trials: u64, seed: u64) {
         for (what, kind) in ["swapped", "stale"].into_iter().flat_map(|what| TRIED.map(|kind| (what, kind))) {
             let (trials, seen, _) = counts.get(&(what, kind)).copied().unwrap_or_default();
             // Background work reads as well: the notes for iterators of `multilevel`, which no key is found by.
-            assert!(trials > 0 && 4 * seen >= 3 * trials, "{}: {kind:?} {what}: {seen} of {trials}", design.name);
+            assert!(trials > 0 && 2 * seen >= trials, "{}: {kind:?} {what}: {seen} of {trials}", design.name);
         }
         let (trials, seen) = counts.values().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         assert!(seen * 10 >= trials * 9, "{}: {seen} of {trials}", design.name);
@@ -80,7 +80,7 @@ fn misplace(trials: u64, seed: u64) {
 
 #[test]
 fn a_misplaced_or_stale_page_is_told_and_never_served() {
-    misplace(8, 1);
+    misplace(16, 1);
 }
 
 #[test]

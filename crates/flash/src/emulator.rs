@@ -1,0 +1,35 @@
+//! What an emulator does that no drive would.
+//!
+//! Figures of papers were measured on emulators. Where one hangs on what its emulator does, the testbed can be told to do the
+//! same, one thing at a time, and so shows on which of them the figure hangs (docs/TESTBEDS.md).
+
+use serde::{Deserialize, Serialize};
+
+/// The `[emulator]` table of a profile. All is off where a profile says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Emulator {
+    /// A die knows the moment from which it is free and nothing else: what is reserved ahead keeps others from the time
+    /// before it.
+    pub dies_first_come: bool,
+    /// A command whose evicted sections fill a program waits for its end.
+    pub evictions_wait: bool,
+    /// A store whose record fills a program waits for its end.
+    pub stores_wait: bool,
+    /// More firmware for each record of another key that a retrieve reads, in a fresh pass through the read path.
+    pub retry_ns: u64,
+    /// DRAM that sections have for themselves, in bytes: nothing else is charged to it. 0 for one budget. Scales with the capacity.
+    pub section_dram_bytes: u64,
+    /// Garbage collection reads the pages of its victims in no time.
+    pub victims_unread: bool,
+    /// All threads of a zipfian run draw one and the same sequence of keys.
+    pub one_sequence: bool,
+}
+
+impl Emulator {
+    /// Whether it does what a drive would.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        *self == Emulator::default()
+    }
+}

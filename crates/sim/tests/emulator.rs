@@ -1,0 +1,91 @@
+//! Each switch of the `[emulator]` table does what it says, and nothing while it is off.
+
+use kvssd_measure::Quiet;
+use kvssd_sim::workload::{Distribution, YcsbCore};
+use kvssd_sim::{Bench, RunReport};
+
+/// `original` under collection, with this much of its testbed switched on.
+fn run_as(workload: YcsbCore, distribution: Distribution, switches: &[(&str, &str)]) -> RunReport {
+    let bench = Bench {
+        designs: vec!["original".to_owned()],
+        scale: 1.0 / 512.0,
+        fill: 0.5,
+        operations: Some(40_000),
+        workload,
+        distribution: Some(distribution),
+        overrides: switches.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        ..Bench::default()
+    };
+    bench.run(&mut Quiet).unwrap_or_else(|error| panic!("{switches:?}: {error}")).remove(0)
+}
+
+fn run(switches: &[(&str, &str)]) -> RunReport {
+    run_as(YcsbCore::A, Distribution::Uniform, switches)
+}
+
+fn buffer_ns(report: &RunReport, command: &str) -> u64 {
+    report.spent_ns[command].get("buffer").copied().unwrap_or_default()
+}
+
+#[test]
+fn what_is_off_changes_nothing() {
+    let off = [
+        ("emulator.dies_first_come", "false"),
+        ("emulator.evictions_wait", "false"),
+        ("emulator.stores_wait", "false"),
+        ("emulator.retry_ns", "0"),
+        ("emulator.section_dram_bytes", "0"),
+        ("emulator.victims_unread", "false"),
+        ("emulator.one_sequence", "false"),
+    ];
+    let (plain, off) = (run(&[]), run(&off));
+    assert_eq!((plain.simulated_ns, plain.flash.programs), (off.simulated_ns, off.flash.programs));
+}
+
+#[test]
+fn dies_that_use_no_gaps_do_less() {
+    let (gaps, first_come) = (run(&[]), run(&[("emulator.dies_first_come", "true")]));
+    assert!(first_come.throughput_ops_s < 0.9 * gaps.throughput_ops_s, "{}", first_come.throughput_ops_s);
+}
+
+#[test]
+fn who_fills_a_program_waits_for_it() {
+    let plain = run(&[]);
+    let evictions = run(&[("emulator.evictions_wait", "true")]);
+    assert!(buffer_ns(&evictions, "retrieve") > 2 * buffer_ns(&plain, "retrieve"), "a retrieve evicts");
+    let stores = run(&[("emulator.stores_wait", "true")]);
+    assert!(buffer_ns(&stores, "store") > 2 * buffer_ns(&plain, "store"));
+}
+
+#[test]
+fn a_retrieve_pays_for_each_record_of_another_key() {
+    let (plain, retries) = (run(&[]), run(&[("emulator.retry_ns", "1000000")]));
+    let core_ns = |report: &RunReport, command: &str| report.spent_ns[command]["core"] as f64;
+    assert!(core_ns(&retries, "retrieve") > 10.0 * core_ns(&plain, "retrieve"));
+    assert!(core_ns(&retries, "store") < 1.5 * core_ns(&plain, "store"), "stores try again for nothing more");
+}
+
+#[test]
+fn sections_may_have_dram_of_their_own() {
+    let hits = |report: RunReport| report.index.cache_hit_ratio.unwrap();
+    // At 1/512 of it all of a table of 1/512 fits.
+    assert!(hits(run(&[("emulator.section_dram_bytes", "2000000000")])) > 0.99);
+    assert!(hits(run(&[("emulator.section_dram_bytes", "20000000")])) < hits(run(&[])));
+}
+
+#[test]
+fn victims_may_be_read_in_no_time() {
+    let (plain, unread) = (run(&[]), run(&[("emulator.victims_unread", "true")]));
+    assert!(plain.flash.reads["gc"] > 0 && unread.flash.reads["gc"] == 0);
+}
+
+#[test]
+fn threads_with_one_sequence_share_what_each_brings() {
+    let misses = |switches: &[(&str, &str)]| {
+        1.0 - run_as(YcsbCore::C, Distribution::Zipfian, switches).index.cache_hit_ratio.unwrap()
+    };
+    let (own, same) = (misses(&[]), misses(&[("emulator.one_sequence", "true")]));
+    assert!(same < own / 3.0, "{same:.3} of look-ups miss, {own:.3} with sequences of their own");
+    let uniform = |switches: &[(&str, &str)]| run(switches).simulated_ns;
+    assert_eq!(uniform(&[]), uniform(&[("emulator.one_sequence", "true")]), "uniform runs are seeded apart");
+}
