@@ -89,6 +89,14 @@ pub struct Link {
     pub bytes_per_s: u64,
     /// Bytes of a key that a command has room for; a longer one takes a command of its own.
     pub command_key_bytes: u32,
+    /// The least that a transfer moves: a page of the host's, where a controller moves whole pages (IterKVSSD, section 5.3.1). A
+    /// profile that says nothing of it moves bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub transfer_bytes_min: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The `[firmware]` table: latencies of the controller's pipeline, which hold no core.
@@ -235,7 +243,8 @@ impl Profile {
     /// The time that `bytes` take over the link.
     #[must_use]
     pub fn link_time(&self, bytes: u64) -> Nanos {
-        Nanos::of_transfer(bytes, self.link.bytes_per_s)
+        let least = if bytes == 0 { 0 } else { u64::from(self.link.transfer_bytes_min) };
+        Nanos::of_transfer(bytes.max(least), self.link.bytes_per_s)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -262,6 +271,7 @@ impl Profile {
                 .then_some(())
                 .ok_or(format!("{key} = {value} must lie between {low} and {high}"))
         };
+        between("link.transfer_bytes_min", self.link.transfer_bytes_min.into(), 0, 1 << 20)?;
         between("geometry.channels", geometry.channels.into(), 1, 1024)?;
         between("geometry.dies_per_channel", geometry.dies_per_channel.into(), 1, 1024)?;
         between("geometry.pages_per_block", geometry.pages_per_block.into(), 1, 1 << 20)?;

@@ -96,9 +96,21 @@ pub type Assignment = (String, String);
 
 /// `kvssd reproduce`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd reproduce plus                          the Plus paper's claims, on all cores
+  kvssd reproduce plus --explain plus.1         one claim: ours under each assumption of the paper's testbed
+  kvssd reproduce all                           all papers, into the folder reproduction; goes on where it was interrupted
+  kvssd reproduce rhik --scale 1/8 --json rhik.json")]
 pub struct ReproduceOptions {
     /// The paper
     pub paper: Paper,
+    /// Runs what this claim needs and nothing else
+    #[arg(long, value_name = "CLAIM")]
+    pub explain: Option<String>,
+    /// Keeps what each experiment finds in a folder, with a document of all, and takes from there what was found before [default: none,
+    /// and reproduction for all]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "csv")]
+    pub folder: Option<PathBuf>,
     /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1 [default: 1/64, 1/16 for iter, and 1/1024 of study's 4 TiB]
     #[arg(long, value_parser = scale, value_name = "FACTOR")]
     pub scale: Option<f64>,
@@ -166,7 +178,7 @@ pub enum Semantics {
 }
 
 /// A paper whose claims can be run.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Paper {
     /// Iterator Interface Extended LSM-tree-based KVSSD for Range Queries
     Iter,
@@ -178,6 +190,8 @@ pub enum Paper {
     Rhik,
     /// KV-SSD: What Is It Good For?
     Study,
+    /// All of them
+    All,
 }
 
 /// A fraction such as 1/64, or a number.

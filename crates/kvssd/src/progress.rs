@@ -1,31 +1,47 @@
 //! Progress bars and Ctrl-C.
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kvssd_measure::Observer;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Shows the phase that runs, its rate and the time left, on a terminal; ends it on Ctrl-C.
 pub struct Progress {
     bar: ProgressBar,
+    /// The bars of others that are shown at the same time.
+    others: Option<MultiProgress>,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Progress {
     /// No phase yet.
     pub fn new() -> Self {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&interrupted);
-        // A second handler cannot be set; the first one serves then.
-        let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
-        Progress { bar: ProgressBar::hidden(), interrupted }
+        Progress { bar: ProgressBar::hidden(), others: None, interrupted: interrupted() }
+    }
+
+    /// No phase yet, beside what others do.
+    pub fn among(others: &MultiProgress) -> Self {
+        Progress { bar: ProgressBar::hidden(), others: Some(others.clone()), interrupted: interrupted() }
     }
 
     /// No phase yet, and Ctrl-C ends the program: for work that may be left at any moment, and may wait for a person's input.
     pub fn of_safe_work() -> Self {
-        Progress { bar: ProgressBar::hidden(), interrupted: Arc::default() }
+        Progress { bar: ProgressBar::hidden(), others: None, interrupted: Arc::default() }
     }
+}
+
+/// Whether somebody pressed Ctrl-C, from the first call on.
+fn interrupted() -> Arc<AtomicBool> {
+    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let set = || {
+        let flag = Arc::new(AtomicBool::new(false));
+        let on_signal = Arc::clone(&flag);
+        // Where another handler is set, that one serves.
+        let _ = ctrlc::set_handler(move || on_signal.store(true, Ordering::Relaxed));
+        flag
+    };
+    Arc::clone(INTERRUPTED.get_or_init(set))
 }
 
 /// So many a second, in whole numbers.
@@ -39,7 +55,11 @@ impl Observer for Progress {
         self.bar.finish_and_clear();
         let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {rate:>12}  {eta_precise} left")
             .map(|style| style.with_key("rate", rate));
-        self.bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar = match &self.others {
+            Some(others) => others.add(bar),
+            None => bar,
+        };
         self.bar.set_message(phase.to_owned());
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }

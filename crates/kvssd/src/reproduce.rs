@@ -1,23 +1,51 @@
-//! `kvssd reproduce`: a paper's claims.
+//! `kvssd reproduce`: papers' claims.
+//!
+//! ```text
+//!   papers -> experiments -> not found before -> as many at once as there are cores -> findings -> table, JSON, document
+//!                              ^ folder                                                  v folder
+//! ```
 
+mod document;
+mod kept;
+mod workers;
+
+use self::kept::Kept;
+use self::workers::Job;
 use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
-use crate::output::{JsonFile, print};
-use crate::progress::Progress;
-use kvssd_papers::claims::{Claim, KamlCell, Paper as Known, Sweep, SweepCell};
+use crate::output::{JsonFile, print, say};
+use kvssd_papers::claims::{Conditions, KamlCell, Paper as Known, Reproduction, Sweep, SweepCell};
+use kvssd_sim::SimError;
 use serde_json::json;
+use std::path::PathBuf;
+
+/// Where `all` is kept if nothing else is asked for.
+const FOLDER: &str = "reproduction";
 
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
-    let paper = known(options.paper);
-    let scale = options.scale.unwrap_or(paper.default_scale());
-    let mut progress = Progress::new();
-    let reproduction = paper.reproduce(&options.set, scale, options.seed, &mut progress)?;
-    drop(progress);
+    let jobs = jobs(options)?;
+    let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
+    let kept = folder.as_deref().map(Kept::open).transpose()?;
+    let found = workers::run(jobs, kept.as_ref())?;
+    let mut reproduction = Reproduction::default();
+    let mut times = Vec::new();
+    for finding in found {
+        times.push((finding.ids, finding.seconds));
+        reproduction.add(finding.findings);
+    }
+    reproduction.sort();
+    if let Some(claim) = &options.explain {
+        reproduction.claims.retain(|found| found.id == *claim);
+    }
+    if let Some(kept) = &kept {
+        let path = kept.write_document(&document::markdown(&reproduction.claims, &times))?;
+        say(&format!("all of it is in {}", path.display()));
+    }
     if !json_file.takes_stdout() {
-        print(&reproduction.claims.iter().map(text_of).collect::<String>())?;
+        print(&document::text(&reproduction.claims))?;
     }
     if let Some(path) = &options.csv {
         let cells = match &reproduction.sweep {
@@ -25,19 +53,42 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
             Some(Sweep::Iter(cells)) => csv_of_iter(cells),
             Some(Sweep::Kaml(cells)) => csv_of_kaml(cells),
         };
-        std::fs::write(path, cells)
-            .map_err(|error| Failure::Input { path: path.clone(), why: format!("cannot be written: {error}") })?;
+        std::fs::write(path, cells).map_err(|why| Failure::Output { path: path.clone(), why })?;
     }
     json_file.write(&json!(reproduction))
 }
 
-fn known(paper: Paper) -> Known {
+/// What is to be run. That every drive of it can be is checked here.
+fn jobs(options: &ReproduceOptions) -> Result<Vec<Job>, Failure> {
+    let mut jobs = Vec::new();
+    for paper in papers(options.paper) {
+        let scale = options.scale.unwrap_or(paper.default_scale());
+        let conditions = Conditions { paper, overrides: options.set.clone(), scale, seed: options.seed };
+        let wanted = |ids: &[&str]| options.explain.as_deref().is_none_or(|claim| ids.contains(&claim));
+        let experiments: Vec<_> = paper.experiments().iter().filter(|experiment| wanted(experiment.ids)).collect();
+        if !experiments.is_empty() {
+            paper.check(&conditions)?;
+        }
+        jobs.extend(experiments.into_iter().map(|experiment| Job { experiment, conditions: conditions.clone() }));
+    }
+    if jobs.is_empty() {
+        let claim = options.explain.as_deref().unwrap_or_default();
+        return Err(SimError::Setup(format!(
+            "--explain {claim}: this paper has no such claim; they are called plus.1"
+        ))
+        .into());
+    }
+    Ok(jobs)
+}
+
+fn papers(paper: Paper) -> Vec<Known> {
     match paper {
-        Paper::Iter => Known::Iter,
-        Paper::Plus => Known::Plus,
-        Paper::Kaml => Known::Kaml,
-        Paper::Rhik => Known::Rhik,
-        Paper::Study => Known::Study,
+        Paper::Iter => vec![Known::Iter],
+        Paper::Plus => vec![Known::Plus],
+        Paper::Kaml => vec![Known::Kaml],
+        Paper::Rhik => vec![Known::Rhik],
+        Paper::Study => vec![Known::Study],
+        Paper::All => Known::ALL.to_vec(),
     }
 }
 
@@ -66,10 +117,4 @@ fn csv_of_iter(sweep: &[SweepCell]) -> String {
         text.push_str(&line);
     }
     text
-}
-
-fn text_of(claim: &Claim) -> String {
-    let Claim { id, claim, paper, ours, verdict, scale } = claim;
-    let verdict = verdict.name();
-    format!("{id:<8} {claim}\n{:<10} paper {paper}; ours {ours} (scale {scale}): {verdict}\n", "")
 }

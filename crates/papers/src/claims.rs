@@ -1,9 +1,12 @@
 //! What the papers measured, and what comes out here.
 //!
-//! A claim is **reproduced** when ours lies in its band (within 20 % of the paper's figure where none is given), shows the same
-//! **direction** when the same side wins by at least a third of the paper's effect, and is **not reproduced** otherwise. Both
-//! sides of a comparison run on the same profile, seed and workload.
+//! A claim is **reproduced** when ours lies in its band (within 20 % of the paper's figure where none is given, with at least 80 % of
+//! its effect) and shows the same **direction** when the same side wins by at least a third of the paper's effect. It is **proven**
+//! when it is reproduced once the testbed makes the assumptions that are known of the paper's ([`Experiment`]), true **by
+//! construction** when its figure follows from a size or rule of the paper's that was built in, and **not reproduced**
+//! otherwise. Both sides of a comparison run on the same profile, seed and workload.
 
+mod experiment;
 mod iter;
 mod kaml;
 mod paper;
@@ -11,39 +14,77 @@ mod plus;
 mod rhik;
 mod study;
 
-pub use iter::{SweepCell, reproduce_iter};
-pub use kaml::{KamlCell, reproduce_kaml};
+pub use experiment::{Assumption, Conditions, Experiment, Findings};
+pub use iter::SweepCell;
+pub use kaml::KamlCell;
 pub use paper::{Paper, Reproduction, Sweep};
-pub use plus::reproduce_plus;
-pub use rhik::reproduce_rhik;
-pub use study::reproduce_study;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
+/// The least part of the paper's effect that a figure in the band must have.
+const EFFECT_MIN: f64 = 0.8;
+
 /// A claim and what became of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The number of the claim, such as `plus.1`.
-    pub id: &'static str,
+    pub id: String,
     /// What is claimed.
-    pub claim: &'static str,
+    pub claim: String,
     /// The paper's figure.
-    pub paper: &'static str,
+    pub paper: String,
     /// Ours.
     pub ours: String,
     /// Whether they agree.
     pub verdict: Verdict,
     /// The part of the paper's testbed that ours was run on, or that it was reckoned.
     pub scale: String,
+    /// Of a claim that is proven, the assumptions that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Ours under assumptions of the paper's testbed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ablation: Vec<Ablation>,
+}
+
+/// What becomes of a claim when something is assumed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ablation {
+    /// The assumption, by name.
+    pub assumed: String,
+    /// Ours, with it.
+    pub ours: String,
+    /// Whether that agrees with the paper.
+    pub verdict: Verdict,
+}
+
+impl Claim {
+    fn new(
+        id: &str,
+        claim: &str,
+        paper: &str,
+        ours: impl Into<String>,
+        verdict: Verdict,
+        scale: impl Into<String>,
+    ) -> Self {
+        let (id, claim, paper) = (id.to_owned(), claim.to_owned(), paper.to_owned());
+        Claim { id, claim, paper, ours: ours.into(), verdict, scale: scale.into(), cause: None, ablation: Vec::new() }
+    }
 }
 
 /// Whether a claim holds here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Ours lies in the band.
     #[serde(rename = "reproduced")]
     Reproduced,
+    /// It is, under assumptions that are known of the paper's testbed.
+    #[serde(rename = "proven")]
+    Proven,
+    /// It could not be otherwise: a size or rule of the paper's was built in.
+    #[serde(rename = "by construction")]
+    ByConstruction,
     /// The same side wins, by at least a third of the paper's effect.
     #[serde(rename = "direction")]
     Direction,
@@ -58,19 +99,43 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
+            Verdict::Proven => "proven",
+            Verdict::ByConstruction => "by construction",
             Verdict::Direction => "direction",
             Verdict::NotReproduced => "not reproduced",
         }
+    }
+
+    /// Whether there is nothing to explain.
+    #[must_use]
+    pub fn has_come_out(self) -> bool {
+        matches!(self, Verdict::Reproduced | Verdict::Proven | Verdict::ByConstruction)
+    }
+
+    /// That of a figure that follows from what was built in.
+    #[must_use]
+    pub fn by_construction(self) -> Verdict {
+        if self == Verdict::Reproduced { Verdict::ByConstruction } else { self }
+    }
+
+    /// Reproduced if it `holds`.
+    #[must_use]
+    pub fn if_true(holds: bool) -> Verdict {
+        if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
     }
 
     /// Judges a figure against the paper's; `neutral` is the figure that would show no effect.
     #[must_use]
     pub fn of(paper: f64, ours: f64, neutral: f64) -> Verdict {
         let (low, high) = (paper * 0.8, paper * 1.2);
-        Verdict::within(low.min(high)..=low.max(high), paper, ours, neutral)
+        let effect = (ours - neutral) / (paper - neutral);
+        match Verdict::within(low.min(high)..=low.max(high), paper, ours, neutral) {
+            Verdict::Reproduced if paper != neutral && effect < EFFECT_MIN => Verdict::Direction,
+            verdict => verdict,
+        }
     }
 
-    /// The same with a band of its own.
+    /// The same with a band of its own, which says how much of the effect is enough.
     #[must_use]
     pub fn within(band: RangeInclusive<f64>, paper: f64, ours: f64, neutral: f64) -> Verdict {
         // A draw is no effect, however near to it the paper's is.
@@ -88,7 +153,7 @@ impl Verdict {
     #[must_use]
     pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
         let rank = |verdict: &Verdict| match verdict {
-            Verdict::Reproduced => 0,
+            Verdict::Reproduced | Verdict::Proven | Verdict::ByConstruction => 0,
             Verdict::Direction => 1,
             Verdict::NotReproduced => 2,
         };
@@ -98,7 +163,7 @@ impl Verdict {
     /// Judges a figure that must not be more than a bound.
     #[must_use]
     pub fn at_most(bound: f64, ours: f64) -> Verdict {
-        if ours <= bound { Verdict::Reproduced } else { Verdict::NotReproduced }
+        Verdict::if_true(ours <= bound)
     }
 }
 
@@ -120,11 +185,14 @@ mod tests {
 
     #[test]
     fn verdicts_follow_the_rules() {
-        assert_eq!(Verdict::of(2.1, 1.7, 1.0), Verdict::Reproduced);
+        assert_eq!(Verdict::of(2.1, 1.9, 1.0), Verdict::Reproduced);
+        assert_eq!(Verdict::of(2.1, 1.7, 1.0), Verdict::Direction, "in the band, with 64 % of the effect");
+        assert_eq!(Verdict::of(1.25, 1.01, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::of(2.1, 1.5, 1.0), Verdict::Direction);
         assert_eq!(Verdict::of(2.1, 4.0, 1.0), Verdict::Direction);
         assert_eq!(Verdict::of(2.1, 1.2, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::of(2.1, 0.5, 1.0), Verdict::NotReproduced);
+        assert_eq!(Verdict::of(1.0, 1.1, 1.0), Verdict::Reproduced, "that there is no effect is the claim");
         assert_eq!(Verdict::of(-0.25, -0.28, 0.0), Verdict::Reproduced);
         assert_eq!(Verdict::of(-0.25, -0.10, 0.0), Verdict::Direction);
         assert_eq!(Verdict::of(-0.25, 0.10, 0.0), Verdict::NotReproduced);

@@ -114,8 +114,16 @@ impl Session {
     /// # Errors
     /// When the drive is full before, or the observer interrupts.
     pub fn fill(&mut self, observer: &mut dyn Observer) -> Result<(), SimError> {
-        let (mut next, records) = (0, self.setup.records);
-        self.phase("fill", Limit::Operations(records), observer, |_| {
+        self.fill_more(self.setup.records, observer)
+    }
+
+    /// Inserts the next `count` records.
+    ///
+    /// # Errors
+    /// When the drive is full before, or the observer interrupts.
+    pub fn fill_more(&mut self, count: u64, observer: &mut dyn Observer) -> Result<(), SimError> {
+        let mut next = self.versions.len() as u64;
+        self.phase("fill", Limit::Operations(count), observer, |_| {
             next += 1;
             Operation::Insert { record: next - 1 }
         })?;

@@ -2,14 +2,15 @@
 //!
 //! All drives are the paper's board; `iter-b` is `iter` with nothing read ahead, `iter-i` with the index alone, `iter-p` with values too.
 
+mod figures;
 mod sweep;
 mod versions;
 
 pub use self::sweep::SweepCell;
 
 use self::sweep::{Bench, DEGREES, Row, SCAN_LENGTHS, VALUE_BYTES, cell, plan, rows};
-use super::{Claim, Verdict, scale_name};
-use kvssd_flash::Profile;
+use super::experiment::Context;
+use super::{Claim, Experiment, Findings, Sweep, Verdict, scale_name};
 use kvssd_ftl::{IteratorPlan, PrefetchDegree};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
@@ -24,96 +25,132 @@ const THREAD_DEGREES: [u32; 4] = [1, 4, 16, 64];
 /// What counts as no difference: 5 %.
 const EQUAL: f64 = 0.05;
 
-/// Runs the claims at a `scale` of the paper's board and pairs; `profile` is that board unscaled, `parameters` are put over the designs.
-/// Gives the claims, and the cells that they were read from.
-///
-/// # Errors
-/// When the scale is impossible, a drive fails, or the observer interrupts.
-pub fn reproduce_iter(
-    profile: &Profile,
-    parameters: &[(String, String)],
-    scale: f64,
-    seed: u64,
-    observer: &mut dyn Observer,
-) -> Result<(Vec<Claim>, Vec<SweepCell>), SimError> {
-    let profile = profile.scaled(scale)?;
-    let bench = Bench { profile: &profile, parameters, scale, seed };
-    let mut cells = bench.sweep(DbBenchmark::FillRandom, observer)?;
-    let random = cells.len();
-    cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
-    let threads = bench.threads(observer)?;
-    let claims = bench.claims((&cells, random), &threads, observer)?;
-    cells.extend(threads);
-    Ok((claims, cells))
+/// The experiments.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        ids: &["iter.1", "iter.2", "iter.4", "iter.7", "iter.10", "iter.11", "iter.12", "iter.13", "iter.14"],
+        seconds: 150,
+        run: |context, observer| {
+            let bench = Bench::new(context)?;
+            let mut cells = bench.sweep(DbBenchmark::FillRandom, observer)?;
+            let random = cells.len();
+            cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
+            let claims = bench.claims_of_sweep(&cells, random);
+            Ok(Findings { claims, cells: Some(Sweep::Iter(cells)) })
+        },
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["iter.3"],
+        seconds: 20,
+        run: |context, observer| {
+            let bench = Bench::new(context)?;
+            let claim = "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without";
+            Ok(bench.claim("iter.3", claim, "3.6x; unchanged", bench.index_alone(observer)?).into())
+        },
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["iter.5"],
+        seconds: 20,
+        run: |context, observer| {
+            let bench = Bench::new(context)?;
+            let cells = bench.threads(observer)?;
+            let claim =
+                "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated";
+            let claim = bench.claim("iter.5", claim, "rises with both", by_threads(&rows(&cells)));
+            Ok(Findings { claims: vec![claim], cells: Some(Sweep::Iter(cells)) })
+        },
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["iter.6", "iter.8"],
+        seconds: 60,
+        run: |context, observer| {
+            let bench = Bench::new(context)?;
+            let summary = "Summary for 25 M x 4 KB pairs: bytes, share of the tree";
+            let versions = "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see";
+            let (ours, verdict) = bench.summary(observer)?;
+            let summary = bench.claim("iter.6", summary, "25 KB, 0.008 %", (ours, verdict.by_construction()));
+            Ok(vec![summary, bench.claim("iter.8", versions, "0", bench.consistency(observer)?)].into())
+        },
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["iter.9"],
+        seconds: 20,
+        run: |context, observer| {
+            let bench = Bench::new(context)?;
+            let claim = "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput";
+            Ok(bench.claim("iter.9", claim, "equal within 5 %", bench.pinned(observer)?).into())
+        },
+        assumptions: &[],
+    },
+];
+
+/// Builds every drive that will be run.
+pub(super) fn check(context: &Context) -> Result<(), SimError> {
+    let bench = Bench::new(context)?;
+    ["iter", "pink"].into_iter().try_for_each(|design| bench.new_drive(design, VALUE_BYTES[0]).map(|_| ()))
 }
 
 impl Bench<'_> {
-    /// The claims, from the cells of the sweep, of which the first `random` are after fillrandom, from those of threads, and from what else they need.
-    fn claims(
-        &self,
-        (cells, random): (&[SweepCell], usize),
-        threads: &[SweepCell],
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<Claim>, SimError> {
+    /// The claims that are read from the sweep, of which the first `random` cells are after fillrandom.
+    fn claims_of_sweep(&self, cells: &[SweepCell], random: usize) -> Vec<Claim> {
         let (scattered, ordered) = (rows(&cells[..random]), rows(&cells[random..]));
         let all: Vec<Row<'_>> = rows(cells);
-        Ok(vec![
-            self.claim(
+        let claim = |id, claim, paper, found| self.claim(id, claim, paper, found);
+        vec![
+            claim(
                 "iter.1",
                 "seekrandom after fillrandom: range throughput, index and values read ahead over none, best of all sizes and lengths",
                 "4.13x",
                 gain(&scattered, 4.13),
             ),
-            self.claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
-            self.claim(
-                "iter.3",
-                "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without",
-                "3.6x; unchanged",
-                self.index_alone(observer)?,
-            ),
-            self.claim(
+            claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
+            claim(
                 "iter.4",
                 "Seek latency by degree, most over least; Next latency without over with the highest degree; at worst, values of 128 B",
                 "no dependence; falls",
                 latencies(&scattered),
             ),
-            self.claim(
-                "iter.5",
-                "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated",
-                "rises with both",
-                by_threads(&rows(threads)),
-            ),
-            self.claim(
-                "iter.6",
-                "Summary for 25 M x 4 KB pairs: bytes, share of the tree",
-                "25 KB, 0.008 %",
-                self.summary(observer)?,
-            ),
-            self.claim(
+            claim(
                 "iter.7",
                 "degree where throughput stops rising, and D_opt of the run's own times, where values are of one page",
                 "within a step of the sweep",
                 knees(&scattered),
             ),
-            self.claim(
-                "iter.8",
-                "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see",
-                "0",
-                self.consistency(observer)?,
-            ),
-            self.claim(
-                "iter.9",
-                "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput",
-                "equal within 5 %",
-                self.pinned(observer)?,
-            ),
-            self.claim(
+            claim(
                 "iter.10",
                 "beyond the paper: the degree that the drive finds by itself over the best fixed one, in the worst cell",
                 "-",
                 adaptive(&all),
             ),
-        ])
+            claim(
+                "iter.11",
+                "time of ranges of 4 KB values over that of 128 B values",
+                "1.00x",
+                figures::small_values(&scattered),
+            ),
+            claim(
+                "iter.12",
+                "throughput by scan length, and by size of values, the next over the one before at worst; gain by degree with 128 KB values over the best of smaller ones",
+                "rises; flattens",
+                figures::rises(&scattered),
+            ),
+            claim(
+                "iter.13",
+                "Seek over Next latency, values of 128 B, at least; time of a range with the highest degree over none, at most",
+                "above 1 at every degree; falls",
+                figures::seeks(&scattered),
+            ),
+            claim(
+                "iter.14",
+                "throughput after fillseq over fillrandom: values of 128 B, at least; all others, at least",
+                "higher",
+                figures::orders(&scattered, &ordered),
+            ),
+        ]
     }
 
     fn claim(
@@ -123,7 +160,7 @@ impl Bench<'_> {
         paper: &'static str,
         (ours, verdict): (String, Verdict),
     ) -> Claim {
-        Claim { id, claim, paper, ours, verdict, scale: scale_name(self.scale) }
+        Claim::new(id, claim, paper, ours, verdict, scale_name(self.scale))
     }
 
     fn sweep(&self, order: DbBenchmark, observer: &mut dyn Observer) -> Result<Vec<SweepCell>, SimError> {

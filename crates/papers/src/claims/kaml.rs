@@ -2,6 +2,7 @@
 //! same flash, and transactions on both.
 
 mod cell;
+mod conflicts;
 mod drives;
 mod logs;
 mod oltp;
@@ -11,44 +12,100 @@ mod ycsb;
 pub use self::cell::KamlCell;
 
 use self::cell::Bench;
-use crate::claims::Claim;
-use kvssd_flash::Profile;
+use super::experiment::Context;
+use crate::claims::{Assumption, Claim, Experiment, Findings, Sweep};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 
-/// Runs the claims at a `scale` of the paper's board; `profile` is that board unscaled, `parameters` are put over the key drive. Gives
-/// all that was measured beside them.
-///
-/// # Errors
-/// When an experiment does not run to its end.
-pub fn reproduce_kaml(
-    profile: &Profile,
-    parameters: &[(String, String)],
-    scale: f64,
-    seed: u64,
+/// What kaml.1 hangs on: the cost of locking a range of blocks on the board's cores, of which the paper gives no figure.
+const RANGE_LOCK: &[Assumption] = &[
+    Assumption { name: "a range lock of 5 us", set: &[("core_costs.range_lock_ns", "5000")], is_fact: false },
+    Assumption { name: "a range lock of 20 us", set: &[("core_costs.range_lock_ns", "20000")], is_fact: false },
+];
+
+/// What kaml.2 to .5 hang on: how long a Put takes in the controller, and a core for an entry of the table.
+const PUT: &[Assumption] = &[
+    Assumption { name: "a pipeline of 20 us for writes", set: &[("firmware.write_ns", "20000")], is_fact: false },
+    Assumption { name: "1 us of a core for each entry", set: &[("core_costs.comparison_ns", "1000")], is_fact: false },
+];
+
+/// The experiments.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        ids: &["kaml.1"],
+        seconds: 150,
+        run: |context, observer| with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?])),
+        assumptions: RANGE_LOCK,
+    },
+    Experiment {
+        ids: &["kaml.2", "kaml.3", "kaml.4", "kaml.10", "kaml.11"],
+        seconds: 300,
+        run: |context, observer| with(context, observer, |bench| Ok(drives::small_records(bench)?.into())),
+        assumptions: PUT,
+    },
+    Experiment {
+        ids: &["kaml.5"],
+        seconds: 60,
+        run: |context, observer| with(context, observer, |bench| Ok(vec![drives::filling(bench)?])),
+        assumptions: PUT,
+    },
+    Experiment {
+        ids: &["kaml.6"],
+        seconds: 120,
+        run: |context, observer| with(context, observer, |bench| Ok(vec![logs::more_logs(bench)?])),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["kaml.7", "kaml.8"],
+        seconds: 400,
+        run: |context, observer| with(context, observer, |bench| Ok(oltp::transactions(bench)?.into())),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["kaml.9"],
+        seconds: 250,
+        run: |context, observer| with(context, observer, |bench| Ok(vec![ycsb::workloads(bench)?])),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["kaml.12"],
+        seconds: 1,
+        run: |context, _| Ok(conflicts::under_page_locks(context.seed).into()),
+        assumptions: &[],
+    },
+];
+
+/// Builds every drive that will be run.
+pub(super) fn check(context: &Context) -> Result<(), SimError> {
+    with(context, &mut kvssd_measure::Quiet, |bench| {
+        drives::check_records(bench)?;
+        Ok(Vec::new())
+    })?;
+    Ok(())
+}
+
+/// Runs an experiment on the board; all that it measured comes with its claims.
+fn with(
+    context: &Context,
     observer: &mut dyn Observer,
-) -> Result<(Vec<Claim>, Vec<KamlCell>), SimError> {
-    let mut bench = Bench::new(profile, parameters, scale, seed, observer)?;
-    let mut claims = vec![drives::load_factors(&mut bench)?];
-    claims.extend(drives::small_records(&mut bench)?);
-    claims.push(drives::filling(&mut bench)?);
-    claims.push(logs::more_logs(&mut bench)?);
-    claims.extend(oltp::transactions(&mut bench)?);
-    claims.push(ycsb::workloads(&mut bench)?);
-    Ok((claims, bench.cells))
+    run: impl FnOnce(&mut Bench<'_>) -> Result<Vec<Claim>, SimError>,
+) -> Result<Findings, SimError> {
+    let Context { profile, parameters, scale, seed } = context;
+    let mut bench = Bench::new(profile, parameters, *scale, *seed, observer)?;
+    let claims = run(&mut bench)?;
+    Ok(Findings { claims, cells: Some(Sweep::Kaml(bench.cells)) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use kvssd_measure::Quiet;
+    use crate::claims::{Conditions, Paper};
 
     #[test]
     fn what_the_claims_choose_themselves_is_refused() {
-        let profile = Profile::load("kaml", &[]).unwrap();
         let refused = |key: &str, value: &str| {
-            let parameters = [(key.to_owned(), value.to_owned())];
-            reproduce_kaml(&profile, &parameters, 1.0 / 64.0, 1, &mut Quiet).unwrap_err().to_string()
+            let overrides = vec![(format!("design.{key}"), value.to_owned())];
+            let conditions = Conditions { paper: Paper::Kaml, overrides, scale: 1.0 / 64.0, seed: 1 };
+            Paper::Kaml.check(&conditions).unwrap_err().to_string()
         };
         assert!(refused("flash_bytes_per_slot", "3072").contains("load factors"));
         assert!(refused("nonsense", "1").contains("flash_bytes_per_slot"));

@@ -1,12 +1,9 @@
 //! The papers, and their claims as a document.
 
-use super::{
-    Claim, KamlCell, SweepCell, reproduce_iter, reproduce_kaml, reproduce_plus, reproduce_rhik, reproduce_study,
-};
-use kvssd_flash::Profile;
+use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, iter, kaml, plus, rhik, study};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
-use kvssd_sim::bench::split_overrides;
+use kvssd_sim::bench::Assignment;
 use serde::Serialize;
 use std::str::FromStr;
 
@@ -25,8 +22,8 @@ pub enum Paper {
     Study,
 }
 
-/// What became of a paper's claims.
-#[derive(Clone, Debug, Serialize)]
+/// What became of claims.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
     /// The claims.
     pub claims: Vec<Claim>,
@@ -72,7 +69,7 @@ impl Paper {
     }
 
     /// The profile of its testbed.
-    fn profile(self) -> &'static str {
+    pub(super) fn profile(self) -> &'static str {
         match self {
             Paper::Iter => "cosmos",
             Paper::Kaml => "kaml",
@@ -82,33 +79,77 @@ impl Paper {
         }
     }
 
-    /// Runs its claims at a `scale` of its testbed; `overrides` are keys of the profile and parameters of the designs (`design.name`).
+    /// What is run for its claims.
+    #[must_use]
+    pub fn experiments(self) -> &'static [Experiment] {
+        match self {
+            Paper::Iter => iter::EXPERIMENTS,
+            Paper::Kaml => kaml::EXPERIMENTS,
+            Paper::Plus => plus::EXPERIMENTS,
+            Paper::Rhik => rhik::EXPERIMENTS,
+            Paper::Study => study::EXPERIMENTS,
+        }
+    }
+
+    /// Refuses conditions under which a drive of its experiments cannot be, before the first is run.
+    ///
+    /// # Errors
+    /// What is impossible.
+    pub fn check(self, conditions: &Conditions) -> Result<(), SimError> {
+        let context = conditions.context(&[])?;
+        match self {
+            Paper::Iter => iter::check(&context),
+            Paper::Kaml => kaml::check(&context),
+            Paper::Plus => plus::check(&context),
+            Paper::Rhik => rhik::check(&context),
+            Paper::Study => study::check(&context),
+        }
+    }
+
+    /// Runs its claims, one experiment after the other, at a `scale` of its testbed.
     ///
     /// # Errors
     /// When an override is impossible, an experiment does not run to its end, or the observer interrupts.
     pub fn reproduce(
         self,
-        overrides: &[(String, String)],
+        overrides: &[Assignment],
         scale: f64,
         seed: u64,
         observer: &mut dyn Observer,
     ) -> Result<Reproduction, SimError> {
-        let (designs, for_profile) = split_overrides(overrides);
-        let profile = Profile::load(self.profile(), &for_profile)?;
-        let (claims, sweep) = match self {
-            Paper::Iter => {
-                let (claims, cells) = reproduce_iter(&profile, &designs, scale, seed, observer)?;
-                (claims, Some(Sweep::Iter(cells)))
+        let conditions = Conditions { paper: self, overrides: overrides.to_vec(), scale, seed };
+        self.check(&conditions)?;
+        let mut reproduction = Reproduction::default();
+        for experiment in self.experiments() {
+            reproduction.add(experiment.run(&conditions, observer)?);
+        }
+        reproduction.sort();
+        Ok(reproduction)
+    }
+}
+
+impl Reproduction {
+    /// Adds what an experiment found.
+    pub fn add(&mut self, findings: Findings) {
+        self.claims.extend(findings.claims);
+        self.sweep = match (self.sweep.take(), findings.cells) {
+            (Some(Sweep::Iter(mut cells)), Some(Sweep::Iter(more))) => {
+                cells.extend(more);
+                Some(Sweep::Iter(cells))
             }
-            Paper::Kaml => {
-                let (claims, cells) = reproduce_kaml(&profile, &designs, scale, seed, observer)?;
-                (claims, Some(Sweep::Kaml(cells)))
+            (Some(Sweep::Kaml(mut cells)), Some(Sweep::Kaml(more))) => {
+                cells.extend(more);
+                Some(Sweep::Kaml(cells))
             }
-            Paper::Plus => (reproduce_plus(&profile, &designs, scale, seed, observer)?, None),
-            Paper::Rhik => (reproduce_rhik(&profile, &designs, scale, seed, observer)?, None),
-            Paper::Study => (reproduce_study(&profile, &designs, scale, seed, observer)?, None),
+            (before, more) => before.or(more),
         };
-        Ok(Reproduction { claims, sweep })
+    }
+
+    /// Puts the claims into the order of papers and numbers.
+    pub fn sort(&mut self) {
+        let number = |id: &str| id.rsplit('.').next().and_then(|number| number.parse::<u32>().ok());
+        let order = |claim: &Claim| (claim.id.split('.').next().map(str::to_owned), number(&claim.id));
+        self.claims.sort_by_key(order);
     }
 }
 
@@ -130,14 +171,7 @@ mod tests {
 
     #[test]
     fn a_reproduction_is_a_list_of_claims_and_a_sweep_where_there_is_one() {
-        let claim = Claim {
-            id: "plus.1",
-            claim: "faster",
-            paper: "2.1 x",
-            ours: "1.9 x".to_owned(),
-            verdict: Verdict::NotReproduced,
-            scale: "1/64".to_owned(),
-        };
+        let claim = Claim::new("plus.1", "faster", "2.1 x", "1.9 x", Verdict::NotReproduced, "1/64");
         let json = |sweep| serde_json::to_string(&Reproduction { claims: vec![claim.clone()], sweep }).unwrap();
         let claims = r#"{"claims":[{"id":"plus.1","claim":"faster","paper":"2.1 x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
         assert_eq!(json(None), format!("{claims}}}"));

@@ -1,6 +1,7 @@
 //! The claims of the Plus paper (section V, and the accounting of section IV).
 
-use crate::claims::{Claim, Verdict, scale_name};
+use super::experiment::Context;
+use crate::claims::{Assumption, Claim, Experiment, Findings, Verdict, scale_name};
 use kvssd_designs::SlotEntry;
 use kvssd_designs::section::{CompactLayout, SectionLayout};
 use kvssd_flash::{Cause, Geometry, Profile, SuperblockId};
@@ -26,7 +27,16 @@ const SMALL_DRIVE: f64 = 0.25;
 /// A workload of the paper's Figure 2.
 type Load = (YcsbCore, Distribution);
 
-/// The runs on a drive that was filled and overwritten, in this order.
+/// The runs that are compared between designs, on a drive that was filled and overwritten, in this order.
+const COMPARED: [Load; 5] = [
+    (YcsbCore::A, Distribution::Uniform),
+    (YcsbCore::A, Distribution::Zipfian),
+    (YcsbCore::B, Distribution::Uniform),
+    (YcsbCore::C, Distribution::Uniform),
+    (YcsbCore::C, Distribution::Zipfian),
+];
+
+/// The runs that are compared between sizes of values.
 const LOADS: [Load; 8] = [
     (YcsbCore::A, Distribution::Uniform),
     (YcsbCore::A, Distribution::Zipfian),
@@ -39,62 +49,118 @@ const LOADS: [Load; 8] = [
 ];
 
 /// The runs of one design.
-struct Runs(Vec<Run>);
+struct Runs(Vec<(Load, Run)>);
 
 impl Runs {
-    fn of(&self, load: Load) -> &Run {
-        let index = LOADS.iter().position(|&other| other == load).expect("every claim's load is run");
-        &self.0[index]
+    /// Fills and overwrites a drive, and runs the loads one after the other.
+    fn of(setup: &Setup, loads: &[Load], scale: f64, observer: &mut dyn Observer) -> Result<Runs, SimError> {
+        let operations = (OPERATIONS * scale) as u64;
+        let mut session = Session::new(setup, operations)?;
+        session.fill(observer)?;
+        session.overwrite(setup.records, observer)?;
+        let runs = loads.iter().map(|&(core, distribution)| {
+            let run = session.run(core, Some(distribution), operations, observer)?;
+            match run.report.failed_retrieves {
+                0 => Ok(((core, distribution), run)),
+                failed => Err(SimError::WrongValues(failed)),
+            }
+        });
+        Ok(Runs(runs.collect::<Result<_, _>>()?))
+    }
+
+    fn under(&self, load: Load) -> &Run {
+        let run = self.0.iter().find(|(other, _)| *other == load);
+        &run.expect("every claim's load is run").1
     }
 
     fn throughput(&self, load: Load) -> f64 {
-        self.of(load).report.throughput_ops_s
+        self.under(load).report.throughput_ops_s
     }
 }
 
-/// Runs the claims at a `scale` of the paper's testbed; `profile` is that testbed unscaled, `parameters` are put over the
-/// designs.
-///
-/// # Errors
-/// When an experiment does not run to its end.
-pub fn reproduce_plus(
-    profile: &Profile,
-    parameters: &[(String, String)],
-    scale: f64,
-    seed: u64,
-    observer: &mut dyn Observer,
-) -> Result<Vec<Claim>, SimError> {
-    let (mut original, mut plus) = (kvssd_designs::named("original")?, kvssd_designs::named("plus")?);
-    for (key, value) in parameters {
-        original.set(key, value)?;
-        plus.set(key, value)?;
+/// What the emulator behind the paper does (docs/TESTBEDS.md). At 1/64 sections have 2 MiB.
+const EMULATOR: &[Assumption] = &[
+    Assumption {
+        name: "128 MiB of DRAM for sections alone",
+        set: &[("emulator.section_dram_bytes", "134217728")],
+        is_fact: true,
+    },
+    Assumption {
+        name: "commands wait for the programs of what they evict",
+        set: &[("emulator.evictions_wait", "true")],
+        is_fact: true,
+    },
+    Assumption { name: "dies first come, first served", set: &[("emulator.dies_first_come", "true")], is_fact: true },
+    Assumption {
+        name: "stores wait for the programs that they fill",
+        set: &[("emulator.stores_wait", "true")],
+        is_fact: true,
+    },
+    Assumption { name: "21.5 us for each collision", set: &[("emulator.retry_ns", "21500")], is_fact: true },
+    Assumption { name: "victims are read in no time", set: &[("emulator.victims_unread", "true")], is_fact: true },
+    Assumption {
+        name: "one zipfian sequence for all threads",
+        set: &[("emulator.one_sequence", "true")],
+        is_fact: true,
+    },
+    Assumption {
+        name: "collection from 14 free superblocks on, commands wait below 8",
+        set: &[("design.gc_low_superblocks", "14"), ("design.gc_high_superblocks", "8")],
+        is_fact: true,
+    },
+];
+
+/// The experiments.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        ids: &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],
+        seconds: 420,
+        run: against_original,
+        assumptions: EMULATOR,
+    },
+    Experiment { ids: &["plus.8"], seconds: 90, run: small_values, assumptions: &[] },
+    Experiment { ids: &["plus.9"], seconds: 60, run: capacity, assumptions: &[] },
+    Experiment {
+        ids: &["plus.10", "plus.11", "plus.12"],
+        seconds: 1,
+        run: |_, _| Ok(vec![dram(), comparisons(), invalid_mapping_traffic()].into()),
+        assumptions: &[],
+    },
+];
+
+/// Builds every drive that will be run.
+pub(super) fn check(context: &Context) -> Result<(), SimError> {
+    for design in designs(context)? {
+        for scale in [context.scale, context.scale * SMALL_DRIVE] {
+            Session::new(&setup(&design, &context.profile.scaled(scale)?, 1, 50, context.seed), 0)?;
+        }
     }
-    let (original, plus) = (&original, &plus);
-    let scaled = profile.scaled(scale)?;
-    let designs = [original.clone(), plus.clone()];
-    let records = ((RECORDS * scale) as u64).min(Setup::default_records(&designs, &scaled, 8, 1000));
-    let pairs_1000 = |design: &Design| setup(design, &scaled, records, 1000, seed);
-    let original_runs = runs(&pairs_1000(original), scale, observer)?;
-    let plus_runs = runs(&pairs_1000(plus), scale, observer)?;
+    Ok(())
+}
 
-    let mut small = profile.scaled(scale * SMALL_DRIVE)?;
-    small.memory.dram_bytes = scaled.memory.dram_bytes;
-    let small_runs = runs(&setup(plus, &small, (SMALL_RECORDS * scale) as u64, 50, seed), scale, observer)?;
+/// `original` and `plus`.
+fn designs(context: &Context) -> Result<[Design; 2], SimError> {
+    let mut designs = [kvssd_designs::named("original")?, kvssd_designs::named("plus")?];
+    for design in &mut designs {
+        context.parameters.iter().try_for_each(|(key, value)| design.set(key, value))?;
+    }
+    Ok(designs)
+}
 
-    let fill_scale = scale * SMALL_DRIVE;
-    let drive = profile.scaled(fill_scale)?;
-    let pairs_that_fit = |design: &Design, observer: &mut dyn Observer| {
-        let grains = drive.geometry.raw_bytes() / u64::from(design.grain_bytes);
-        Session::new(&setup(design, &drive, grains, 40, seed), 0)?.fill_up(observer)
-    };
-    let fits = [pairs_that_fit(original, observer)?, pairs_that_fit(plus, observer)?].map(|pairs| pairs as f64);
+/// The paper's pairs of 1000 bytes on a drive.
+fn pairs_1000(context: &Context) -> Result<[Setup; 2], SimError> {
+    let (designs, scaled) = (designs(context)?, context.profile.scaled(context.scale)?);
+    let records = ((RECORDS * context.scale) as u64).min(Setup::default_records(&designs, &scaled, 8, 1000));
+    Ok(designs.map(|design| setup(&design, &scaled, records, 1000, context.seed)))
+}
 
-    let mut claims = throughput_claims(&original_runs, &plus_runs, scale);
-    claims.extend(traffic_claims(&original_runs, &plus_runs, scale));
-    claims.push(small_values(&plus_runs, &small_runs, scale));
-    claims.push(capacity(fits, fill_scale));
-    claims.extend([dram(), comparisons(), invalid_mapping_traffic()]);
-    Ok(claims)
+fn against_original(context: &Context, observer: &mut dyn Observer) -> Result<Findings, SimError> {
+    let [original, plus] = pairs_1000(context)?;
+    let original = Runs::of(&original, &COMPARED, context.scale, observer)?;
+    let plus = Runs::of(&plus, &COMPARED, context.scale, observer)?;
+    let mut claims = throughput_claims(&original, &plus, context.scale);
+    claims.extend(traffic_claims(&original, &plus, context.scale));
+    Ok(claims.into())
 }
 
 fn setup(design: &Design, profile: &Profile, records: u64, value_bytes: u32, seed: u64) -> Setup {
@@ -112,21 +178,6 @@ fn setup(design: &Design, profile: &Profile, records: u64, value_bytes: u32, see
     }
 }
 
-fn runs(setup: &Setup, scale: f64, observer: &mut dyn Observer) -> Result<Runs, SimError> {
-    let operations = (OPERATIONS * scale) as u64;
-    let mut session = Session::new(setup, operations)?;
-    session.fill(observer)?;
-    session.overwrite(setup.records, observer)?;
-    let runs = LOADS.iter().map(|&(core, distribution)| {
-        let run = session.run(core, Some(distribution), operations, observer)?;
-        match run.report.failed_retrieves {
-            0 => Ok(run),
-            failed => Err(SimError::WrongValues(failed)),
-        }
-    });
-    Ok(Runs(runs.collect::<Result<_, _>>()?))
-}
-
 fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     let ratio = |load: Load| plus.throughput(load) / original.throughput(load);
     let shown = |ratio: f64| format!("{ratio:.2}x");
@@ -137,104 +188,128 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     let c_uniform = ratio((YcsbCore::C, Distribution::Uniform));
     let c_zipfian = ratio((YcsbCore::C, Distribution::Zipfian));
     vec![
-        Claim {
-            id: "plus.1",
-            claim: "YCSB-A, uniform: throughput of plus over original",
-            paper: "up to 2.1x",
-            ours: shown(a_uniform),
-            verdict: Verdict::of(2.1, a_uniform, 1.0),
-            scale: scale.clone(),
-        },
-        Claim {
-            id: "plus.2",
-            claim: "YCSB-A, zipfian: throughput of plus over original",
-            paper: "up to 1.25x",
-            ours: shown(a_zipfian),
-            verdict: Verdict::of(1.25, a_zipfian, 1.0),
-            scale: scale.clone(),
-        },
-        Claim {
-            id: "plus.3",
-            claim: "YCSB-B and C, uniform: throughput of plus over original",
-            paper: "up to 1.4x",
-            ours: format!("B {b_uniform:.2}x, C {c_uniform:.2}x"),
-            verdict: Verdict::of(1.4, b_uniform.max(c_uniform), 1.0),
-            scale: scale.clone(),
-        },
-        Claim {
-            id: "plus.4",
-            claim: "YCSB-C, zipfian: plus slightly behind original",
-            paper: "0.97x",
-            ours: shown(c_zipfian),
-            verdict: Verdict::within(0.92..=1.0, 0.97, c_zipfian, 1.0),
+        Claim::new(
+            "plus.1",
+            "YCSB-A, uniform: throughput of plus over original",
+            "up to 2.1x",
+            shown(a_uniform),
+            Verdict::of(2.1, a_uniform, 1.0),
+            scale.clone(),
+        ),
+        Claim::new(
+            "plus.2",
+            "YCSB-A, zipfian: throughput of plus over original",
+            "up to 1.25x",
+            shown(a_zipfian),
+            Verdict::of(1.25, a_zipfian, 1.0),
+            scale.clone(),
+        ),
+        Claim::new(
+            "plus.3",
+            "YCSB-B and C, uniform: throughput of plus over original",
+            "up to 1.4x",
+            format!("B {b_uniform:.2}x, C {c_uniform:.2}x"),
+            Verdict::of(1.4, b_uniform.max(c_uniform), 1.0),
+            scale.clone(),
+        ),
+        Claim::new(
+            "plus.4",
+            "YCSB-C, zipfian: plus slightly behind original",
+            "0.97x",
+            shown(c_zipfian),
+            Verdict::within(0.92..=1.0, 0.97, c_zipfian, 1.0),
             scale,
-        },
+        ),
     ]
 }
 
 fn traffic_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     let load = (YcsbCore::A, Distribution::Uniform);
-    let (original, plus) = (original.of(load), plus.of(load));
+    let (original, plus) = (original.under(load), plus.under(load));
     let change = |plus: u64, original: u64| plus as f64 / original.max(1) as f64 - 1.0;
     let shown = |change: f64| format!("{:+.0} %", change * 100.0);
     let user_reads = change(plus.flash.reads[Cause::User], original.flash.reads[Cause::User]);
-    let gc_index = change(plus.gc_index_bytes, original.gc_index_bytes);
+    let pages = |run: &Run| run.flash.reads[Cause::GcIndex] + run.flash.programs[Cause::GcIndex];
+    let gc_index = change(pages(plus), pages(original));
+    let gc_index_bytes = change(plus.gc_index_bytes, original.gc_index_bytes);
     let invalid_mappings =
         plus.flash.programs[Cause::InvalidMappings] as f64 / plus.flash.programs.total().max(1) as f64;
     let scale = scale_name(scale);
     vec![
-        Claim {
-            id: "plus.5",
-            claim: "YCSB-A uniform: key-value bytes read for user requests, plus against original",
-            paper: "-25 %",
-            ours: shown(user_reads),
-            verdict: Verdict::of(-0.25, user_reads, 0.0),
-            scale: scale.clone(),
-        },
-        Claim {
-            id: "plus.6",
-            claim: "YCSB-A uniform: bytes of hash-table sections read and written during GC, plus against original",
-            paper: "-90 %",
-            ours: shown(gc_index),
-            verdict: Verdict::of(-0.9, gc_index, 0.0),
-            scale: scale.clone(),
-        },
-        Claim {
-            id: "plus.7",
-            claim: "YCSB-A uniform: invalid-mapping pages, as a share of all bytes written",
-            paper: "0.04 % (under 0.1 %)",
-            ours: format!("{:.2} %", invalid_mappings * 100.0),
-            verdict: Verdict::at_most(0.001, invalid_mappings),
+        Claim::new(
+            "plus.5",
+            "YCSB-A uniform: key-value bytes read for user requests, plus against original",
+            "-25 %",
+            shown(user_reads),
+            Verdict::of(-0.25, user_reads, 0.0),
+            scale.clone(),
+        ),
+        Claim::new(
+            "plus.6",
+            "YCSB-A uniform: pages of the hash table read and written during GC, plus against original (bytes of its sections)",
+            "-90 %",
+            format!("{} ({})", shown(gc_index), shown(gc_index_bytes)),
+            Verdict::of(-0.9, gc_index, 0.0),
+            scale.clone(),
+        ),
+        Claim::new(
+            "plus.7",
+            "YCSB-A uniform: invalid-mapping pages, as a share of all bytes written",
+            "0.04 % (under 0.1 %)",
+            format!("{:.2} %", invalid_mappings * 100.0),
+            Verdict::at_most(0.001, invalid_mappings),
             scale,
-        },
+        ),
     ]
 }
 
-fn small_values(large: &Runs, small: &Runs, scale: f64) -> Claim {
+fn small_values(context: &Context, observer: &mut dyn Observer) -> Result<Findings, SimError> {
+    let Context { profile, scale, seed, .. } = context;
+    let [_, large] = pairs_1000(context)?;
+    let mut drive = profile.scaled(scale * SMALL_DRIVE)?;
+    drive.memory.dram_bytes = large.profile.memory.dram_bytes;
+    let small = setup(&large.design, &drive, (SMALL_RECORDS * scale) as u64, 50, *seed);
+    let large = Runs::of(&large, &LOADS, *scale, observer)?;
+    let small = Runs::of(&small, &LOADS, *scale, observer)?;
+    Ok(worst_drop(&large, &small, *scale).into())
+}
+
+fn worst_drop(large: &Runs, small: &Runs, scale: f64) -> Claim {
     let drops = LOADS.map(|load| (1.0 - small.throughput(load) / large.throughput(load), load));
     let (drop, (core, distribution)) =
         drops.into_iter().max_by(|left, right| left.0.total_cmp(&right.0)).expect("loads");
-    Claim {
-        id: "plus.8",
-        claim: "plus, 50 B values at equal occupancy on a quarter of the drive: worst throughput drop against 1000 B values",
-        paper: "50 % at most",
-        ours: format!("{:.0} % ({core}, {distribution})", drop * 100.0),
-        verdict: Verdict::at_most(0.5, drop),
-        scale: format!("{}, the same DRAM", scale_name(scale)),
-    }
+    Claim::new(
+        "plus.8",
+        "plus, 50 B values at equal occupancy on a quarter of the drive: worst throughput drop against 1000 B values",
+        "50 % at most",
+        format!("{:.0} % ({core}, {distribution})", drop * 100.0),
+        Verdict::at_most(0.5, drop),
+        format!("{}, the same DRAM", scale_name(scale)),
+    )
 }
 
-fn capacity([original, plus]: [f64; 2], scale: f64) -> Claim {
+fn capacity(context: &Context, observer: &mut dyn Observer) -> Result<Findings, SimError> {
+    let scale = context.scale * SMALL_DRIVE;
+    let drive = context.profile.scaled(scale)?;
+    let mut fits = [0.0; 2];
+    for (fits, design) in fits.iter_mut().zip(designs(context)?) {
+        let grains = drive.geometry.raw_bytes() / u64::from(design.grain_bytes);
+        *fits = Session::new(&setup(&design, &drive, grains, 40, context.seed), 0)?.fill_up(observer)? as f64;
+    }
+    Ok(pairs_that_fit(fits, scale).into())
+}
+
+fn pairs_that_fit([original, plus]: [f64; 2], scale: f64) -> Claim {
     let whole = |pairs: f64| format!("{:.0} M", pairs / scale / 1e6);
     let ratio = plus / original;
-    Claim {
-        id: "plus.9",
-        claim: "pairs of 40 B values that fit in 128 GB, plus over original",
-        paper: "2.1 B over 260 M, 8x",
-        ours: format!("{} over {}, {ratio:.1}x", whole(plus), whole(original)),
-        verdict: Verdict::of(8.0, ratio, 1.0),
-        scale: scale_name(scale),
-    }
+    Claim::new(
+        "plus.9",
+        "pairs of 40 B values that fit in 128 GB, plus over original",
+        "2.1 B over 260 M, 8x",
+        format!("{} over {}, {ratio:.1}x", whole(plus), whole(original)),
+        Verdict::of(8.0, ratio, 1.0),
+        scale_name(scale),
+    )
 }
 
 /// The drive of the paper's "Memory Accounting": 4 TB, superblocks of 256 MB, mappings of 4 KiB pages.
@@ -265,20 +340,20 @@ fn dram() -> Claim {
             .sum()
     };
     let (original_bytes, plus_bytes) = (original.total_bytes(), plus.total_bytes());
-    Claim {
-        id: "plus.10",
-        claim: "firmware DRAM less cached sections, 4 TB, 64 B grain: plus / original",
-        paper: "1320 MB / 8 GB",
-        ours: format!(
+    Claim::new(
+        "plus.10",
+        "firmware DRAM less cached sections, 4 TB, 64 B grain: plus / original",
+        "1320 MB / 8 GB",
+        format!(
             "{} / {} ({} / {} of what the paper counts, without directories and superblock tables)",
             size(plus_bytes),
             size(original_bytes),
             size(counted(&plus)),
             size(counted(&original))
         ),
-        verdict: Verdict::of(1320.0 / 8192.0, plus_bytes as f64 / original_bytes as f64, 1.0),
-        scale: "reckoned by the code's own accounting".to_owned(),
-    }
+        Verdict::of(1320.0 / 8192.0, plus_bytes as f64 / original_bytes as f64, 1.0),
+        "reckoned by the code's own accounting".to_owned(),
+    )
 }
 
 fn comparisons() -> Claim {
@@ -296,14 +371,14 @@ fn comparisons() -> Claim {
         (Verdict::Reproduced, verdict) => verdict,
         (verdict, _) => verdict,
     };
-    Claim {
-        id: "plus.11",
-        claim: "comparisons to find a mapping in a full section: linear / two-level",
-        paper: "256 / 10",
-        ours: format!("{linear:.0} / {two_level:.1}"),
+    Claim::new(
+        "plus.11",
+        "comparisons to find a mapping in a full section: linear / two-level",
+        "256 / 10",
+        format!("{linear:.0} / {two_level:.1}"),
         verdict,
-        scale: "the two levels counted in the code, the linear search reckoned".to_owned(),
-    }
+        "the two levels counted in the code, the linear search reckoned".to_owned(),
+    )
 }
 
 /// A superblock of 256 MB with every second grain of 64 B invalid (section IV-A, "What we Get").
@@ -319,12 +394,12 @@ fn invalid_mapping_traffic() -> Claim {
     assert!(validity.spills(SuperblockId(1)).is_empty(), "nobody reported where the pages lie");
     let copied = LARGE_DRIVE.superblock_bytes() / 2;
     let overhead = spilled as f64 / copied as f64;
-    Claim {
-        id: "plus.12",
-        claim: "invalid-mapping I/O of one half-valid 256 MB superblock at 64 B grain, against the copies",
-        paper: "about 12 %",
-        ours: format!("{:.1} % ({} of {})", overhead * 100.0, size(spilled), size(copied)),
-        verdict: Verdict::of(0.12, overhead, 0.0),
-        scale: "pages spilled by the code, copies reckoned".to_owned(),
-    }
+    Claim::new(
+        "plus.12",
+        "invalid-mapping I/O of one half-valid 256 MB superblock at 64 B grain, against the copies",
+        "about 12 %",
+        format!("{:.1} % ({} of {})", overhead * 100.0, size(spilled), size(copied)),
+        Verdict::of(0.12, overhead, 0.0).by_construction(),
+        "pages spilled by the code, copies reckoned".to_owned(),
+    )
 }

@@ -3,9 +3,11 @@
 mod cluster;
 mod doubling;
 mod failure;
+mod growing;
 mod miss;
 
-use crate::claims::{Claim, Verdict, scale_name};
+use super::experiment::Context;
+use crate::claims::{Assumption, Claim, Experiment, Verdict, scale_name};
 use kvssd_designs::RecordTable;
 use kvssd_flash::Profile;
 use kvssd_ftl::index::SectionForm;
@@ -36,47 +38,106 @@ const HIGHER: f64 = 1.01;
 /// Grains that leave room in the out-of-band area of 32 KiB pages.
 const GRAIN_BYTES: u32 = 512;
 
-/// Runs the claims at a `scale` of the paper's testbed; `profile` is that testbed unscaled, `parameters` are put over the designs.
-///
-/// # Errors
-/// When an experiment does not run to its end.
-pub fn reproduce_rhik(
-    profile: &Profile,
-    parameters: &[(String, String)],
-    scale: f64,
-    seed: u64,
-    observer: &mut dyn Observer,
-) -> Result<Vec<Claim>, SimError> {
-    let mut designs = [kvssd_designs::named("rhik")?, kvssd_designs::named("multilevel")?];
-    for design in &mut designs {
-        design.grain_bytes = GRAIN_BYTES;
-        // Only the index is compared: both pack records alike, and neither keeps keys for lists.
-        design.layout = RecordLayout::Grains;
-        let _ = design.set("iterators", "false");
-        parameters.iter().try_for_each(|(key, value)| design.set(key, value))?;
+/// The paper's emulator resizes its tables in the memory of the host.
+const IN_MEMORY: &[Assumption] = &[Assumption {
+    name: "tables are read and written in no time",
+    set: &[
+        ("nand.read_small_ns", "[100]"),
+        ("nand.read_large_ns", "[100]"),
+        ("nand.program_ns", "100"),
+        ("nand.erase_ns", "100"),
+        ("nand.channel_bytes_per_s", "1000000000000"),
+    ],
+    is_fact: true,
+}];
+
+/// The experiments.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        ids: &["rhik.1"],
+        seconds: 45,
+        run: |context, observer| Ok(Drives::new(context)?.flash_reads(observer)?.into()),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["rhik.2"],
+        seconds: 60,
+        run: |context, observer| Ok(Drives::new(context)?.misses(observer)?.into()),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["rhik.3"],
+        seconds: 20,
+        run: |context, observer| Ok(Drives::new(context)?.doubling(observer)?.into()),
+        assumptions: IN_MEMORY,
+    },
+    Experiment {
+        ids: &["rhik.4", "rhik.5", "rhik.6"],
+        seconds: 5,
+        run: |context, _| {
+            let failures = [failure::by_occupancy(context.seed), failure::by_key_size(context.seed)];
+            Ok(failures.into_iter().chain([directory(&context.profile)]).collect::<Vec<_>>().into())
+        },
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["rhik.7"],
+        seconds: 60,
+        run: |context, observer| Ok(Drives::new(context)?.throughput(observer)?.into()),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["rhik.8"],
+        seconds: 30,
+        run: |context, observer| Ok(Drives::new(context)?.capacity(observer)?.into()),
+        assumptions: &[],
+    },
+    Experiment {
+        ids: &["rhik.9"],
+        seconds: 45,
+        run: |context, observer| Ok(Drives::new(context)?.growing(observer)?.into()),
+        assumptions: &[],
+    },
+];
+
+/// Builds every drive that will be run.
+pub(super) fn check(context: &Context) -> Result<(), SimError> {
+    let drives = Drives::new(context)?;
+    for design in [&drives.rhik, &drives.multilevel] {
+        Session::new(&drives.setup(design, 1, VALUE_BYTES[0], 1), 0)?;
     }
-    let scaled = profile.scaled(scale)?;
-    let bench = Bench { profile: &scaled, scale, seed };
-    Ok(vec![
-        bench.flash_reads(&designs, observer)?,
-        bench.misses(&designs, observer)?,
-        bench.doubling(&designs[0], observer)?,
-        failure::by_occupancy(seed),
-        failure::by_key_size(seed),
-        directory(profile),
-        bench.throughput(&designs, observer)?,
-        bench.capacity(&designs, observer)?,
-    ])
+    Ok(())
 }
 
-/// What every experiment runs on.
-struct Bench<'a> {
-    profile: &'a Profile,
+/// What every experiment runs on: both designs on the testbed.
+struct Drives {
+    profile: Profile,
     scale: f64,
     seed: u64,
+    rhik: Design,
+    multilevel: Design,
 }
 
-impl Bench<'_> {
+impl Drives {
+    fn new(context: &Context) -> Result<Self, SimError> {
+        let Context { profile, parameters, scale, seed } = context;
+        let design = |name| -> Result<Design, SimError> {
+            let mut design = kvssd_designs::named(name)?;
+            design.grain_bytes = GRAIN_BYTES;
+            // Only the index is compared: both pack records alike, and neither keeps keys for lists.
+            design.layout = RecordLayout::Grains;
+            let _ = design.set("iterators", "false");
+            parameters.iter().try_for_each(|(key, value)| design.set(key, value))?;
+            Ok(design)
+        };
+        let (rhik, multilevel) = (design("rhik")?, design("multilevel")?);
+        Ok(Drives { profile: profile.scaled(*scale)?, scale: *scale, seed: *seed, rhik, multilevel })
+    }
+
+    fn both(&self) -> [&Design; 2] {
+        [&self.rhik, &self.multilevel]
+    }
+
     fn setup(&self, design: &Design, records: u64, value_bytes: u32, queue_depth: u32) -> Setup {
         Setup {
             design: design.clone(),
@@ -98,12 +159,12 @@ impl Bench<'_> {
         index_bytes * OCCUPANCY_PERCENT / 100 / RECORD_BYTES
     }
 
-    fn flash_reads(&self, designs: &[Design; 2], observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    fn flash_reads(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
         let records = self.records_over_cache(INDEX_OVER_CACHE);
         let lookups = LOOKUPS.map(|lookups| (lookups * self.scale) as u64);
         let mut most = [0; 2];
         let mut mean = [0.0; 2];
-        for (number, design) in designs.iter().enumerate() {
+        for (number, design) in self.both().into_iter().enumerate() {
             let mut session = Session::new(&self.setup(design, records, 64, ASYNC_DEPTH), 0)?;
             session.fill(observer)?;
             let run = session.run(YcsbCore::C, Some(Distribution::Uniform), lookups[number], observer)?;
@@ -111,17 +172,17 @@ impl Bench<'_> {
             most[number] = report.index.flash_reads_per_lookup_max;
             mean[number] = report.index.flash_reads_per_lookup_mean;
         }
-        Ok(Claim {
-            id: "rhik.1",
-            claim: "flash reads per index look-up, the index 20x its cache: rhik / 8-level hash, at most",
-            paper: "<= 1 always / up to 8",
-            ours: format!(
+        Ok(Claim::new(
+            "rhik.1",
+            "flash reads per index look-up, the index 20x its cache: rhik / 8-level hash, at most",
+            "<= 1 always / up to 8",
+            format!(
                 "{} / {} (mean {:.2} / {:.2}, {records} pairs, {} / {} look-ups)",
                 most[0], most[1], mean[0], mean[1], lookups[0], lookups[1]
             ),
-            verdict: if most[0] <= 1 && most[1] > 1 { Verdict::Reproduced } else { Verdict::NotReproduced },
-            scale: scale_name(self.scale),
-        })
+            if most[0] <= 1 && most[1] > 1 { Verdict::Reproduced } else { Verdict::NotReproduced },
+            scale_name(self.scale),
+        ))
     }
 
     /// Writes and reads of one value size: operations a second of virtual time.
@@ -141,30 +202,30 @@ impl Bench<'_> {
         Ok([write, read.report.throughput_ops_s])
     }
 
-    fn throughput(&self, designs: &[Design; 2], observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    fn throughput(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
         let (mut shown, mut ahead, mut all) = (Vec::new(), 0, 0);
         for (mode, queue_depth) in [("async", ASYNC_DEPTH), ("sync", 1)] {
             for value_bytes in VALUE_BYTES {
-                let rhik = self.rates(&designs[0], value_bytes, queue_depth, observer)?;
-                let multilevel = self.rates(&designs[1], value_bytes, queue_depth, observer)?;
+                let rhik = self.rates(&self.rhik, value_bytes, queue_depth, observer)?;
+                let multilevel = self.rates(&self.multilevel, value_bytes, queue_depth, observer)?;
                 let ratios = [rhik[0] / multilevel[0], rhik[1] / multilevel[1]];
                 all += ratios.len();
                 ahead += ratios.iter().filter(|&&ratio| ratio >= HIGHER).count();
                 shown.push(format!("{mode} {value_bytes} B {:.2}x, {:.2}x", ratios[0], ratios[1]));
             }
         }
-        Ok(Claim {
-            id: "rhik.7",
-            claim: "write, read throughput by value size, rhik over the multi-level drive",
-            paper: "higher for almost all sizes",
-            ours: format!("{} ({ahead} of {all} higher)", shown.join("; ")),
-            verdict: if ahead * 4 >= all * 3 { Verdict::Reproduced } else { Verdict::NotReproduced },
-            scale: scale_name(self.scale),
-        })
+        Ok(Claim::new(
+            "rhik.7",
+            "write, read throughput by value size, rhik over the multi-level drive",
+            "higher for almost all sizes",
+            format!("{} ({ahead} of {all} higher)", shown.join("; ")),
+            if ahead * 4 >= all * 3 { Verdict::Reproduced } else { Verdict::NotReproduced },
+            scale_name(self.scale),
+        ))
     }
 
     /// A small part of the drive is filled with ever smaller values.
-    fn capacity(&self, designs: &[Design; 2], observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    fn capacity(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
         let mut shown = Vec::new();
         let mut holds = true;
         for value_bytes in [4096, 1024, SMALL_VALUE_BYTES] {
@@ -172,20 +233,20 @@ impl Bench<'_> {
             let fit = |design: &Design, observer: &mut dyn Observer| {
                 Session::new(&self.setup(design, room, value_bytes, ASYNC_DEPTH), 0)?.fill_up(observer)
             };
-            let (rhik, multilevel) = (fit(&designs[0], observer)?, fit(&designs[1], observer)?);
+            let (rhik, multilevel) = (fit(&self.rhik, observer)?, fit(&self.multilevel, observer)?);
             // Where space ends both, they keep the same within the house's 20 %; where the limit does, rhik goes on.
             let ratio = rhik as f64 / multilevel as f64;
             holds &= if value_bytes == SMALL_VALUE_BYTES { ratio > 1.0 } else { (0.8..=1.2).contains(&ratio) };
             shown.push(format!("{value_bytes} B {rhik} / {multilevel}"));
         }
-        Ok(Claim {
-            id: "rhik.8",
-            claim: "keys kept until the drive is full, rhik / multi-level, which stops at its limit for small values",
-            paper: "all / 3.1 B on 3.84 TB",
-            ours: shown.join("; "),
-            verdict: if holds { Verdict::Reproduced } else { Verdict::NotReproduced },
-            scale: scale_name(self.scale),
-        })
+        Ok(Claim::new(
+            "rhik.8",
+            "keys kept until the drive is full, rhik / multi-level, which stops at its limit for small values",
+            "all / 3.1 B on 3.84 TB",
+            shown.join("; "),
+            Verdict::if_true(holds),
+            scale_name(self.scale),
+        ))
     }
 }
 
@@ -193,12 +254,12 @@ impl Bench<'_> {
 fn directory(profile: &Profile) -> Claim {
     let form = RecordTable::new(profile.geometry.page_bytes, 64);
     let bytes_per_key = form.directory_entry_bytes() as f64 / (form.records() as f64 * 0.8);
-    Claim {
-        id: "rhik.6",
-        claim: "directory DRAM per key, 32 KiB page",
-        paper: "0.005 B",
-        ours: format!("{bytes_per_key:.4} B"),
-        verdict: Verdict::of(0.005, bytes_per_key, 1.0),
-        scale: "reckoned by the code's own accounting, tables at 80 %".to_owned(),
-    }
+    Claim::new(
+        "rhik.6",
+        "directory DRAM per key, 32 KiB page",
+        "0.005 B",
+        format!("{bytes_per_key:.4} B"),
+        Verdict::of(0.005, bytes_per_key, 1.0).by_construction(),
+        "reckoned by the code's own accounting, tables at 80 %".to_owned(),
+    )
 }

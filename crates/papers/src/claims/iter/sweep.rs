@@ -1,5 +1,6 @@
 //! The sweep of the IterKVSSD paper's figures 8 to 11: value size x scan length x degree, on a drive that was filled in one of two orders.
 
+use crate::claims::experiment::Context;
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, IteratorPlan, PrefetchDegree};
 use kvssd_measure::LatencySummary;
@@ -54,7 +55,7 @@ pub struct SweepCell {
 
 /// What every experiment of this paper runs on.
 pub(super) struct Bench<'b> {
-    pub(super) profile: &'b Profile,
+    pub(super) profile: Profile,
     pub(super) parameters: &'b [(String, String)],
     pub(super) scale: f64,
     pub(super) seed: u64,
@@ -65,7 +66,12 @@ pub(super) fn plan(degree: PrefetchDegree) -> IteratorPlan {
     IteratorPlan { index_prefetch: degree != PrefetchDegree::Fixed(0), prefetch_degree: degree }
 }
 
-impl Bench<'_> {
+impl<'b> Bench<'b> {
+    pub(super) fn new(context: &'b Context) -> Result<Self, SimError> {
+        let Context { profile, parameters, scale, seed } = context;
+        Ok(Bench { profile: profile.scaled(*scale)?, parameters, scale: *scale, seed: *seed })
+    }
+
     /// A design with the parameters that were asked for.
     pub(super) fn design(&self, name: &str) -> Result<Design, SimError> {
         let mut design = kvssd_designs::named(name)?;
@@ -80,6 +86,15 @@ impl Bench<'_> {
         Ok(design)
     }
 
+    /// A drive of a design without pairs, and how many it is for.
+    pub(super) fn new_drive(&self, design: &str, value_bytes: u32) -> Result<(DbBenchSession, u64), SimError> {
+        let most = PAIRS.min(VALUES_BYTES / f64::from(value_bytes));
+        let records = (most * self.scale) as u64;
+        let (scan_length, threads, seed) = (SCAN_LENGTHS[0], 1, self.seed);
+        let bench = DbBench { records, key_bytes: KEY_BYTES, value_bytes, scan_length, threads, seed };
+        Ok((DbBenchSession::new(&self.design(design)?, &self.profile, &bench)?, records))
+    }
+
     /// A drive of a design that was filled in one of two orders.
     pub(super) fn filled(
         &self,
@@ -88,11 +103,7 @@ impl Bench<'_> {
         value_bytes: u32,
         observer: &mut dyn Observer,
     ) -> Result<DbBenchSession, SimError> {
-        let most = PAIRS.min(VALUES_BYTES / f64::from(value_bytes));
-        let records = (most * self.scale) as u64;
-        let (scan_length, threads, seed) = (SCAN_LENGTHS[0], 1, self.seed);
-        let bench = DbBench { records, key_bytes: KEY_BYTES, value_bytes, scan_length, threads, seed };
-        let mut session = DbBenchSession::new(&self.design(design)?, self.profile, &bench)?;
+        let (mut session, records) = self.new_drive(design, value_bytes)?;
         session.run(fill, records, observer)?;
         Ok(session)
     }

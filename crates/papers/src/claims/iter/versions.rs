@@ -42,7 +42,7 @@ impl Bench<'_> {
     fn live_versions(&self, observer: &mut dyn Observer) -> Result<(u64, String), SimError> {
         let records = (EXAMPLE_PAIRS * self.scale) as u64;
         let bench = DbBench { records, key_bytes: 4, value_bytes: 32, scan_length: 1, threads: 1, seed: self.seed };
-        let mut session = DbBenchSession::new(&self.design("iter")?, self.profile, &bench)?;
+        let mut session = DbBenchSession::new(&self.design("iter")?, &self.profile, &bench)?;
         session.run(DbBenchmark::FillSeq, records, observer)?;
         for _ in 0..ITERATORS {
             if !session.keep_iterator()? {

@@ -187,14 +187,14 @@ fn against_pages(all: &[Rates], bench: &Bench<'_>) -> Claim {
         format!("{} {ratio:.2}x (hit ratio {hit_ratio:.2}: {less:.2}x)", benchmark.name())
     });
     let verdicts = all.iter().map(|rates| Verdict::of(rates.benchmark.paper(), rates.cached[0] / rates.paged[0], 1.0));
-    Claim {
-        id: "kaml.7",
-        claim: "transactions a second over the page-based engine with record locks, all rows in the cache: AccountUpdate, NewOrder, Payment",
-        paper: "4.0x, 1.1x, 2.0x",
-        ours: shown.collect::<Vec<_>>().join(", "),
-        verdict: Verdict::worst(verdicts),
-        scale: scale_of(bench),
-    }
+    Claim::new(
+        "kaml.7",
+        "transactions a second over the page-based engine with record locks, all rows in the cache: AccountUpdate, NewOrder, Payment",
+        "4.0x, 1.1x, 2.0x",
+        shown.collect::<Vec<_>>().join(", "),
+        Verdict::worst(verdicts),
+        scale_of(bench),
+    )
 }
 
 fn by_lock(all: &[Rates], bench: &Bench<'_>) -> Claim {
@@ -206,14 +206,14 @@ fn by_lock(all: &[Rates], bench: &Bench<'_>) -> Claim {
         worst = [worst[0].min(changes[0]), worst[1].min(changes[1])];
     }
     let papers = [(-0.47, worst[0]), (-0.8, worst[1])];
-    Claim {
-        id: "kaml.8",
-        claim: "transactions a second, at worst: 1 to 16 records a lock on the key drive; record to page locks of the engine",
-        paper: "-47 %; -80 %",
-        ours: format!("{:+.0} %; {:+.0} % ({})", worst[0] * 100.0, worst[1] * 100.0, shown.join(", ")),
-        verdict: Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0))),
-        scale: scale_of(bench),
-    }
+    Claim::new(
+        "kaml.8",
+        "transactions a second, at worst: 1 to 16 records a lock on the key drive; record to page locks of the engine",
+        "-47 %; -80 %",
+        format!("{:+.0} %; {:+.0} % ({})", worst[0] * 100.0, worst[1] * 100.0, shown.join(", ")),
+        Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0))),
+        scale_of(bench),
+    )
 }
 
 fn scale_of(bench: &Bench<'_>) -> String {

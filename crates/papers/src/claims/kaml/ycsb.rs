@@ -42,12 +42,12 @@ pub(super) fn workloads(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
     let papers = [(1.1, least), (3.0, largest), (2.3, mean)];
     let shown = CORES.iter().zip(&ratios).map(|(core, ratio)| format!("{core} {ratio:.2}x"));
-    Ok(Claim {
-        id: "kaml.9",
-        claim: "YCSB A, B, C, D, F through the cache over the page-based engine: the least, the largest, the mean",
-        paper: "1.1x to 3.0x, mean 2.3x",
-        ours: format!("{least:.2}x to {largest:.2}x, mean {mean:.2}x ({})", shown.collect::<Vec<_>>().join(", ")),
-        verdict: Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
-        scale: format!("{}, {records} records, {THREADS} terminals", bench.scale_name()),
-    })
+    Ok(Claim::new(
+        "kaml.9",
+        "YCSB A, B, C, D, F through the cache over the page-based engine: the least, the largest, the mean",
+        "1.1x to 3.0x, mean 2.3x",
+        format!("{least:.2}x to {largest:.2}x, mean {mean:.2}x ({})", shown.collect::<Vec<_>>().join(", ")),
+        Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
+        format!("{}, {records} records, {THREADS} terminals", bench.scale_name()),
+    ))
 }

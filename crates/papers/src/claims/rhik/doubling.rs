@@ -1,6 +1,6 @@
 //! How long doubling takes (rhik.3): all tables split before the next command comes in, as in the paper.
 
-use super::{Bench, INDEX_OVER_CACHE};
+use super::{Drives, INDEX_OVER_CACHE};
 use crate::claims::{Claim, Verdict, scale_name};
 use kvssd_device::Device;
 use kvssd_flash::RopeBacking;
@@ -37,9 +37,9 @@ fn rate_max() -> f64 {
     ((slow_ns / many) / (quick_ns / few)).powf(1.0 / doublings)
 }
 
-impl Bench<'_> {
-    pub(super) fn doubling(&self, design: &Design, observer: &mut dyn Observer) -> Result<Claim, SimError> {
-        let mut design = design.clone();
+impl Drives {
+    pub(super) fn doubling(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+        let mut design = self.rhik.clone();
         design.set("incremental", "false")?;
         let doublings = self.doublings(&design, observer)?;
         Ok(claim(&doublings, scale_name(self.scale)))
@@ -49,7 +49,7 @@ impl Bench<'_> {
     fn doublings(&self, design: &Design, observer: &mut dyn Observer) -> Result<Vec<Doubling>, SimError> {
         let records = self.records_over_cache(INDEX_OVER_CACHE);
         let keys = self.setup(design, records, VALUE_BYTES, 1).keys()?;
-        let mut device = Device::new(design, self.profile, Box::new(RopeBacking::new(self.profile.geometry)))?;
+        let mut device = Device::new(design, &self.profile, Box::new(RopeBacking::new(self.profile.geometry)))?;
         observer.begin(&format!("{} doublings", design.name), records);
         let (mut doublings, mut before, mut clock) = (Vec::new(), device.engine().growth_counters(), Nanos::ZERO);
         let mut room = [0; KEY_BYTES_MAX];
@@ -94,15 +94,25 @@ fn claim(doublings: &[Doubling], scale: String) -> Claim {
             format!("{pairs:.0} k keys {took_ms:.1} ms, {:.0} ns a key", doubling.ns_a_key())
         })
         .collect();
-    let highest = rates.iter().copied().fold(0.0, f64::max);
-    Claim {
-        id: "rhik.3",
-        claim: "resize, no command let in: time a key to double, each doubling over the last",
-        paper: "rate mostly <= 1 (11 M keys 5 ms, 345 M keys 172 ms)",
-        ours: format!("{}, bound {:.3} ({})", shown.join(", "), rate_max(), ends.join("; ")),
-        verdict: if rates.is_empty() { Verdict::NotReproduced } else { Verdict::at_most(rate_max(), highest) },
+    // "Mostly" at most 1: the middle one is judged, and the highest is said.
+    let mut sorted = rates.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (median, highest) = (sorted.get(sorted.len() / 2).copied(), sorted.last().copied().unwrap_or(0.0));
+    let ours = format!(
+        "{}, median {:.3}, at most {highest:.3}, bound {:.3} ({})",
+        shown.join(", "),
+        median.unwrap_or(0.0),
+        rate_max(),
+        ends.join("; ")
+    );
+    Claim::new(
+        "rhik.3",
+        "resize, no command let in: time a key to double, each doubling over the last, the median",
+        "rate mostly <= 1 (11 M keys 5 ms, 345 M keys 172 ms)",
+        ours,
+        median.map_or(Verdict::NotReproduced, |median| Verdict::at_most(rate_max(), median)),
         scale,
-    }
+    )
 }
 
 #[cfg(test)]
@@ -124,7 +134,8 @@ mod tests {
     fn the_time_a_key_must_not_grow() {
         assert_eq!(verdict(&[500, 1000, 2000]), Verdict::Reproduced);
         assert_eq!(verdict(&[500, 900, 1830]), Verdict::Reproduced);
-        assert_eq!(verdict(&[500, 900, 1900]), Verdict::NotReproduced);
+        assert_eq!(verdict(&[500, 1900, 3800, 7600]), Verdict::Reproduced, "one of three grows");
+        assert_eq!(verdict(&[500, 1900, 4000, 7600]), Verdict::NotReproduced, "two of three grow");
         assert_eq!(verdict(&[500]), Verdict::NotReproduced, "nothing to judge");
     }
 }

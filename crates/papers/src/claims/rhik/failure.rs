@@ -88,18 +88,14 @@ pub(super) fn by_occupancy(seed: u64) -> Claim {
     let share = |band: usize| 100.0 * Share::of(&trials, band).mean;
     let shown: Vec<String> = (0..6).map(|band| format!("to {} % {:.2} %", STEPS[band], share(band))).collect();
     let (below, above) = (share(0).max(share(1)).max(share(2)), share(4).max(share(5)));
-    Claim {
-        id: "rhik.4",
-        claim: "hopscotch (H = 32): insertions that fail, by occupancy",
-        paper: "sharp rise above 80 %",
-        ours: shown.join(", "),
-        verdict: if below < 1.0 && above > 10.0 * below.max(0.1) {
-            Verdict::Reproduced
-        } else {
-            Verdict::NotReproduced
-        },
-        scale: "tables of 32 KiB pages, by the code".to_owned(),
-    }
+    Claim::new(
+        "rhik.4",
+        "hopscotch (H = 32): insertions that fail, by occupancy",
+        "sharp rise above 80 %",
+        shown.join(", "),
+        if below < 1.0 && above > 10.0 * below.max(0.1) { Verdict::Reproduced } else { Verdict::NotReproduced },
+        "tables of 32 KiB pages, by the code".to_owned(),
+    )
 }
 
 /// Fills the tables of a directory with keys of `key_bytes`, each table with as many as it has room for. The keys are decimal numbers with
@@ -143,18 +139,18 @@ pub(super) fn by_key_size(seed: u64) -> Claim {
         .collect();
     let distance = farthest(&shares);
     let error = shares.iter().map(|shares| shares[4].error.max(shares[5].error)).fold(0.0, f64::max);
-    Claim {
-        id: "rhik.5",
-        claim: "insertions that fail from 80 to 90, to 95, to 100 % occupancy, by the size of keys",
-        paper: "no dependence",
-        ours: format!(
+    Claim::new(
+        "rhik.5",
+        "insertions that fail from 80 to 90, to 95, to 100 % occupancy, by the size of keys",
+        "no dependence",
+        format!(
             "{}; sizes differ by {distance:.1} standard errors at most (noise: up to {STANDARD_ERRORS_MAX}; one is {:.2} % at most)",
             shown.join("; "),
             100.0 * error
         ),
-        verdict: Verdict::at_most(STANDARD_ERRORS_MAX, distance),
-        scale: format!("{} tables of 32 KiB pages a size, by the code", 1 << DIRECTORY_BITS),
-    }
+        Verdict::at_most(STANDARD_ERRORS_MAX, distance),
+        format!("{} tables of 32 KiB pages a size, by the code", 1 << DIRECTORY_BITS),
+    )
 }
 
 /// How many standard errors lie between the two sizes that differ most, in any band.

@@ -64,20 +64,20 @@ impl Races {
         let mean = busy.iter().sum::<f64>() / busy.len() as f64;
         let [spent, by_hash] = [&self.lsm, &self.hash].map(|store| over(store, |lap| lap.cpu_ns));
         let hash_busy = over(&self.hash, |lap| lap.busy);
-        Claim {
-            id: "study.9",
-            claim: "host processors busy, LSM store over key drive, mean of insert, update and read; processor time of an operation; the same of the hash store",
-            paper: "13x on average; less of the hash store",
-            ours: format!(
+        Claim::new(
+            "study.9",
+            "host processors busy, LSM store over key drive, mean of insert, update and read; processor time of an operation; the same of the hash store",
+            "13x on average; less of the hash store",
+            format!(
                 "{mean:.1}x ({}); {} of the time; hash store {}; {}",
                 of_three(&busy),
                 of_three(&spent),
                 of_three(&hash_busy),
                 of_three(&by_hash)
             ),
-            verdict: Verdict::of(13.0, mean, 1.0),
-            scale: self.scale_name(),
-        }
+            Verdict::of(13.0, mean, 1.0),
+            self.scale_name(),
+        )
     }
 
     /// Latencies on the host.
@@ -89,11 +89,11 @@ impl Races {
         let best = [lsm[0].max(hash[0]), lsm[1].max(hash[1])];
         let figures = [(23.08, best[0]), (3.64, best[1])];
         let means = self.keys.0.each_ref().map(|lap| lap.side.mean / 1e3);
-        Claim {
-            id: "study.10",
-            claim: "mean latency of the stores over the key drive's, insert / update / read: the most for inserts, for updates; LSM store; hash store",
-            paper: "up to 23.08x / 3.64x; LSM above 1 / above 1 / below 1; hash below 1 / above 1 / below 1",
-            ours: format!(
+        Claim::new(
+            "study.10",
+            "mean latency of the stores over the key drive's, insert / update / read: the most for inserts, for updates; LSM store; hash store",
+            "up to 23.08x / 3.64x; LSM above 1 / above 1 / below 1; hash below 1 / above 1 / below 1",
+            format!(
                 "{:.1}x / {:.2}x; LSM {}; hash {}; key drive {:.1} / {:.1} / {:.1} us; LSM stalled {:.0} % of inserts, writes {:.1}x",
                 best[0],
                 best[1],
@@ -105,9 +105,9 @@ impl Races {
                 100.0 * self.lsm.0[0].stalled,
                 self.lsm.0[0].amplification
             ),
-            verdict: Verdict::worst(figures.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
-            scale: self.scale_name(),
-        }
+            Verdict::worst(figures.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
+            self.scale_name(),
+        )
     }
 
     fn scale_name(&self) -> String {
@@ -147,14 +147,14 @@ pub(super) fn full_drives(bench: &Bench, observer: &mut dyn Observer) -> Result<
             100.0 * updates.waiting
         )
     };
-    Ok(Claim {
-        id: "study.6",
-        claim: "80 % full, uniform updates of all pairs: rate in the second half over that at the beginning, key drive at QD 64, at QD 1; LSM store on the block drive",
-        paper: "collapses in foreground collection; does not",
-        ours: format!("QD 64 {}; QD 1 {}; LSM {}", shown(&keys), shown(&alone), shown(&lsm)),
-        verdict: verdict_of_full(keys.left, lsm.left),
-        scale: bench.scale_name(),
-    })
+    Ok(Claim::new(
+        "study.6",
+        "80 % full, uniform updates of all pairs: rate in the second half over that at the beginning, key drive at QD 64, at QD 1; LSM store on the block drive",
+        "collapses in foreground collection; does not",
+        format!("QD 64 {}; QD 1 {}; LSM {}", shown(&keys), shown(&alone), shown(&lsm)),
+        verdict_of_full(keys.left, lsm.left),
+        bench.scale_name(),
+    ))
 }
 
 /// The verdict on what is left of the rate of the key drive and of the LSM store.

@@ -1,0 +1,230 @@
+//! Experiments: what is run for one claim or several, and which assumptions of the paper's testbed its figures may hang on.
+//!
+//! ```text
+//!   Experiment --run--> claims on the drive as it should be
+//!       |  one does not come out
+//!       +--run under each assumption alone, and under all--> claims with an ablation each
+//! ```
+
+use super::{Ablation, Claim, Paper, Sweep, Verdict};
+use kvssd_flash::Profile;
+use kvssd_measure::Observer;
+use kvssd_sim::SimError;
+use kvssd_sim::bench::{Assignment, split_overrides};
+
+/// What an experiment is run with.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Whose.
+    pub paper: Paper,
+    /// Keys of the profile and parameters of the designs (`design.name`), with what they are set to.
+    pub overrides: Vec<Assignment>,
+    /// The part of the paper's testbed.
+    pub scale: f64,
+    /// Of everything that is random.
+    pub seed: u64,
+}
+
+/// The same, with the testbed loaded.
+pub(super) struct Context {
+    /// The testbed, unscaled.
+    pub(super) profile: Profile,
+    /// What is put over the designs.
+    pub(super) parameters: Vec<Assignment>,
+    pub(super) scale: f64,
+    pub(super) seed: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The claims, in the order of their numbers.
+    pub claims: Vec<Claim>,
+    /// The cells that they were read from, where the paper sweeps over something.
+    pub cells: Option<Sweep>,
+}
+
+impl From<Vec<Claim>> for Findings {
+    fn from(claims: Vec<Claim>) -> Self {
+        Findings { claims, cells: None }
+    }
+}
+
+impl From<Claim> for Findings {
+    fn from(claim: Claim) -> Self {
+        vec![claim].into()
+    }
+}
+
+/// Something that a paper's testbed does and ours does not.
+#[derive(Debug)]
+pub struct Assumption {
+    /// What it is called in tables.
+    pub name: &'static str,
+    /// What the testbed is told.
+    pub set: &'static [(&'static str, &'static str)],
+    /// Whether it is known of the paper's testbed (docs/TESTBEDS.md). What is not only shows where the paper's figure would lie, and proves
+    /// nothing.
+    pub is_fact: bool,
+}
+
+/// What is run for some claims.
+#[derive(Debug)]
+pub struct Experiment {
+    /// The claims.
+    pub ids: &'static [&'static str],
+    /// How long it takes at the paper's default scale, its ablation with it, in seconds of one core. An estimate.
+    pub seconds: u32,
+    pub(super) run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
+    /// What its figures may hang on.
+    pub assumptions: &'static [Assumption],
+}
+
+impl Experiment {
+    /// Runs it on the drive as it should be and, if a claim does not come out, under each assumption and all of them.
+    ///
+    /// # Errors
+    /// When the conditions are impossible, a drive fails, or the observer interrupts.
+    pub fn run(&self, conditions: &Conditions, observer: &mut dyn Observer) -> Result<Findings, SimError> {
+        let mut findings = (self.run)(&conditions.context(&[])?, observer)?;
+        if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
+            return Ok(findings);
+        }
+        for assumption in self.assumptions {
+            let under = (self.run)(&conditions.context(&[assumption])?, observer)?;
+            add_rows(&mut findings.claims, &under.claims, assumption.name);
+        }
+        let facts: Vec<&Assumption> = self.assumptions.iter().filter(|assumption| assumption.is_fact).collect();
+        if facts.is_empty() {
+            return Ok(findings);
+        }
+        let under_all = match facts.len() {
+            1 => None,
+            _ => Some((self.run)(&conditions.context(&facts)?, observer)?.claims),
+        };
+        for claim in &mut findings.claims {
+            if let Some(under) = under_all.iter().flatten().find(|under| under.id == claim.id) {
+                claim.ablation.push(row(under, "all of these"));
+            }
+            prove(claim, &facts);
+        }
+        Ok(findings)
+    }
+}
+
+fn row(under: &Claim, assumed: &str) -> Ablation {
+    Ablation { assumed: assumed.to_owned(), ours: under.ours.clone(), verdict: under.verdict }
+}
+
+/// Claims that have come out need none.
+fn add_rows(claims: &mut [Claim], under: &[Claim], assumed: &str) {
+    for (claim, under) in claims.iter_mut().zip(under) {
+        if !claim.verdict.has_come_out() {
+            claim.ablation.push(row(under, assumed));
+        }
+    }
+}
+
+/// What is reproduced under all that is known of the testbed is proven, and the assumptions that it takes are named.
+fn prove(claim: &mut Claim, facts: &[&Assumption]) {
+    if claim.verdict.has_come_out() {
+        claim.ablation.clear();
+        return;
+    }
+    if claim.ablation.last().is_some_and(|all| all.verdict == Verdict::Reproduced) {
+        claim.verdict = Verdict::Proven;
+        let is_fact = |row: &&Ablation| facts.iter().any(|fact| fact.name == row.assumed);
+        let alone = claim.ablation.iter().filter(is_fact).filter(|row| row.verdict == Verdict::Reproduced);
+        let names: Vec<&str> = alone.map(|row| row.assumed.as_str()).collect();
+        claim.cause = Some(match names.is_empty() {
+            true => "none alone, all together".to_owned(),
+            false => names.join("; "),
+        });
+    }
+}
+
+impl Conditions {
+    /// The testbed, with assumptions put over what was asked for.
+    pub(super) fn context(&self, assumptions: &[&Assumption]) -> Result<Context, SimError> {
+        let assumed = assumptions.iter().flat_map(|assumption| assumption.set);
+        let assumed = assumed.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        let overrides: Vec<Assignment> = self.overrides.iter().cloned().chain(assumed).collect();
+        let (parameters, for_profile) = split_overrides(&overrides);
+        let profile = Profile::load(self.paper.profile(), &for_profile)?;
+        Ok(Context { profile, parameters, scale: self.scale, seed: self.seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_measure::Quiet;
+
+    const FACTS: [Assumption; 2] = [
+        Assumption { name: "slow erases", set: &[("nand.erase_ns", "2")], is_fact: true },
+        Assumption { name: "one core", set: &[("core_costs.cores", "1")], is_fact: true },
+    ];
+    const GUESS: [Assumption; 1] = [Assumption { name: "one core", set: &[("core_costs.cores", "1")], is_fact: false }];
+
+    /// It holds where all of the first two are assumed.
+    fn found(context: &Context) -> u64 {
+        u64::from(context.profile.nand.erase_ns == 2) + u64::from(context.profile.core_costs.cores == 1)
+    }
+
+    fn claim(needed: u64, context: &Context) -> Findings {
+        let verdict = if found(context) >= needed { Verdict::Reproduced } else { Verdict::NotReproduced };
+        Claim::new("plus.1", "so", "2", found(context).to_string(), verdict, "full").into()
+    }
+
+    fn run(
+        assumptions: &'static [Assumption],
+        run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
+    ) -> Claim {
+        let conditions = Conditions { paper: Paper::Plus, overrides: Vec::new(), scale: 1.0, seed: 1 };
+        let experiment = Experiment { ids: &["plus.1"], seconds: 1, run, assumptions };
+        experiment.run(&conditions, &mut Quiet).unwrap().claims.remove(0)
+    }
+
+    #[test]
+    fn a_claim_that_needs_all_assumptions_is_proven_by_them() {
+        let proven = run(&FACTS, |context, _| Ok(claim(2, context)));
+        assert_eq!((proven.verdict, proven.cause.as_deref()), (Verdict::Proven, Some("none alone, all together")));
+        let rows: Vec<(&str, &str)> = proven.ablation.iter().map(|row| (&*row.assumed, &*row.ours)).collect();
+        assert_eq!(rows, [("slow erases", "1"), ("one core", "1"), ("all of these", "2")]);
+        let either = run(&FACTS, |context, _| Ok(claim(1, context)));
+        assert_eq!(either.cause.as_deref(), Some("slow erases; one core"));
+    }
+
+    #[test]
+    fn what_comes_out_is_not_ablated_and_what_is_guessed_proves_nothing() {
+        let reproduced = run(&FACTS, |context, _| Ok(claim(0, context)));
+        assert_eq!((reproduced.verdict, reproduced.ablation.len()), (Verdict::Reproduced, 0));
+        let guessed = run(&GUESS, |context, _| Ok(claim(1, context)));
+        assert_eq!((guessed.verdict, guessed.ablation[0].verdict), (Verdict::NotReproduced, Verdict::Reproduced));
+    }
+
+    #[test]
+    fn every_claim_of_every_paper_belongs_to_one_experiment() {
+        for paper in Paper::ALL {
+            let mut ids: Vec<&str> =
+                paper.experiments().iter().flat_map(|experiment| experiment.ids).copied().collect();
+            ids.sort_unstable_by_key(|id| id.rsplit('.').next().unwrap().parse::<u32>().unwrap());
+            let expected: Vec<String> = (1..=ids.len()).map(|number| format!("{}.{number}", paper.name())).collect();
+            assert_eq!(ids, expected);
+        }
+    }
+
+    #[test]
+    fn every_assumption_is_one_that_a_testbed_can_make() {
+        for paper in Paper::ALL {
+            let conditions = Conditions { paper, overrides: Vec::new(), scale: 1.0, seed: 1 };
+            for assumption in paper.experiments().iter().flat_map(|experiment| experiment.assumptions) {
+                let context =
+                    conditions.context(&[assumption]).unwrap_or_else(|error| panic!("{assumption:?}: {error}"));
+                let plain = conditions.context(&[]).unwrap();
+                let is_other = context.profile != plain.profile || context.parameters != plain.parameters;
+                assert!(is_other, "{assumption:?} changes nothing");
+            }
+        }
+    }
+}
