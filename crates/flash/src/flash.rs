@@ -22,6 +22,8 @@ struct UnderWay {
     extent: Extent,
     /// When the read was asked for.
     asked: Nanos,
+    /// When the die has it.
+    sensed: Nanos,
     /// When it is done.
     done: Nanos,
 }
@@ -214,14 +216,21 @@ impl Flash {
             self.counters.shared_reads[cause] += u64::from(pages);
             return same.done;
         }
-        self.counters.reads[cause] += u64::from(pages);
-        let done = self.clockwork.read_sectors(block.die, row, sectors, at);
+        let is_of_page = |read: &&UnderWay| (read.extent.page, read.extent.pages, pages) == (page, 1, 1);
+        let sensing = under_way.iter().find(|read| is_of_page(read) && read.asked <= at && at < read.sensed);
+        let (sensed, done) = if let Some(&UnderWay { sensed, .. }) = sensing {
+            self.counters.shared_reads[cause] += u64::from(pages);
+            (sensed, self.clockwork.bring(block.die, sectors, sensed))
+        } else {
+            self.counters.reads[cause] += u64::from(pages);
+            self.clockwork.read_sectors(block.die, row, sectors, at)
+        };
         while under_way.len() >= READS_UNDER_WAY_MAX
             || under_way.front().is_some_and(|read| read.done <= self.clockwork.now())
         {
             under_way.pop_front();
         }
-        under_way.push_back(UnderWay { extent, asked: at, done });
+        under_way.push_back(UnderWay { extent, asked: at, sensed, done });
         done
     }
 

@@ -307,8 +307,12 @@ impl Live {
         let parts: Vec<(Vec<ValuePart>, &Ahead)> =
             chosen.iter().map(|ahead| (self.record_parts(io, ahead), ahead)).collect();
         let unread = parts.iter().filter(|(_, ahead)| !ahead.is_on_its_way());
-        let unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
+        let mut unread = by_page(unread.flat_map(|(parts, _)| parts.clone()));
+        unread.retain(|part| !self.prefetch.is_at_hand(part));
         io.read_parts(&unread, Cause::User);
+        if let Some(last) = parts.last().and_then(|(parts, _)| parts.last()) {
+            self.prefetch.brought(last, io.media.geometry.sector_bytes());
+        }
         for (_, ahead) in &parts {
             io.wait_for_flash(self.prefetch.ready(ahead), SpentOn::Record);
         }

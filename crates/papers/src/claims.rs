@@ -128,11 +128,11 @@ impl Verdict {
     #[must_use]
     pub fn of(paper: f64, ours: f64, neutral: f64) -> Verdict {
         let (low, high) = (paper * 0.8, paper * 1.2);
-        let effect = (ours - neutral) / (paper - neutral);
-        match Verdict::within(low.min(high)..=low.max(high), paper, ours, neutral) {
-            Verdict::Reproduced if paper != neutral && effect < EFFECT_MIN => Verdict::Direction,
-            verdict => verdict,
-        }
+        let band = low.min(high)..=low.max(high);
+        let has_effect = paper == neutral || (ours - neutral) / (paper - neutral) >= EFFECT_MIN;
+        // What is in the band without it may still show the direction.
+        let band = if has_effect { band } else { f64::INFINITY..=f64::INFINITY };
+        Verdict::within(band, paper, ours, neutral)
     }
 
     /// The same with a band of its own, which says how much of the effect is enough.
@@ -142,7 +142,7 @@ impl Verdict {
         let is_effect = paper == neutral || (ours - neutral) * (paper - neutral) > 0.0;
         if band.contains(&ours) && is_effect {
             Verdict::Reproduced
-        } else if (ours - neutral) / (paper - neutral) >= 1.0 / 3.0 {
+        } else if paper != neutral && (ours - neutral) / (paper - neutral) >= 1.0 / 3.0 {
             Verdict::Direction
         } else {
             Verdict::NotReproduced
@@ -193,6 +193,7 @@ mod tests {
         assert_eq!(Verdict::of(2.1, 1.2, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::of(2.1, 0.5, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::of(1.0, 1.1, 1.0), Verdict::Reproduced, "that there is no effect is the claim");
+        assert_eq!(Verdict::of(1.0, 17.0, 1.0), Verdict::NotReproduced);
         assert_eq!(Verdict::of(-0.25, -0.28, 0.0), Verdict::Reproduced);
         assert_eq!(Verdict::of(-0.25, -0.10, 0.0), Verdict::Direction);
         assert_eq!(Verdict::of(-0.25, 0.10, 0.0), Verdict::NotReproduced);

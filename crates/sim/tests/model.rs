@@ -2,8 +2,10 @@
 //! happens twice or waits for nobody fails here.
 
 use kvssd_designs::{BLOCK, DESIGNS};
-use kvssd_ftl::Design;
+use kvssd_flash::Profile;
+use kvssd_ftl::{Design, IteratorPlan};
 use kvssd_measure::Quiet;
+use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use kvssd_sim::workload::{Distribution, YcsbCore};
 use kvssd_sim::{Bench, RunReport};
 use kvssd_types::Random;
@@ -119,6 +121,21 @@ fn a_design_is_filled_as_far_alone_as_beside_others() {
     assert_eq!(beside[0].records, run(&bench(&DESIGNS[1])).records);
     for report in beside {
         assert!((report.fill / 0.4 - 1.0).abs() < 0.1, "{} is filled to {:.3}", report.design, report.fill);
+    }
+}
+
+#[test]
+fn pairs_that_share_a_sector_are_read_once_by_a_range() {
+    for name in ["pink", "iter"] {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
+        let bench = DbBench { records: 20_000, key_bytes: 4, value_bytes: 900, scan_length: 256, threads: 1, seed: 1 };
+        let mut session = DbBenchSession::new(&kvssd_designs::named(name).unwrap(), &profile, &bench).unwrap();
+        session.set_iterator_plan(IteratorPlan::NONE);
+        session.run(DbBenchmark::FillSeq, bench.records, &mut Quiet).unwrap();
+        let report = session.run(DbBenchmark::SeekRandom, 50, &mut Quiet).unwrap().report;
+        let reads = report.flash.reads["user"] as f64 / report.latency_ns["next"].count as f64;
+        // Four pairs and a bit lie in a page; one that runs on over its end takes a second.
+        assert!(reads < 0.35, "{name}: {reads:.2} reads a Next");
     }
 }
 

@@ -100,11 +100,11 @@ impl Clockwork {
 
     /// Reads `pages` pages of the unit in row `row` of a block on `die`; gives the moment when they are in the controller.
     pub fn read(&mut self, die: DieId, row: u32, pages: u32, at: Nanos) -> Nanos {
-        self.read_sectors(die, row, pages * self.sectors_per_page, at)
+        self.read_sectors(die, row, pages * self.sectors_per_page, at).1
     }
 
-    /// As [`Clockwork::read`], of so many sectors.
-    pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> Nanos {
+    /// As [`Clockwork::read`], of so many sectors; gives when they are sensed, too.
+    pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> (Nanos, Nanos) {
         let crossing = &self.crossings[sectors as usize];
         let sense = crossing.sense[row as usize % crossing.sense.len()];
         let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
@@ -115,6 +115,15 @@ impl Clockwork {
         let sensed = die.fill(at, sense);
         let out = crossing.over(channel, sensed);
         die.fill(sensed, out - sensed);
+        (sensed, out)
+    }
+
+    /// Brings more sectors of a page that a die has sensed by `sensed` into the controller; gives the moment when they are there.
+    pub fn bring(&mut self, die: DieId, sectors: u32, sensed: Nanos) -> Nanos {
+        let crossing = &self.crossings[sectors as usize];
+        let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
+        let out = crossing.over(channel, sensed);
+        self.dies[die.0 as usize].fill(sensed, out - sensed);
         out
     }
 

@@ -7,4 +7,5 @@ mod cores_against_reference;
 mod failed_sync;
 mod image;
 mod reference;
+mod shared_reads;
 mod validation_970pro;

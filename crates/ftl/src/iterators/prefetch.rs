@@ -74,6 +74,8 @@ pub(super) struct Prefetch {
     sectors: BTreeMap<Sector, Flight>,
     /// When the last that was asked for is there.
     landed: Nanos,
+    /// The sector that the last pair ended in, which the next one may begin in: it is still in the controller.
+    at_hand: Option<ValuePart>,
     /// The cursor has no more of the range.
     pub(super) is_at_end: bool,
 }
@@ -156,6 +158,19 @@ impl Prefetch {
                 }
             }
         }
+    }
+
+    /// A pair that ends in this part was brought.
+    pub(super) fn brought(&mut self, (page, bytes): &ValuePart, sector_bytes: u32) {
+        let sector_bytes = sector_bytes as usize;
+        let end = bytes.end.next_multiple_of(sector_bytes);
+        self.at_hand = Some((*page, end - sector_bytes..end));
+    }
+
+    /// Whether all of a part was brought with the last pair.
+    pub(super) fn is_at_hand(&self, (page, bytes): &ValuePart) -> bool {
+        let known = self.at_hand.as_ref().filter(|(known, _)| known == page);
+        known.is_some_and(|(_, known)| known.start <= bytes.start && bytes.end <= known.end)
     }
 
     /// How long a pair that is there was on its way, if all of it was asked for at once.

@@ -87,6 +87,8 @@ fn announce(left: &[Job], found: usize, cores: usize) {
     let minutes = (sum / cores.max(1) as f64).max(longest) / 60.0;
     let known = if found == 0 { String::new() } else { format!(", {found} were run before") };
     if !left.is_empty() {
-        say(&format!("{} experiments on {cores} cores, about {:.0} minutes{known}", left.len(), minutes.ceil()));
+        let experiments =
+            if left.len() == 1 { "1 experiment".to_owned() } else { format!("{} experiments", left.len()) };
+        say(&format!("{experiments}, {cores} at once, about {:.0} min{known}", minutes.ceil()));
     }
 }

@@ -9,6 +9,7 @@ mod namespaces;
 mod refusals;
 mod replay;
 mod report;
+mod reproduce;
 #[cfg(unix)]
 mod serve;
 mod store;

@@ -12,6 +12,9 @@ use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_sim::bench::{Assignment, split_overrides};
 
+/// What all that is known of a testbed is called in tables.
+const ALL: &str = "all of these";
+
 /// What an experiment is run with.
 #[derive(Clone, Debug)]
 pub struct Conditions {
@@ -90,57 +93,40 @@ impl Experiment {
         if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
             return Ok(findings);
         }
-        for assumption in self.assumptions {
-            let under = (self.run)(&conditions.context(&[assumption])?, observer)?;
-            add_rows(&mut findings.claims, &under.claims, assumption.name);
-        }
-        let facts: Vec<&Assumption> = self.assumptions.iter().filter(|assumption| assumption.is_fact).collect();
-        if facts.is_empty() {
-            return Ok(findings);
-        }
-        let under_all = match facts.len() {
-            1 => None,
-            _ => Some((self.run)(&conditions.context(&facts)?, observer)?.claims),
-        };
-        for claim in &mut findings.claims {
-            if let Some(under) = under_all.iter().flatten().find(|under| under.id == claim.id) {
-                claim.ablation.push(row(under, "all of these"));
+        let mut assume = |assumed: &str, assumptions: &[&Assumption]| -> Result<(), SimError> {
+            let under = (self.run)(&conditions.context(assumptions)?, observer)?;
+            for (claim, under) in findings.claims.iter_mut().zip(under.claims) {
+                claim.ablation.push(Ablation { assumed: assumed.to_owned(), ours: under.ours, verdict: under.verdict });
             }
-            prove(claim, &facts);
+            Ok(())
+        };
+        self.assumptions.iter().try_for_each(|assumption| assume(assumption.name, &[assumption]))?;
+        let facts: Vec<&Assumption> = self.assumptions.iter().filter(|assumption| assumption.is_fact).collect();
+        if facts.len() > 1 {
+            assume(ALL, &facts)?;
         }
+        let facts: Vec<&str> = facts.iter().map(|fact| fact.name).collect();
+        findings.claims.iter_mut().for_each(|claim| prove(claim, &facts));
         Ok(findings)
     }
 }
 
-fn row(under: &Claim, assumed: &str) -> Ablation {
-    Ablation { assumed: assumed.to_owned(), ours: under.ours.clone(), verdict: under.verdict }
-}
-
-/// Claims that have come out need none.
-fn add_rows(claims: &mut [Claim], under: &[Claim], assumed: &str) {
-    for (claim, under) in claims.iter_mut().zip(under) {
-        if !claim.verdict.has_come_out() {
-            claim.ablation.push(row(under, assumed));
-        }
-    }
-}
-
 /// What is reproduced under all that is known of the testbed is proven, and the assumptions that it takes are named.
-fn prove(claim: &mut Claim, facts: &[&Assumption]) {
-    if claim.verdict.has_come_out() {
+fn prove(claim: &mut Claim, facts: &[&str]) {
+    if claim.verdict.has_come_out() || claim.ablation.iter().all(|row| row.ours == claim.ours) {
+        // There is nothing to explain, or these explain nothing.
         claim.ablation.clear();
         return;
     }
-    if claim.ablation.last().is_some_and(|all| all.verdict == Verdict::Reproduced) {
-        claim.verdict = Verdict::Proven;
-        let is_fact = |row: &&Ablation| facts.iter().any(|fact| fact.name == row.assumed);
-        let alone = claim.ablation.iter().filter(is_fact).filter(|row| row.verdict == Verdict::Reproduced);
-        let names: Vec<&str> = alone.map(|row| row.assumed.as_str()).collect();
-        claim.cause = Some(match names.is_empty() {
-            true => "none alone, all together".to_owned(),
-            false => names.join("; "),
-        });
+    let is_reproduced = |row: &&Ablation| row.verdict == Verdict::Reproduced;
+    let all = if facts.len() == 1 { facts[0] } else { ALL };
+    if !claim.ablation.iter().filter(is_reproduced).any(|row| row.assumed == all) {
+        return;
     }
+    let alone = claim.ablation.iter().filter(is_reproduced).map(|row| row.assumed.as_str());
+    let enough: Vec<&str> = alone.filter(|assumed| facts.contains(assumed)).collect();
+    claim.verdict = Verdict::Proven;
+    claim.cause = Some(if enough.is_empty() { "none alone, all together".to_owned() } else { enough.join("; ") });
 }
 
 impl Conditions {

@@ -91,19 +91,21 @@ impl Paper {
         }
     }
 
-    /// Refuses conditions under which a drive of its experiments cannot be, before the first is run.
+    /// Refuses conditions under which a drive of its experiments and their ablations cannot be, before the first is run.
     ///
     /// # Errors
     /// What is impossible.
     pub fn check(self, conditions: &Conditions) -> Result<(), SimError> {
-        let context = conditions.context(&[])?;
-        match self {
-            Paper::Iter => iter::check(&context),
-            Paper::Kaml => kaml::check(&context),
-            Paper::Plus => plus::check(&context),
-            Paper::Rhik => rhik::check(&context),
-            Paper::Study => study::check(&context),
-        }
+        let check = match self {
+            Paper::Iter => iter::check,
+            Paper::Kaml => kaml::check,
+            Paper::Plus => plus::check,
+            Paper::Rhik => rhik::check,
+            Paper::Study => study::check,
+        };
+        check(&conditions.context(&[])?)?;
+        let assumptions = self.experiments().iter().flat_map(|experiment| experiment.assumptions);
+        assumptions.into_iter().try_for_each(|assumption| check(&conditions.context(&[assumption])?))
     }
 
     /// Runs its claims, one experiment after the other, at a `scale` of its testbed.

@@ -29,8 +29,16 @@ const DIP: f64 = 0.9;
 
 /// What the paper does not tell of its drive: how much of the index is in its DRAM.
 const INDEX_CACHE: &[Assumption] = &[
-    Assumption { name: "half of the DRAM", set: &[("memory.dram_bytes", "2147483648")], is_fact: false },
-    Assumption { name: "a quarter of the DRAM", set: &[("memory.dram_bytes", "1073741824")], is_fact: false },
+    Assumption {
+        name: "3 GiB of DRAM for the index",
+        set: &[("emulator.section_dram_bytes", "3221225472")],
+        is_fact: false,
+    },
+    Assumption {
+        name: "2 GiB of DRAM for the index",
+        set: &[("emulator.section_dram_bytes", "2147483648")],
+        is_fact: false,
+    },
 ];
 
 /// The experiments.
