@@ -20,9 +20,11 @@ pub struct Emulator {
     pub retry_ns: u64,
     /// DRAM that sections have for themselves, in bytes: nothing else is charged to it. 0 for one budget. Scales with the capacity.
     pub section_dram_bytes: u64,
+    /// Who wants what is being read already reads it again.
+    pub reads_unshared: bool,
     /// Garbage collection reads the pages of its victims in no time.
     pub victims_unread: bool,
-    /// All threads of a zipfian run draw one and the same sequence of keys.
+    /// All threads of a zipfian run of YCSB draw one and the same sequence of keys.
     pub one_sequence: bool,
 }
 

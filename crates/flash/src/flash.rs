@@ -4,7 +4,7 @@ use crate::Blob;
 use crate::codec::PageIdentity;
 use crate::timing::{Clockwork, WriteBuffer};
 use crate::{
-    Backing, BlockAddress, Cause, Counters, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
+    Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
     SuperblockId, UnitAddress, UnitImage,
 };
 use kvssd_types::Nanos;
@@ -28,7 +28,7 @@ struct UnderWay {
     done: Nanos,
 }
 
-/// Sectors of neighbouring pages of a unit.
+/// Sectors of pages of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
     page: PageAddress,
@@ -37,6 +37,8 @@ struct Extent {
     sector: u32,
     /// So many of all pages together.
     sectors: u32,
+    /// Whether there is no gap between them: else it does not say which they are.
+    is_run: bool,
 }
 
 /// A unit that is programmed.
@@ -61,6 +63,8 @@ pub struct Flash {
     in_flight: Vec<VecDeque<InFlight>>,
     /// Reads that are not done, by die: who wants the same meanwhile gets it with them.
     under_way: Vec<VecDeque<UnderWay>>,
+    /// Whether nobody does.
+    reads_unshared: bool,
     counters: Counters,
     pages_erased: u64,
     /// Pages that were programmed before this life, or restored to it.
@@ -89,6 +93,7 @@ impl Flash {
             buffer: WriteBuffer::new(profile.write_buffer_units()),
             in_flight: vec![VecDeque::new(); geometry.dies() as usize],
             under_way: vec![VecDeque::new(); geometry.dies() as usize],
+            reads_unshared: profile.emulator.reads_unshared,
             counters,
             pages_erased: 0,
         }
@@ -164,24 +169,28 @@ impl Flash {
         runs.fold(at, |done, run| {
             let pages = run.len() as u32;
             self.nand.fetch(run[0], pages);
-            let extent = Extent { page: run[0], pages, sector: 0, sectors: pages * sectors_per_page };
+            let extent = Extent { page: run[0], pages, sector: 0, sectors: pages * sectors_per_page, is_run: true };
             done.max(self.read_extent(extent, cause, at))
         })
     }
 
     /// As [`Flash::read`], of the sectors of pages of one unit that hold these bytes.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause, at: Nanos) -> Nanos {
-        let sector_bytes = self.nand.geometry().sector_bytes() as usize;
+        let geometry = *self.nand.geometry();
+        let sector_bytes = geometry.sector_bytes() as usize;
         let sectors = parts.iter().map(|(_, bytes)| {
             let end = bytes.end.max(bytes.start + 1).div_ceil(sector_bytes);
             (end - bytes.start / sector_bytes) as u32
         });
-        let ((page, bytes), pages) = (&parts[0], parts.len() as u32);
-        let extent = Extent { page: *page, pages, sector: (bytes.start / sector_bytes) as u32, sectors: sectors.sum() };
-        if parts[parts.len() - 1].0.0 == page.0 + pages - 1 {
+        let ((page, bytes), pages, sectors) = (&parts[0], parts.len() as u32, sectors.sum());
+        let is_without_gap = parts[parts.len() - 1].0.0 == page.0 + pages - 1;
+        if is_without_gap {
             self.nand.fetch(*page, pages);
         }
-        self.read_extent(extent, cause, at)
+        let is_whole = sectors == pages * geometry.sectors_per_page();
+        let is_run = pages == 1 || is_without_gap && is_whole;
+        let sector = (bytes.start / sector_bytes) as u32;
+        self.read_extent(Extent { page: *page, pages, sector, sectors, is_run }, cause, at)
     }
 
     /// When data is at hand that a clock ahead of `at` brought or wrote at `ready`: then, or when a read of the asker's
@@ -210,28 +219,42 @@ impl Flash {
             let issued = flying.issued;
             return self.ready_or_read(page, issued, at);
         }
-        let under_way = &mut self.under_way[die];
+        if let Some(done) = self.shared(extent, block.die, at) {
+            self.counters.shared_reads[cause] += u64::from(pages);
+            return done;
+        }
+        self.counters.reads[cause] += u64::from(pages);
+        let (sensed, done) = self.clockwork.read_sectors(block.die, row, sectors, at);
+        self.remember(block.die, UnderWay { extent, asked: at, sensed, done });
+        done
+    }
+
+    /// When sectors are there that a read which is under way brings, or of whose page it is sensing all.
+    fn shared(&mut self, extent: Extent, die: DieId, at: Nanos) -> Option<Nanos> {
+        if self.reads_unshared || !extent.is_run {
+            return None;
+        }
+        let under_way = &self.under_way[die.0 as usize];
         let is_same = |read: &&UnderWay| read.extent == extent && read.asked <= at && at < read.done;
         if let Some(same) = under_way.iter().find(is_same) {
-            self.counters.shared_reads[cause] += u64::from(pages);
-            return same.done;
+            return Some(same.done);
         }
-        let is_of_page = |read: &&UnderWay| (read.extent.page, read.extent.pages, pages) == (page, 1, 1);
-        let sensing = under_way.iter().find(|read| is_of_page(read) && read.asked <= at && at < read.sensed);
-        let (sensed, done) = if let Some(&UnderWay { sensed, .. }) = sensing {
-            self.counters.shared_reads[cause] += u64::from(pages);
-            (sensed, self.clockwork.bring(block.die, sectors, sensed))
-        } else {
-            self.counters.reads[cause] += u64::from(pages);
-            self.clockwork.read_sectors(block.die, row, sectors, at)
-        };
-        while under_way.len() >= READS_UNDER_WAY_MAX
-            || under_way.front().is_some_and(|read| read.done <= self.clockwork.now())
-        {
+        let is_of_page = |read: &&UnderWay| (read.extent.page, read.extent.pages, extent.pages) == (extent.page, 1, 1);
+        let is_sensing = |read: &&UnderWay| is_of_page(read) && read.asked <= at && at < read.sensed;
+        // The last of those that share the sense: their transfers go one after the other.
+        let UnderWay { sensed, done, .. } = *under_way.iter().rfind(is_sensing)?;
+        let done = self.clockwork.bring(die, extent.sectors, done)?;
+        self.remember(die, UnderWay { extent, asked: at, sensed, done });
+        Some(done)
+    }
+
+    fn remember(&mut self, die: DieId, read: UnderWay) {
+        let under_way = &mut self.under_way[die.0 as usize];
+        let is_over = |read: &UnderWay| read.done <= self.clockwork.now();
+        while under_way.len() >= READS_UNDER_WAY_MAX || under_way.front().is_some_and(is_over) {
             under_way.pop_front();
         }
-        under_way.push_back(UnderWay { extent, asked: at, sensed, done });
-        done
+        under_way.push_back(read);
     }
 
     /// The content of a page that was read just now.

@@ -216,7 +216,10 @@ impl Profile {
         scaled.geometry.blocks_per_die = blocks as u32;
         let part_of = |bytes: u64| (bytes as f64 * factor) as u64;
         scaled.memory.dram_bytes = part_of(self.memory.dram_bytes);
-        scaled.emulator.section_dram_bytes = part_of(self.emulator.section_dram_bytes);
+        if self.emulator.section_dram_bytes > 0 {
+            // None at all would mean that there is one budget.
+            scaled.emulator.section_dram_bytes = part_of(self.emulator.section_dram_bytes).max(1);
+        }
         scaled.check().map_err(fail)?;
         Ok(scaled)
     }

@@ -98,7 +98,7 @@ pub type Assignment = (String, String);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd reproduce plus                          the Plus paper's claims, on all cores
-  kvssd reproduce plus --explain plus.1         one claim: ours under each assumption of the paper's testbed
+  kvssd reproduce plus --explain plus.1         one claim; if it does not come out, under each assumption of the testbed
   kvssd reproduce all                           all papers, into the folder reproduction; goes on where it was interrupted
   kvssd reproduce rhik --scale 1/8 --json rhik.json")]
 pub struct ReproduceOptions {
@@ -107,9 +107,9 @@ pub struct ReproduceOptions {
     /// Runs what this claim needs and nothing else
     #[arg(long, value_name = "CLAIM")]
     pub explain: Option<String>,
-    /// Keeps what each experiment finds in a folder, with a document of all, and takes from there what was found before [default: none,
-    /// and reproduction for all]
-    #[arg(long, value_name = "FOLDER", conflicts_with = "csv")]
+    /// Keeps what each experiment finds in a folder, with a document of all, and takes from there what this program found before
+    /// [default: none, and reproduction for all]
+    #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// The part of the testbed's capacity, DRAM and keys, as 1/64 or 1 [default: 1/64, 1/16 for iter, and 1/1024 of study's 4 TiB]
     #[arg(long, value_parser = scale, value_name = "FACTOR")]

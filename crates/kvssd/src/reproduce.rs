@@ -10,15 +10,16 @@ mod kept;
 mod workers;
 
 use self::kept::Kept;
-use self::workers::Job;
+use self::workers::{Found, Job};
 use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::output::{JsonFile, print, say};
-use kvssd_papers::claims::{Conditions, KamlCell, Paper as Known, Reproduction, Sweep, SweepCell};
+use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 
 /// Where `all` is kept if nothing else is asked for.
 const FOLDER: &str = "reproduction";
@@ -27,54 +28,60 @@ const FOLDER: &str = "reproduction";
 pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
     let jobs = jobs(options)?;
+    let csv_file = options.csv.as_deref().map(|path| writable(path).map(|()| path)).transpose()?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
-    let found = workers::run(jobs, kept.as_ref())?;
     let mut reproduction = Reproduction::default();
     let mut times = Vec::new();
-    for finding in found {
-        times.push((finding.ids, finding.seconds));
-        reproduction.add(finding.findings);
+    for Found { ids, findings, seconds } in workers::run(jobs, kept.as_ref())? {
+        times.push((ids, seconds));
+        reproduction.add(findings);
     }
     reproduction.sort();
+    let document = document::markdown(&reproduction.claims, &times);
     if let Some(claim) = &options.explain {
         reproduction.claims.retain(|found| found.id == *claim);
-    }
-    if let Some(kept) = &kept {
-        let path = kept.write_document(&document::markdown(&reproduction.claims, &times))?;
-        say(&format!("all of it is in {}", path.display()));
     }
     if !json_file.takes_stdout() {
         print(&document::text(&reproduction.claims))?;
     }
-    if let Some(path) = &options.csv {
-        let cells = match &reproduction.sweep {
-            None => String::new(),
-            Some(Sweep::Iter(cells)) => csv_of_iter(cells),
-            Some(Sweep::Kaml(cells)) => csv_of_kaml(cells),
-        };
-        std::fs::write(path, cells).map_err(|why| Failure::Output { path: path.clone(), why })?;
+    if let Some(kept) = kept.filter(|_| options.explain.is_none()) {
+        let path = kept.write_document(&document)?;
+        say(&format!("all of it is in {}", path.display()));
+    }
+    if let Some(path) = csv_file {
+        let text = csv_of(&reproduction.sweep);
+        std::fs::write(path, text).map_err(|why| Failure::Output { path: path.to_owned(), why })?;
     }
     json_file.write(&json!(reproduction))
 }
 
+/// Refuses a file that cannot be written, before the work begins.
+fn writable(path: &Path) -> Outcome {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|_| ()).map_err(|why| Failure::Output { path: path.to_owned(), why })
+}
+
 /// What is to be run. That every drive of it can be is checked here.
 fn jobs(options: &ReproduceOptions) -> Result<Vec<Job>, Failure> {
+    let papers = papers(options.paper);
     let mut jobs = Vec::new();
-    for paper in papers(options.paper) {
+    for &paper in &papers {
         let scale = options.scale.unwrap_or(paper.default_scale());
         let conditions = Conditions { paper, overrides: options.set.clone(), scale, seed: options.seed };
         let wanted = |ids: &[&str]| options.explain.as_deref().is_none_or(|claim| ids.contains(&claim));
-        let experiments: Vec<_> = paper.experiments().iter().filter(|experiment| wanted(experiment.ids)).collect();
-        if !experiments.is_empty() {
-            paper.check(&conditions)?;
+        for experiment in paper.experiments().iter().filter(|experiment| wanted(experiment.ids)) {
+            experiment.check(&conditions)?;
+            jobs.push(Job { experiment, conditions: conditions.clone() });
         }
-        jobs.extend(experiments.into_iter().map(|experiment| Job { experiment, conditions: conditions.clone() }));
     }
     if jobs.is_empty() {
         let claim = options.explain.as_deref().unwrap_or_default();
+        let known: Vec<&str> =
+            papers.iter().flat_map(|paper| paper.experiments()).flat_map(|one| one.ids).copied().collect();
         return Err(SimError::Setup(format!(
-            "--explain {claim}: this paper has no such claim; they are called plus.1"
+            "--explain {claim}: there is no such claim; there are {}",
+            known.join(", ")
         ))
         .into());
     }
@@ -92,29 +99,41 @@ fn papers(paper: Paper) -> Vec<Known> {
     }
 }
 
-fn csv_of_kaml(sweep: &[KamlCell]) -> String {
-    let mut text = "claim,side,workload,value_bytes,parameter,setting,threads,per_second,latency_ns_mean\n".to_owned();
-    for cell in sweep {
-        let KamlCell { claim, side, workload, value_bytes, parameter, setting, threads, per_second, latency_ns_mean } =
-            cell;
-        // Names of engines have commas.
-        let line = format!(
-            "{claim},\"{side}\",{workload},{value_bytes},{parameter},{setting},{threads},{per_second:.0},{latency_ns_mean:.0}\n"
-        );
-        text.push_str(&line);
-    }
-    text
+/// The cells of a paper, a line each.
+fn csv_of(cells: &[Cell]) -> String {
+    let head = match cells.first() {
+        None => "",
+        Some(Cell::Kaml(_)) => "claim,side,workload,value_bytes,parameter,setting,threads,per_second,latency_ns_mean\n",
+        Some(Cell::Iter(_)) => {
+            "order,value_bytes,scan_length,threads,degree,bytes_s,seek_ns_mean,next_ns_mean,next_ns_p999\n"
+        }
+    };
+    cells.iter().fold(head.to_owned(), |text, cell| text + &line_of(cell))
 }
 
-fn csv_of_iter(sweep: &[SweepCell]) -> String {
-    let mut text =
-        "order,value_bytes,scan_length,threads,degree,bytes_s,seek_ns_mean,next_ns_mean,next_ns_p999\n".to_owned();
-    for cell in sweep {
-        let SweepCell { order, value_bytes, scan_length, threads, degree, bytes_s, seek, next, .. } = cell;
-        let (seek, mean, p999) = (seek.mean, next.mean, next.p999);
-        let line =
-            format!("{order},{value_bytes},{scan_length},{threads},{degree},{bytes_s:.0},{seek:.0},{mean:.0},{p999}\n");
-        text.push_str(&line);
+fn line_of(cell: &Cell) -> String {
+    match cell {
+        Cell::Kaml(cell) => {
+            let KamlCell {
+                claim,
+                side,
+                workload,
+                value_bytes,
+                parameter,
+                setting,
+                threads,
+                per_second,
+                latency_ns_mean,
+            } = cell;
+            // Names of engines have commas.
+            format!(
+                "{claim},\"{side}\",{workload},{value_bytes},{parameter},{setting},{threads},{per_second:.0},{latency_ns_mean:.0}\n"
+            )
+        }
+        Cell::Iter(cell) => {
+            let SweepCell { order, value_bytes, scan_length, threads, degree, bytes_s, seek, next, .. } = cell;
+            let (seek, mean, p999) = (seek.mean, next.mean, next.p999);
+            format!("{order},{value_bytes},{scan_length},{threads},{degree},{bytes_s:.0},{seek:.0},{mean:.0},{p999}\n")
+        }
     }
-    text
 }

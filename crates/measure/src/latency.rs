@@ -2,14 +2,14 @@
 
 use hdrhistogram::Histogram;
 use kvssd_types::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A histogram of latencies with three significant digits.
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
 /// The figures of a histogram, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// The number of commands.
     pub count: u64,

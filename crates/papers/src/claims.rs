@@ -17,13 +17,15 @@ mod study;
 pub use experiment::{Assumption, Conditions, Experiment, Findings};
 pub use iter::SweepCell;
 pub use kaml::KamlCell;
-pub use paper::{Paper, Reproduction, Sweep};
+pub use paper::{Cell, Paper, Reproduction};
 
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The least part of the paper's effect that a figure in the band must have.
 const EFFECT_MIN: f64 = 0.8;
+/// The least part of it that shows the direction.
+const DIRECTION_MIN: f64 = 1.0 / 3.0;
 
 /// A claim and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,21 +130,19 @@ impl Verdict {
     #[must_use]
     pub fn of(paper: f64, ours: f64, neutral: f64) -> Verdict {
         let (low, high) = (paper * 0.8, paper * 1.2);
-        let band = low.min(high)..=low.max(high);
-        let has_effect = paper == neutral || (ours - neutral) / (paper - neutral) >= EFFECT_MIN;
-        // What is in the band without it may still show the direction.
-        let band = if has_effect { band } else { f64::INFINITY..=f64::INFINITY };
-        Verdict::within(band, paper, ours, neutral)
+        Verdict::within(low.min(high)..=low.max(high), paper, ours, neutral)
     }
 
-    /// The same with a band of its own, which says how much of the effect is enough.
+    /// The same with a band of its own.
     #[must_use]
     pub fn within(band: RangeInclusive<f64>, paper: f64, ours: f64, neutral: f64) -> Verdict {
-        // A draw is no effect, however near to it the paper's is.
-        let is_effect = paper == neutral || (ours - neutral) * (paper - neutral) > 0.0;
-        if band.contains(&ours) && is_effect {
+        if paper == neutral {
+            return Verdict::if_true(band.contains(&ours));
+        }
+        let effect = (ours - neutral) / (paper - neutral);
+        if band.contains(&ours) && effect >= EFFECT_MIN {
             Verdict::Reproduced
-        } else if paper != neutral && (ours - neutral) / (paper - neutral) >= 1.0 / 3.0 {
+        } else if effect >= DIRECTION_MIN {
             Verdict::Direction
         } else {
             Verdict::NotReproduced
@@ -198,6 +198,12 @@ mod tests {
         assert_eq!(Verdict::of(-0.25, -0.10, 0.0), Verdict::Direction);
         assert_eq!(Verdict::of(-0.25, 0.10, 0.0), Verdict::NotReproduced);
         assert_eq!(Verdict::within(0.92..=1.0, 0.97, 1.01, 1.0), Verdict::NotReproduced);
+        assert_eq!(Verdict::within(0.92..=1.0, 0.97, 0.97, 1.0), Verdict::Reproduced);
+        assert_eq!(
+            Verdict::within(0.92..=1.0, 0.97, 0.999, 1.0),
+            Verdict::NotReproduced,
+            "in the band, with no effect"
+        );
         assert_eq!(Verdict::within(0.92..=1.0, 0.97, 0.9, 1.0), Verdict::Direction);
         assert_eq!(Verdict::of(0.86, 1.0, 1.0), Verdict::NotReproduced, "a draw is no win");
         assert_eq!(Verdict::of(0.86, 1.02, 1.0), Verdict::NotReproduced);

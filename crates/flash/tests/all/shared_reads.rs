@@ -35,13 +35,43 @@ fn who_wants_the_same_sectors_gets_them_with_the_first() {
 }
 
 #[test]
-fn who_wants_other_sectors_of_a_page_that_is_sensed_waits_for_their_transfer_alone() {
+fn sectors_that_are_brought_one_by_one_take_what_they_take_together() {
+    let one_by_one = |ranges: &[Range<usize>]| {
+        let (mut flash, page, at) = written();
+        let mut read = |range: &Range<usize>| flash.read_parts(&[(page, sectors(range.clone()))], Cause::User, at);
+        let done: Vec<Nanos> = ranges.iter().map(&mut read).collect();
+        let other = PageAddress(page.0 + flash.geometry().dies());
+        let (dies, channels) = flash.busy();
+        let next = flash.read_parts(&[(other, sectors(0..1))], Cause::User, at);
+        let counters = flash.counters();
+        let counts = (counters.reads[Cause::User], counters.shared_reads[Cause::User]);
+        (done[done.len() - 1], dies[0], channels[0], next, counts)
+    };
+    let together = one_by_one(&[0..4]);
+    let apart = one_by_one(&[0..1, 1..2, 2..3, 3..4]);
+    assert_eq!((apart.0, apart.1, apart.2, apart.3), (together.0, together.1, together.2, together.3));
+    assert_eq!((together.4, apart.4), ((2, 0), (2, 3)));
+}
+
+#[test]
+fn a_die_that_has_gone_on_senses_the_page_again() {
     let (mut flash, page, at) = written();
-    let mut read = |range, at| flash.read_parts(&[(page, sectors(range))], Cause::User, at);
-    let first = read(0..1, at);
-    let second = read(1..2, at + Nanos(1000));
-    let alone = first - at;
-    assert!(second > first && second - first < Nanos(alone.0 / 2), "{second:?} behind {first:?}");
-    assert!(read(2..3, second) - second >= Nanos(alone.0 * 9 / 10), "the page is sensed anew");
-    assert_eq!((flash.counters().reads[Cause::User], flash.counters().shared_reads[Cause::User]), (2, 1));
+    let other = PageAddress(page.0 + flash.geometry().dies());
+    flash.read_parts(&[(page, sectors(0..1))], Cause::User, at);
+    flash.read_parts(&[(other, sectors(0..1))], Cause::User, at);
+    flash.read_parts(&[(page, sectors(1..2))], Cause::User, at);
+    assert_eq!((flash.counters().reads[Cause::User], flash.counters().shared_reads[Cause::User]), (3, 0));
+}
+
+#[test]
+fn parts_with_a_gap_are_not_those_without() {
+    let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 1024.0).unwrap();
+    let mut flash = Flash::new(&profile, Box::new(ByteBacking::new(profile.geometry)));
+    let first = profile.geometry.first_page(SuperblockId(1));
+    let mut read = |second: u32| {
+        let parts = [first, PageAddress(first.0 + second)].map(|page| (page, sectors(0..1)));
+        flash.read_parts(&parts, Cause::User, Nanos::ZERO)
+    };
+    (read(1), read(3), read(2));
+    assert_eq!((flash.counters().reads[Cause::User], flash.counters().shared_reads[Cause::User]), (6, 0));
 }

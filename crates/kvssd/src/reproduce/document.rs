@@ -28,7 +28,8 @@ pub fn text(claims: &[Claim]) -> String {
 fn summary(claims: &[Claim]) -> String {
     let of = |verdict: Verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let counts = VERDICTS.into_iter().map(|verdict| format!("{} {}", of(verdict), verdict.name()));
-    format!("{} claims: {}", claims.len(), counts.collect::<Vec<_>>().join(", "))
+    let claims = if claims.len() == 1 { "1 claim".to_owned() } else { format!("{} claims", claims.len()) };
+    format!("{claims}: {}", counts.collect::<Vec<_>>().join(", "))
 }
 
 /// For a folder, with how many seconds each experiment took.

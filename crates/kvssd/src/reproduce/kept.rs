@@ -3,7 +3,7 @@
 use super::workers::{Found, Job};
 use crate::fail::Failure;
 use crate::output::JsonFile;
-use kvssd_papers::claims::{Claim, Findings};
+use kvssd_papers::claims::{Cell, Claim, Findings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs;
@@ -24,6 +24,7 @@ struct Kind {
     conditions: String,
     seconds: f64,
     claims: Vec<Claim>,
+    cells: Vec<Cell>,
 }
 
 impl Kept {
@@ -31,16 +32,14 @@ impl Kept {
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|why| Failure::Output { path: folder.to_owned(), why })?;
         // Another build may find something else.
-        let program = std::env::current_exe().and_then(fs::read).map_or(0, |bytes| {
-            let mut hasher = DefaultHasher::new();
-            hasher.write(&bytes);
-            hasher.finish()
-        });
+        let program = std::env::current_exe().and_then(fs::read).map_or(0, |bytes| hash_of(&bytes));
         Ok(Kept { folder: folder.to_owned(), program })
     }
 
+    /// The file of an experiment under its conditions: others have files of their own.
     fn path(&self, job: &Job) -> PathBuf {
-        self.folder.join(format!("{}.json", job.experiment.ids[0]))
+        let of_conditions = hash_of(conditions(job).as_bytes()) & 0xffff_ffff;
+        self.folder.join(format!("{}-{of_conditions:08x}.json", job.experiment.ids[0]))
     }
 
     /// What this program found before under the same conditions.
@@ -48,17 +47,18 @@ impl Kept {
         let text = fs::read(self.path(job)).ok()?;
         let kind: Kind = serde_json::from_slice(&text).ok()?;
         let is_same = kind.program == self.program && kind.conditions == conditions(job);
-        is_same.then(|| Found { ids: job.experiment.ids, findings: kind.claims.into(), seconds: kind.seconds })
+        is_same.then(|| Found {
+            ids: job.experiment.ids,
+            findings: Findings { claims: kind.claims, cells: kind.cells },
+            seconds: kind.seconds,
+        })
     }
 
-    /// Keeps what was found. The cells of a sweep are there to be read; they are not taken from there again.
+    /// Keeps what was found.
     pub fn keep(&self, job: &Job, found: &Found) -> Result<(), Failure> {
-        let Findings { claims, cells } = &found.findings;
-        let kind =
-            Kind { program: self.program, conditions: conditions(job), seconds: found.seconds, claims: claims.clone() };
-        let mut document = json!(kind);
-        document["cells"] = json!(cells);
-        JsonFile::open(Some(&self.path(job)))?.write(&document)
+        let Findings { claims, cells } = found.findings.clone();
+        let kind = Kind { program: self.program, conditions: conditions(job), seconds: found.seconds, claims, cells };
+        JsonFile::open(Some(&self.path(job)))?.write(&json!(kind))
     }
 
     /// Writes the document of all; gives where.
@@ -71,4 +71,10 @@ impl Kept {
 
 fn conditions(job: &Job) -> String {
     format!("{:?}", job.conditions)
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }

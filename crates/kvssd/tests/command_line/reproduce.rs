@@ -9,7 +9,9 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
     let desk = Desk::new();
     for (arguments, names) in [
         ("reproduce plus --scale 1/256", "a drive of 16 superblocks is too small"),
-        ("reproduce plus --explain plus.99", "plus.99"),
+        ("reproduce plus --explain plus.99", "plus.1, plus.2"),
+        ("reproduce kaml --explain kaml.12 --csv nowhere/cells.csv", "nowhere/cells.csv"),
+        ("reproduce kaml --explain kaml.12 --json nowhere/claims.json", "nowhere"),
         ("reproduce rhik --explain plus.1", "plus.1"),
         ("reproduce kaml --set design.flash_bytes_per_slot=3072", "load factors"),
         ("reproduce plus --set emulator.nonsense=1", "emulator.nonsense"),
@@ -26,30 +28,48 @@ fn one_claim_is_run_alone() {
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         table.starts_with("kaml.12 ")
-            && table.ends_with("1 claims: 1 reproduced, 0 proven, 0 by construction, 0 direction, 0 not reproduced\n"),
+            && table.ends_with("1 claim: 0 reproduced, 0 proven, 1 by construction, 0 direction, 0 not reproduced\n"),
         "{output:?}"
     );
     let document: Value = serde_json::from_str(&desk.read("claims.json")).expect("it is JSON");
     assert_eq!(document["claims"].as_array().map(Vec::len), Some(1));
-    assert_eq!(document["claims"][0]["verdict"], "reproduced");
+    assert_eq!(document["claims"][0]["verdict"], "by construction");
 }
 
 #[test]
 fn what_was_found_before_is_not_run_again() {
     let desk = Desk::new();
     let run = |arguments: &str| {
-        let output = desk
-            .command(&format!("reproduce kaml --explain kaml.12 --folder kept {arguments}"))
-            .output()
-            .expect("the program runs");
+        let arguments = format!("reproduce kaml --explain kaml.12 --folder kept {arguments}");
+        let output = desk.command(&arguments).output().expect("the program runs");
         assert!(output.status.success(), "{output:?}");
-        (output.stdout, fs::metadata(desk.path("kept/kaml.12.json")).unwrap().modified().unwrap())
+        output.stdout
     };
-    let first = run("");
-    assert_eq!(run(""), first);
-    assert!(desk.read("kept/reproduction.md").contains("| kaml.12 |"));
+    let files = || {
+        let entries = fs::read_dir(desk.path("kept")).expect("there is a folder").map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.map(|path| (fs::metadata(&path).unwrap().modified().unwrap(), path)).collect();
+        files.sort();
+        files
+    };
+    let first = (run(""), files());
+    assert_eq!((run(""), files()), first);
     let other = run("--seed 2");
-    assert!(other.1 > first.1 && other.0 != first.0, "another seed finds something else");
-    fs::write(desk.path("kept/kaml.12.json"), "{").unwrap();
-    assert_eq!(run("--seed 2").0, other.0, "a file that is broken is made again");
+    assert!(
+        other != first.0 && files().len() == 2,
+        "another seed finds something else, and takes nothing from the first"
+    );
+    assert_eq!((run(""), files()[..1].to_vec()), first);
+    fs::write(&files()[1].1, "{").unwrap();
+    assert_eq!(run("--seed 2"), other, "a file that is broken is made again");
+}
+
+#[test]
+fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
+    let desk = Desk::new();
+    let run = |json: &str, csv: &str| {
+        let arguments = format!("reproduce iter --scale 1/64 --folder kept --explain iter.5 --json {json} --csv {csv}");
+        assert!(desk.command(&arguments).output().expect("the program runs").status.success());
+        (desk.read(json), desk.read(csv))
+    };
+    assert_eq!(run("first.json", "first.csv"), run("second.json", "second.csv"));
 }

@@ -6,7 +6,7 @@
 //!       +--run under each assumption alone, and under all--> claims with an ablation each
 //! ```
 
-use super::{Ablation, Claim, Paper, Sweep, Verdict};
+use super::{Ablation, Cell, Claim, Paper, Verdict};
 use kvssd_flash::Profile;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
@@ -14,6 +14,8 @@ use kvssd_sim::bench::{Assignment, split_overrides};
 
 /// What all that is known of a testbed is called in tables.
 const ALL: &str = "all of these";
+/// And what it is without one of it.
+const ALL_BUT: &str = "all but";
 
 /// What an experiment is run with.
 #[derive(Clone, Debug)]
@@ -44,12 +46,12 @@ pub struct Findings {
     /// The claims, in the order of their numbers.
     pub claims: Vec<Claim>,
     /// The cells that they were read from, where the paper sweeps over something.
-    pub cells: Option<Sweep>,
+    pub cells: Vec<Cell>,
 }
 
 impl From<Vec<Claim>> for Findings {
     fn from(claims: Vec<Claim>) -> Self {
-        Findings { claims, cells: None }
+        Findings { claims, cells: Vec::new() }
     }
 }
 
@@ -78,13 +80,26 @@ pub struct Experiment {
     pub ids: &'static [&'static str],
     /// How long it takes at the paper's default scale, its ablation with it, in seconds of one core. An estimate.
     pub seconds: u32,
+    /// Builds the drives that it will run.
+    pub(super) check: fn(&Context) -> Result<(), SimError>,
     pub(super) run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
     /// What its figures may hang on.
     pub assumptions: &'static [Assumption],
 }
 
 impl Experiment {
-    /// Runs it on the drive as it should be and, if a claim does not come out, under each assumption and all of them.
+    /// Refuses conditions under which a drive of it, or of its ablation, cannot be.
+    ///
+    /// # Errors
+    /// What is impossible.
+    pub fn check(&self, conditions: &Conditions) -> Result<(), SimError> {
+        let alone = self.assumptions.iter().map(|assumption| vec![assumption]);
+        let all = [Vec::new(), self.facts()];
+        all.into_iter().chain(alone).try_for_each(|assumed| (self.check)(&conditions.context(&assumed)?))
+    }
+
+    /// Runs it on the drive as it should be and, if a claim does not come out, under each assumption, under all that are known of the
+    /// testbed and, where that shows more than each alone, under all but one.
     ///
     /// # Errors
     /// When the conditions are impossible, a drive fails, or the observer interrupts.
@@ -93,40 +108,73 @@ impl Experiment {
         if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
             return Ok(findings);
         }
-        let mut assume = |assumed: &str, assumptions: &[&Assumption]| -> Result<(), SimError> {
+        let claims = &mut findings.claims;
+        let mut assume = |assumed: String, assumptions: &[&Assumption], claims: &mut Vec<Claim>| {
             let under = (self.run)(&conditions.context(assumptions)?, observer)?;
-            for (claim, under) in findings.claims.iter_mut().zip(under.claims) {
-                claim.ablation.push(Ablation { assumed: assumed.to_owned(), ours: under.ours, verdict: under.verdict });
+            for (claim, Claim { ours, verdict, .. }) in claims.iter_mut().zip(under.claims) {
+                claim.ablation.push(Ablation { assumed: assumed.clone(), ours, verdict });
             }
-            Ok(())
+            Ok::<(), SimError>(())
         };
-        self.assumptions.iter().try_for_each(|assumption| assume(assumption.name, &[assumption]))?;
-        let facts: Vec<&Assumption> = self.assumptions.iter().filter(|assumption| assumption.is_fact).collect();
-        if facts.len() > 1 {
-            assume(ALL, &facts)?;
+        for assumption in self.assumptions {
+            assume(assumption.name.to_owned(), &[assumption], claims)?;
         }
-        let facts: Vec<&str> = facts.iter().map(|fact| fact.name).collect();
-        findings.claims.iter_mut().for_each(|claim| prove(claim, &facts));
+        let facts = self.facts();
+        if facts.len() > 1 {
+            assume(ALL.to_owned(), &facts, claims)?;
+            if claims.iter().any(|claim| claim.is_shown_by_all_alone(&facts)) {
+                for left_out in &facts {
+                    let others: Vec<&Assumption> =
+                        facts.iter().copied().filter(|fact| fact.name != left_out.name).collect();
+                    assume(format!("{ALL_BUT} {}", left_out.name), &others, claims)?;
+                }
+            }
+        }
+        claims.iter_mut().for_each(|claim| claim.prove(&facts));
         Ok(findings)
+    }
+
+    fn facts(&self) -> Vec<&Assumption> {
+        self.assumptions.iter().filter(|assumption| assumption.is_fact).collect()
     }
 }
 
-/// What is reproduced under all that is known of the testbed is proven, and the assumptions that it takes are named.
-fn prove(claim: &mut Claim, facts: &[&str]) {
-    if claim.verdict.has_come_out() || claim.ablation.iter().all(|row| row.ours == claim.ours) {
-        // There is nothing to explain, or these explain nothing.
-        claim.ablation.clear();
-        return;
+impl Claim {
+    fn is_reproduced_with(&self, assumed: &str) -> bool {
+        let mut rows = self.ablation.iter().filter(|row| row.assumed == assumed);
+        rows.any(|row| row.verdict == Verdict::Reproduced)
     }
-    let is_reproduced = |row: &&Ablation| row.verdict == Verdict::Reproduced;
-    let all = if facts.len() == 1 { facts[0] } else { ALL };
-    if !claim.ablation.iter().filter(is_reproduced).any(|row| row.assumed == all) {
-        return;
+
+    /// Whether it is reproduced under all that is known of the testbed, and under nothing of it alone.
+    fn is_shown_by_all_alone(&self, facts: &[&Assumption]) -> bool {
+        !self.verdict.has_come_out()
+            && self.is_reproduced_with(ALL)
+            && !facts.iter().any(|fact| self.is_reproduced_with(fact.name))
     }
-    let alone = claim.ablation.iter().filter(is_reproduced).map(|row| row.assumed.as_str());
-    let enough: Vec<&str> = alone.filter(|assumed| facts.contains(assumed)).collect();
-    claim.verdict = Verdict::Proven;
-    claim.cause = Some(if enough.is_empty() { "none alone, all together".to_owned() } else { enough.join("; ") });
+
+    /// What is reproduced under all that is known of the testbed is proven, and the assumptions that make the difference are named:
+    /// those that are enough alone or, if none is, those without which it is not reproduced.
+    fn prove(&mut self, facts: &[&Assumption]) {
+        if self.ablation.iter().all(|row| row.ours == self.ours) {
+            // These explain nothing.
+            self.ablation.clear();
+        }
+        let all = if facts.len() == 1 { facts[0].name } else { ALL };
+        if self.verdict.has_come_out() || !self.is_reproduced_with(all) {
+            return;
+        }
+        let names = facts.iter().map(|fact| fact.name);
+        self.cause = Some(if self.is_shown_by_all_alone(facts) {
+            let is_needed = |name: &&str| !self.is_reproduced_with(&format!("{ALL_BUT} {name}"));
+            match names.filter(is_needed).collect::<Vec<_>>() {
+                needed if needed.is_empty() => "several together, none of which is needed".to_owned(),
+                needed => format!("together: {}", needed.join("; ")),
+            }
+        } else {
+            names.filter(|name| self.is_reproduced_with(name)).collect::<Vec<_>>().join("; ")
+        });
+        self.verdict = Verdict::Proven;
+    }
 }
 
 impl Conditions {
@@ -167,16 +215,18 @@ mod tests {
         run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
     ) -> Claim {
         let conditions = Conditions { paper: Paper::Plus, overrides: Vec::new(), scale: 1.0, seed: 1 };
-        let experiment = Experiment { ids: &["plus.1"], seconds: 1, run, assumptions };
+        let experiment = Experiment { ids: &["plus.1"], seconds: 1, check: |_| Ok(()), run, assumptions };
         experiment.run(&conditions, &mut Quiet).unwrap().claims.remove(0)
     }
 
     #[test]
     fn a_claim_that_needs_all_assumptions_is_proven_by_them() {
         let proven = run(&FACTS, |context, _| Ok(claim(2, context)));
-        assert_eq!((proven.verdict, proven.cause.as_deref()), (Verdict::Proven, Some("none alone, all together")));
+        let cause = "together: slow erases; one core";
+        assert_eq!((proven.verdict, proven.cause.as_deref()), (Verdict::Proven, Some(cause)));
         let rows: Vec<(&str, &str)> = proven.ablation.iter().map(|row| (&*row.assumed, &*row.ours)).collect();
-        assert_eq!(rows, [("slow erases", "1"), ("one core", "1"), ("all of these", "2")]);
+        let alone = [("slow erases", "1"), ("one core", "1"), ("all of these", "2")];
+        assert_eq!(rows, [&alone[..], &[("all but slow erases", "1"), ("all but one core", "1")]].concat());
         let either = run(&FACTS, |context, _| Ok(claim(1, context)));
         assert_eq!(either.cause.as_deref(), Some("slow erases; one core"));
     }
@@ -191,11 +241,11 @@ mod tests {
 
     #[test]
     fn every_claim_of_every_paper_belongs_to_one_experiment() {
-        for paper in Paper::ALL {
-            let mut ids: Vec<&str> =
-                paper.experiments().iter().flat_map(|experiment| experiment.ids).copied().collect();
+        for (paper, count) in Paper::ALL.into_iter().zip([14, 12, 12, 9, 10]) {
+            let of = |experiment: &'static Experiment| experiment.ids;
+            let mut ids: Vec<&str> = paper.experiments().iter().flat_map(of).copied().collect();
             ids.sort_unstable_by_key(|id| id.rsplit('.').next().unwrap().parse::<u32>().unwrap());
-            let expected: Vec<String> = (1..=ids.len()).map(|number| format!("{}.{number}", paper.name())).collect();
+            let expected: Vec<String> = (1..=count).map(|number| format!("{}.{number}", paper.name())).collect();
             assert_eq!(ids, expected);
         }
     }

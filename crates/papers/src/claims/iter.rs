@@ -10,7 +10,7 @@ pub use self::sweep::SweepCell;
 
 use self::sweep::{Bench, DEGREES, Row, SCAN_LENGTHS, VALUE_BYTES, cell, plan, rows};
 use super::experiment::Context;
-use super::{Claim, Experiment, Findings, Sweep, Verdict, scale_name};
+use super::{Cell, Claim, Experiment, Findings, Verdict, scale_name};
 use kvssd_ftl::{IteratorPlan, PrefetchDegree};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
@@ -30,19 +30,21 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["iter.1", "iter.2", "iter.4", "iter.7", "iter.10", "iter.11", "iter.12", "iter.13", "iter.14"],
         seconds: 150,
+        check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let mut cells = bench.sweep(DbBenchmark::FillRandom, observer)?;
             let random = cells.len();
             cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
             let claims = bench.claims_of_sweep(&cells, random);
-            Ok(Findings { claims, cells: Some(Sweep::Iter(cells)) })
+            Ok(Findings { claims, cells: cells.into_iter().map(Cell::Iter).collect() })
         },
         assumptions: &[],
     },
     Experiment {
         ids: &["iter.3"],
         seconds: 20,
+        check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let claim = "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without";
@@ -53,19 +55,21 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["iter.5"],
         seconds: 20,
+        check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let cells = bench.threads(observer)?;
             let claim =
                 "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated";
             let claim = bench.claim("iter.5", claim, "rises with both", by_threads(&rows(&cells)));
-            Ok(Findings { claims: vec![claim], cells: Some(Sweep::Iter(cells)) })
+            Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect() })
         },
         assumptions: &[],
     },
     Experiment {
         ids: &["iter.6", "iter.8"],
         seconds: 60,
+        check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let summary = "Summary for 25 M x 4 KB pairs: bytes, share of the tree";
@@ -79,6 +83,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["iter.9"],
         seconds: 20,
+        check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let claim = "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput";
@@ -89,7 +94,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// Builds every drive that will be run.
-pub(super) fn check(context: &Context) -> Result<(), SimError> {
+fn check(context: &Context) -> Result<(), SimError> {
     let bench = Bench::new(context)?;
     ["iter", "pink"].into_iter().try_for_each(|design| bench.new_drive(design, VALUE_BYTES[0]).map(|_| ()))
 }
@@ -282,7 +287,13 @@ fn by_threads(rows: &[Row<'_>]) -> (String, Verdict) {
         rows.iter().all(|row| THREAD_DEGREES.windows(2).all(|pair| rises(rate(row, pair[0]), rate(row, pair[1]))));
     let gains_enough =
         gains.iter().all(|&gain| gain > 1.2) && rate(alone, THREAD_DEGREES[3]) > rate(alone, THREAD_DEGREES[0]);
-    (ours, if by_threads && by_degree && gains_enough { Verdict::Reproduced } else { Verdict::NotReproduced })
+    // Flash is what is to be busy when nothing rises any more: where degrees gain nothing with all threads, it is the core.
+    let verdict = match by_threads && by_degree && gains_enough {
+        true if degrees > 1.0 + EQUAL => Verdict::Reproduced,
+        true => Verdict::Direction,
+        false => Verdict::NotReproduced,
+    };
+    (ours, verdict)
 }
 
 /// The knee of each row against D_opt, in steps of the sweep, for values that lie in one page.

@@ -13,7 +13,7 @@ pub use self::cell::KamlCell;
 
 use self::cell::Bench;
 use super::experiment::Context;
-use crate::claims::{Assumption, Claim, Experiment, Findings, Sweep};
+use crate::claims::{Assumption, Cell, Claim, Experiment, Findings};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 
@@ -34,49 +34,56 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["kaml.1"],
         seconds: 150,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?])),
         assumptions: RANGE_LOCK,
     },
     Experiment {
         ids: &["kaml.2", "kaml.3", "kaml.4", "kaml.10", "kaml.11"],
         seconds: 300,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(drives::small_records(bench)?.into())),
         assumptions: PUT,
     },
     Experiment {
         ids: &["kaml.5"],
         seconds: 60,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(vec![drives::filling(bench)?])),
         assumptions: PUT,
     },
     Experiment {
         ids: &["kaml.6"],
         seconds: 120,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(vec![logs::more_logs(bench)?])),
         assumptions: &[],
     },
     Experiment {
         ids: &["kaml.7", "kaml.8"],
         seconds: 400,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(oltp::transactions(bench)?.into())),
         assumptions: &[],
     },
     Experiment {
         ids: &["kaml.9"],
         seconds: 250,
+        check,
         run: |context, observer| with(context, observer, |bench| Ok(vec![ycsb::workloads(bench)?])),
         assumptions: &[],
     },
     Experiment {
         ids: &["kaml.12"],
         seconds: 1,
+        check: |_| Ok(()),
         run: |context, _| Ok(conflicts::under_page_locks(context.seed).into()),
         assumptions: &[],
     },
 ];
 
 /// Builds every drive that will be run.
-pub(super) fn check(context: &Context) -> Result<(), SimError> {
+fn check(context: &Context) -> Result<(), SimError> {
     with(context, &mut kvssd_measure::Quiet, |bench| {
         drives::check_records(bench)?;
         Ok(Vec::new())
@@ -93,7 +100,7 @@ fn with(
     let Context { profile, parameters, scale, seed } = context;
     let mut bench = Bench::new(profile, parameters, *scale, *seed, observer)?;
     let claims = run(&mut bench)?;
-    Ok(Findings { claims, cells: Some(Sweep::Kaml(bench.cells)) })
+    Ok(Findings { claims, cells: bench.cells.into_iter().map(Cell::Kaml).collect() })
 }
 
 #[cfg(test)]
@@ -105,7 +112,7 @@ mod tests {
         let refused = |key: &str, value: &str| {
             let overrides = vec![(format!("design.{key}"), value.to_owned())];
             let conditions = Conditions { paper: Paper::Kaml, overrides, scale: 1.0 / 64.0, seed: 1 };
-            Paper::Kaml.check(&conditions).unwrap_err().to_string()
+            Paper::Kaml.experiments()[0].check(&conditions).unwrap_err().to_string()
         };
         assert!(refused("flash_bytes_per_slot", "3072").contains("load factors"));
         assert!(refused("nonsense", "1").contains("flash_bytes_per_slot"));

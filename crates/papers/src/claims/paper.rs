@@ -4,7 +4,7 @@ use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, iter, 
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_sim::bench::Assignment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// A paper whose claims can be run.
@@ -28,18 +28,18 @@ pub struct Reproduction {
     /// The claims.
     pub claims: Vec<Claim>,
     /// All that was measured, where a paper sweeps over something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<Sweep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<Cell>,
 }
 
-/// The cells of a sweep.
-#[derive(Clone, Debug, Serialize)]
+/// A cell of a sweep.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Sweep {
+pub enum Cell {
     /// Of [`Paper::Iter`].
-    Iter(Vec<SweepCell>),
+    Iter(SweepCell),
     /// Of [`Paper::Kaml`].
-    Kaml(Vec<KamlCell>),
+    Kaml(KamlCell),
 }
 
 impl Paper {
@@ -91,23 +91,6 @@ impl Paper {
         }
     }
 
-    /// Refuses conditions under which a drive of its experiments and their ablations cannot be, before the first is run.
-    ///
-    /// # Errors
-    /// What is impossible.
-    pub fn check(self, conditions: &Conditions) -> Result<(), SimError> {
-        let check = match self {
-            Paper::Iter => iter::check,
-            Paper::Kaml => kaml::check,
-            Paper::Plus => plus::check,
-            Paper::Rhik => rhik::check,
-            Paper::Study => study::check,
-        };
-        check(&conditions.context(&[])?)?;
-        let assumptions = self.experiments().iter().flat_map(|experiment| experiment.assumptions);
-        assumptions.into_iter().try_for_each(|assumption| check(&conditions.context(&[assumption])?))
-    }
-
     /// Runs its claims, one experiment after the other, at a `scale` of its testbed.
     ///
     /// # Errors
@@ -120,7 +103,7 @@ impl Paper {
         observer: &mut dyn Observer,
     ) -> Result<Reproduction, SimError> {
         let conditions = Conditions { paper: self, overrides: overrides.to_vec(), scale, seed };
-        self.check(&conditions)?;
+        self.experiments().iter().try_for_each(|experiment| experiment.check(&conditions))?;
         let mut reproduction = Reproduction::default();
         for experiment in self.experiments() {
             reproduction.add(experiment.run(&conditions, observer)?);
@@ -134,17 +117,7 @@ impl Reproduction {
     /// Adds what an experiment found.
     pub fn add(&mut self, findings: Findings) {
         self.claims.extend(findings.claims);
-        self.sweep = match (self.sweep.take(), findings.cells) {
-            (Some(Sweep::Iter(mut cells)), Some(Sweep::Iter(more))) => {
-                cells.extend(more);
-                Some(Sweep::Iter(cells))
-            }
-            (Some(Sweep::Kaml(mut cells)), Some(Sweep::Kaml(more))) => {
-                cells.extend(more);
-                Some(Sweep::Kaml(cells))
-            }
-            (before, more) => before.or(more),
-        };
+        self.sweep.extend(findings.cells);
     }
 
     /// Puts the claims into the order of papers and numbers.
@@ -172,12 +145,11 @@ mod tests {
     use crate::claims::Verdict;
 
     #[test]
-    fn a_reproduction_is_a_list_of_claims_and_a_sweep_where_there_is_one() {
+    fn a_reproduction_is_a_list_of_claims() {
         let claim = Claim::new("plus.1", "faster", "2.1 x", "1.9 x", Verdict::NotReproduced, "1/64");
         let json = |sweep| serde_json::to_string(&Reproduction { claims: vec![claim.clone()], sweep }).unwrap();
         let claims = r#"{"claims":[{"id":"plus.1","claim":"faster","paper":"2.1 x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
-        assert_eq!(json(None), format!("{claims}}}"));
-        assert_eq!(json(Some(Sweep::Kaml(Vec::new()))), format!("{claims},\"sweep\":[]}}"));
+        assert_eq!(json(Vec::new()), format!("{claims}}}"));
     }
 
     #[test]

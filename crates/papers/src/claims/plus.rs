@@ -97,6 +97,11 @@ const EMULATOR: &[Assumption] = &[
         is_fact: true,
     },
     Assumption { name: "21.5 us for each collision", set: &[("emulator.retry_ns", "21500")], is_fact: true },
+    Assumption {
+        name: "no read is shared with one that is under way",
+        set: &[("emulator.reads_unshared", "true")],
+        is_fact: true,
+    },
     Assumption { name: "victims are read in no time", set: &[("emulator.victims_unread", "true")], is_fact: true },
     Assumption {
         name: "one zipfian sequence for all threads",
@@ -115,21 +120,23 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],
         seconds: 420,
+        check,
         run: against_original,
         assumptions: EMULATOR,
     },
-    Experiment { ids: &["plus.8"], seconds: 90, run: small_values, assumptions: &[] },
-    Experiment { ids: &["plus.9"], seconds: 60, run: capacity, assumptions: &[] },
+    Experiment { ids: &["plus.8"], seconds: 90, check, run: small_values, assumptions: &[] },
+    Experiment { ids: &["plus.9"], seconds: 60, check, run: capacity, assumptions: &[] },
     Experiment {
         ids: &["plus.10", "plus.11", "plus.12"],
         seconds: 1,
+        check: |_| Ok(()),
         run: |_, _| Ok(vec![dram(), comparisons(), invalid_mapping_traffic()].into()),
         assumptions: &[],
     },
 ];
 
 /// Builds every drive that will be run.
-pub(super) fn check(context: &Context) -> Result<(), SimError> {
+fn check(context: &Context) -> Result<(), SimError> {
     for design in designs(context)? {
         for scale in [context.scale, context.scale * SMALL_DRIVE] {
             Session::new(&setup(&design, &context.profile.scaled(scale)?, 1, 50, context.seed), 0)?;
@@ -181,7 +188,7 @@ fn setup(design: &Design, profile: &Profile, records: u64, value_bytes: u32, see
 fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     let ratio = |load: Load| plus.throughput(load) / original.throughput(load);
     let shown = |ratio: f64| format!("{ratio:.2}x");
-    let scale = scale_name(scale);
+    let scale = format!("{}, as many overwrites as pairs", scale_name(scale));
     let a_uniform = ratio((YcsbCore::A, Distribution::Uniform));
     let a_zipfian = ratio((YcsbCore::A, Distribution::Zipfian));
     let b_uniform = ratio((YcsbCore::B, Distribution::Uniform));
@@ -268,6 +275,7 @@ fn small_values(context: &Context, observer: &mut dyn Observer) -> Result<Findin
     let [_, large] = pairs_1000(context)?;
     let mut drive = profile.scaled(scale * SMALL_DRIVE)?;
     drive.memory.dram_bytes = large.profile.memory.dram_bytes;
+    drive.emulator.section_dram_bytes = large.profile.emulator.section_dram_bytes;
     let small = setup(&large.design, &drive, (SMALL_RECORDS * scale) as u64, 50, *seed);
     let large = Runs::of(&large, &LOADS, *scale, observer)?;
     let small = Runs::of(&small, &LOADS, *scale, observer)?;

@@ -56,24 +56,28 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["rhik.1"],
         seconds: 45,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.flash_reads(observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.2"],
         seconds: 60,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.misses(observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.3"],
         seconds: 20,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.doubling(observer)?.into()),
         assumptions: IN_MEMORY,
     },
     Experiment {
         ids: &["rhik.4", "rhik.5", "rhik.6"],
         seconds: 5,
+        check: |_| Ok(()),
         run: |context, _| {
             let failures = [failure::by_occupancy(context.seed), failure::by_key_size(context.seed)];
             Ok(failures.into_iter().chain([directory(&context.profile)]).collect::<Vec<_>>().into())
@@ -83,25 +87,28 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["rhik.7"],
         seconds: 60,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.throughput(observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.8"],
         seconds: 30,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.capacity(observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.9"],
         seconds: 45,
+        check,
         run: |context, observer| Ok(Drives::new(context)?.growing(observer)?.into()),
         assumptions: &[],
     },
 ];
 
 /// Builds every drive that will be run.
-pub(super) fn check(context: &Context) -> Result<(), SimError> {
+fn check(context: &Context) -> Result<(), SimError> {
     let drives = Drives::new(context)?;
     for design in [&drives.rhik, &drives.multilevel] {
         Session::new(&drives.setup(design, 1, VALUE_BYTES[0], 1), 0)?;

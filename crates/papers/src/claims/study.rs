@@ -46,6 +46,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["study.1", "study.4"],
         seconds: 60,
+        check,
         run: |context, observer| {
             let bench = bench(context)?;
             let grid = Grid::run(&bench, observer)?;
@@ -56,30 +57,35 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["study.2"],
         seconds: 10,
+        check,
         run: |context, observer| Ok(orders(&bench(context)?, observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.3"],
         seconds: 30,
+        check,
         run: |context, observer| Ok(overflow(&bench(context)?, observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.5"],
         seconds: 10,
+        check,
         run: |context, observer| Ok(dips(&bench(context)?, observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.6"],
         seconds: 60,
+        check,
         run: |context, observer| Ok(full_drives(&bench(context)?, observer)?.into()),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.7", "study.8"],
         seconds: 10,
+        check,
         run: |context, observer| {
             let bench = bench(context)?;
             Ok(vec![space(&bench, observer)?, long_keys(&bench, observer)?].into())
@@ -89,6 +95,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["study.9", "study.10"],
         seconds: 60,
+        check,
         run: |context, observer| {
             let scale = context.scale.max(SCALE_MIN);
             let raced = Bench { profile: context.profile.scaled(scale)?, scale, ..bench(context)? };
@@ -100,7 +107,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// Builds every drive that will be run.
-pub(super) fn check(context: &Context) -> Result<(), SimError> {
+fn check(context: &Context) -> Result<(), SimError> {
     let bench = bench(context)?;
     for design in [&bench.keys, &bench.blocks] {
         let workload = bench.workload(16, VALUE_BYTES[0], 1, Distribution::Uniform);

@@ -7,7 +7,7 @@ use kvssd_measure::LatencySummary;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The paper's pairs (section 5.1).
 pub(super) const PAIRS: f64 = 3e6;
@@ -28,10 +28,10 @@ pub(super) const SCAN_LENGTHS: [u32; 3] = [128, 512, 2048];
 pub(super) const DEGREES: [u32; 8] = [0, 1, 2, 4, 8, 16, 32, 64];
 
 /// A cell of the sweep.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SweepCell {
     /// `fillrandom` or `fillseq`: how the drive was filled.
-    pub order: &'static str,
+    pub order: String,
     /// Bytes of a value.
     pub value_bytes: u32,
     /// Calls of Next behind a Seek.
@@ -123,7 +123,7 @@ pub(super) fn cell(
     let report = session.run(DbBenchmark::SeekRandom, queries, observer)?.report;
     let (read, interval) = session.device().engine().iterator_times();
     Ok(SweepCell {
-        order: order.name(),
+        order: order.name().to_owned(),
         value_bytes,
         scan_length,
         threads,
@@ -146,7 +146,7 @@ pub(super) struct Row<'c> {
 
 /// The rows of a sweep.
 pub(super) fn rows(cells: &[SweepCell]) -> Vec<Row<'_>> {
-    let name = |cell: &SweepCell| (cell.order, cell.value_bytes, cell.scan_length, cell.threads);
+    let name = |cell: &SweepCell| (cell.order.clone(), cell.value_bytes, cell.scan_length, cell.threads);
     let chunks = cells.chunk_by(|left, right| name(left) == name(right));
     chunks.map(|cells| Row { cells: cells.iter().collect() }).collect()
 }

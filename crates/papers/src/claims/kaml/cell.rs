@@ -9,7 +9,7 @@ use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_types::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Threads that measure bandwidth (section V-A).
 pub(super) const THREADS: u32 = 8;
@@ -23,10 +23,10 @@ const TIMES_FILLED: u64 = 2;
 const TABLES_PART: f64 = 0.25;
 
 /// A measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KamlCell {
     /// The first claim that it is for.
-    pub claim: &'static str,
+    pub claim: String,
     /// The drive, or the engine on it.
     pub side: String,
     /// What ran.
@@ -34,7 +34,7 @@ pub struct KamlCell {
     /// Bytes of a value with its key and head; of transactions, of most values alone.
     pub value_bytes: u32,
     /// What is swept.
-    pub parameter: &'static str,
+    pub parameter: String,
     /// And what it was set to.
     pub setting: String,
     /// Threads.
@@ -138,11 +138,11 @@ impl<'o> Bench<'o> {
     ) -> f64 {
         let per_second = report.pairs as f64 / report.seconds;
         self.cells.push(KamlCell {
-            claim,
+            claim: claim.to_owned(),
             side: report.design.to_owned(),
             workload: format!("{:?}", report.kind),
             value_bytes: report.options.record_bytes,
-            parameter,
+            parameter: parameter.to_owned(),
             setting,
             threads: report.options.threads,
             per_second,

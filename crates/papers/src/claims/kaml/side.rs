@@ -100,11 +100,11 @@ impl Bench<'_> {
         let all: f64 = report.kinds.iter().map(ended).sum();
         let latencies = report.kinds.iter().map(|kind| kind.latency_ns.mean * ended(kind)).sum::<f64>();
         self.cells.push(KamlCell {
-            claim,
+            claim: claim.to_owned(),
             side: report.engine.clone(),
             workload: report.workload.clone(),
             value_bytes,
-            parameter,
+            parameter: parameter.to_owned(),
             setting,
             threads: report.terminals,
             per_second: report.transactions_per_s,

@@ -8,7 +8,7 @@ use kvssd_sim::{Session, SimError};
 
 /// Bytes of a value. The paper's figure 2 names keys only: an estimate, so small that so many keys fit.
 const VALUE_BYTES: u32 = 64;
-/// The index grows to so many times its cache: the paper's 3.1 billion keys are 28 of the 2 GB that its drive has at the most.
+/// The index grows to so many times its cache, where it outgrew it long ago.
 const INDEX_OVER_CACHE: f64 = 10.0;
 /// The pairs are stored in so many parts, each of which is a point of the figure.
 const PARTS: u64 = 8;

@@ -16,7 +16,7 @@ use kvssd_sim::trace::{BadLines, TraceName, TraceReader, decoded};
 const SMALL: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 const ABOUT_EQUAL: [f64; 2] = [0.8, 1.2];
 const LARGE: [f64; 2] = [4.0, 10.0];
-/// What counts as equal, in reads a look-up.
+/// What counts as equal, in shares of the accesses and in reads a look-up.
 const EQUAL: f64 = 0.01;
 
 /// How the cache of an index fared.
@@ -42,12 +42,12 @@ impl Drives {
         let shown: Vec<String> = all
             .map(|(times, [rhik, multilevel])| {
                 let ratios = format!("{:.1} / {:.1} %", rhik.ratio * 100.0, multilevel.ratio * 100.0);
-                format!("{times}x {:.2} / {:.2} ({ratios})", rhik.reads, multilevel.reads)
+                format!("{times}x {ratios} ({:.2} / {:.2})", rhik.reads, multilevel.reads)
             })
             .collect();
         Ok(Claim::new(
             "rhik.2",
-            "index reads from flash a look-up (misses of all accesses) on synthetic traces of the sizes of the paper's clusters, index over cache: rhik / 8-level hash",
+            "index-cache misses of all accesses (index reads from flash a look-up) on synthetic traces of the sizes of the paper's clusters, index over cache: rhik / 8-level hash",
             "8-level higher for the two large, equal for the four small",
             shown.join("; "),
             verdict(&small, &large),
@@ -87,12 +87,19 @@ impl Drives {
     }
 }
 
-/// Judged by look-ups: one of the 8-level index accesses several sections, of which those of small levels hit and hold down its
-/// ratio of all accesses.
+/// The claim is about the share of accesses that miss. That of an 8-level look-up is held down by its accesses to small levels, which hit:
+/// where look-ups alone show it, it is the direction.
 fn verdict(small: &[Pair], large: &[Pair]) -> Verdict {
-    let is_equal = |[rhik, multilevel]: &Pair| (rhik.reads - multilevel.reads).abs() <= EQUAL;
-    let is_higher = |[rhik, multilevel]: &Pair| multilevel.reads >= HIGHER * rhik.reads && multilevel.reads > 0.0;
-    Verdict::if_true(small.iter().all(is_equal) && large.iter().all(is_higher))
+    let shows = |of: fn(&Misses) -> f64| {
+        let is_equal = |[rhik, multilevel]: &Pair| (of(rhik) - of(multilevel)).abs() <= EQUAL;
+        let is_higher = |[rhik, multilevel]: &Pair| of(multilevel) >= HIGHER * of(rhik) && of(multilevel) > 0.0;
+        small.iter().all(is_equal) && large.iter().all(is_higher)
+    };
+    match (shows(|misses| misses.ratio), shows(|misses| misses.reads)) {
+        (true, true) => Verdict::Reproduced,
+        (_, true) => Verdict::Direction,
+        _ => Verdict::NotReproduced,
+    }
 }
 
 #[cfg(test)]
@@ -102,13 +109,15 @@ mod tests {
     use kvssd_measure::Quiet;
 
     fn pair(rhik: f64, multilevel: f64) -> Pair {
-        [rhik, multilevel].map(|reads| Misses { ratio: 0.0, reads })
+        [rhik, multilevel].map(|reads| Misses { ratio: reads, reads })
     }
 
     #[test]
     fn the_large_must_be_higher_and_the_small_equal() {
         assert_eq!(verdict(&[pair(0.0, 0.0)], &[pair(0.5, 0.6)]), Verdict::Reproduced);
         assert_eq!(verdict(&[pair(0.0, 0.0)], &[pair(0.5, 0.6), pair(0.9, 0.8)]), Verdict::NotReproduced);
+        let by_look_up = [0.5, 0.6].map(|reads| Misses { ratio: 0.5, reads });
+        assert_eq!(verdict(&[pair(0.0, 0.0)], &[by_look_up]), Verdict::Direction);
         assert_eq!(verdict(&[pair(0.0, 0.02)], &[pair(0.5, 0.6)]), Verdict::NotReproduced);
     }
 
