@@ -21,6 +21,7 @@ impl Progress {
     }
 
     /// No phase yet, beside what others do.
+    #[cfg(feature = "papers")]
     pub fn among(others: &MultiProgress) -> Self {
         Progress { bar: ProgressBar::hidden(), others: Some(others.clone()), interrupted: interrupted() }
     }

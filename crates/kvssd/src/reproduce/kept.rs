@@ -47,7 +47,7 @@ impl Kept {
         let text = fs::read(self.path(job)).ok()?;
         let kind: Kind = serde_json::from_slice(&text).ok()?;
         let is_same = kind.program == self.program && kind.conditions == conditions(job);
-        is_same.then(|| Found {
+        is_same.then_some(Found {
             ids: job.experiment.ids,
             findings: Findings { claims: kind.claims, cells: kind.cells },
             seconds: kind.seconds,

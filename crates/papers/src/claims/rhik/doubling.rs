@@ -95,7 +95,7 @@ fn claim(doublings: &[Doubling], scale: String) -> Claim {
         })
         .collect();
     // "Mostly" at most 1: the middle one is judged, and the highest is said.
-    let mut sorted = rates.clone();
+    let mut sorted = rates;
     sorted.sort_unstable_by(f64::total_cmp);
     let (median, highest) = (sorted.get(sorted.len() / 2).copied(), sorted.last().copied().unwrap_or(0.0));
     let ours = format!(
