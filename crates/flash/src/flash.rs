@@ -283,6 +283,10 @@ impl Flash {
         }
         self.counters.channel_programs[channel as usize] += causes.len() as u64;
         self.counters.die_programs[block.die.0 as usize] += causes.len() as u64;
+        // The units of a block are programmed in order, also when a clock behind asks for the next one.
+        let mut in_flight = self.in_flight[block.die.0 as usize].iter().rev();
+        let before = in_flight.find(|flying| self.nand.geometry().block_of(flying.unit).0 == block);
+        let at = before.map_or(at, |flying| at.max(flying.lands));
         let done = self.clockwork.program(block.die, at);
         self.nand.program(unit, content, Span { issued: at, end: done })?;
         self.buffer.give_back(done);

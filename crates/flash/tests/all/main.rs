@@ -6,6 +6,7 @@ mod closed_loop;
 mod cores_against_reference;
 mod failed_sync;
 mod image;
+mod program_order;
 mod reference;
 mod shared_reads;
 mod validation_970pro;

@@ -13,7 +13,7 @@ use crate::validity::Spill;
 use crate::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, Emulator, PageAddress, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::KvError;
 
 impl Io<'_> {
     /// Puts a record into the log; gives its first grain. Its grains live.
@@ -206,14 +206,11 @@ impl Io<'_> {
 
     fn program(&mut self, log: LogId, last: PageAddress) -> Result<(), KvError> {
         self.settle();
-        let is_durable = self.media.is_durable();
         let Media { log: logs, geometry, flash, placement, .. } = &mut *self.media;
         placement.turn(log.stream);
         let open = logs.get_mut(log);
-        // Its last record may be that of a clock ahead. Where a cut may come, programs keep the order in which they are begun: a mount
-        // relies on it.
-        let came = if is_durable { Nanos::ZERO } else { open.unit_since.iter().copied().max().unwrap_or_default() };
-        let at = self.clock.max(open.erased).max(came);
+        // Its last record may be that of a clock ahead.
+        let at = open.unit_since.iter().fold(self.clock.max(open.erased), |last, &since| last.max(since));
         let done = flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
         open.unit_since.clear();
