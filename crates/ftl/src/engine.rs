@@ -184,10 +184,6 @@ impl Engine {
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match command {
             Command::Batch { changes } => {
-                for change in changes {
-                    let bytes = change.value.as_ref().map_or(0, |value| value.len() as u64);
-                    namespaces.living(change.namespace)?.stored_bytes += bytes;
-                }
                 let reply = batch::execute(&mut io, namespaces, limits, record, changes);
                 locks.lock(changes, io.settle());
                 reply
@@ -437,11 +433,10 @@ fn perform(
     (record, ahead): (&mut Rope, &mut ReadAhead),
     command: Command<'_>,
 ) -> Result<Reply, KvError> {
-    let Namespace { index, iterators, utilization, stored_bytes, .. } = namespace;
+    let Namespace { index, iterators, utilization, .. } = namespace;
     let index = index.as_mut();
     match command {
         Command::Store { key, value, condition } => {
-            *stored_bytes += value.len() as u64;
             commands::store(io, index, limits, utilization, record, (key, &value, condition))
         }
         Command::Retrieve { key, offset_bytes, length_bytes } => {

@@ -54,8 +54,6 @@ pub(crate) struct Namespace {
     /// What the index did last that keeps commands out, and until when.
     pub(crate) closed: (Growth, Nanos),
     pub(crate) usage: Usage,
-    /// Bytes of values that hosts stored since the logs were divided.
-    pub(crate) stored_bytes: u64,
 }
 
 /// What becomes of a namespace.
@@ -164,7 +162,6 @@ impl Maker {
             is_ordered,
             closed: (Growth::None, Nanos::ZERO),
             usage: Usage::default(),
-            stored_bytes: 0,
         })
     }
 }

@@ -103,18 +103,6 @@ impl Placement {
     }
 }
 
-/// How many logs each namespace gets when they are divided by the bytes that were written: those that wrote most get
-/// most; those that wrote little get one, which they share. When nothing was written, each gets all.
-#[must_use]
-pub fn balance(written_bytes: &[u64], targets: u32) -> Vec<u32> {
-    let sum: u64 = written_bytes.iter().sum();
-    if sum == 0 {
-        return vec![targets; written_bytes.len()];
-    }
-    let part = |bytes: u64| (u128::from(bytes) * u128::from(targets) / u128::from(sum)) as u32;
-    written_bytes.iter().map(|&bytes| part(bytes).max(1)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,11 +140,5 @@ mod tests {
         let room = |log: LogId| if log.target == 2 { LogRoom::Open } else { LogRoom::Free };
         assert_eq!(placement.choose(Stream::User, NamespaceId(1), 5, room), log(0));
         assert_eq!(placement.choose(Stream::User, NamespaceId(1), 4, room), log(2));
-    }
-
-    #[test]
-    fn the_hot_get_more_logs_and_the_cold_share() {
-        assert_eq!(balance(&[0, 700, 300], 16), [1, 11, 4]);
-        assert_eq!(balance(&[0, 0], 16), [16, 16], "nobody is hot");
     }
 }

@@ -2,7 +2,7 @@
 
 use kvssd_flash::{ByteBacking, PowerCut, PowerLoss};
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_types::{ClientId, Command, Key, KvError, Nanos, Random, StoreCondition, Value};
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Random, StoreCondition, Value};
 use std::sync::{Arc, Mutex};
 
 #[test]
@@ -27,6 +27,6 @@ fn a_drive_that_has_failed_opens_no_client_and_shares_no_logs() {
     };
     assert_eq!(failure, KvError::PowerLost);
     assert_eq!(engine.open_client(known, clock).1, Err(failure.clone()));
-    assert_eq!(engine.balance_logs(clock).1, Err(failure.clone()));
+    assert_eq!(engine.set_logs(NamespaceId::FIRST, None, clock).1, Err(failure.clone()));
     assert_eq!(engine.create_namespace(NamespaceAttributes::PLAIN, clock).1, Err(failure));
 }

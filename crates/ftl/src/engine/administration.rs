@@ -15,7 +15,6 @@ use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo};
 use crate::packing::RecordLayout;
-use crate::placement::balance;
 use crate::utilization::Utilization;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 
@@ -116,34 +115,6 @@ impl Engine {
         self.namespaces.living(id)?.attributes.logs = logs;
         self.share_logs();
         self.note_at(at, Change::Assigned { namespace: id.0, logs })
-    }
-
-    /// Divides the logs among the namespaces by what hosts have stored in each since this was done last: a hot one gets
-    /// more, cold ones share (`placement.rs`). Gives when that is so.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    pub fn balance_logs(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        let balanced = self.works().and_then(|()| self.balance(at));
-        self.note_failure(&balanced);
-        match balanced {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
-    }
-
-    fn balance(&mut self, at: Nanos) -> Result<Nanos, KvError> {
-        let targets = self.media.geometry.targets();
-        let stored: Vec<(NamespaceId, u64)> = (self.namespaces.iter_mut())
-            .filter(|namespace| namespace.lives())
-            .map(|namespace| (namespace.id, std::mem::take(&mut namespace.stored_bytes)))
-            .collect();
-        let bytes: Vec<u64> = stored.iter().map(|(_, bytes)| *bytes).collect();
-        let mut done = at;
-        for ((id, _), logs) in stored.into_iter().zip(balance(&bytes, targets)) {
-            done = done.max(self.assign(id, Some(logs), at)?);
-        }
-        Ok(done)
     }
 
     /// Tells the logs whose they are.
