@@ -3,6 +3,8 @@
 
 use crate::drive::{Drive, Medium};
 use crate::trial::Trial;
+use kvssd_flash::Cause;
+use kvssd_ftl::{IteratorPlan, PrefetchDegree};
 use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, Pattern, Random, Reply, Value};
 use std::collections::BTreeMap;
 
@@ -264,4 +266,29 @@ pub(super) fn idle_iterators_do_not_slow_an_active_one(trial: &Trial) {
         let took = drive.clock - begun;
         assert!(took.0 < 1000 * 30_000, "{idle} idle: {took}");
     }
+}
+
+/// The next table of a run is read when it will soon be needed, and not for a range that ends long before.
+pub(super) fn short_ranges_read_no_more_of_the_index_for_reading_ahead(trial: &Trial) {
+    if !trial.is_ordered() || !trial.design().iterators.index_prefetch {
+        return;
+    }
+    let reads = |index_prefetch: bool| {
+        let mut drive = tiny(trial, "0");
+        for number in 0..1500u32 {
+            drive.store(&number.to_be_bytes(), 700).unwrap();
+        }
+        drive.engine.set_iterator_plan(IteratorPlan { index_prefetch, prefetch_degree: PrefetchDegree::Fixed(0) });
+        let before = drive.engine.flash_counters().reads.clone();
+        for _ in 0..20 {
+            let options = IteratorOptions::default();
+            let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };
+            drive.run(Command::Seek { iterator, key: None, pairs_max: 1 }).unwrap();
+            (0..5).for_each(|_| drop(drive.run(Command::Next { iterator, pairs_max: 1 }).unwrap()));
+            drive.run(Command::DestroyIterator { iterator }).unwrap();
+        }
+        drive.engine.flash_counters().reads[Cause::Index] - before[Cause::Index]
+    };
+    let [without, with] = [false, true].map(reads);
+    assert!(without > 0 && with <= without, "{with} reads of tables, and {without} without reading ahead");
 }

@@ -53,7 +53,7 @@ const BOTH: &[Medium] = &Medium::ALL;
 const ROPES: &[Medium] = &[Medium::Ropes];
 
 /// All checks.
-pub const SUITE: [Check; 28] = checks! {
+pub const SUITE: [Check; 29] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
     basics::both_media_take_the_same_time_and_operations on ROPES;
@@ -69,6 +69,7 @@ pub const SUITE: [Check; 28] = checks! {
     iterators::a_full_drive_ends_iterators_before_it_refuses_overwrites on ROPES;
     iterators::an_iterator_of_an_empty_drive_keeps_nothing on ROPES;
     iterators::idle_iterators_do_not_slow_an_active_one on ROPES;
+    iterators::short_ranges_read_no_more_of_the_index_for_reading_ahead on ROPES;
     mistakes::mistake_1_programs_spread_over_all_dies on ROPES;
     mistakes::mistake_3_every_operation_of_garbage_collection_is_counted_and_takes_time on ROPES;
     mistakes::mistake_5_places_changed_by_garbage_collection_survive_eviction on ROPES;

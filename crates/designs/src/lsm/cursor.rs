@@ -18,6 +18,9 @@ use kvssd_types::{KvError, Nanos, OwnedKey};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Entries before the end of a table at which the next one is read: what the fastest reader goes along in the time of that read.
+const NEAR_ENTRIES: usize = 64;
+
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -52,6 +55,15 @@ struct Loaded {
 impl Loaded {
     fn entry(&self) -> Result<(&[u8], Entry), KvError> {
         TablePage::new(&self.pages[self.page]).get(self.slot).ok_or_else(|| damaged(self.id))
+    }
+
+    /// Whether so few entries are left that the next table may be needed before it could be read.
+    fn is_near_end(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Up if self.page + 1 < self.pages.len() => false,
+            Direction::Up => TablePage::new(&self.pages[self.page]).count() - self.slot <= NEAR_ENTRIES,
+            Direction::Down => self.page == 0 && self.slot < NEAR_ENTRIES,
+        }
     }
 
     /// Goes to the next entry, if the table has one.
@@ -138,10 +150,12 @@ impl Cursor {
         Ok(())
     }
 
-    /// Has the next table of each run read while the cursor is in the one before (section 4.4).
+    /// Has the next table of each run read when the cursor comes near the end of the one before (section 4.4).
     pub(super) fn read_ahead(&mut self, io: &mut Io<'_>, tables: &mut Tables) {
         for run in &mut self.runs {
-            if let Some(next) = run.next_table(self.direction).filter(|_| run.ahead.is_none()) {
+            let is_due =
+                run.ahead.is_none() && run.loaded.as_ref().is_some_and(|loaded| loaded.is_near_end(self.direction));
+            if let Some(next) = run.next_table(self.direction).filter(|_| is_due) {
                 let pages: Vec<_> = tables.pages_of(self.summary.level(run.level)[next]).collect();
                 io.settle();
                 run.ahead = Some((next, tables.fetch_ahead(io, &pages)));
