@@ -154,6 +154,7 @@ mod tests {
         page_bytes: 512,
         oob_bytes: 64,
         superblock_dies: 0,
+        read_bytes_min: 0,
     };
 
     proptest! {

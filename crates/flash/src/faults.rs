@@ -273,6 +273,7 @@ mod tests {
         page_bytes: 512,
         oob_bytes: 32,
         superblock_dies: 0,
+        read_bytes_min: 0,
     };
 
     fn unit(fill: u8) -> UnitImage {

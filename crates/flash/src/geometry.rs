@@ -63,16 +63,19 @@ pub struct Geometry {
     /// Dies that a superblock spreads over, a divisor of all; 0 for all.
     #[serde(default)]
     pub superblock_dies: u32,
+    /// Bytes of a page that a read brings at the least, a power of two; 0 for 4096, an estimate: the data that one code word or a
+    /// few protect.
+    #[serde(default)]
+    pub read_bytes_min: u32,
 }
 
-/// What a controller takes out of a large page at the least. An estimate: the data that one code word or a few protect.
-const SECTOR_BYTES_MAX: u32 = 4096;
+const SECTOR_BYTES: u32 = 4096;
 
 impl Geometry {
     /// The smallest part of a page that crosses a channel.
     #[must_use]
     pub fn sector_bytes(&self) -> u32 {
-        self.page_bytes.min(SECTOR_BYTES_MAX)
+        self.page_bytes.min(if self.read_bytes_min == 0 { SECTOR_BYTES } else { self.read_bytes_min })
     }
 
     /// Sectors of a page.
@@ -247,7 +250,7 @@ mod tests {
             let superblock_dies = [0, 1, channels][width as usize];
             let geometry = Geometry {
                 channels, dies_per_channel: ways, blocks_per_die: 3, pages_per_block: rows * pages,
-                pages_per_program: pages, page_bytes: 4096, oob_bytes: 64, superblock_dies,
+                pages_per_program: pages, page_bytes: 4096, oob_bytes: 64, superblock_dies, read_bytes_min: 0,
             };
             let page = PageAddress(page % geometry.pages() as u32);
             let unit = geometry.unit_of(page);
@@ -274,6 +277,7 @@ mod tests {
             page_bytes: 4096,
             oob_bytes: 64,
             superblock_dies: 0,
+            read_bytes_min: 0,
         };
         let path: Vec<_> = (0..8)
             .map(|unit| {

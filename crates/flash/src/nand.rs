@@ -171,6 +171,7 @@ mod tests {
         page_bytes: 512,
         oob_bytes: 32,
         superblock_dies: 0,
+        read_bytes_min: 0,
     };
 
     fn nands() -> [Nand; 2] {

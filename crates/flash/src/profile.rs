@@ -188,7 +188,10 @@ impl Profile {
                 return Err(fail(format!("there is no such profile ({known}) and no such file")));
             }
         };
-        let mut table: toml::Table = toml::from_str(&text).map_err(|error| fail(one_line(&error)))?;
+        let written: Profile = toml::from_str(&text).map_err(|error| fail(one_line(&error)))?;
+        // With every key, also those that a profile need not have.
+        let mut table = toml::Table::try_from(&written).expect("a profile is a TOML table");
+        table.entry("emulator").or_insert_with(emulator_off);
         for (key, value) in overrides {
             put_over(&mut table, key, value).map_err(fail)?;
         }
@@ -317,6 +320,10 @@ impl Profile {
         if !geometry.page_bytes.is_power_of_two() {
             return Err(format!("geometry.page_bytes = {} must be a power of two", geometry.page_bytes));
         }
+        let read_bytes_min = geometry.read_bytes_min;
+        if read_bytes_min != 0 && !read_bytes_min.is_power_of_two() {
+            return Err(format!("geometry.read_bytes_min = {read_bytes_min} must be a power of two, or 0 for 4096"));
+        }
         if !geometry.pages_per_block.is_multiple_of(geometry.pages_per_program) {
             return Err(format!(
                 "geometry.pages_per_block = {} must be a multiple of geometry.pages_per_program = {}",
@@ -374,6 +381,7 @@ fn write_geometry<S: Serializer>(geometry: &Geometry, serializer: S) -> Result<S
         ("page_bytes", geometry.page_bytes),
         ("oob_bytes", geometry.oob_bytes),
         ("superblock_dies", geometry.superblock_dies),
+        ("read_bytes_min", geometry.read_bytes_min),
     ];
     serializer.collect_map(fields)
 }
@@ -386,10 +394,6 @@ fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Strin
         .map_err(|_| format!("{key}={value}: the value is not a TOML value"))?;
     let unknown = || format!("there is no key {key}");
     let (table_name, field) = key.split_once('.').ok_or_else(unknown)?;
-    if let ("emulator", false) = (table_name, table.contains_key(table_name)) {
-        // A profile need not have that table.
-        table.insert(table_name.to_owned(), emulator_off());
-    }
     let inner = table.get_mut(table_name).and_then(toml::Value::as_table_mut).ok_or_else(unknown)?;
     let slot = inner.get_mut(field).ok_or_else(unknown)?;
     *slot = parsed["value"].clone();

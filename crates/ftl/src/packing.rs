@@ -284,6 +284,7 @@ mod tests {
         page_bytes: 32_768,
         oob_bytes: 1024,
         superblock_dies: 0,
+        read_bytes_min: 0,
     };
 
     /// The Study paper's drive.

@@ -143,6 +143,7 @@ impl Layout {
             page_bytes: number(5),
             oob_bytes: number(6),
             superblock_dies: number(7),
+            read_bytes_min: 0,
         };
         let description_bytes = u32_at(bytes, FIXED_BYTES - 4) as usize;
         let staging_bytes = u64_at(bytes, CRC_GOES_ON_AT + 32);

@@ -27,6 +27,7 @@ const GEOMETRY: Geometry = Geometry {
     page_bytes: 512,
     oob_bytes: 64,
     superblock_dies: 0,
+    read_bytes_min: 0,
 };
 const BLOCKS: usize = 6;
 const SECTOR_BYTES: usize = 512;

@@ -13,6 +13,7 @@ const GEOMETRY: Geometry = Geometry {
     page_bytes: 512,
     oob_bytes: 64,
     superblock_dies: 0,
+    read_bytes_min: 0,
 };
 const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false };
 

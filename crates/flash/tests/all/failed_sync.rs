@@ -18,6 +18,7 @@ const GEOMETRY: Geometry = Geometry {
     page_bytes: 512,
     oob_bytes: 64,
     superblock_dies: 0,
+    read_bytes_min: 0,
 };
 
 fn open(files: &Arc<dyn Files>) -> ImageBacking {

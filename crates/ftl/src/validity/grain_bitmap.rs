@@ -133,6 +133,7 @@ mod tests {
             page_bytes: 4096,
             oob_bytes: 384,
             superblock_dies: 0,
+            read_bytes_min: 0,
         };
         for grain_bytes in [16, 64, 512] {
             let packing = Packing::new(&geometry, grain_bytes, crate::RecordLayout::Grains);

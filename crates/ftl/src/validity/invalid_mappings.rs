@@ -232,6 +232,7 @@ mod tests {
             page_bytes: 512,
             oob_bytes: 384,
             superblock_dies: 0,
+            read_bytes_min: 0,
         };
         InvalidMappings::new(Packing::new(&geometry, 64, crate::RecordLayout::Grains), &geometry)
     }

@@ -330,6 +330,7 @@ const LARGE_DRIVE: Geometry = Geometry {
     page_bytes: 4096,
     oob_bytes: 384,
     superblock_dies: 0,
+    read_bytes_min: 0,
 };
 
 fn dram() -> Claim {
@@ -339,27 +340,27 @@ fn dram() -> Claim {
         design.dram_at_most(&LARGE_DRIVE)
     };
     let (original, plus) = (charged("original"), charged("plus"));
-    // What the paper counts: no directory and no table of superblocks.
-    let counted = |dram: &DramUse| {
+    // What the paper's "Memory Accounting" counts: no directory and no table of superblocks.
+    let counted = |dram: &DramUse| -> u64 {
         dram.parts()
             .iter()
             .filter(|(part, _)| !["index_directory", "superblocks"].contains(part))
             .map(|part| part.1)
             .sum()
     };
-    let (original_bytes, plus_bytes) = (original.total_bytes(), plus.total_bytes());
+    let (original_counted, plus_counted) = (counted(&original), counted(&plus));
     Claim::new(
         "plus.10",
         "firmware DRAM less cached sections, 4 TB, 64 B grain: plus / original",
         "1320 MB / 8 GB",
         format!(
-            "{} / {} ({} / {} of what the paper counts, without directories and superblock tables)",
-            size(plus_bytes),
-            size(original_bytes),
-            size(counted(&plus)),
-            size(counted(&original))
+            "{} / {} of what the paper counts; {} / {} with directories and superblock tables",
+            size(plus_counted),
+            size(original_counted),
+            size(plus.total_bytes()),
+            size(original.total_bytes())
         ),
-        Verdict::of(1320.0 / 8192.0, plus_bytes as f64 / original_bytes as f64, 1.0),
+        Verdict::of(1320.0 / 8192.0, plus_counted as f64 / original_counted as f64, 1.0).by_construction(),
         "reckoned by the code's own accounting".to_owned(),
     )
 }

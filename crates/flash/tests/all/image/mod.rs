@@ -24,6 +24,7 @@ const GEOMETRY: Geometry = Geometry {
     page_bytes: 512,
     oob_bytes: 64,
     superblock_dies: 0,
+    read_bytes_min: 0,
 };
 const CREATE: CreateOptions = CreateOptions { preallocate: false, staging_bytes: 4096, sync: false };
 const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
