@@ -48,6 +48,8 @@ pub struct CreateDrive {
     pub preallocate: bool,
     /// What was executed outlives the machine, not only the process.
     pub sync: bool,
+    /// As in [`OpenOptions`].
+    pub cache_bytes: u64,
     /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`]; none for what a record holds: 2 MiB, or a superblock where that is less.
     pub value_bytes_max: Option<u32>,
 }
@@ -92,7 +94,7 @@ impl Drive {
             let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
             return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
         }
-        let CreateDrive { preallocate, sync, value_bytes_max } = options;
+        let CreateDrive { preallocate, sync, value_bytes_max, cache_bytes } = options;
         if let Some(value_bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
             return Err(DriveError::ValueSize { value_bytes });
         }
@@ -100,7 +102,8 @@ impl Drive {
         let engine = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
         let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
         let profile = with(profile, PowerLoss::Protected);
-        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes: staging_bytes(&profile), sync };
+        let staging_bytes = staging_bytes(&profile);
+        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
         let out_of_band = Some(design.oob_format(&profile.geometry));
         let design = Design { out_of_band, ..design.clone() };
         let description = Description { profile, design, value_bytes_max };
@@ -189,7 +192,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::check`].
     pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
-        let options = OpenOptions { sync: false, read_only: true };
+        let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
         let (image, Description { profile, design, value_bytes_max }) = open_image(files, path, options)?;
         let mut report = design.check(&profile, Box::new(image));
         if value_bytes_max.is_some() && report.mount.is_some() {

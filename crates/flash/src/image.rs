@@ -79,6 +79,8 @@ pub struct CreateOptions {
     pub staging_bytes: u64,
     /// As in [`OpenOptions`].
     pub sync: bool,
+    /// As in [`OpenOptions`].
+    pub cache_bytes: u64,
 }
 
 /// How an image is worked on.
@@ -88,6 +90,8 @@ pub struct OpenOptions {
     pub sync: bool,
     /// Nothing is written, and others may read at the same time.
     pub read_only: bool,
+    /// Pages that are kept in memory, read or written, in bytes. 0 keeps the last 64 that were read, and none that are written.
+    pub cache_bytes: u64,
 }
 
 /// The array over an image file. One process at a time, or several that only read.
@@ -110,6 +114,8 @@ pub struct ImageBacking {
     /// The earliest end of the loose programs that no staged bytes can bring back.
     loose_program_ends: Option<Nanos>,
     opened: OpenedPages,
+    /// Whether pages that are written are kept in memory.
+    keeps_written: bool,
     /// The page that was asked for last, and whether that was the one behind the page before it.
     asked: (PageAddress, bool),
     /// Room for a unit that is written.
@@ -166,7 +172,8 @@ impl ImageBacking {
         let header = layout.encode(description);
         disk.write(MAGIC.len() as u64, &header[MAGIC.len()..], "the header")?;
         disk.note_holder();
-        let mut image = ImageBacking::new(disk, layout, description.to_owned(), table, staging, options.sync);
+        let CreateOptions { sync, cache_bytes, .. } = options;
+        let mut image = ImageBacking::new(disk, layout, description.to_owned(), (table, staging), (sync, cache_bytes));
         (image.is_new, image.has_loose_bytes) = (true, true);
         Ok(image)
     }
@@ -210,15 +217,23 @@ impl ImageBacking {
             // An earlier life may have written it without a sync, and was killed: what is shown now is not to be lost.
             disk.sync_found()?;
         }
-        let mut image = ImageBacking::new(disk, layout, description.clone(), table, staging, options.sync);
+        let how = (options.sync, options.cache_bytes);
+        let mut image = ImageBacking::new(disk, layout, description.clone(), (table, staging), how);
         // What an earlier life wrote is in the file, and may not be durable.
         (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
         Ok((image, description))
     }
 
-    fn new(disk: Disk, layout: Layout, description: String, table: Table, staging: Staging, sync: bool) -> Self {
+    fn new(
+        disk: Disk,
+        layout: Layout,
+        description: String,
+        (table, staging): (Table, Staging),
+        (sync, cache_bytes): (bool, u64),
+    ) -> Self {
         ImageBacking {
-            opened: OpenedPages::new(&layout.geometry),
+            opened: OpenedPages::new(&layout.geometry, cache_bytes),
+            keeps_written: cache_bytes > 0,
             asked: (PageAddress(0), false),
             disk,
             layout,
@@ -295,7 +310,11 @@ impl Backing for ImageBacking {
             return Err(MediaError::Damaged { page, why: "it was never written" });
         }
         let (before, has_run_on) = self.asked;
-        if !self.opened.holds(page) {
+        if self.opened.holds(page) {
+            if page != before {
+                self.opened.ask_again(page);
+            }
+        } else {
             // If the last record ran on into a second page, so does this one as a rule, and to ask twice costs more than to read on.
             let left = self.layout.geometry.pages_per_program - page.0 % self.layout.geometry.pages_per_program;
             self.open_pages(page, if has_run_on { left.min(2) } else { 1 })?;

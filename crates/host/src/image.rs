@@ -38,8 +38,8 @@ struct State {
 impl Image {
     /// Opens the image at `path`; returns whether it was created.
     pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<(Image, bool), Error> {
-        let Options { missing, sync, read_only, .. } = *options;
-        let open = || Ok::<_, Error>(Drive::open_in(files, path, OpenOptions { sync, read_only })?);
+        let Options { missing, sync, read_only, cache_bytes, .. } = *options;
+        let open = || Ok::<_, Error>(Drive::open_in(files, path, OpenOptions { sync, read_only, cache_bytes })?);
         let create = || create(files, path, options);
         let (drive, was_created) = match missing {
             Missing::CreateNew => (create()?, true),
@@ -207,8 +207,8 @@ fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Driv
     let invalid = |why: String| Error::InvalidOptions { why };
     let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
     let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
-    let Options { preallocate, sync, value_bytes_max, .. } = *options;
-    let create = CreateDrive { preallocate, sync, value_bytes_max };
+    let Options { preallocate, sync, value_bytes_max, cache_bytes, .. } = *options;
+    let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes };
     Ok(Drive::create_in(files, path, &profile, &design, create)?)
 }
 

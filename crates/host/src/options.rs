@@ -41,10 +41,13 @@ pub struct Options {
     pub sync: bool,
     /// Nothing is written, and other processes may read at the same time. A missing image is an error.
     pub read_only: bool,
+    /// Pages of the image that are kept in memory, in bytes; no more than the image has. 0 keeps 64 pages.
+    pub cache_bytes: u64,
 }
 
 impl Default for Options {
-    /// Creates an image of 1 GiB with the design `plus` if there is none; changes outlive the process.
+    /// Creates an image of 1 GiB with the design `plus` if there is none; changes outlive the process; 64 MiB of pages are kept in
+    /// memory.
     fn default() -> Self {
         Options {
             missing: Missing::Create,
@@ -54,6 +57,7 @@ impl Default for Options {
             preallocate: false,
             sync: false,
             read_only: false,
+            cache_bytes: 64 << 20,
         }
     }
 }

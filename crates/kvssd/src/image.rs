@@ -21,7 +21,7 @@ pub fn create(options: &CreateOptions) -> Outcome {
         preallocate: *preallocate,
         // The file's name is to outlive the machine, which is waited for once.
         sync: true,
-        read_only: false,
+        ..Options::default()
     };
     let store = Store::open(image, options).map_err(Failure::of_store(image))?;
     store.close().map_err(Failure::of_store(image))
@@ -30,7 +30,8 @@ pub fn create(options: &CreateOptions) -> Outcome {
 /// Says what drive an image holds.
 pub fn info(image: &Path) -> Outcome {
     refuse_url(image, "looked into")?;
-    let drive = Drive::open(image, OpenOptions { read_only: true, sync: false }).map_err(Failure::of_drive(image))?;
+    let drive = Drive::open(image, OpenOptions { read_only: true, sync: false, cache_bytes: 0 })
+        .map_err(Failure::of_drive(image))?;
     let (design, profile, engine) = (drive.design(), drive.profile(), drive.engine());
     let (geometry, utilization) = (profile.geometry, drive.utilization());
     let mounted = drive.mounted().copied().unwrap_or_default();

@@ -60,7 +60,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
 
 /// The drive, with the times of another testbed where that is asked for.
 fn open(options: &ServeOptions) -> Result<Drive, Failure> {
-    let open = OpenOptions { sync: options.sync, read_only: false };
+    let open = OpenOptions { sync: options.sync, read_only: false, cache_bytes: options.cache };
     let drive = match &options.timed {
         Some(name) => Drive::open_timed(&options.image, open, &Profile::load(name, &[])?),
         None => Drive::open(&options.image, open),

@@ -54,6 +54,7 @@ impl RawStore {
         preallocate: bool,
         sync: bool,
         read_only: bool,
+        cache_bytes: u64,
     ) -> PyResult<Self> {
         let missing = match missing {
             "create" => Missing::Create,
@@ -64,7 +65,8 @@ impl RawStore {
                 return Err(PyValueError::new_err(line));
             }
         };
-        let options = Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only };
+        let options =
+            Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only, cache_bytes };
         let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_store(&error))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })

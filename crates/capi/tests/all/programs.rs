@@ -76,7 +76,7 @@ fn a_drive_on_the_wire_is_a_device_like_another() {
 
 /// What a program prints that is given the URL of a drive.
 fn said_over_the_wire(desk: &TempDir, program: &Path) -> String {
-    let open = OpenOptions { sync: false, read_only: false };
+    let open = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
     let drive = Drive::open(Path::new(&image_at(&desk.path().join("served.kv"))), open).unwrap();
     let subsystem = Arc::new(Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test")));
     let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();

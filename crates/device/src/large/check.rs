@@ -187,7 +187,7 @@ mod tests {
     use std::path::Path;
 
     const FIRST: NamespaceId = NamespaceId::FIRST;
-    const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
+    const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
 
     fn store(drive: &mut dyn Records, namespace: NamespaceId, key: &[u8], value: Value) {
         let command = Command::Store { key: Key::new(key).unwrap(), value, condition: StoreCondition::Always };

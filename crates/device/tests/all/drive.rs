@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const IMAGE_BYTES: u64 = 64 << 20;
-const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
-const READ: OpenOptions = OpenOptions { sync: false, read_only: true };
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+const READ: OpenOptions = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
 
 fn image(folder: &TempDir) -> PathBuf {
     folder.path().join("drive.kv")

@@ -8,7 +8,7 @@ use kvssd_types::{Command, Key, KvError, Reply, StoreCondition};
 use std::path::Path;
 
 const PATH: &str = "drive.kv";
-const SYNCED: OpenOptions = OpenOptions { sync: true, read_only: false };
+const SYNCED: OpenOptions = OpenOptions { sync: true, read_only: false, cache_bytes: 0 };
 
 fn open(disk: &SimulatedDisk) -> Drive {
     Drive::open_in(&disk.files(), Path::new(PATH), SYNCED).unwrap()
@@ -76,7 +76,7 @@ fn kill_in_close(stride: usize) {
         let disk = SimulatedDisk::new(1);
         Drive::create_in(&disk.files(), Path::new(PATH), &profile, design, options).unwrap().close().unwrap();
         let live = |disk: &SimulatedDisk, life: u8| {
-            let options = OpenOptions { sync, read_only: false };
+            let options = OpenOptions { sync, read_only: false, cache_bytes: 0 };
             let mut drive = Drive::open_in(&disk.files(), Path::new(PATH), options).unwrap();
             (0..120u8)
                 .for_each(|key| drop(store(&mut drive, &[key % 60], &vec![life; 900 + usize::from(key)]).unwrap()));

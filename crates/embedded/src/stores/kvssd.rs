@@ -9,10 +9,10 @@ use kvssd_host::{Missing, Options, Store};
 
 const FLASH_BYTES_MIN: u64 = 256 << 20;
 
-/// Bytes of memory that the firmware of such an image may take: tables, cached index and write buffer.
+/// Bytes of memory that such a store may take: the firmware's tables, cached index and write buffer, and cached pages.
 pub(crate) fn memory_bytes(pair_bytes: u64) -> Result<u64, String> {
     let memory = image_profile(flash_bytes(pair_bytes)).map_err(|error| error.to_string())?.memory;
-    Ok(memory.dram_bytes + memory.write_buffer_bytes)
+    Ok(memory.dram_bytes + memory.write_buffer_bytes + Options::default().cache_bytes)
 }
 
 pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {

@@ -88,6 +88,12 @@ impl ImageBacking {
             self.bytes.extend(codec::encode(geometry, PageIdentity { page, erases }, content.page(index)));
         }
         self.disk.write(self.layout.page_at(first), &self.bytes, "pages")?;
+        if self.keeps_written {
+            let pages = self.bytes.chunks_exact(self.bytes.len() / content.pages());
+            for (index, bytes) in pages.enumerate() {
+                self.opened.keep(PageAddress(first.0 + index as u32), bytes, content.page(index).oob.len());
+            }
+        }
         self.has_loose_bytes = true;
         self.table.programmed(geometry.block_index(block), row);
         if !self.sync {

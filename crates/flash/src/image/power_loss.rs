@@ -367,7 +367,7 @@ fn campaign(stages: bool, seed: u64) -> (usize, usize) {
         let history = recorded.0.clone();
         let files: Arc<dyn Files> = Arc::new(recorded);
         let (mut image, _) =
-            ImageBacking::open_in(&files, &path, OpenOptions { sync: true, read_only: false }).unwrap();
+            ImageBacking::open_in(&files, &path, OpenOptions { sync: true, read_only: false, cache_bytes: 0 }).unwrap();
         let before = state(&mut image);
         let (done, random) = (Vec::new(), &mut random);
         let now = Nanos::ZERO;
@@ -399,7 +399,7 @@ fn campaign(stages: bool, seed: u64) -> (usize, usize) {
 
 fn reopened(path: &Path, bytes: &[u8]) -> State {
     fs::write(path, bytes).unwrap();
-    state(&mut ImageBacking::open(path, OpenOptions { sync: false, read_only: true }).unwrap().0)
+    state(&mut ImageBacking::open(path, OpenOptions { sync: false, read_only: true, cache_bytes: 0 }).unwrap().0)
 }
 
 #[test]

@@ -15,11 +15,11 @@ const GEOMETRY: Geometry = Geometry {
     superblock_dies: 0,
     read_bytes_min: 0,
 };
-const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false };
+const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
 
 fn image(sync: bool) -> (tempfile::TempDir, ImageBacking) {
     let directory = tempfile::tempdir().unwrap();
-    let options = CreateOptions { preallocate: false, staging_bytes: 1000, sync };
+    let options = CreateOptions { staging_bytes: 1000, sync, ..CreateOptions::default() };
     let mut image = ImageBacking::create(directory.path().join("drive.kv"), GEOMETRY, "a drive", options).unwrap();
     image.commit().unwrap();
     (directory, image)
@@ -166,10 +166,27 @@ fn what_was_read_of_a_page_is_not_given_after_an_erase_or_another_program() {
     }
     write(&mut image, 0, 10);
     // The second and those behind it are bytes of before.
-    image.opened = OpenedPages::new(&GEOMETRY);
+    image.opened = OpenedPages::new(&GEOMETRY, 0);
     image.fetch(PageAddress(0), 4);
     assert_eq!(image.page(PageAddress(0)).unwrap().oob, [10]);
     assert!(image.page(PageAddress(1)).is_err(), "nothing was written there since");
     write(&mut image, 1, 11);
     assert_eq!(image.page(PageAddress(1)).unwrap().oob, [11]);
+}
+
+/// What is kept in memory is what was written last, over every life of a block.
+#[test]
+fn pages_that_are_kept_when_they_are_written_are_those_of_this_life_of_their_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions { staging_bytes: 1000, cache_bytes: 1 << 20, ..CreateOptions::default() };
+    let mut image = ImageBacking::create(folder.path().join("a"), GEOMETRY, "", options).unwrap();
+    image.commit().unwrap();
+    let block = GEOMETRY.block_of(UnitAddress(0)).0;
+    for life in 0..3 {
+        image.program(UnitAddress(0), unit(life), Span::NONE).unwrap();
+        assert!(image.opened.holds(PageAddress(0)), "nothing is read from the disk");
+        assert_eq!(image.page(PageAddress(0)).unwrap().oob, [life]);
+        image.erase(block, Span::NONE).unwrap();
+        assert!(image.page(PageAddress(0)).is_err(), "it is erased");
+    }
 }

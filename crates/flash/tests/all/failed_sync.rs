@@ -22,7 +22,9 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 fn open(files: &Arc<dyn Files>) -> ImageBacking {
-    ImageBacking::open_in(files, Path::new(PATH), OpenOptions { sync: true, read_only: false }).unwrap().0
+    ImageBacking::open_in(files, Path::new(PATH), OpenOptions { sync: true, read_only: false, cache_bytes: 0 })
+        .unwrap()
+        .0
 }
 
 #[test]

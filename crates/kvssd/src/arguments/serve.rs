@@ -34,6 +34,9 @@ pub struct ServeOptions {
     /// Waits until the disk has what is stored: an answer then outlives the machine, not only the process
     #[arg(long)]
     pub sync: bool,
+    /// Memory for pages of the image that were read or written
+    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = super::size)]
+    pub cache: u64,
     /// Grants data digests to hosts that ask for them. SPDK's cover bytes that are not sent: leave them off there
     #[arg(long)]
     pub data_digest: bool,

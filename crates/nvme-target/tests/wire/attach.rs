@@ -276,7 +276,7 @@ fn a_stop_closes_the_drive_in_order_and_the_next_service_finds_everything() {
     assert_eq!(host.io.hear(), Heard::Closed);
     let folder = tempfile::tempdir().unwrap();
     let path = target.folder.path().join("drive.kv");
-    let options = kvssd_flash::OpenOptions { sync: false, read_only: false };
+    let options = kvssd_flash::OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
     let drive = kvssd_device::Drive::open(path, options).unwrap();
     assert!(drive.mounted().unwrap().was_closed);
     let again = Target::serving(drive, kvssd_nvme_target::SubsystemOptions::new(NQN), folder);
@@ -296,7 +296,7 @@ fn timed_answers_come_when_the_modelled_drive_gives_them() {
     let mut plain = plain;
     plain.stop();
     let path = plain.folder.path().join("drive.kv");
-    let options = kvssd_flash::OpenOptions { sync: false, read_only: false };
+    let options = kvssd_flash::OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
     let drive = kvssd_device::Drive::open_timed(path, options, &profile).unwrap();
     let mut options = kvssd_nvme_target::SubsystemOptions::new(NQN);
     options.is_timed = true;

@@ -82,18 +82,21 @@ def open(
     preallocate: bool = False,
     sync: bool = False,
     read_only: bool = False,
+    cache_bytes: int = 64 << 20,
 ) -> Store:
     """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/nqn?ns=1``.
 
     An image that is missing is an ``OpenError``, unless it is asked for: with ``create_bytes`` of flash, or ``missing="create"`` for
     1 GiB (``"create_new"``: and it must not be there). It is made with the firmware ``design``, for values of up to 2 MiB or, by choice,
-    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives the process, and with ``sync`` the machine. Of a drive at a URL none of the options but ``read_only`` is chosen here.
+    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives the process, and with ``sync`` the machine. ``cache_bytes`` of
+    its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is chosen here.
     """
     if missing is None:
         missing = "fail" if create_bytes is None else "create"
     if create_bytes is None:
         create_bytes = 1 << 30
-    return Store(RawStore.open(os.fspath(drive), missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only))
+    path = os.fspath(drive)
+    return Store(RawStore.open(path, missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only, cache_bytes))
 
 
 class Namespace(MutableMapping[bytes, bytes]):

@@ -58,7 +58,9 @@ impl Hardware {
             ("memory.dram_bytes", &dram_bytes),
         ])?;
         let value_bytes_max = has_large_values.then_some(LARGE_VALUE_BYTES);
-        let create = CreateDrive { preallocate: false, sync, value_bytes_max };
+        // Half of all drives keep pages in memory, also those that are written: what is wrong on the disk is then seen in a later life.
+        let cache_bytes = if has_small_blocks { 1 << 20 } else { 0 };
+        let create = CreateDrive { preallocate: false, sync, value_bytes_max, cache_bytes };
         // A tree's pages are larger than what records may take of a page there.
         let indexes = if design.name == "multilevel" { ["rhik", "hash-compact"] } else { ["lsm", "hash-compact"] };
         Ok(Hardware { design, profile, create, indexes })

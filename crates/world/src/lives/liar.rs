@@ -131,7 +131,7 @@ struct Places {
 
 impl Places {
     fn of(program: &Program<'_>, now: &[u8]) -> Result<Places, String> {
-        let options = OpenOptions { sync: false, read_only: true };
+        let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
         let opened = ImageBacking::open_in(&program.disk().files(), Path::new(PATH), options);
         let (image, _) = opened.map_err(|error| error.to_string())?;
         let geometry = *image.geometry();

@@ -14,7 +14,7 @@ use super::machine::Machine;
 use super::report::{Loss, Report};
 use super::strikes::Strikes;
 use crate::{Options, Process, World};
-use kvssd_device::{Drive, DriveError};
+use kvssd_device::{CreateDrive, Drive, DriveError};
 use kvssd_flash::{ImageFault, SimulatedDisk};
 use kvssd_ftl::Design;
 use kvssd_host::{Error, Missing, NamespaceId, Options as StoreOptions, Store};
@@ -177,8 +177,8 @@ impl Drop for Ended {
 
 /// A program that has the image, when it gets it.
 fn own(common: &Common, random: &mut Random) {
-    let sync = common.hardware.create.sync;
-    let options = StoreOptions { missing: Missing::Fail, sync, ..StoreOptions::default() };
+    let CreateDrive { sync, cache_bytes, .. } = common.hardware.create;
+    let options = StoreOptions { missing: Missing::Fail, sync, cache_bytes, ..StoreOptions::default() };
     let Some(store) = open(common, random, &options) else { return };
     let having = Having::new(&common.writers);
     if common.writers.get() > 1 || common.readers.get() > 0 {
@@ -202,8 +202,9 @@ fn own(common: &Common, random: &mut Random) {
 
 /// A program that reads beside others.
 fn read(common: &Common, random: &mut Random) {
-    let sync = common.hardware.create.sync;
-    let options = StoreOptions { missing: Missing::Fail, read_only: true, sync, ..StoreOptions::default() };
+    let CreateDrive { sync, cache_bytes, .. } = common.hardware.create;
+    let options =
+        StoreOptions { missing: Missing::Fail, read_only: true, sync, cache_bytes, ..StoreOptions::default() };
     let Some(store) = open(common, random, &options) else { return };
     let _having = Having::new(&common.readers);
     if common.writers.get() > 0 {

@@ -12,7 +12,7 @@ use super::act::{key, number_of};
 use super::hardware::Hardware;
 use super::image::PATH;
 use super::model::{Content, Model, Pairs, Spaces};
-use kvssd_device::Drive;
+use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::SimulatedDisk;
 use kvssd_host::{Error, Missing, NamespaceId, NamespaceInfo, Options, Store};
 use std::collections::BTreeMap;
@@ -170,7 +170,8 @@ impl<'a> Program<'a> {
             self.is_made = true;
             drop(drive);
         }
-        let options = Options { missing: Missing::Fail, sync: self.hardware.create.sync, ..Options::default() };
+        let CreateDrive { sync, cache_bytes, .. } = self.hardware.create;
+        let options = Options { missing: Missing::Fail, sync, cache_bytes, ..Options::default() };
         let opened = Store::open_in(&files, Path::new(PATH), &options);
         let store = opened.map_err(|error| self.end("open", &error))?;
         self.alive()?;
@@ -239,7 +240,8 @@ impl<'a> Program<'a> {
     /// # Errors
     /// [`End::Failed`] when something was told, and the end that came meanwhile.
     pub fn look_for_lies(&mut self) -> Result<(), End> {
-        let options = Options { missing: Missing::Fail, sync: self.hardware.create.sync, ..Options::default() };
+        let CreateDrive { sync, cache_bytes, .. } = self.hardware.create;
+        let options = Options { missing: Missing::Fail, sync, cache_bytes, ..Options::default() };
         let opened = Store::open_in(&self.disk.files(), Path::new(PATH), &options);
         let store = opened.map_err(|error| self.end("open", &error))?;
         let infos = store.namespaces().map_err(|error| self.end("namespaces", &error))?;

@@ -47,7 +47,7 @@ impl Drop for Noted {
 }
 
 fn serve(common: &Rc<Common>, stop: &Rc<Cell<bool>>) {
-    let options = OpenOptions { sync: common.conditions.sync, read_only: false };
+    let options = OpenOptions { sync: common.conditions.sync, read_only: false, cache_bytes: 0 };
     let drive = match Drive::open_in(&common.machine.files(), Path::new(PATH), options) {
         Ok(drive) => drive,
         Err(_) if common.excuses.has_failed() => return,

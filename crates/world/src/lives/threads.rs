@@ -19,7 +19,7 @@ use super::spaces::{self, EXISTS, IDS};
 use super::strikes::Strikes;
 use crate::linear::Found;
 use crate::{Options, Process, World};
-use kvssd_device::Drive;
+use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_host::tx::{TransactionOptions, Transactions};
@@ -174,8 +174,8 @@ fn begin(common: &Rc<Common>, seed: u64, is_last: bool) {
     let inner = common.clone();
     drop(common.world.spawn(PROGRAM, "program", move || {
         let mut random = Random::new(seed);
-        let sync = inner.hardware.create.sync;
-        let options = StoreOptions { missing: Missing::Fail, sync, ..StoreOptions::default() };
+        let CreateDrive { sync, cache_bytes, .. } = inner.hardware.create;
+        let options = StoreOptions { missing: Missing::Fail, sync, cache_bytes, ..StoreOptions::default() };
         let store = match Store::open_in(&inner.machine.files(), Path::new(PATH), &options) {
             Ok(store) => Arc::new(store),
             Err(error) => return inner.book.borrow_mut().fail(format!("the store cannot be opened: {error}")),

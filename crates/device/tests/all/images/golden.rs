@@ -27,7 +27,7 @@ const VERSION: u32 = 3;
 const STEPS: usize = 250;
 const LIVES: usize = 4;
 const PIECE_BYTES: usize = 4096;
-const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
 
 /// How the life of an image ended. Those that were cut off are of 64 MiB, as programs make them.
 const ENDS: [(&str, bool); 2] = [("closed", true), ("cut", false)];

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
-const READ: OpenOptions = OpenOptions { sync: false, read_only: true };
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+const READ: OpenOptions = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
 
 /// Steps after which older copies are made.
 pub const MOMENTS: [usize; 4] = [1500, 2500, 3500, 4500];

@@ -7,7 +7,7 @@ use kvssd_ftl::{Design, NamespaceAttributes, OobFormat};
 use kvssd_types::{Command, Key, StoreCondition, Value};
 use tempfile::TempDir;
 
-const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
 
 /// A program with one preset more chooses wider tags: what it made is read by this one, and the other way round.
 #[test]

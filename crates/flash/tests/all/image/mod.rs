@@ -26,9 +26,9 @@ const GEOMETRY: Geometry = Geometry {
     superblock_dies: 0,
     read_bytes_min: 0,
 };
-const CREATE: CreateOptions = CreateOptions { preallocate: false, staging_bytes: 4096, sync: false };
-const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false };
-const READ: OpenOptions = OpenOptions { sync: false, read_only: true };
+const CREATE: CreateOptions = CreateOptions { preallocate: false, staging_bytes: 4096, sync: false, cache_bytes: 0 };
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+const READ: OpenOptions = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
 const HEADER_BYTES: usize = 4096;
 const HOLDER: std::ops::Range<usize> = 20..64;
 const DESCRIPTION: &str = "design = \"plus\" # Ü";
@@ -110,7 +110,8 @@ fn what_is_programmed_is_read_after_reopening() {
         image.commit().unwrap();
         let before = everything(&mut image);
         drop(image);
-        let (mut image, description) = ImageBacking::open(&path, OpenOptions { sync, read_only: false }).unwrap();
+        let (mut image, description) =
+            ImageBacking::open(&path, OpenOptions { sync, read_only: false, cache_bytes: 0 }).unwrap();
         assert_eq!((description.as_str(), image.description(), image.path()), (DESCRIPTION, DESCRIPTION, &*path));
         assert_eq!((image.geometry(), image.staging_bytes()), (&GEOMETRY, CREATE.staging_bytes));
         assert_eq!((image.block(block(5)).units_programmed, image.block(block(4)).units_programmed), (2, 0));

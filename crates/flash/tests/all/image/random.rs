@@ -39,7 +39,7 @@ proptest! {
             if let Act::Reopen = act {
                 image.commit().unwrap();
                 drop(image);
-                image = ImageBacking::open(&path, OpenOptions { sync, read_only: false }).unwrap().0;
+                image = ImageBacking::open(&path, OpenOptions { sync, read_only: false, cache_bytes: 0 }).unwrap().0;
                 continue;
             }
             for backing in [&mut memory as &mut dyn Backing, &mut image] {
