@@ -1,8 +1,14 @@
 //! Latencies of commands.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
+
+/// Significant digits of a histogram.
+const DIGITS: u8 = 3;
 
 /// A histogram of latencies with three significant digits.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ impl Latencies {
     /// No latencies.
     #[must_use]
     pub fn new() -> Self {
-        Latencies(Histogram::new(3).expect("three digits are allowed"))
+        Latencies(Histogram::new(DIGITS).expect("three digits are allowed"))
     }
 
     /// Adds the latency of a command.
@@ -40,6 +46,24 @@ impl Latencies {
     /// Adds all latencies of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         self.0.add(&other.0).expect("the histogram grows");
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The whole histogram as others exchange it: HdrHistogram's encoding V2, compressed, in base64. The same latencies give the same
+    /// text.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        let mut bytes = Vec::new();
+        // How a histogram has grown shows in its bytes: one of just the size has not.
+        let mut exact = Histogram::new_with_max(self.0.max().max(2), DIGITS).expect("three digits are allowed");
+        exact.add(&self.0).expect("it is as large");
+        V2DeflateSerializer::new().serialize(&exact, &mut bytes).expect("memory takes bytes");
+        STANDARD.encode(bytes)
     }
 
     /// The figures.
@@ -59,5 +83,26 @@ impl Latencies {
 impl Default for Latencies {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+
+    #[test]
+    fn a_histogram_comes_back_from_its_text() {
+        let mut latencies = Latencies::new();
+        (0..50_000u64).for_each(|number| latencies.add(Nanos(1000 + number * number / 100)));
+        let bytes = STANDARD.decode(latencies.to_base64()).unwrap();
+        let again: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
+        assert_eq!(again, latencies.0);
+        assert_eq!(Latencies(again).summary(), latencies.summary());
+        let mut in_parts = Latencies::new();
+        in_parts.add(Nanos(1));
+        in_parts.merge(&latencies);
+        latencies.add(Nanos(1));
+        assert_eq!(in_parts.to_base64(), latencies.to_base64());
     }
 }
