@@ -25,13 +25,15 @@ mod large;
 mod medium;
 mod records;
 mod sizing;
+#[cfg(test)]
+mod tests;
 
 pub use drive::{CreateDrive, Drive};
 pub use error::DriveError;
 pub use large::LARGE_VALUE_BYTES_MAX;
 pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 
-use kvssd_flash::timing::Calendar;
+use kvssd_flash::timing::{Calendar, Lane, Record, Recording, Window, Work};
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError, Engine, IteratorPlan, MountReport, NamespaceAttributes, Spent, SpentOn};
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, Value};
@@ -145,6 +147,7 @@ impl Device {
         if let Err(error) = self.arrive(arrival) {
             return Completion { done: arrival, reply: Err(error) };
         }
+        self.engine.recording().begin_command(&command);
         let class = match command {
             Command::Retrieve { .. } | Command::Read { .. } => 0,
             Command::Store { .. } | Command::Write { .. } => 1,
@@ -170,8 +173,10 @@ impl Device {
             _ => 0,
         };
         let length = self.profile.link_time(bytes_out);
-        let done = self.link_out.squeeze(executed, length);
-        self.spent.add(SpentOn::Link, done - executed);
+        let recording = self.engine.recording();
+        let done = recording.squeeze(&mut self.link_out, (executed, length), Lane::LinkOut, Work::Out);
+        self.spend(SpentOn::Link, executed, done);
+        self.engine.recording().end_command(arrival, done);
         assert_eq!(self.spent.total(), done - arrival, "a command's time goes somewhere");
         self.spent_by[class] += self.spent;
         self.under_way.push(Reverse(done));
@@ -194,7 +199,7 @@ impl Device {
         }
         let first = if self.under_way.len() < UNDER_WAY_MAX { None } else { self.under_way.pop() };
         let taken = first.map_or(arrival, |Reverse(done)| done);
-        self.spent.add(SpentOn::Queue, taken - arrival);
+        self.spend(SpentOn::Queue, arrival, taken);
         taken
     }
 
@@ -232,6 +237,16 @@ impl Device {
         set.map(|()| done)
     }
 
+    /// Records from now on what lies in a window of virtual time.
+    pub fn record(&mut self, window: Window) {
+        *self.engine.recording() = Recording::of(window);
+    }
+
+    /// What was recorded, if anything was to be. It is recorded no more.
+    pub fn take_record(&mut self) -> Option<Record> {
+        std::mem::take(self.engine.recording()).finish()
+    }
+
     /// See [`Engine::expect`].
     pub fn expect(&mut self, keys: &[Key<'_>]) {
         self.engine.expect(keys);
@@ -261,8 +276,7 @@ impl Device {
             return arrival;
         };
         let length = self.profile.link_time(key.bytes().len() as u64);
-        let arrived = self.link_in.squeeze(arrival, length);
-        self.spent.add(SpentOn::Link, arrived - arrival);
+        let arrived = self.bring_in(length, arrival);
         let ready = self.pipeline(arrived, self.profile.firmware.write_ns);
         let taken = self.engine.take_part(ready);
         self.spent += self.engine.spent();
@@ -273,16 +287,29 @@ impl Device {
     fn take_value(&mut self, bytes: u64, arrival: Nanos) -> Nanos {
         let firmware = self.profile.firmware;
         let length = self.profile.link_time(bytes);
-        let arrived = self.link_in.squeeze(arrival, length);
-        self.spent.add(SpentOn::Link, arrived - arrival);
+        let arrived = self.bring_in(length, arrival);
         let pages = bytes.div_ceil(SMALL_BYTES.into()).max(1);
         self.pipeline(arrived, firmware.write_ns + firmware.write_4k_ns * pages)
     }
 
+    /// The link to the drive is taken for so long; gives when all is over.
+    fn bring_in(&mut self, length: Nanos, at: Nanos) -> Nanos {
+        let arrived = self.engine.recording().squeeze(&mut self.link_in, (at, length), Lane::LinkIn, Work::In);
+        self.spend(SpentOn::Link, at, arrived);
+        arrived
+    }
+
+    /// The command at hand waits, or has something done.
+    fn spend(&mut self, part: SpentOn, from: Nanos, until: Nanos) {
+        self.spent.add(part, until - from);
+        self.engine.recording().part(part.name(), from, until);
+    }
+
     /// The controller's fixed latency.
     fn pipeline(&mut self, at: Nanos, latency_ns: u64) -> Nanos {
-        self.spent.add(SpentOn::Pipeline, Nanos(latency_ns));
-        at + Nanos(latency_ns)
+        let until = at + Nanos(latency_ns);
+        self.spend(SpentOn::Pipeline, at, until);
+        until
     }
 
     /// Moves a command's data over the link and the command through the controller's pipeline.
@@ -311,73 +338,5 @@ impl Device {
             | Command::DestroyIterator { .. }
             | Command::Flush => self.pipeline(arrival, firmware.write_ns),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kvssd_flash::{Cause, PowerLoss, RopeBacking};
-    use kvssd_types::{Pattern, StoreCondition, Value};
-
-    fn device() -> Device {
-        device_with(PowerLoss::Ignored)
-    }
-
-    fn device_with(power_loss: PowerLoss) -> Device {
-        let mut profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
-        profile.memory.power_loss = power_loss;
-        let design = kvssd_designs::named("original").unwrap();
-        Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry))).unwrap()
-    }
-
-    fn store(device: &mut Device, key: &[u8], length: u32, arrival: Nanos) -> Completion {
-        let value = Value::Pattern(Pattern { seed: 1, offset: 0, length });
-        device.submit(Command::Store { key: Key::new(key).unwrap(), value, condition: StoreCondition::Always }, arrival)
-    }
-
-    #[test]
-    fn a_retrieve_pays_the_pipeline_the_flash_and_the_link() {
-        let mut device = device();
-        store(&mut device, b"key", 1000, Nanos::ZERO);
-        device.submit(Command::Flush, Nanos(1));
-        let arrival = Nanos(1_000_000_000);
-        let retrieve =
-            |length_bytes| Command::Retrieve { key: Key::new(b"key").unwrap(), offset_bytes: 0, length_bytes };
-        let done = device.submit(retrieve(1000), arrival).done - arrival;
-        let costs = device.profile().core_costs;
-        let cores = costs.command_ns + costs.hash_ns + costs.section_ns + costs.comparison_ns;
-        // Row 0 of a block is the fast level; the comparison of the keys comes after the read.
-        let expected = 21_500 + cores + 29_760 + 4_883 + costs.key_compare_ns + 284;
-        assert_eq!(done, Nanos(expected));
-        assert!(device.submit(retrieve(0), Nanos(2_000_000_000)).done.0 - 2_000_000_000 < expected);
-    }
-
-    #[test]
-    fn only_a_drive_that_can_be_mounted_writes_a_journal() {
-        let journal_pages = |power_loss| {
-            let mut device = device_with(power_loss);
-            store(&mut device, b"key", 1000, Nanos::ZERO);
-            device.submit(Command::Flush, Nanos(1));
-            device.engine().flash_counters().programs[Cause::Journal]
-        };
-        assert_eq!(journal_pages(PowerLoss::Ignored), 0);
-        assert!(journal_pages(PowerLoss::Volatile) > 0 && journal_pages(PowerLoss::Protected) > 0);
-    }
-
-    #[test]
-    fn the_link_carries_one_value_after_the_other() {
-        let mut device = device();
-        let one = store(&mut device, b"a", 1 << 20, Nanos::ZERO).done;
-        let two = store(&mut device, b"b", 1 << 20, Nanos::ZERO).done;
-        assert!(two >= one && two - Nanos::ZERO >= device.profile().link_time(2 << 20));
-    }
-
-    #[test]
-    #[should_panic(expected = "in the order of their arrival")]
-    fn time_does_not_go_back() {
-        let mut device = device();
-        device.submit(Command::Flush, Nanos(5));
-        device.submit(Command::Flush, Nanos(4));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Blob;
 use crate::codec::PageIdentity;
-use crate::timing::{Clockwork, WriteBuffer};
+use crate::timing::{Clockwork, Recording, WriteBuffer};
 use crate::{
     Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
     SuperblockId, UnitAddress, UnitImage,
@@ -117,6 +117,11 @@ impl Flash {
         self.clockwork.busy()
     }
 
+    /// Who records what dies and channels, and others, are taken for.
+    pub fn recording(&mut self) -> &mut Recording {
+        &mut self.clockwork.recording
+    }
+
     /// Pages that are programmed and not erased.
     #[must_use]
     pub fn pages_programmed(&self) -> u64 {
@@ -209,6 +214,7 @@ impl Flash {
     /// Brings sectors into the controller.
     fn read_extent(&mut self, extent: Extent, cause: Cause, at: Nanos) -> Nanos {
         let Extent { page, pages, sectors, .. } = extent;
+        self.clockwork.recording.because(Some(cause));
         let geometry = self.nand.geometry();
         let unit = geometry.unit_of(page);
         let (block, row) = geometry.block_of(unit);
@@ -287,6 +293,7 @@ impl Flash {
         let mut in_flight = self.in_flight[block.die.0 as usize].iter().rev();
         let before = in_flight.find(|flying| self.nand.geometry().block_of(flying.unit).0 == block);
         let at = before.map_or(at, |flying| at.max(flying.lands));
+        self.clockwork.recording.because(causes.first().copied());
         let done = self.clockwork.program(block.die, at);
         self.nand.program(unit, content, Span { issued: at, end: done })?;
         self.buffer.give_back(done);
@@ -306,6 +313,7 @@ impl Flash {
     /// [`MediaError`] when the medium fails.
     pub fn erase(&mut self, superblock: SuperblockId, at: Nanos) -> Result<Nanos, MediaError> {
         let mut done = at;
+        self.clockwork.recording.because(None);
         for die in self.geometry().dies_of(superblock) {
             self.counters.erases += 1;
             let landed = self.in_flight[die.0 as usize]

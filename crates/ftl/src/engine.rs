@@ -19,6 +19,7 @@ use crate::recovery::{self, MountReport};
 use crate::spent::{Spent, SpentOn};
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
+use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// The firmware of one drive.
@@ -234,6 +235,8 @@ impl Engine {
         let ready = opened.and_then(|()| self.wait_for_room(command, at));
         self.spent.add(SpentOn::Closed, open - arrived);
         self.spent.add(SpentOn::Room, *at - open);
+        self.recording().part(SpentOn::Closed.name(), arrived, open);
+        self.recording().part(SpentOn::Room.name(), open, *at);
         ready
     }
 
@@ -346,7 +349,12 @@ impl Engine {
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
         self.ahead.forget();
+        let begun = self.collector.clock;
+        let caller = self.recording().work_for(Actor::Collector);
         let step = self.collector.step(&mut self.media, &mut self.namespaces);
+        let until = self.collector.clock;
+        self.recording().task(Lane::Collector, begun, until);
+        self.recording().work_for(caller);
         let gained = step.map_err(KvError::in_a_change)?;
         self.pause(self.collector.clock)?;
         self.share_dram();
@@ -367,12 +375,16 @@ impl Engine {
         let begun = self.grown.max(self.media.now);
         // Collection may have made the room with a clock that is ahead.
         self.grown = self.media.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
+        let caller = self.recording().work_for(Actor::Growth);
         let Engine { media, namespaces, grown, .. } = self;
         let mut io = Io::new(media, *grown, false).of(namespace);
         if let Some(namespace) = namespaces.get_mut(namespace) {
             work(&mut io, namespace)?;
         }
-        self.grown = io.settle();
+        let (begun, until) = (*grown, io.settle());
+        self.grown = until;
+        self.recording().task(Lane::Growth, begun, until);
+        self.recording().work_for(caller);
         self.pause(self.grown)?;
         self.share_dram();
         Ok(())

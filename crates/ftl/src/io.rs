@@ -10,6 +10,7 @@ use crate::packing::Packing;
 use crate::spent::{Spent, SpentOn};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
+use kvssd_flash::timing::Work;
 use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView};
 use kvssd_types::{KvError, NamespaceId, Nanos, RequestId};
 use std::ops::Range;
@@ -86,7 +87,18 @@ impl<'a> Io<'a> {
     pub fn wait_until(&mut self, moment: Nanos, part: SpentOn) {
         if moment > self.clock {
             self.spent.add(part, moment - self.clock);
+            if self.media.flash.recording().is_on() {
+                self.record(part, moment);
+            }
             self.clock = moment;
+        }
+    }
+
+    /// What nobody waits for is no part of a command.
+    #[cold]
+    fn record(&mut self, part: SpentOn, until: Nanos) {
+        if !self.background && self.answered.is_none() {
+            self.media.flash.recording().part(part.name(), self.clock, until);
         }
     }
 
@@ -114,20 +126,30 @@ impl<'a> Io<'a> {
     /// A read has moved the clock here from `before`: a core that waits for flash was busy all that time.
     fn hold_core(&mut self, before: Nanos) {
         if self.media.costs.waits_for_flash && self.clock > before {
-            let end = self.media.cores.take(before, self.clock - before, self.media.now);
+            let end = self.take_core(before, self.clock - before, Work::Wait);
             self.wait_until(end, SpentOn::CoreQueue);
         }
     }
 
+    fn take_core(&mut self, at: Nanos, length: Nanos, work: Work) -> Nanos {
+        let Media { cores, flash, now, .. } = &mut *self.media;
+        cores.take_for(at, length, *now, (flash.recording(), work))
+    }
+
     /// Lets the cores do the work that was gathered; gives the clock after it.
+    #[inline]
     pub fn settle(&mut self) -> Nanos {
         if self.work > Nanos::ZERO {
-            let end = self.media.cores.take(self.clock, self.work, self.media.now);
-            self.wait_until(end - self.work, SpentOn::CoreQueue);
-            self.wait_until(end, SpentOn::Core);
-            self.work = Nanos::ZERO;
+            self.compute();
         }
         self.clock
+    }
+
+    fn compute(&mut self) {
+        let end = self.take_core(self.clock, self.work, Work::Compute);
+        self.wait_until(end - self.work, SpentOn::CoreQueue);
+        self.wait_until(end, SpentOn::Core);
+        self.work = Nanos::ZERO;
     }
 
     /// Reads a page and waits for it. A page that is still gathered takes no flash operation. Gives whether there was

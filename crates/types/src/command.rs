@@ -105,6 +105,26 @@ pub enum Command<'a> {
 }
 
 impl<'a> Command<'a> {
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Store { .. } => "store",
+            Command::Retrieve { .. } => "retrieve",
+            Command::Delete { .. } => "delete",
+            Command::Exist { .. } => "exist",
+            Command::List { .. } => "list",
+            Command::CreateIterator { .. } => "create",
+            Command::Seek { .. } => "seek",
+            Command::Next { .. } => "next",
+            Command::DestroyIterator { .. } => "destroy",
+            Command::Batch { .. } => "batch",
+            Command::Flush => "flush",
+            Command::Read { .. } => "read",
+            Command::Write { .. } => "write",
+        }
+    }
+
     /// The key that it is about.
     #[must_use]
     pub fn key(&self) -> Option<Key<'a>> {

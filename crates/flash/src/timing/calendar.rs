@@ -16,6 +16,7 @@
 //! out already, so the first makes up for it: it goes around, and the resource works as much as it would have.
 //! `tests/calendars_against_reference.rs` holds the error that is left.
 
+use crate::timing::{Lane, Recording, Work};
 use kvssd_types::Nanos;
 use std::collections::VecDeque;
 
@@ -94,6 +95,27 @@ impl Calendar {
         until
     }
 
+    /// The pieces that [`Calendar::fill`] would take.
+    #[must_use]
+    pub fn pieces(&self, at: Nanos, length: Nanos) -> Vec<(Nanos, Nanos)> {
+        let (mut pieces, mut from, mut left) = (Vec::new(), at, length);
+        for taken in self.taken.range(self.first_ending_after(at)..) {
+            let piece = left.min(taken.0 - from);
+            if piece > Nanos::ZERO {
+                pieces.push((from, from + piece));
+                left = left - piece;
+            }
+            if left == Nanos::ZERO {
+                return pieces;
+            }
+            from = from.max(taken.1);
+        }
+        if left > Nanos::ZERO {
+            pieces.push((from, from + left));
+        }
+        pieces
+    }
+
     /// Takes the first `length` of free time at or after `at`, in as many pieces as it lies in; gives the end of the last.
     pub fn fill(&mut self, at: Nanos, length: Nanos) -> Nanos {
         if length == Nanos::ZERO {
@@ -135,7 +157,13 @@ impl Calendar {
         if length == Nanos::ZERO {
             return at;
         }
-        self.fill(self.first_gap(at, Nanos(length.0.div_ceil(2))), length)
+        self.fill(self.squeezed(at, length), length)
+    }
+
+    /// Where [`Calendar::squeeze`] would begin.
+    #[must_use]
+    pub fn squeezed(&self, at: Nanos, length: Nanos) -> Nanos {
+        self.first_gap(at, Nanos(length.0.div_ceil(2)))
     }
 
     /// The time for which it was taken so far, what lies ahead with it.
@@ -177,6 +205,17 @@ impl Pool {
     /// Takes `length` of free time at or after `at` of the member that is done with it first, around what it has to do
     /// already; gives the end.
     pub fn take(&mut self, at: Nanos, length: Nanos, now: Nanos) -> Nanos {
+        self.take_for(at, length, now, (&mut Recording::default(), Work::Compute))
+    }
+
+    /// As [`Pool::take`], of cores, for this work.
+    pub fn take_for(
+        &mut self,
+        at: Nanos,
+        length: Nanos,
+        now: Nanos,
+        (recording, work): (&mut Recording, Work),
+    ) -> Nanos {
         let mut best = (Nanos::MAX, 0);
         for (index, member) in self.members.iter_mut().enumerate() {
             member.advance(now);
@@ -188,7 +227,7 @@ impl Pool {
                 break;
             }
         }
-        self.members[best.1].fill(at, length)
+        recording.fill(&mut self.members[best.1], (at, length), Lane::Core(best.1 as u32), work)
     }
 
     /// The time for which each was taken so far, what lies ahead with it.
@@ -228,6 +267,9 @@ mod tests {
                 let half = (at as usize..).find(|&start| free(start, length.div_ceil(2))).unwrap();
                 let from = if squeezed { half } else { at as usize };
                 let pieces: Vec<_> = (from..).filter(|&moment| !taken[moment]).take(length as usize).collect();
+                let told = calendar.pieces(Nanos(if squeezed { half as u64 } else { at }), Nanos(length));
+                let told: Vec<usize> = told.iter().flat_map(|(from, until)| from.0 as usize..until.0 as usize).collect();
+                prop_assert_eq!(&told, &pieces);
                 if !squeezed {
                     prop_assert_eq!(calendar.filled(Nanos(at), Nanos(length)).0 as usize, pieces[pieces.len() - 1] + 1);
                 }

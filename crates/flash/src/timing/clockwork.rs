@@ -13,7 +13,7 @@
 //! A die does what it is asked for in the free time that it has, around what it promised to requests that were handled
 //! before (see [`Calendar`]).
 
-use crate::timing::Calendar;
+use crate::timing::{Calendar, Lane, Recording, Work};
 use crate::{DieId, Geometry, NandTimes};
 use kvssd_types::Nanos;
 
@@ -31,6 +31,8 @@ pub struct Clockwork {
     erase: Nanos,
     /// Whether dies use no gaps ([`Emulator::dies_first_come`](crate::Emulator::dies_first_come)).
     dies_first_come: bool,
+    /// Who records what dies and channels are taken for.
+    pub recording: Recording,
 }
 
 /// What moving some sectors of one unit takes.
@@ -77,6 +79,7 @@ impl Clockwork {
             program: Nanos(times.program_ns),
             erase: Nanos(times.erase_ns),
             dies_first_come,
+            recording: Recording::default(),
         }
     }
 
@@ -107,14 +110,15 @@ impl Clockwork {
     pub fn read_sectors(&mut self, die: DieId, row: u32, sectors: u32, at: Nanos) -> (Nanos, Nanos) {
         let crossing = &self.crossings[sectors as usize];
         let sense = crossing.sense[row as usize % crossing.sense.len()];
-        let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
+        let (lane, recording) = (Lane::Die(die.0), &mut self.recording);
+        let mut channel = Bus::new(&mut self.channels, die.0 % self.channels_count, Work::Out);
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
-        channel.advance(self.now);
+        channel.calendar.advance(self.now);
         let at = if self.dies_first_come { die.free_from(at) } else { at };
-        let sensed = die.fill(at, sense);
-        let out = crossing.over(channel, sensed);
-        die.fill(sensed, out - sensed);
+        let sensed = recording.fill(die, (at, sense), lane, Work::Sense);
+        let out = crossing.over(&mut channel, sensed, recording);
+        recording.fill(die, (sensed, out - sensed), lane, Work::Hold);
         (sensed, out)
     }
 
@@ -122,13 +126,14 @@ impl Clockwork {
     /// there. None when the die does something else then, and has the page no more.
     pub fn bring(&mut self, die: DieId, sectors: u32, from: Nanos) -> Option<Nanos> {
         let crossing = &self.crossings[sectors as usize];
-        let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
+        let (lane, recording) = (Lane::Die(die.0), &mut self.recording);
+        let mut channel = Bus::new(&mut self.channels, die.0 % self.channels_count, Work::Out);
         let die = &mut self.dies[die.0 as usize];
         if die.free_from(from) > from {
             return None;
         }
-        let out = crossing.over(channel, from);
-        die.fill(from, out - from);
+        let out = crossing.over(&mut channel, from, recording);
+        recording.fill(die, (from, out - from), lane, Work::Hold);
         Some(out)
     }
 
@@ -142,28 +147,44 @@ impl Clockwork {
     /// Programs a unit on `die`; gives the moment when the program ends.
     pub fn program(&mut self, die: DieId, at: Nanos) -> Nanos {
         let crossing = self.crossings.last().expect("a unit has pages");
-        let channel = &mut self.channels[(die.0 % self.channels_count) as usize];
+        let (lane, recording) = (Lane::Die(die.0), &mut self.recording);
+        let mut channel = Bus::new(&mut self.channels, die.0 % self.channels_count, Work::In);
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
-        channel.advance(self.now);
+        channel.calendar.advance(self.now);
         let at = if self.dies_first_come { die.free_from(at) } else { at };
         let start = die.first_gap(at, Nanos(1));
-        let data_in = crossing.over(channel, start);
-        die.fill(start, data_in - start + self.program)
+        let data_in = crossing.over(&mut channel, start, recording);
+        recording.fill(die, (start, data_in - start + self.program), lane, Work::Program)
     }
 
     /// Erases a block on `die`; gives the moment when it is erased.
     pub fn erase(&mut self, die: DieId, at: Nanos) -> Nanos {
+        let lane = Lane::Die(die.0);
         let die = &mut self.dies[die.0 as usize];
         die.advance(self.now);
         let at = if self.dies_first_come { die.free_from(at) } else { at };
-        die.fill(at, self.erase)
+        self.recording.fill(die, (at, self.erase), lane, Work::Erase)
+    }
+}
+
+/// A channel, and which way data goes over it.
+struct Bus<'a> {
+    calendar: &'a mut Calendar,
+    lane: Lane,
+    way: Work,
+}
+
+impl<'a> Bus<'a> {
+    fn new(channels: &'a mut [Calendar], number: u32, way: Work) -> Self {
+        Bus { calendar: &mut channels[number as usize], lane: Lane::Channel(number), way }
     }
 }
 
 impl Crossing {
     /// Takes the channel for each chunk, which goes when the one before it is over; gives the moment when the last one is.
-    fn over(&self, channel: &mut Calendar, at: Nanos) -> Nanos {
-        self.chunks.iter().fold(at, |ready, &chunk| channel.squeeze(ready, chunk))
+    fn over(&self, channel: &mut Bus<'_>, at: Nanos, recording: &mut Recording) -> Nanos {
+        let Bus { calendar, lane, way } = channel;
+        self.chunks.iter().fold(at, |ready, &chunk| recording.squeeze(calendar, (ready, chunk), *lane, *way))
     }
 }

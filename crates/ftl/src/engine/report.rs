@@ -8,6 +8,7 @@ use crate::growth::GrowthCounters;
 use crate::index::IndexCounters;
 use crate::iterators::IteratorPlan;
 use crate::utilization::Utilization;
+use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
 use kvssd_types::{NamespaceId, Nanos};
 
@@ -48,10 +49,21 @@ impl Engine {
         [("dies", dies), ("channels", channels), ("cores", self.media.cores.busy().collect())]
     }
 
+    /// Who records what dies, channels and cores are taken for, and what commands wait for.
+    pub fn recording(&mut self) -> &mut Recording {
+        self.media.flash.recording()
+    }
+
     /// Operations on flash so far.
     #[must_use]
     pub fn flash_counters(&self) -> &Counters {
         self.media.flash.counters()
+    }
+
+    /// Superblocks that nothing is written to, those that collection keeps for itself with them.
+    #[must_use]
+    pub fn free_superblocks(&self) -> usize {
+        self.media.superblocks.free()
     }
 
     /// How often each block of the log was erased; the system superblock's are not.
