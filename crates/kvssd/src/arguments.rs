@@ -14,6 +14,7 @@ use image::{
     PutOptions, StatOptions,
 };
 use kvssd_device::LARGE_VALUE_BYTES_MAX;
+use kvssd_types::Nanos;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
 use serve::ServeOptions;
@@ -232,6 +233,16 @@ fn size(text: &str) -> Result<u64, String> {
     number.and_then(|number| number.checked_mul(bytes)).ok_or_else(|| "write it as 4GiB, 500MB or 67108864".to_owned())
 }
 
+/// A span of virtual time such as 10ms, 500us or 2s.
+fn duration(text: &str) -> Result<Nanos, String> {
+    const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let wrong = || format!("write {text:?} as 10ms, 500us or 2s");
+    let (number, unit_ns) =
+        UNITS.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns))).ok_or_else(wrong)?;
+    let number = number.trim().parse::<u64>().ok();
+    number.and_then(|number| number.checked_mul(unit_ns)).map(Nanos).ok_or_else(wrong)
+}
+
 fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
     if value.contains('\n') {
@@ -258,6 +269,11 @@ mod tests {
             (Ok(4 << 30), Ok(64 << 20), Ok(5000), Ok(7))
         );
         assert!(size("").is_err() && size("4 gigs").is_err() && size("-1").is_err() && size("99999999TiB").is_err());
+        assert_eq!(
+            (duration("10ms"), duration("7 us"), duration("2s"), duration("1ns")),
+            (Ok(Nanos(10_000_000)), Ok(Nanos(7_000)), Ok(Nanos(2_000_000_000)), Ok(Nanos(1)))
+        );
+        assert!(["", "10", "ms", "-1ms", "1.5ms", "99999999999999s"].iter().all(|text| duration(text).is_err()));
         assert!(scale("0").is_err() && scale("1/0").is_err() && scale("-1").is_err() && scale("x").is_err());
     }
 }

@@ -6,11 +6,12 @@ mod kvbench;
 mod wire;
 
 use crate::Outcome;
-use crate::arguments::bench::BenchOptions;
+use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::is_url;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_sim::{Bench, RunReport, SimError, comparison};
+use kvssd_sim::steady::ROUNDS_MAX;
+use kvssd_sim::{Bench, Rounds, RunReport, SimError, comparison};
 use serde_json::json;
 
 /// Runs the bench.
@@ -45,6 +46,10 @@ fn report(runs: &[RunReport], json_file: &JsonFile) -> Outcome {
 
 fn asked_for(options: &BenchOptions) -> Bench {
     let (drive, default) = (&options.drive, Bench::default());
+    let rounds = match drive.until {
+        Some(Until::Steady) => Rounds::UntilSteady { most: options.rounds.unwrap_or(ROUNDS_MAX) },
+        None => Rounds::Count(options.rounds.unwrap_or(1)),
+    };
     Bench {
         designs: drive.design.clone(),
         profile: drive.profile.clone(),
@@ -53,6 +58,8 @@ fn asked_for(options: &BenchOptions) -> Bench {
         fill: drive.fill.unwrap_or(default.fill),
         overwrites: drive.overwrites,
         operations: options.operations,
+        rounds,
+        series: drive.series,
         workload: drive.workload,
         distribution: drive.distribution,
         threads: options.threads.unwrap_or(default.threads),

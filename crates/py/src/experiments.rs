@@ -101,6 +101,8 @@ pub(crate) fn bench<'py>(
         fill: fill.unwrap_or(default.fill),
         overwrites,
         operations,
+        rounds: default.rounds,
+        series: None,
         workload: workload.map(named).transpose()?.unwrap_or(default.workload),
         distribution: distribution.map(named).transpose()?,
         threads: threads.unwrap_or(default.threads),

@@ -7,12 +7,15 @@
 use crate::error::SimError;
 use crate::host::Pace;
 use crate::report::RunReport;
-use crate::session::Session;
+use crate::rounds::Rounds;
+use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
+use crate::steady::STEADY_ROUNDS;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError};
 use kvssd_measure::Observer;
+use kvssd_types::Nanos;
 
 /// Host threads, if nothing else is asked for.
 pub const THREADS: u32 = 20;
@@ -43,8 +46,12 @@ pub struct Bench {
     pub fill: f64,
     /// Random overwrites before the run; none for as many as records.
     pub overwrites: Option<u64>,
-    /// Operations of the run; none for a tenth of the records.
+    /// Operations of the run, or of each of its rounds; none for a tenth of the records.
     pub operations: Option<u64>,
+    /// When the run ends.
+    pub rounds: Rounds,
+    /// The intervals of virtual time into which the report cuts the run's course, if that is wanted.
+    pub series: Option<Nanos>,
     /// Which operations.
     pub workload: YcsbCore,
     /// How their keys are chosen; none for the workload's own way.
@@ -77,6 +84,8 @@ impl Default for Bench {
             fill: Setup::FILL,
             overwrites: None,
             operations: None,
+            rounds: Rounds::ONE,
+            series: None,
             workload: YcsbCore::A,
             distribution: None,
             threads: THREADS,
@@ -103,11 +112,14 @@ impl Bench {
 
     fn run_one(&self, setup: &Setup, observer: &mut dyn Observer) -> Result<RunReport, SimError> {
         let operations = self.operations.unwrap_or(setup.records.div_ceil(10));
-        let mut session = Session::new(setup, if self.workload.inserts() { operations } else { 0 })?;
+        let operations_max = operations.saturating_mul(self.rounds.most().into());
+        let mut session = Session::new(setup, if self.workload.inserts() { operations_max } else { 0 })?;
         session.check_workload(self.workload)?;
         session.fill(observer)?;
         session.overwrite(self.overwrites.unwrap_or(setup.records), observer)?;
-        Ok(session.run(self.workload, self.distribution, operations, observer)?.report)
+        let Bench { workload: core, distribution, rounds, series, .. } = *self;
+        let plan = RunPlan { core, distribution, operations, rounds, series };
+        Ok(session.run_plan(&plan, observer)?.report)
     }
 
     /// Every design's setup, so that what is wrong with any of them is said before the first runs.
@@ -118,6 +130,7 @@ impl Bench {
         if !(self.fill > 0.0 && self.fill <= 1.0) {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
+        self.check_rounds()?;
         let setup = |design: Design| {
             let fitting = || Setup::records_of(self.fill, &design, &profile, self.key_bytes, self.value_bytes);
             let records = self.records.unwrap_or_else(fitting);
@@ -133,10 +146,26 @@ impl Bench {
                 pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
                 seed: self.seed,
             };
-            setup.check(self.operations.unwrap_or(0), self.workload.inserts())?;
+            let operations = self.operations.unwrap_or(0).saturating_mul(self.rounds.most().into());
+            setup.check(operations, self.workload.inserts())?;
             Ok(setup)
         };
         designs.iter().cloned().map(setup).collect()
+    }
+
+    fn check_rounds(&self) -> Result<(), SimError> {
+        let why = match self.rounds {
+            Rounds::UntilSteady { most } if (most as usize) < STEADY_ROUNDS => {
+                format!("--rounds {most}: {STEADY_ROUNDS} rounds must be steady, so ask for as many at least")
+            }
+            Rounds::Count(0) => "--rounds must be above 0".to_owned(),
+            rounds if rounds != Rounds::ONE && self.operations == Some(0) => {
+                "--operations must be above 0 where there are rounds".to_owned()
+            }
+            _ if self.series == Some(Nanos::ZERO) => "--series must be above 0, such as 10ms".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(SimError::Setup(why))
     }
 }
 

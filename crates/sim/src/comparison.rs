@@ -1,10 +1,12 @@
 //! Figures side by side, for people.
 
 use crate::report::{RunReport, TraceReport};
+use crate::rounds::RoundsReport;
 use kvssd_measure::{columns, grouped, size};
 use kvssd_types::Nanos;
 
 type Figure = (&'static str, fn(&RunReport) -> String);
+type RoundFigure = (&'static str, fn(&RoundsReport) -> String);
 type TraceFigure = (&'static str, fn(&TraceReport) -> String);
 
 /// A table with a line a figure and a column a run.
@@ -32,6 +34,12 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
                 format!("{}, {} / {}", Nanos(latency.mean as u64), Nanos(latency.p99), Nanos(latency.p999))
             })
         }));
+    }
+    if runs.iter().any(|run| run.rounds.is_some()) {
+        rows.push(heading("rounds, means with 95 % confidence"));
+        for (name, figure) in ROUND_FIGURES {
+            rows.push(row(name, &|run| run.rounds.as_ref().map_or("-".to_owned(), figure)));
+        }
     }
     if runs.iter().any(|run| run.trace.is_some()) {
         rows.push(heading("trace"));
@@ -101,6 +109,19 @@ const FIGURES: [Figure; 18] = [
     }),
 ];
 
+const ROUND_FIGURES: [RoundFigure; 5] = [
+    ("  rounds in all, reported", |rounds| {
+        let RoundsReport { reported_first, reported_last, .. } = rounds;
+        format!("{}, {reported_first} to {reported_last}", rounds.columns.intervals().len())
+    }),
+    ("  throughput, op/s", |rounds| confidence(rounds, "throughput_ops_s", |figure| grouped(figure as u64))),
+    ("  latency mean", |rounds| confidence(rounds, "latency_mean_ns", |figure| Nanos(figure as u64).to_string())),
+    ("  write amplification", |rounds| confidence(rounds, "write_amplification", |figure| format!("{figure:.2}"))),
+    ("  steady, the last five", |rounds| {
+        rounds.steady.as_ref().map_or("-", |steady| if steady.is_steady { "yes" } else { "no" }).to_owned()
+    }),
+];
+
 const TRACE_FIGURES: [TraceFigure; 9] = [
     ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
     ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
@@ -115,6 +136,11 @@ const TRACE_FIGURES: [TraceFigure; 9] = [
 
 fn pair(one: u64, other: u64) -> String {
     format!("{} / {}", grouped(one), grouped(other))
+}
+
+fn confidence(rounds: &RoundsReport, name: &str, write: fn(f64) -> String) -> String {
+    let confidence = rounds.confidence_95.get(name);
+    confidence.map_or("-".to_owned(), |found| format!("{} +- {}", write(found.mean), write(found.half_width)))
 }
 
 fn percentiles(run: &RunReport, command: &str) -> String {

@@ -21,10 +21,15 @@ mod comparison;
 pub mod dbbench;
 mod error;
 mod host;
+mod interval;
+mod measured;
 pub mod replay;
 mod report;
+mod rounds;
+mod series;
 mod session;
 mod setup;
+pub mod steady;
 pub mod trace;
 pub mod workload;
 
@@ -32,9 +37,11 @@ pub use bench::Bench;
 pub use comparison::comparison;
 pub use error::SimError;
 pub use host::{Hosts, Pace, Turn};
+pub use interval::{Columns, Interval};
 pub use report::{
     BusyReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HostReport, IndexReport, Run,
     RunReport, TraceReport, WearReport,
 };
-pub use session::Session;
+pub use rounds::{Rounds, RoundsReport, SteadyReport};
+pub use session::{RunPlan, Session};
 pub use setup::Setup;

@@ -4,15 +4,17 @@ mod trace;
 
 pub use trace::TraceReport;
 
+use crate::interval::Columns;
+use crate::measured::{Baseline, Measured};
+use crate::rounds::RoundsReport;
 use kvssd_device::Device;
 use kvssd_flash::{Cause, Counters, PerCause, Profile};
 use kvssd_ftl::index::IndexCounters;
-use kvssd_ftl::{GcCounters, GrowthCounters, Spent, SpentOn, Utilization};
-use kvssd_measure::{Latencies, LatencySummary};
+use kvssd_ftl::{Spent, SpentOn, Utilization};
+use kvssd_measure::LatencySummary;
 use kvssd_types::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -23,69 +25,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) workload: &'a str,
     pub(crate) distribution: &'a str,
     pub(crate) records: u64,
-}
-
-/// What the hosts saw in a phase.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    pub(crate) operations: u64,
-    pub(crate) start: Nanos,
-    pub(crate) end: Nanos,
-    pub(crate) retrieves: Latencies,
-    pub(crate) stores: Latencies,
-    /// Of commands that only some workloads have, by name.
-    pub(crate) others: BTreeMap<&'static str, Latencies>,
-    /// Of what hosts do with several commands.
-    pub(crate) sequences: BTreeMap<&'static str, Latencies>,
-    pub(crate) stored_bytes: u64,
-    pub(crate) retrieved_bytes: u64,
-    pub(crate) verified_retrieves: u64,
-    pub(crate) failed_retrieves: u64,
-    pub(crate) wall: Duration,
-}
-
-impl Default for Measured {
-    fn default() -> Self {
-        Measured {
-            operations: 0,
-            start: Nanos::ZERO,
-            end: Nanos::ZERO,
-            retrieves: Latencies::new(),
-            stores: Latencies::new(),
-            others: BTreeMap::new(),
-            sequences: BTreeMap::new(),
-            stored_bytes: 0,
-            retrieved_bytes: 0,
-            verified_retrieves: 0,
-            failed_retrieves: 0,
-            wall: Duration::ZERO,
-        }
-    }
-}
-
-/// The drive's counters when a phase began.
-#[derive(Clone, Debug)]
-pub(crate) struct Baseline {
-    flash: Counters,
-    index: IndexCounters,
-    gc: GcCounters,
-    growth: GrowthCounters,
-    spent: [(&'static str, Spent); 3],
-    busy: Vec<(&'static str, Vec<Nanos>)>,
-}
-
-impl Baseline {
-    pub(crate) fn of(device: &Device) -> Self {
-        let engine = device.engine();
-        Baseline {
-            flash: engine.flash_counters().clone(),
-            index: engine.index_counters(),
-            gc: engine.gc_counters(),
-            growth: engine.growth_counters(),
-            spent: device.spent(),
-            busy: device.busy(),
-        }
-    }
 }
 
 /// A measured run: the report, and the counters that claims need beside it.
@@ -115,6 +54,7 @@ pub struct RunReport {
     pub latency_ns: BTreeMap<&'static str, LatencySummary>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequence_latency_ns: BTreeMap<&'static str, LatencySummary>,
+    pub latency_histograms: BTreeMap<&'static str, String>,
     pub spent_ns: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     pub utilization: BTreeMap<&'static str, BusyReport>,
     pub fill: f64,
@@ -132,6 +72,10 @@ pub struct RunReport {
     pub failed_retrieves: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<RoundsReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Columns>,
     pub simulated_ns: u64,
     pub host: HostReport,
 }
@@ -247,22 +191,17 @@ impl Run {
             operations: measured.operations,
             throughput_ops_s: measured.operations as f64 / simulated.as_seconds().max(1e-9),
             retrieved_bytes_s: measured.retrieved_bytes as f64 / simulated.as_seconds().max(1e-9),
-            latency_ns: [("retrieve", &measured.retrieves), ("store", &measured.stores)]
-                .into_iter()
-                .chain(measured.others.iter().map(|(name, latencies)| (*name, latencies)))
-                .map(|(name, latencies)| (name, latencies.summary()))
-                .collect(),
+            latency_ns: measured.commands().map(|(name, took)| (name, took.summary())).collect(),
             sequence_latency_ns: measured.sequences.iter().map(|(name, took)| (*name, took.summary())).collect(),
+            latency_histograms: measured
+                .latencies()
+                .filter(|(_, took)| !took.is_empty())
+                .map(|(name, took)| (name, took.to_base64()))
+                .collect(),
             spent_ns: spent_report(&device.spent(), &before.spent),
             utilization: utilization_report(&device.busy(), &before.busy, simulated),
             fill: live_bytes as f64 / subject.profile.geometry.raw_bytes() as f64,
-            flash: FlashReport {
-                reads: by_name(&flash.reads),
-                buffer_hits: by_name(&flash.buffer_hits),
-                shared_reads: by_name(&flash.shared_reads),
-                programs: by_name(&flash.programs),
-                erases: flash.erases,
-            },
+            flash: flash_report(&flash),
             write_amplification: per(flash.programs.total() as f64 * page_bytes, measured.stored_bytes),
             read_amplification: per(flash.reads.total() as f64 * page_bytes, measured.retrieved_bytes),
             space_amplification: per(live_bytes as f64, pair_bytes),
@@ -288,6 +227,8 @@ impl Run {
             verified_retrieves: measured.verified_retrieves,
             failed_retrieves: measured.failed_retrieves,
             trace: None,
+            rounds: None,
+            series: None,
             simulated_ns: simulated.0,
             host: HostReport {
                 wall_ns,
@@ -340,6 +281,16 @@ fn index_report(now: &IndexCounters, before: &IndexCounters) -> IndexReport {
         bytes_written: now.bytes_written[0] - before.bytes_written[0],
         gc_bytes_read: now.bytes_read[1] - before.bytes_read[1],
         gc_bytes_written: now.bytes_written[1] - before.bytes_written[1],
+    }
+}
+
+fn flash_report(flash: &Counters) -> FlashReport {
+    FlashReport {
+        reads: by_name(&flash.reads),
+        buffer_hits: by_name(&flash.buffer_hits),
+        shared_reads: by_name(&flash.shared_reads),
+        programs: by_name(&flash.programs),
+        erases: flash.erases,
     }
 }
 

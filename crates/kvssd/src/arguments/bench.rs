@@ -1,10 +1,11 @@
 //! The command line of `kvssd bench`.
 
-use super::{Assignment, Experiment, assignment, scale};
-use clap::Args;
+use super::{Assignment, Experiment, assignment, duration, scale};
+use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
 use kvssd_sim::dbbench::DbBenchmark;
 use kvssd_sim::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_types::Nanos;
 use std::path::PathBuf;
 
 /// `kvssd bench`.
@@ -14,6 +15,9 @@ use std::path::PathBuf;
   kvssd bench --profile my-drive.toml --scale 1 --records 1000000
   kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate
+  kvssd bench --until steady                    rounds until five in a row are steady (SNIA PTS); the report is of those
+  kvssd bench --rounds 10 --operations 50000    figures of each round, and confidence intervals
+  kvssd bench --series 10ms --json runs.json    throughput, percentiles, collection and more over virtual time, in columns
   kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
@@ -23,10 +27,14 @@ pub struct BenchOptions {
     /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size]
     #[arg(long, value_name = "N")]
     pub records: Option<u64>,
-    /// Operations of the run [default: a tenth of the records; with --store, of each workload: as many as records, 100000 reads at
-    /// least]
+    /// Operations of the run, or of each of its rounds [default: a tenth of the records; with --store, of each workload: as many as
+    /// records, 100000 reads at least]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
+    /// Rounds of the run, one behind the other; the report has the figures of each, confidence intervals, and whether the last five are
+    /// steady [default: 1; the most with --until steady: 25]. With --store, how often all is done; the table shows the median [default: 1]
+    #[arg(long, value_name = "N", conflicts_with_all = ["kvbench", "db_bench"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
     /// Host threads [default: 20; with --store 1, then 8]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
@@ -83,6 +91,13 @@ pub struct DriveOptions {
     /// Random overwrites before the run [default: as many as records]
     #[arg(long, conflicts_with = "store", value_name = "N")]
     pub overwrites: Option<u64>,
+    /// Runs rounds until the last five are steady: throughput, mean latency and write amplification each within 20 % of its mean, with a
+    /// slope of 10 % at most. Those five are what is reported
+    #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], value_name = "STATE")]
+    pub until: Option<Until>,
+    /// Cuts the run into intervals of virtual time, such as 10ms or 500us; the JSON has the figures of each
+    #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], requires = "json", value_name = "TIME", value_parser = duration)]
+    pub series: Option<Nanos>,
     /// Commands that each thread has under way
     #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N")]
     pub queue_depth: u32,
@@ -98,6 +113,13 @@ pub struct DriveOptions {
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<Assignment>,
+}
+
+/// What a run goes on to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Until {
+    /// Five rounds that are steady
+    Steady,
 }
 
 /// How embedded stores are measured.
@@ -116,9 +138,6 @@ pub struct StoreOptions {
     /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]
     #[arg(long, requires = "store", value_name = "NAME")]
     pub durability: Option<Durability>,
-    /// How often all is done; the table shows the median
-    #[arg(long, requires = "store", default_value_t = 1, value_name = "N")]
-    pub rounds: u32,
     /// Leaves the folder where it is
     #[arg(long, requires = "store")]
     pub keep: bool,

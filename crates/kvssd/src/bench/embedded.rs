@@ -21,7 +21,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         values_bytes: options.value_bytes.map_or(VALUES_BYTES.to_vec(), |bytes| vec![bytes as usize]),
         threads: options.threads.map_or(THREADS.to_vec(), |threads| vec![threads]),
         durabilities: options.store.durability.map_or(Durability::ALL.to_vec(), |durability| vec![durability]),
-        rounds: options.store.rounds,
+        rounds: options.rounds.unwrap_or(1),
         seed: options.experiment.seed,
     };
     let mut progress = Progress::new();

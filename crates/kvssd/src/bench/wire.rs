@@ -17,7 +17,7 @@ const VALUE_BYTES: usize = 4096;
 /// Measures the drive at `url`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
     let store = &options.store;
-    if store.durability.is_some() || store.keep || store.rounds > 1 {
+    if store.durability.is_some() || store.keep || options.rounds.is_some_and(|rounds| rounds > 1) {
         let why = "--durability, --keep and --rounds are of stores in a folder: a drive on the wire is as it is served";
         return Err(EmbeddedError::Plan(why.to_owned()).into());
     }

@@ -47,6 +47,10 @@ fn what_cannot_be_is_refused_before_work_begins() {
         ("--key-bytes 0", ["key", "255"]),
         ("--key-bytes 256", ["256", "255"]),
         ("--key-bytes 1", ["keys of 1 byte", "records"]),
+        ("--series 10", ["--series", "10ms"]),
+        ("--series 0ms", ["--series", "10ms"]),
+        ("--until rich", ["rich", "steady"]),
+        ("--until steady --rounds 4", ["--rounds 4", "5"]),
         ("--value-bytes 2097153", ["2097153", "2097152"]),
     ];
     let wrong: String = cases

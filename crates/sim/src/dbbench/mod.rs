@@ -16,7 +16,8 @@ pub use benchmark::DbBenchmark;
 use self::memory::Memory;
 use self::scan::Scan;
 use crate::error::SimError;
-use crate::report::{Baseline, Measured, Run, Subject};
+use crate::measured::{Baseline, Measured};
+use crate::report::{Run, Subject};
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::{Design, IteratorPlan};
@@ -161,7 +162,7 @@ impl DbBenchSession {
             operations,
             begun: 0,
             random: Random::new(mix64(self.bench.seed ^ run << 32)),
-            measured: Measured { start: self.clock, end: self.clock, ..Measured::default() },
+            measured: Measured::from(self.clock, None),
         };
         self.go(&mut phase, observer)?;
         observer.progress(operations);

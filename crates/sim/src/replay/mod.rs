@@ -53,7 +53,8 @@ pub use summary::TraceSummary;
 
 use crate::error::SimError;
 use crate::host::{Hosts, Pace, Turn};
-use crate::report::{Baseline, Run, RunReport, Subject};
+use crate::measured::Baseline;
+use crate::report::{Run, RunReport, Subject};
 use crate::trace::{InputBytes, TraceName, TraceReader};
 use feed::Feed;
 use kvssd_flash::Profile;

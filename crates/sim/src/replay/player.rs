@@ -2,7 +2,8 @@
 
 use super::model::{Held, Model};
 use crate::error::SimError;
-use crate::report::{Measured, TraceReport};
+use crate::measured::Measured;
+use crate::report::TraceReport;
 use crate::trace::{Action, Request, Requests};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::{Profile, RopeBacking};

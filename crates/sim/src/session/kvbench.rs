@@ -3,7 +3,8 @@
 use super::{Limit, Session};
 use crate::error::SimError;
 use crate::host::Pace;
-use crate::report::{Baseline, Run};
+use crate::measured::Baseline;
+use crate::report::Run;
 use crate::setup::Setup;
 use crate::workload::{Distribution, KvBench, Operation, RunLength, SizeDistribution};
 use kvssd_flash::Profile;

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::error::SimError;
 use crate::host::{Hosts, Turn};
-use crate::report::Measured;
+use crate::measured::Measured;
 use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, KEY_BYTES_MAX, Nanos, Reply, Value};
 
 /// A scan that goes on.
@@ -62,12 +62,15 @@ impl Session {
                 measured.verified_retrieves += u64::from(is_right);
                 measured.failed_retrieves += u64::from(!is_right);
                 let value_bytes = |value: &Option<Value>| value.as_ref().map_or(0, Value::len) as u64;
-                measured.retrieved_bytes += pairs.iter().map(|(_, value)| value_bytes(value)).sum::<u64>();
-                measured.sequences.entry("scan").or_default().add(completion.done - began);
+                let bytes = pairs.iter().map(|(_, value)| value_bytes(value)).sum::<u64>();
+                measured.add_sequence("scan", began, completion.done, bytes);
                 self.scans.insert(number, Scan { is_read: true, ..scan });
                 hosts.go_on(completion.done, Turn::GoOn { thread, scan: number });
             }
-            Reply::IteratorDestroyed => hosts.done(completion.done, thread),
+            Reply::IteratorDestroyed => {
+                measured.operation_ends(completion.done);
+                hosts.done(completion.done, thread);
+            }
             other => return Err(SimError::of_reply(&other)),
         }
         Ok(is_read)

@@ -1,0 +1,82 @@
+//! What is run and measured.
+
+use super::Session;
+use super::phase::{Limit, Sequences, Watch};
+use crate::error::SimError;
+use crate::measured::Baseline;
+use crate::report::Run;
+use crate::rounds::{RoundLog, Rounds};
+use crate::series::Series;
+use crate::workload::{Distribution, Ycsb, YcsbCore};
+use kvssd_measure::Observer;
+use kvssd_types::Nanos;
+
+/// A YCSB workload, for how long, and what is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct RunPlan {
+    /// Which operations.
+    pub core: YcsbCore,
+    /// How their keys are chosen; none for the workload's own way.
+    pub distribution: Option<Distribution>,
+    /// Operations of a round.
+    pub operations: u64,
+    /// When it ends.
+    pub rounds: Rounds,
+    /// The intervals of virtual time into which its course is cut, if that is wanted.
+    pub series: Option<Nanos>,
+}
+
+impl Session {
+    /// Runs a YCSB workload and measures it.
+    ///
+    /// # Errors
+    /// When the workload asks for what the design has not, the drive fails, or the observer interrupts.
+    pub fn run(
+        &mut self,
+        core: YcsbCore,
+        distribution: Option<Distribution>,
+        operations: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, SimError> {
+        let plan = RunPlan { core, distribution, operations, rounds: Rounds::ONE, series: None };
+        self.run_plan(&plan, observer)
+    }
+
+    /// As [`Session::run`], in rounds, and with its course over time.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and when the intervals of the series are too many.
+    pub fn run_plan(&mut self, plan: &RunPlan, observer: &mut dyn Observer) -> Result<Run, SimError> {
+        let RunPlan { core, distribution, operations, .. } = *plan;
+        self.check_workload(core)?;
+        let records = self.versions.len() as u64;
+        let operations_max = operations.saturating_mul(plan.rounds.most().into());
+        let mut workload = Ycsb::new(core, distribution, records, operations_max);
+        let baseline = Baseline::of(&self.device);
+        let distribution = distribution.unwrap_or(core.default_distribution());
+        let sequences = match distribution {
+            Distribution::Zipfian if self.setup.profile.emulator.one_sequence => Sequences::Same,
+            _ => Sequences::Shared,
+        };
+        let names: &[&'static str] = if core == YcsbCore::E { &["store", "scan"] } else { &["retrieve", "store"] };
+        let mut log = (plan.rounds != Rounds::ONE).then(|| RoundLog::new(plan.rounds, operations, names, &self.device));
+        let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
+        let (limit, watch) = (Limit::Operations(operations), Watch { rounds: log.as_mut(), series });
+        let mut measured =
+            self.phase_of(sequences, limit, watch, (core.name(), observer), |random| workload.next(random))?;
+        let series = match measured.series.take() {
+            Some(series) => Some(series.finish(self.clock, &self.device)?),
+            None => None,
+        };
+        let (measured, baseline, rounds) = match log {
+            Some(log) => {
+                let (measured, baseline, report) = log.end(measured, &self.device);
+                (measured, baseline, Some(report))
+            }
+            None => (measured, baseline, None),
+        };
+        let mut run = self.report(core.name(), distribution, records, &baseline, &measured);
+        (run.report.rounds, run.report.series) = (rounds, series);
+        Ok(run)
+    }
+}
