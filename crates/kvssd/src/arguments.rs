@@ -14,6 +14,7 @@ use image::{
     PutOptions, StatOptions,
 };
 use kvssd_device::LARGE_VALUE_BYTES_MAX;
+use kvssd_sim::TraceWindow;
 use kvssd_types::Nanos;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
@@ -50,7 +51,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Fill a drive, overwrite it, run a workload; one column for each design, or for each embedded store
-    Bench(BenchOptions),
+    Bench(Box<BenchOptions>),
     /// Replay a trace of somebody's requests on new drives; one column for each design
     Replay(ReplayOptions),
     /// Run the experiments behind a paper's claims
@@ -243,6 +244,13 @@ fn duration(text: &str) -> Result<Nanos, String> {
     number.and_then(|number| number.checked_mul(unit_ns)).map(Nanos).ok_or_else(wrong)
 }
 
+/// Virtual time such as 20ms..25ms.
+fn window(text: &str) -> Result<TraceWindow, String> {
+    let (from, until) = text.split_once("..").ok_or_else(|| format!("write {text:?} as 20ms..25ms"))?;
+    let window = TraceWindow { from: duration(from)?, until: duration(until)? };
+    if window.from < window.until { Ok(window) } else { Err("a window ends after it begins, as 20ms..25ms".to_owned()) }
+}
+
 fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
     if value.contains('\n') {
@@ -274,6 +282,8 @@ mod tests {
             (Ok(Nanos(10_000_000)), Ok(Nanos(7_000)), Ok(Nanos(2_000_000_000)), Ok(Nanos(1)))
         );
         assert!(["", "10", "ms", "-1ms", "1.5ms", "99999999999999s"].iter().all(|text| duration(text).is_err()));
+        assert_eq!(window("1ms..2s"), Ok(TraceWindow { from: Nanos(1_000_000), until: Nanos(2_000_000_000) }));
+        assert!(["1ms", "2ms..1ms", "1ms..1ms", "..1ms", "1ms.."].iter().all(|text| window(text).is_err()));
         assert!(scale("0").is_err() && scale("1/0").is_err() && scale("-1").is_err() && scale("x").is_err());
     }
 }

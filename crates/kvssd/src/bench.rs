@@ -7,12 +7,16 @@ mod wire;
 
 use crate::Outcome;
 use crate::arguments::bench::{BenchOptions, Until};
-use crate::fail::is_url;
+use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use kvssd_sim::steady::ROUNDS_MAX;
-use kvssd_sim::{Bench, Rounds, RunReport, SimError, comparison};
+use kvssd_sim::{Bench, Rounds, RunReport, RunTrace, SimError, comparison};
 use serde_json::json;
+use std::io;
+use std::path::Path;
 
 /// Runs the bench.
 pub fn run(options: &BenchOptions) -> Outcome {
@@ -27,17 +31,46 @@ pub fn run(options: &BenchOptions) -> Outcome {
         return report(&db_bench::run(options)?, &json_file);
     }
     let mut progress = Progress::new();
-    let runs = asked_for(options).run(&mut progress)?;
+    let bench = asked_for(options);
+    let Some(path) = &options.drive.trace_out else {
+        let runs = bench.run(&mut progress)?;
+        drop(progress);
+        return report(&runs, &json_file);
+    };
+    let trace_file = JsonFile::open(Some(path))?;
+    let (run, trace) = bench.run_recorded(options.drive.trace_window, &mut progress)?;
     drop(progress);
-    report(&runs, &json_file)
+    trace_file.write_bytes(&packed(&trace, path).map_err(|why| Failure::Output { path: path.clone(), why })?)?;
+    if trace_file.takes_stdout() {
+        json_file.write(&json!({ "runs": [run] }))?;
+        return verdict(&[run]);
+    }
+    report(&[run], &json_file)
 }
 
-/// Shows and writes runs; an error when one of them was given wrong values.
+/// The bytes of a trace, which a name in .gz wants compressed.
+fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
+    if path.extension().is_none_or(|extension| extension != "gz") {
+        let mut bytes = Vec::new();
+        trace.write(&mut bytes)?;
+        return Ok(bytes);
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    trace.write(&mut encoder)?;
+    encoder.finish()
+}
+
+/// Shows and writes runs; gives the verdict on them.
 fn report(runs: &[RunReport], json_file: &JsonFile) -> Outcome {
     if !json_file.takes_stdout() {
         print(&comparison(&runs.iter().collect::<Vec<_>>()))?;
     }
     json_file.write(&json!({ "runs": runs }))?;
+    verdict(runs)
+}
+
+/// An error when one of the runs was given wrong values.
+fn verdict(runs: &[RunReport]) -> Outcome {
     match runs.iter().map(|run| run.failed_retrieves).sum() {
         0 => Ok(()),
         wrong => Err(SimError::WrongValues(wrong).into()),

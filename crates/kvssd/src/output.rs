@@ -31,13 +31,17 @@ impl JsonFile {
     /// Writes the document: to a draft beside the file, which then takes its name. What is no regular file, such as a pipe, is
     /// written to as it is.
     pub fn write(&self, document: &Value) -> Outcome {
+        self.write_bytes(format!("{document:#}\n").as_bytes())
+    }
+
+    /// As [`JsonFile::write`], of a document that is bytes already.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Outcome {
         let Some(path) = &self.path else { return Ok(()) };
-        let text = format!("{document:#}\n");
         if is_stdout(path) {
-            return print(&text);
+            return print_bytes(bytes);
         }
         let is_plain = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
-        let written = if is_plain { fs::write(path, text) } else { write_whole(path, &text) };
+        let written = if is_plain { fs::write(path, bytes) } else { write_whole(path, bytes) };
         written.map_err(|why| fail(path, why))
     }
 
@@ -79,9 +83,9 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = draft(path)?;
-    draft.write_all(text.as_bytes())?;
+    draft.write_all(bytes)?;
     draft.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

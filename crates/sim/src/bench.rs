@@ -4,9 +4,10 @@
 //!   Bench  names, numbers, overrides -> a Setup for each design -> fill -> overwrite -> run -> a report for each
 //! ```
 
+use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
 use crate::host::Pace;
-use crate::report::RunReport;
+use crate::report::{Run, RunReport};
 use crate::rounds::Rounds;
 use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
@@ -110,7 +111,33 @@ impl Bench {
         self.setups()?.iter().map(|setup| self.run_one(setup, observer)).collect()
     }
 
+    /// Runs it on its one design, and records everything in a window of virtual time.
+    ///
+    /// # Errors
+    /// As [`Bench::run`], and when there are several designs.
+    pub fn run_recorded(
+        &self,
+        window: TraceWindow,
+        observer: &mut dyn Observer,
+    ) -> Result<(RunReport, RunTrace), SimError> {
+        let setups = self.setups()?;
+        let [setup] = &setups[..] else {
+            return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()));
+        };
+        let run = self.run_plan(setup, Some(window), observer)?;
+        Ok((run.report, run.trace.expect("it was recorded")))
+    }
+
     fn run_one(&self, setup: &Setup, observer: &mut dyn Observer) -> Result<RunReport, SimError> {
+        Ok(self.run_plan(setup, None, observer)?.report)
+    }
+
+    fn run_plan(
+        &self,
+        setup: &Setup,
+        trace: Option<TraceWindow>,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, SimError> {
         let operations = self.operations.unwrap_or(setup.records.div_ceil(10));
         let operations_max = operations.saturating_mul(self.rounds.most().into());
         let mut session = Session::new(setup, if self.workload.inserts() { operations_max } else { 0 })?;
@@ -118,8 +145,7 @@ impl Bench {
         session.fill(observer)?;
         session.overwrite(self.overwrites.unwrap_or(setup.records), observer)?;
         let Bench { workload: core, distribution, rounds, series, .. } = *self;
-        let plan = RunPlan { core, distribution, operations, rounds, series };
-        Ok(session.run_plan(&plan, observer)?.report)
+        session.run_plan(&RunPlan { core, distribution, operations, rounds, series, trace }, observer)
     }
 
     /// Every design's setup, so that what is wrong with any of them is said before the first runs.

@@ -17,6 +17,7 @@
 //! databases and stores that their experiments need, are in `kvssd-papers`.
 
 pub mod bench;
+mod chrome_trace;
 mod comparison;
 pub mod dbbench;
 mod error;
@@ -34,6 +35,7 @@ pub mod trace;
 pub mod workload;
 
 pub use bench::Bench;
+pub use chrome_trace::{RunTrace, TraceWindow};
 pub use comparison::comparison;
 pub use error::SimError;
 pub use host::{Hosts, Pace, Turn};

@@ -4,6 +4,7 @@ mod trace;
 
 pub use trace::TraceReport;
 
+use crate::chrome_trace::RunTrace;
 use crate::interval::Columns;
 use crate::measured::{Baseline, Measured};
 use crate::rounds::RoundsReport;
@@ -36,6 +37,8 @@ pub struct Run {
     pub flash: Counters,
     /// Bytes of index sections read and written by garbage collection.
     pub gc_index_bytes: u64,
+    /// What was recorded of it, where that was asked for.
+    pub trace: Option<RunTrace>,
 }
 
 /// A run in a report. Everything but `host` is the same for the same seed and options.
@@ -237,7 +240,7 @@ impl Run {
             },
         };
         let gc_index_bytes = report.index.gc_bytes_read + report.index.gc_bytes_written;
-        Run { report, flash, gc_index_bytes }
+        Run { report, flash, gc_index_bytes, trace: None }
     }
 }
 

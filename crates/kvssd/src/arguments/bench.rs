@@ -1,8 +1,9 @@
 //! The command line of `kvssd bench`.
 
-use super::{Assignment, Experiment, assignment, duration, scale};
+use super::{Assignment, Experiment, assignment, duration, scale, window};
 use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
+use kvssd_sim::TraceWindow;
 use kvssd_sim::dbbench::DbBenchmark;
 use kvssd_sim::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_types::Nanos;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate
   kvssd bench --until steady                    rounds until five in a row are steady (SNIA PTS); the report is of those
   kvssd bench --rounds 10 --operations 50000    figures of each round, and confidence intervals
+  kvssd bench --design plus --trace-out run.json.gz --trace-window 20ms..25ms    open it in https://ui.perfetto.dev
   kvssd bench --series 10ms --json runs.json    throughput, percentiles, collection and more over virtual time, in columns
   kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
@@ -98,6 +100,13 @@ pub struct DriveOptions {
     /// Cuts the run into intervals of virtual time, such as 10ms or 500us; the JSON has the figures of each
     #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], requires = "json", value_name = "TIME", value_parser = duration)]
     pub series: Option<Nanos>,
+    /// Writes what every die, channel, core and the link did, and each command's way through them, for Perfetto; gzip where the name ends
+    /// in .gz. Of one design
+    #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], value_name = "FILE")]
+    pub trace_out: Option<PathBuf>,
+    /// The virtual time of the run that is in the trace
+    #[arg(long, requires = "trace_out", default_value = "0ms..10ms", value_name = "FROM..UNTIL", value_parser = window)]
+    pub trace_window: TraceWindow,
     /// Commands that each thread has under way
     #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N")]
     pub queue_depth: u32,

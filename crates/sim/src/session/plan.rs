@@ -2,14 +2,16 @@
 
 use super::Session;
 use super::phase::{Limit, Sequences, Watch};
+use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
 use crate::measured::Baseline;
-use crate::report::Run;
+use crate::report::{Run, RunReport};
 use crate::rounds::{RoundLog, Rounds};
 use crate::series::Series;
 use crate::workload::{Distribution, Ycsb, YcsbCore};
 use kvssd_measure::Observer;
 use kvssd_types::Nanos;
+use serde_json::json;
 
 /// A YCSB workload, for how long, and what is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ pub struct RunPlan {
     pub rounds: Rounds,
     /// The intervals of virtual time into which its course is cut, if that is wanted.
     pub series: Option<Nanos>,
+    /// The time, from its beginning on, of which everything is recorded, if that is wanted.
+    pub trace: Option<TraceWindow>,
 }
 
 impl Session {
@@ -38,7 +42,7 @@ impl Session {
         operations: u64,
         observer: &mut dyn Observer,
     ) -> Result<Run, SimError> {
-        let plan = RunPlan { core, distribution, operations, rounds: Rounds::ONE, series: None };
+        let plan = RunPlan { core, distribution, operations, rounds: Rounds::ONE, series: None, trace: None };
         self.run_plan(&plan, observer)
     }
 
@@ -61,6 +65,12 @@ impl Session {
         let names: &[&'static str] = if core == YcsbCore::E { &["store", "scan"] } else { &["retrieve", "store"] };
         let mut log = (plan.rounds != Rounds::ONE).then(|| RoundLog::new(plan.rounds, operations, names, &self.device));
         let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
+        if let Some(TraceWindow { from, until }) = plan.trace {
+            // What works behind the commands may be a little behind the beginning of the run, and belongs to it.
+            let begin = if from == Nanos::ZERO { Nanos::ZERO } else { self.clock + from };
+            self.device.record(TraceWindow { from: begin, until: self.clock + until });
+        }
+        let start = self.clock;
         let (limit, watch) = (Limit::Operations(operations), Watch { rounds: log.as_mut(), series });
         let mut measured =
             self.phase_of(sequences, limit, watch, (core.name(), observer), |random| workload.next(random))?;
@@ -77,6 +87,13 @@ impl Session {
         };
         let mut run = self.report(core.name(), distribution, records, &baseline, &measured);
         (run.report.rounds, run.report.series) = (rounds, series);
+        run.trace = self.device.take_record().map(|record| {
+            let RunReport { design, profile, workload, distribution, seed, .. } = &run.report;
+            let about = json!({
+                "design": design, "profile": profile, "workload": workload, "distribution": distribution, "seed": seed
+            });
+            RunTrace { record, start, about }
+        });
         Ok(run)
     }
 }
