@@ -11,7 +11,6 @@ use crate::report::{Run, RunReport};
 use crate::rounds::Rounds;
 use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
-use crate::steady::STEADY_ROUNDS;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, DesignError};
@@ -156,7 +155,10 @@ impl Bench {
         if !(self.fill > 0.0 && self.fill <= 1.0) {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
-        self.check_rounds()?;
+        self.rounds.check(self.operations.unwrap_or(1))?;
+        if self.series == Some(Nanos::ZERO) {
+            return Err(SimError::Setup("--series must be above 0, such as 10ms".to_owned()));
+        }
         let setup = |design: Design| {
             let fitting = || Setup::records_of(self.fill, &design, &profile, self.key_bytes, self.value_bytes);
             let records = self.records.unwrap_or_else(fitting);
@@ -177,21 +179,6 @@ impl Bench {
             Ok(setup)
         };
         designs.iter().cloned().map(setup).collect()
-    }
-
-    fn check_rounds(&self) -> Result<(), SimError> {
-        let why = match self.rounds {
-            Rounds::UntilSteady { most } if (most as usize) < STEADY_ROUNDS => {
-                format!("--rounds {most}: {STEADY_ROUNDS} rounds must be steady, so ask for as many at least")
-            }
-            Rounds::Count(0) => "--rounds must be above 0".to_owned(),
-            rounds if rounds != Rounds::ONE && self.operations == Some(0) => {
-                "--operations must be above 0 where there are rounds".to_owned()
-            }
-            _ if self.series == Some(Nanos::ZERO) => "--series must be above 0, such as 10ms".to_owned(),
-            _ => return Ok(()),
-        };
-        Err(SimError::Setup(why))
     }
 }
 

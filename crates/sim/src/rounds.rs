@@ -1,12 +1,14 @@
 //! A run in rounds, one behind the other without a pause: their figures, whether they are steady, and how far to trust their mean.
 
+use crate::error::SimError;
 use crate::interval::{Columns, Interval, Seen};
 use crate::measured::{Baseline, Measured};
 use crate::steady::{Confidence, STEADY_ROUNDS, Steadiness};
 use kvssd_device::Device;
 use kvssd_measure::Latencies;
+use kvssd_types::Nanos;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,24 @@ pub enum Rounds {
 impl Rounds {
     /// A run as such.
     pub const ONE: Rounds = Rounds::Count(1);
+
+    /// Checks the numbers, with so many operations in each round.
+    ///
+    /// # Errors
+    /// [`SimError::Setup`], in one line.
+    pub fn check(self, operations: u64) -> Result<(), SimError> {
+        let why = match self {
+            Rounds::ONE => return Ok(()),
+            rounds if rounds.most() == 0 || operations == 0 => {
+                "--operations and --rounds must be above 0 where there are rounds".to_owned()
+            }
+            Rounds::UntilSteady { most } if (most as usize) < STEADY_ROUNDS => {
+                format!("--rounds {most}: {STEADY_ROUNDS} rounds must be steady, so ask for as many at least")
+            }
+            _ => return Ok(()),
+        };
+        Err(SimError::Setup(why))
+    }
 
     /// The most there may be.
     #[must_use]
@@ -53,14 +73,20 @@ pub struct SteadyReport {
     pub figures: BTreeMap<&'static str, Steadiness>,
 }
 
-/// A round that is over.
-#[derive(Debug)]
+/// The figures of a round that is over.
+#[derive(Clone, Debug)]
 struct Round {
-    measured: Measured,
-    after: Baseline,
     interval: Interval,
     /// The mean latency of its commands.
     latency_mean_ns: f64,
+}
+
+/// What was measured in a round, or in several together.
+#[derive(Debug)]
+struct Part {
+    measured: Measured,
+    /// The drive's counters before it.
+    before: Baseline,
 }
 
 /// The rounds of a run that goes on.
@@ -68,78 +94,103 @@ struct Round {
 pub(crate) struct RoundLog {
     rounds: Rounds,
     operations: u64,
-    before: Baseline,
     names: Vec<&'static str>,
+    start: Nanos,
+    /// The drive's counters before the round at hand.
+    before: Baseline,
     over: Vec<Round>,
+    /// Of rounds that may be reported, the last one alone.
+    parts: VecDeque<Part>,
 }
 
 impl RoundLog {
-    /// Of a run that begins now, with so many operations a round and these latencies.
-    pub(crate) fn new(rounds: Rounds, operations: u64, names: &[&'static str], device: &Device) -> Self {
-        RoundLog { rounds, operations, before: Baseline::of(device), names: names.to_vec(), over: Vec::new() }
+    /// Of a run that begins at `start`, now, with so many operations a round, above 0, and these latencies.
+    pub(crate) fn new(
+        rounds: Rounds,
+        operations: u64,
+        names: &[&'static str],
+        (start, device): (Nanos, &Device),
+    ) -> Self {
+        let before = Baseline::of(device);
+        let (over, parts) = (Vec::new(), VecDeque::new());
+        RoundLog { rounds, operations, names: names.to_vec(), start, before, over, parts }
     }
 
     /// A round is over; gives the operations of the next one, 0 when there is none.
     pub(crate) fn end_round(&mut self, measured: &mut Measured, device: &Device) -> u64 {
-        let mut part = measured.take_part();
-        part.operations = self.operations;
-        self.push(part, device);
+        let mut measured = measured.take_part();
+        measured.operations = self.operations;
+        let before = std::mem::replace(&mut self.before, Baseline::of(device));
+        self.push(Part { measured, before }, device);
         let goes_on = match self.rounds {
             Rounds::Count(count) => self.over.len() < count as usize,
             Rounds::UntilSteady { most } => {
                 self.over.len() < most as usize && !self.steady().is_some_and(|steady| steady.is_steady)
             }
         };
-        if goes_on { self.operations } else { 0 }
+        if !goes_on {
+            return 0;
+        }
+        // A histogram takes much more memory than the figures of a round.
+        match self.rounds {
+            Rounds::UntilSteady { .. } if self.parts.len() == STEADY_ROUNDS => drop(self.parts.pop_front()),
+            Rounds::UntilSteady { .. } => {}
+            Rounds::Count(_) => {
+                let last = if self.parts.len() > 1 { self.parts.pop_back() } else { None };
+                if let (Some(all), Some(last)) = (self.parts.front_mut(), last) {
+                    all.measured.append(last.measured);
+                }
+            }
+        }
+        self.operations
     }
 
-    fn push(&mut self, measured: Measured, device: &Device) {
-        let start = self.over.first().map_or(measured.start, |first| first.measured.start);
-        let before = self.over.last().map_or(&self.before, |last| &last.after);
-        let after = Baseline::of(device);
+    /// Adds a round, whose end is now.
+    fn push(&mut self, part: Part, device: &Device) {
+        let measured = &part.measured;
         let found: BTreeMap<&str, &Latencies> = measured.latencies().collect();
         let seen = Seen {
             length: measured.end - measured.start,
-            end: measured.end - start,
+            end: measured.end - self.start,
             operations: measured.operations,
             stored_bytes: measured.stored_bytes,
             retrieved_bytes: measured.retrieved_bytes,
             latencies: self.names.iter().map(|&name| (name, found.get(name).copied())).collect(),
         };
-        let interval = Interval::new(&seen, device, before, &after);
+        let interval = Interval::new(&seen, device, &part.before, &Baseline::of(device));
         let summaries: Vec<_> = measured.latencies().map(|(_, took)| took.summary()).collect();
         let count = summaries.iter().map(|took| took.count).sum::<u64>();
         let sum = summaries.iter().map(|took| took.mean * took.count as f64).sum::<f64>();
-        self.over.push(Round { measured, after, interval, latency_mean_ns: sum / count.max(1) as f64 });
+        self.over.push(Round { interval, latency_mean_ns: sum / count.max(1) as f64 });
+        self.parts.push_back(part);
     }
 
     /// The run is over. `rest` is what operations of the last round did after it. Gives what was measured in the rounds that are reported,
     /// the drive's counters before those, and what is said of all of them.
     pub(crate) fn end(mut self, rest: Measured, device: &Device) -> (Measured, Baseline, RoundsReport) {
-        let last = self.over.pop().expect("a run has a round");
-        let (wall, mut measured) = (rest.wall, last.measured);
-        measured.append(rest);
-        self.push(measured, device);
-        let first = match self.rounds {
+        let wall = rest.wall;
+        let mut last = self.parts.pop_back().expect("a run has a round");
+        self.over.pop();
+        last.measured.append(rest);
+        self.push(last, device);
+        let steady = self.steady();
+        let RoundLog { rounds, over, parts, .. } = self;
+        let first = match rounds {
             Rounds::Count(_) => 0,
-            Rounds::UntilSteady { .. } => self.over.len().saturating_sub(STEADY_ROUNDS),
+            Rounds::UntilSteady { .. } => over.len().saturating_sub(STEADY_ROUNDS),
         };
-        let figures = figures_of(&self.over[first..]);
+        let figures = figures_of(&over[first..]);
+        let several = figures.iter().filter(|(_, figures)| figures.len() > 1);
         let report = RoundsReport {
             reported_first: first + 1,
-            reported_last: self.over.len(),
-            columns: Columns::new(self.over.iter().map(|round| round.interval.clone()).collect()),
-            confidence_95: figures
-                .iter()
-                .filter(|(_, figures)| figures.len() > 1)
-                .map(|(&name, figures)| (name, Confidence::of(figures)))
-                .collect(),
-            steady: self.steady(),
+            reported_last: over.len(),
+            confidence_95: several.map(|(&name, figures)| (name, Confidence::of(figures))).collect(),
+            steady,
+            columns: Columns::new(over.into_iter().map(|round| round.interval).collect()),
         };
-        let before = first.checked_sub(1).map_or(self.before, |before| self.over[before].after.clone());
-        let mut reported = self.over.drain(first..).map(|round| round.measured);
-        let mut measured = reported.next().expect("a run has a round");
-        reported.for_each(|next| measured.append(next));
+        let mut parts = parts.into_iter();
+        let Part { mut measured, before } = parts.next().expect("a run has a round");
+        parts.for_each(|next| measured.append(next.measured));
         measured.wall = wall;
         (measured, before, report)
     }

@@ -14,7 +14,7 @@ use kvssd_types::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
 /// More intervals than anyone plots.
-const INTERVALS_MAX: usize = 1_000_000;
+const INTERVALS_MAX: usize = 100_000;
 
 /// What the hosts see done in an interval.
 #[derive(Debug, Default)]

@@ -49,10 +49,11 @@ impl Session {
     /// As [`Session::run`], in rounds, and with its course over time.
     ///
     /// # Errors
-    /// As [`Session::run`], and when the intervals of the series are too many.
+    /// As [`Session::run`], when there are rounds of nothing, and when the intervals of the series are too many.
     pub fn run_plan(&mut self, plan: &RunPlan, observer: &mut dyn Observer) -> Result<Run, SimError> {
         let RunPlan { core, distribution, operations, .. } = *plan;
         self.check_workload(core)?;
+        plan.rounds.check(operations)?;
         let records = self.versions.len() as u64;
         let operations_max = operations.saturating_mul(plan.rounds.most().into());
         let mut workload = Ycsb::new(core, distribution, records, operations_max);
@@ -63,7 +64,8 @@ impl Session {
             _ => Sequences::Shared,
         };
         let names: &[&'static str] = if core == YcsbCore::E { &["store", "scan"] } else { &["retrieve", "store"] };
-        let mut log = (plan.rounds != Rounds::ONE).then(|| RoundLog::new(plan.rounds, operations, names, &self.device));
+        let mut log = (plan.rounds != Rounds::ONE)
+            .then(|| RoundLog::new(plan.rounds, operations, names, (self.clock, &self.device)));
         let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
         if let Some(TraceWindow { from, until }) = plan.trace {
             // What works behind the commands may be a little behind the beginning of the run, and belongs to it.
