@@ -1,6 +1,6 @@
 //! The figures of a part of a run: an interval of its series, or one of its rounds.
 
-use crate::measured::Baseline;
+use crate::baseline::Baseline;
 use kvssd_device::Device;
 use kvssd_measure::Latencies;
 use kvssd_types::Nanos;

@@ -16,6 +16,7 @@
 //! It reads the host's clock only to say how long a run took; nothing else in a report depends on it. What the papers claim, and the
 //! databases and stores that their experiments need, are in `kvssd-papers`.
 
+mod baseline;
 pub mod bench;
 mod chrome_trace;
 mod comparison;

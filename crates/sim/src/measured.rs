@@ -1,10 +1,6 @@
-//! What is seen of a phase: by the hosts, and on the drive's counters.
+//! What the hosts see of a phase.
 
 use crate::series::Series;
-use kvssd_device::Device;
-use kvssd_flash::Counters;
-use kvssd_ftl::index::IndexCounters;
-use kvssd_ftl::{GcCounters, GrowthCounters, Spent};
 use kvssd_measure::Latencies;
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
@@ -135,30 +131,5 @@ impl Measured {
         self.failed_retrieves += next.failed_retrieves;
         self.wall += next.wall;
         self.series = self.series.take().or(next.series);
-    }
-}
-
-/// The drive's counters at a moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Baseline {
-    pub(crate) flash: Counters,
-    pub(crate) index: IndexCounters,
-    pub(crate) gc: GcCounters,
-    pub(crate) growth: GrowthCounters,
-    pub(crate) spent: [(&'static str, Spent); 3],
-    pub(crate) busy: Vec<(&'static str, Vec<Nanos>)>,
-}
-
-impl Baseline {
-    pub(crate) fn of(device: &Device) -> Self {
-        let engine = device.engine();
-        Baseline {
-            flash: engine.flash_counters().clone(),
-            index: engine.index_counters(),
-            gc: engine.gc_counters(),
-            growth: engine.growth_counters(),
-            spent: device.spent(),
-            busy: device.busy(),
-        }
     }
 }

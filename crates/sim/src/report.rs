@@ -4,9 +4,10 @@ mod trace;
 
 pub use trace::TraceReport;
 
+use crate::baseline::Baseline;
 use crate::chrome_trace::RunTrace;
 use crate::interval::Columns;
-use crate::measured::{Baseline, Measured};
+use crate::measured::Measured;
 use crate::rounds::RoundsReport;
 use kvssd_device::Device;
 use kvssd_flash::{Cause, Counters, PerCause, Profile};

@@ -1,8 +1,9 @@
 //! A run in rounds, one behind the other without a pause: their figures, whether they are steady, and how far to trust their mean.
 
+use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::interval::{Columns, Interval, Seen};
-use crate::measured::{Baseline, Measured};
+use crate::measured::Measured;
 use crate::steady::{Confidence, STEADY_ROUNDS, Steadiness};
 use kvssd_device::Device;
 use kvssd_measure::Latencies;

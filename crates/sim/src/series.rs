@@ -5,9 +5,9 @@
 //!   counters of the drive       are read when the first command behind an interval arrives
 //! ```
 
+use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::interval::{Columns, Interval, Seen};
-use crate::measured::Baseline;
 use kvssd_device::Device;
 use kvssd_measure::Latencies;
 use kvssd_types::Nanos;

@@ -2,8 +2,9 @@
 
 use self::phase::Limit;
 use self::scans::Scan;
+use crate::baseline::Baseline;
 use crate::error::SimError;
-use crate::measured::{Baseline, Measured};
+use crate::measured::Measured;
 use crate::report::{Run, Subject};
 use crate::setup::Setup;
 use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, YcsbCore};

@@ -15,8 +15,9 @@ pub use benchmark::DbBenchmark;
 
 use self::memory::Memory;
 use self::scan::Scan;
+use crate::baseline::Baseline;
 use crate::error::SimError;
-use crate::measured::{Baseline, Measured};
+use crate::measured::Measured;
 use crate::report::{Run, Subject};
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};

@@ -51,9 +51,9 @@ mod summary;
 
 pub use summary::TraceSummary;
 
+use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::host::{Hosts, Pace, Turn};
-use crate::measured::Baseline;
 use crate::report::{Run, RunReport, Subject};
 use crate::trace::{InputBytes, TraceName, TraceReader};
 use feed::Feed;

@@ -1,9 +1,9 @@
 //! KVbench's workloads in a session: population, then a run.
 
 use super::{Limit, Session};
+use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::host::Pace;
-use crate::measured::Baseline;
 use crate::report::Run;
 use crate::setup::Setup;
 use crate::workload::{Distribution, KvBench, Operation, RunLength, SizeDistribution};

@@ -2,9 +2,9 @@
 
 use super::Session;
 use super::phase::{Limit, Sequences, Watch};
+use crate::baseline::Baseline;
 use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
-use crate::measured::Baseline;
 use crate::report::{Run, RunReport};
 use crate::rounds::{RoundLog, Rounds};
 use crate::series::Series;
