@@ -5,6 +5,7 @@ pub mod image;
 pub mod namespace;
 pub mod replay;
 pub mod serve;
+pub mod sweep;
 pub mod world;
 
 use bench::BenchOptions;
@@ -20,6 +21,7 @@ use namespace::NamespaceAction;
 use replay::ReplayOptions;
 use serve::ServeOptions;
 use std::path::PathBuf;
+use sweep::SweepOptions;
 use world::WorldOptions;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -30,6 +32,7 @@ use world::WorldOptions;
   kvssd bench --workload ycsb-c --json runs.json
   kvssd bench --design plus --value-bytes 50 --scale 1/256
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
+  kvssd sweep experiment.toml --out results     benches over designs, sizes, seeds or any other option
   kvssd replay cluster12.zst --scale 1/8        a trace that others recorded (see docs/WORKLOADS.md)
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
   kvssd profiles                                the testbeds that come along
@@ -52,6 +55,8 @@ pub struct Arguments {
 pub enum Action {
     /// Fill a drive, overwrite it, run a workload; one column for each design, or for each embedded store
     Bench(Box<BenchOptions>),
+    /// Run what a file asks for: benches over axes of options, each kept in a folder; go on where it was interrupted
+    Sweep(SweepOptions),
     /// Replay a trace of somebody's requests on new drives; one column for each design
     Replay(ReplayOptions),
     /// Run the experiments behind a paper's claims

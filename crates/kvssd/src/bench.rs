@@ -1,4 +1,8 @@
 //! `kvssd bench`: designs side by side under one workload, or embedded stores.
+//!
+//! ```text
+//!   options | --from report -> experiments, one a design -> as many at once as there are cores -> table, report
+//! ```
 
 mod db_bench;
 mod embedded;
@@ -10,10 +14,12 @@ use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
+use crate::report::{Report, experiments_of};
+use crate::workers::{self, Job, Limits};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kvssd_sim::steady::ROUNDS_MAX;
-use kvssd_sim::{Bench, Rounds, RunReport, RunTrace, SimError, comparison};
+use kvssd_sim::{Bench, Experiment, Rounds, RunReport, RunTrace, SimError, comparison};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -24,28 +30,27 @@ pub fn run(options: &BenchOptions) -> Outcome {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
     let json_file = JsonFile::open(options.experiment.json.as_deref())?;
-    if let Some(path) = &options.drive.kvbench {
-        return report(&kvbench::run(options, path)?, &json_file);
+    let experiments = match &options.from {
+        Some(path) => experiments_of(path)?,
+        None => experiments(options)?,
+    };
+    if options.drive.series.is_some() && options.experiment.json.is_none() {
+        return Err(SimError::Setup("--series goes into the report: give --json FILE".to_owned()).into());
     }
-    if !options.drive.db_bench.is_empty() {
-        return report(&db_bench::run(options)?, &json_file);
-    }
-    let mut progress = Progress::new();
-    let bench = asked_for(options);
     let Some(path) = &options.drive.trace_out else {
-        let runs = bench.run(&mut progress)?;
-        drop(progress);
-        return report(&runs, &json_file);
+        let jobs = experiments.iter().map(job).collect::<Result<_, _>>()?;
+        let runs = workers::run(jobs, &Limits::of_machine(), None)?;
+        return show(&experiments, &runs, &json_file, json_file.takes_stdout());
+    };
+    let [experiment] = &experiments[..] else {
+        return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()).into());
     };
     let trace_file = JsonFile::open(Some(path))?;
-    let (run, trace) = bench.run_recorded(options.drive.trace_window, &mut progress)?;
+    let mut progress = Progress::new();
+    let (run, trace) = experiment.run_recorded(options.drive.trace_window, &mut progress)?;
     drop(progress);
     trace_file.write_bytes(&packed(&trace, path).map_err(|why| Failure::Output { path: path.clone(), why })?)?;
-    if trace_file.takes_stdout() {
-        json_file.write(&json!({ "runs": [run] }))?;
-        return verdict(&[run]);
-    }
-    report(&[run], &json_file)
+    show(&experiments, &[vec![run]], &json_file, json_file.takes_stdout() || trace_file.takes_stdout())
 }
 
 /// The bytes of a trace, which a name in .gz wants compressed.
@@ -60,21 +65,32 @@ fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Shows and writes runs; gives the verdict on them.
-fn report(runs: &[RunReport], json_file: &JsonFile) -> Outcome {
-    if !json_file.takes_stdout() {
-        print(&comparison(&runs.iter().collect::<Vec<_>>()))?;
+/// Shows and writes runs. An error when one of them was given wrong values.
+fn show(experiments: &[Experiment], runs: &[Vec<RunReport>], json_file: &JsonFile, is_quiet: bool) -> Outcome {
+    if !is_quiet {
+        print(&comparison(&runs.iter().flatten().collect::<Vec<_>>()))?;
     }
-    json_file.write(&json!({ "runs": runs }))?;
-    verdict(runs)
-}
-
-/// An error when one of the runs was given wrong values.
-fn verdict(runs: &[RunReport]) -> Outcome {
-    match runs.iter().map(|run| run.failed_retrieves).sum() {
+    let report = Report::of(experiments, runs);
+    json_file.write(&json!(report))?;
+    match report.failed_retrieves() {
         0 => Ok(()),
         wrong => Err(SimError::WrongValues(wrong).into()),
     }
+}
+
+/// What the options ask of each design, with nothing left to a default. What is impossible is said here.
+pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+    match &options.drive.kvbench {
+        Some(path) => kvbench::experiments(options, path),
+        None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),
+        None => Ok(asked_for(options).experiments()?),
+    }
+}
+
+fn job(experiment: &Experiment) -> Result<Job<'_, Vec<RunReport>>, Failure> {
+    let work = |observer: &mut dyn kvssd_measure::Observer| Ok(experiment.run(observer)?);
+    let memory_bytes = experiment.memory_bytes()?;
+    Ok(Job { operations: experiment.work.operations(), memory_bytes, work: Box::new(work) })
 }
 
 fn asked_for(options: &BenchOptions) -> Bench {

@@ -12,17 +12,22 @@ mod crash;
 mod fail;
 mod format;
 mod image;
+mod kept;
 mod namespaces;
 mod output;
 mod pairs;
+mod program;
 mod progress;
 mod replay;
+mod report;
 #[cfg(feature = "papers")]
 mod reproduce;
 mod serve;
 mod stat;
+mod sweep;
 mod text;
 mod transfer;
+mod workers;
 #[cfg(feature = "campaigns")]
 mod world;
 
@@ -59,6 +64,7 @@ pub fn main() -> ExitCode {
     };
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
+        Action::Sweep(options) => sweep::run(&options),
         Action::Replay(options) => replay::run(&options),
         #[cfg(feature = "papers")]
         Action::Reproduce(options) => reproduce::run(&options),

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A JSON file that will be written when the work is done. That it can be is checked before the work begins.
 pub struct JsonFile {
@@ -118,6 +119,20 @@ pub fn outlive_limits() {
     {
         // Without the handler the process ends as kill -9 ends it, which is safe as well.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    }
+}
+
+/// So many of a noun.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A time as people say it.
+pub fn time(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..90 => format!("{seconds} s"),
+        seconds @ 90..5400 => format!("{} min", (seconds + 30) / 60),
+        seconds => format!("{:.1} h", seconds as f64 / 3600.0),
     }
 }
 

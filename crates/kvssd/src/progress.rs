@@ -21,7 +21,6 @@ impl Progress {
     }
 
     /// No phase yet, beside what others do.
-    #[cfg(feature = "papers")]
     pub fn among(others: &MultiProgress) -> Self {
         Progress { bar: ProgressBar::hidden(), others: Some(others.clone()), interrupted: interrupted() }
     }
@@ -45,6 +44,20 @@ fn interrupted() -> Arc<AtomicBool> {
     Arc::clone(INTERRUPTED.get_or_init(set))
 }
 
+/// A bar of `total` operations, beside others if there are any.
+pub fn bar(total: u64, name: &str, others: Option<&MultiProgress>) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {rate:>12}  {eta_precise} left")
+        .map(|style| style.with_key("rate", rate));
+    let bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = match others {
+        Some(others) => others.add(bar),
+        None => bar,
+    };
+    bar.set_message(name.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// So many a second, in whole numbers.
 fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     // What cannot be written to a terminal need not be.
@@ -54,15 +67,7 @@ fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 impl Observer for Progress {
     fn begin(&mut self, phase: &str, total: u64) {
         self.bar.finish_and_clear();
-        let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {rate:>12}  {eta_precise} left")
-            .map(|style| style.with_key("rate", rate));
-        let bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        self.bar = match &self.others {
-            Some(others) => others.add(bar),
-            None => bar,
-        };
-        self.bar.set_message(phase.to_owned());
-        self.bar.enable_steady_tick(Duration::from_millis(200));
+        self.bar = bar(total, phase, self.others.as_ref());
     }
 
     fn progress(&mut self, done: u64) {

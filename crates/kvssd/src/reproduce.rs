@@ -6,14 +6,13 @@
 //! ```
 
 mod document;
-mod kept;
-mod workers;
+mod experiments;
 
-use self::kept::Kept;
-use self::workers::{Found, Job};
+use self::experiments::{Found, Wanted};
 use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
+use crate::kept::Kept;
 use crate::output::{JsonFile, print, say};
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
@@ -27,13 +26,13 @@ const FOLDER: &str = "reproduction";
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
-    let jobs = jobs(options)?;
+    let wanted = wanted(options)?;
     let csv_file = options.csv.as_deref().map(|path| writable(path).map(|()| path)).transpose()?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
     let mut reproduction = Reproduction::default();
     let mut times = Vec::new();
-    for Found { ids, findings, seconds } in workers::run(jobs, kept.as_ref())? {
+    for Found { ids, findings, seconds, .. } in experiments::run(&wanted, kept.as_ref())? {
         times.push((ids, seconds));
         reproduction.add(findings);
     }
@@ -45,8 +44,9 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     if !json_file.takes_stdout() {
         print(&document::text(&reproduction.claims))?;
     }
-    if let Some(kept) = kept.filter(|_| options.explain.is_none()) {
-        let path = kept.write_document(&document)?;
+    if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
+        let path = folder.join("reproduction.md");
+        std::fs::write(&path, document).map_err(|why| Failure::Output { path: path.clone(), why })?;
         say(&format!("all of it is in {}", path.display()));
     }
     if let Some(path) = csv_file {
@@ -63,19 +63,19 @@ fn writable(path: &Path) -> Outcome {
 }
 
 /// What is to be run. That every drive of it can be is checked here.
-fn jobs(options: &ReproduceOptions) -> Result<Vec<Job>, Failure> {
+fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
     let papers = papers(options.paper);
-    let mut jobs = Vec::new();
+    let mut wanted = Vec::new();
     for &paper in &papers {
         let scale = options.scale.unwrap_or(paper.default_scale());
         let conditions = Conditions { paper, overrides: options.set.clone(), scale, seed: options.seed };
-        let wanted = |ids: &[&str]| options.explain.as_deref().is_none_or(|claim| ids.contains(&claim));
-        for experiment in paper.experiments().iter().filter(|experiment| wanted(experiment.ids)) {
+        let is_meant = |ids: &[&str]| options.explain.as_deref().is_none_or(|claim| ids.contains(&claim));
+        for experiment in paper.experiments().iter().filter(|experiment| is_meant(experiment.ids)) {
             experiment.check(&conditions)?;
-            jobs.push(Job { experiment, conditions: conditions.clone() });
+            wanted.push(Wanted { experiment, conditions: conditions.clone() });
         }
     }
-    if jobs.is_empty() {
+    if wanted.is_empty() {
         let claim = options.explain.as_deref().unwrap_or_default();
         let known: Vec<&str> =
             papers.iter().flat_map(|paper| paper.experiments()).flat_map(|one| one.ids).copied().collect();
@@ -85,7 +85,7 @@ fn jobs(options: &ReproduceOptions) -> Result<Vec<Job>, Failure> {
         ))
         .into());
     }
-    Ok(jobs)
+    Ok(wanted)
 }
 
 fn papers(paper: Paper) -> Vec<Known> {

@@ -1,15 +1,13 @@
 //! A bench: designs side by side under one YCSB workload, as somebody asks for it.
 //!
 //! ```text
-//!   Bench  names, numbers, overrides -> a Setup for each design -> fill -> overwrite -> run -> a report for each
+//!   Bench  names, numbers, overrides -> an Experiment for each design -> fill -> overwrite -> run -> a report for each
 //! ```
 
-use crate::chrome_trace::{RunTrace, TraceWindow};
 use crate::error::SimError;
-use crate::host::Pace;
-use crate::report::{Run, RunReport};
+use crate::experiment::{Experiment, Named, Work, YcsbWork};
+use crate::report::RunReport;
 use crate::rounds::Rounds;
-use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_flash::Profile;
@@ -23,7 +21,7 @@ pub const THREADS: u32 = 20;
 pub const VALUE_BYTES: u32 = 1000;
 
 /// What is compared unless something else is asked for: the Plus paper's two.
-const DEFAULT_DESIGNS: [&str; 2] = ["original", "plus"];
+pub const DEFAULT_DESIGNS: [&str; 2] = ["original", "plus"];
 
 /// What the parameters of designs begin with among the overrides.
 const DESIGN_PREFIX: &str = "design.";
@@ -107,78 +105,74 @@ impl Bench {
     /// # Errors
     /// When a design, the profile or a number is impossible, before the first is run; when a drive is full, or the observer interrupts.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
-        self.setups()?.iter().map(|setup| self.run_one(setup, observer)).collect()
+        let runs: Result<Vec<_>, _> = self.experiments()?.iter().map(|one| one.run(observer)).collect();
+        Ok(runs?.into_iter().flatten().collect())
     }
 
-    /// Runs it on its one design, and records everything in a window of virtual time.
+    /// An experiment for each design, so that what is wrong with any of them is said before the first runs.
     ///
     /// # Errors
-    /// As [`Bench::run`], and when there are several designs.
-    pub fn run_recorded(
-        &self,
-        window: TraceWindow,
-        observer: &mut dyn Observer,
-    ) -> Result<(RunReport, RunTrace), SimError> {
-        let setups = self.setups()?;
-        let [setup] = &setups[..] else {
-            return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()));
-        };
-        let run = self.run_plan(setup, Some(window), observer)?;
-        Ok((run.report, run.trace.expect("it was recorded")))
-    }
-
-    fn run_one(&self, setup: &Setup, observer: &mut dyn Observer) -> Result<RunReport, SimError> {
-        Ok(self.run_plan(setup, None, observer)?.report)
-    }
-
-    fn run_plan(
-        &self,
-        setup: &Setup,
-        trace: Option<TraceWindow>,
-        observer: &mut dyn Observer,
-    ) -> Result<Run, SimError> {
-        let operations = self.operations.unwrap_or(setup.records.div_ceil(10));
-        let operations_max = operations.saturating_mul(self.rounds.most().into());
-        let mut session = Session::new(setup, if self.workload.inserts() { operations_max } else { 0 })?;
-        session.check_workload(self.workload)?;
-        session.fill(observer)?;
-        session.overwrite(self.overwrites.unwrap_or(setup.records), observer)?;
-        let Bench { workload: core, distribution, rounds, series, .. } = *self;
-        session.run_plan(&RunPlan { core, distribution, operations, rounds, series, trace }, observer)
-    }
-
-    /// Every design's setup, so that what is wrong with any of them is said before the first runs.
-    fn setups(&self) -> Result<Vec<Setup>, SimError> {
-        let (for_designs, for_profile) = split_overrides(&self.overrides);
-        let profile = Profile::load(&self.profile, &for_profile)?.scaled(self.scale)?;
-        let designs = designs(&self.designs, &for_designs)?;
+    /// When a design, the profile or a number is impossible.
+    pub fn experiments(&self) -> Result<Vec<Experiment>, SimError> {
         if !(self.fill > 0.0 && self.fill <= 1.0) {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
-        self.rounds.check(self.operations.unwrap_or(1))?;
-        if self.series == Some(Nanos::ZERO) {
-            return Err(SimError::Setup("--series must be above 0, such as 10ms".to_owned()));
-        }
-        let setup = |design: Design| {
-            let fitting = || Setup::records_of(self.fill, &design, &profile, self.key_bytes, self.value_bytes);
+        let testbed = Testbed::load(&self.designs, &self.profile, self.scale, &self.overrides)?;
+        let experiment = |design: &Design| {
+            let fitting = || Setup::records_of(self.fill, design, &testbed.scaled, self.key_bytes, self.value_bytes);
             let records = self.records.unwrap_or_else(fitting);
-            let setup = Setup {
-                design,
-                profile: profile.clone(),
+            let work = YcsbWork {
+                workload: Named(self.workload),
+                distribution: Named(self.distribution.unwrap_or(self.workload.default_distribution())),
                 records,
-                key_bytes: self.key_bytes,
-                value_bytes: self.value_bytes,
-                value_distribution: self.value_distribution,
+                overwrites: self.overwrites.unwrap_or(records),
+                operations: self.operations.unwrap_or(records.div_ceil(10)),
+                rounds: self.rounds,
+                series_ns: self.series.map(|interval| interval.0),
                 threads: self.threads,
                 queue_depth: self.queue_depth,
-                pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
-                seed: self.seed,
+                rate_per_s: self.rate_per_s,
+                key_bytes: self.key_bytes,
+                value_bytes: self.value_bytes,
+                value_distribution: Named(self.value_distribution),
             };
-            let operations = self.operations.unwrap_or(0).saturating_mul(self.rounds.most().into());
-            setup.check(operations, self.workload.inserts())?;
-            Ok(setup)
+            let experiment = testbed.experiment(design, self.seed, Work::Ycsb(work));
+            experiment.check().map(|()| experiment)
         };
-        designs.iter().cloned().map(setup).collect()
+        testbed.designs.iter().map(experiment).collect()
+    }
+}
+
+/// Designs and the drive that they are compared on.
+#[derive(Clone, Debug)]
+pub struct Testbed {
+    /// The designs.
+    pub designs: Vec<Design>,
+    /// The whole testbed.
+    pub profile: Profile,
+    /// The part of its capacity and DRAM.
+    pub scale: f64,
+    /// That part of it.
+    pub scaled: Profile,
+}
+
+impl Testbed {
+    /// The designs of these names, or the default ones, on that part of a testbed, with overrides put over both.
+    ///
+    /// # Errors
+    /// When there is no such design or profile, or an override is impossible.
+    pub fn load(designs: &[String], profile: &str, scale: f64, overrides: &[Assignment]) -> Result<Self, SimError> {
+        let (for_designs, for_profile) = split_overrides(overrides);
+        let profile = Profile::load(profile, &for_profile)?;
+        let scaled = profile.scaled(scale)?;
+        Ok(Testbed { designs: self::designs(designs, &for_designs)?, profile, scale, scaled })
+    }
+
+    /// What is done with one of the designs.
+    #[must_use]
+    pub fn experiment(&self, design: &Design, seed: u64, work: Work) -> Experiment {
+        let (design, profile) = (design.table(), self.profile.clone());
+        Experiment { design, profile, scale: self.scale, seed, work }
     }
 }
 

@@ -3,6 +3,8 @@
 //! ```text
 //!   Bench   names and numbers, for several designs
 //!     |
+//!   Experiment  one design, nothing left to a default; to JSON and back
+//!     |
 //!   Setup   design, profile, pairs, hosts, seed
 //!     |
 //!   Session fill -> overwrite -> run(workload) -> run(workload) ...     every retrieved value is verified
@@ -22,6 +24,7 @@ mod chrome_trace;
 mod comparison;
 pub mod dbbench;
 mod error;
+pub mod experiment;
 mod host;
 mod interval;
 mod measured;
@@ -39,6 +42,7 @@ pub use bench::Bench;
 pub use chrome_trace::{RunTrace, TraceWindow};
 pub use comparison::comparison;
 pub use error::SimError;
+pub use experiment::Experiment;
 pub use host::{Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};
 pub use report::{

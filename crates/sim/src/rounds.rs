@@ -8,11 +8,12 @@ use crate::steady::{Confidence, STEADY_ROUNDS, Steadiness};
 use kvssd_device::Device;
 use kvssd_measure::Latencies;
 use kvssd_types::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// When a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rounds {
     /// After so many rounds. One is a run as such, and nothing is said of rounds.
     Count(u32),

@@ -92,6 +92,10 @@ impl Setup {
         if self.records == 0 {
             return fail("--records must be above 0".to_owned());
         }
+        let raw_bytes = self.profile.geometry.raw_bytes();
+        if self.records > raw_bytes / 16 {
+            return fail(format!("--records {} cannot fit a drive of {raw_bytes} bytes", self.records));
+        }
         if self.threads == 0 || self.queue_depth == 0 || self.threads.saturating_mul(self.queue_depth) > 1 << 16 {
             return fail(
                 "--threads and --queue-depth must be above 0, and at most 65536 commands under way".to_owned(),
@@ -120,10 +124,6 @@ impl Setup {
             return fail(format!("keys of {} bytes do not tell {records} records apart", self.key_bytes));
         }
         self.value_sizes()?;
-        let raw_bytes = self.profile.geometry.raw_bytes();
-        if self.records > raw_bytes / 16 {
-            return fail(format!("--records {} cannot fit a drive of {raw_bytes} bytes", self.records));
-        }
         Ok(())
     }
 }

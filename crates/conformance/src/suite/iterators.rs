@@ -279,7 +279,7 @@ pub(super) fn short_ranges_read_no_more_of_the_index_for_reading_ahead(trial: &T
             drive.store(&number.to_be_bytes(), 700).unwrap();
         }
         drive.engine.set_iterator_plan(IteratorPlan { index_prefetch, prefetch_degree: PrefetchDegree::Fixed(0) });
-        let before = drive.engine.flash_counters().reads.clone();
+        let before = drive.engine.flash_counters().reads;
         for _ in 0..20 {
             let options = IteratorOptions::default();
             let Ok(Reply::IteratorCreated(iterator)) = drive.run(Command::CreateIterator { options }) else { panic!() };

@@ -22,10 +22,15 @@ use std::path::PathBuf;
   kvssd bench --series 10ms --json runs.json    throughput, percentiles, collection and more over virtual time, in columns
   kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
+  kvssd bench --from runs.json                  what a report is of, once more: the same figures (docs/REPORT.md)
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd bench --store folder --durability sync --threads 8 --value-bytes 100
   kvssd bench --store nvme+tcp://127.0.0.1:4420 --depths 1,32,128       a drive on the wire (see `kvssd serve`)")]
 pub struct BenchOptions {
+    /// Runs again what a report is of: one of kvssd bench, or of a kvssd sweep
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["drive", "store", "seed", "records", "operations", "threads",
+        "value_bytes"])]
+    pub from: Option<PathBuf>,
     /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size]
     #[arg(long, value_name = "N")]
     pub records: Option<u64>,
@@ -57,7 +62,7 @@ pub struct BenchOptions {
 /// What a drive on virtual time is, and what is done with it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of a drive on virtual time")]
-#[group(skip)]
+#[group(id = "drive")]
 pub struct DriveOptions {
     /// A design, again for each more to compare [default: original and plus]
     #[arg(long, conflicts_with = "store", value_name = "NAME")]
@@ -98,7 +103,7 @@ pub struct DriveOptions {
     #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], value_name = "STATE")]
     pub until: Option<Until>,
     /// Cuts the run into intervals of virtual time, such as 10ms or 500us; the JSON has the figures of each
-    #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], requires = "json", value_name = "TIME", value_parser = duration)]
+    #[arg(long, conflicts_with_all = ["store", "kvbench", "db_bench"], value_name = "TIME", value_parser = duration)]
     pub series: Option<Nanos>,
     /// Writes what every die, channel, core and the link did, and each command's way through them, for Perfetto; gzip where the name ends
     /// in .gz. Of one design

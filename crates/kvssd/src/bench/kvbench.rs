@@ -2,29 +2,23 @@
 
 use crate::arguments::bench::BenchOptions;
 use crate::fail::Failure;
-use crate::progress::Progress;
-use kvssd_flash::Profile;
-use kvssd_sim::bench::{designs, split_overrides};
-use kvssd_sim::workload::KvBench;
-use kvssd_sim::{RunReport, Session, SimError};
+use kvssd_sim::bench::Testbed;
+use kvssd_sim::experiment::{KvBenchWork, Work};
+use kvssd_sim::{Experiment, SimError};
 use std::path::Path;
 
-/// Runs the workload of an ini file; gives a report for each design and phase.
-pub fn run(options: &BenchOptions, path: &Path) -> Result<Vec<RunReport>, Failure> {
+/// The workload of an ini file on each design.
+pub fn experiments(options: &BenchOptions, path: &Path) -> Result<Vec<Experiment>, Failure> {
     let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
     let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let bench = KvBench::parse(&String::from_utf8_lossy(&text)).map_err(|error| wrong(error.to_string()))?;
-    let (for_designs, for_profile) = split_overrides(&options.drive.set);
-    let profile = Profile::load(&options.drive.profile, &for_profile)?.scaled(options.drive.scale)?;
-    let mut progress = Progress::new();
-    let mut reports = Vec::new();
-    for design in designs(&options.drive.design, &for_designs)? {
-        let runs = Session::run_kvbench(&design, &profile, &bench, options.experiment.seed, &mut progress);
-        let runs = runs.map_err(|error| match error {
-            SimError::Setup(why) => wrong(why),
-            other => other.into(),
-        })?;
-        reports.extend(runs.into_iter().map(|run| run.report));
-    }
-    Ok(reports)
+    let work = KvBenchWork { ini: String::from_utf8_lossy(&text).into_owned() };
+    let drive = &options.drive;
+    let testbed = Testbed::load(&drive.design, &drive.profile, drive.scale, &drive.set)?;
+    let experiment = |design| testbed.experiment(design, options.experiment.seed, Work::Kvbench(work.clone()));
+    let experiments: Vec<Experiment> = testbed.designs.iter().map(experiment).collect();
+    experiments.iter().try_for_each(Experiment::check).map_err(|error| match error {
+        SimError::Setup(_) | SimError::Workload(_) => wrong(error.to_string()),
+        other => other.into(),
+    })?;
+    Ok(experiments)
 }

@@ -33,13 +33,13 @@ fn summary(claims: &[Claim]) -> String {
 }
 
 /// For a folder, with how many seconds each experiment took.
-pub fn markdown(claims: &[Claim], times: &[(&[&str], f64)]) -> String {
+pub fn markdown(claims: &[Claim], times: &[(Vec<String>, f64)]) -> String {
     let mut text = format!("# What of the papers comes out\n\n{}.\n\n", summary(claims));
     text += "| id | claim | paper | ours | testbed | verdict | cause | seconds |\n|---|---|---|---|---|---|---|---|\n";
     for claim in claims {
         let Claim { id, claim: what, paper, ours, verdict, scale, cause, .. } = claim;
         let seconds =
-            times.iter().find(|(ids, _)| ids[0] == id).map_or(String::new(), |(_, seconds)| format!("{seconds:.0}"));
+            times.iter().find(|(ids, _)| ids[0] == *id).map_or(String::new(), |(_, seconds)| format!("{seconds:.0}"));
         let cause = cause.as_deref().unwrap_or_default();
         let _ =
             writeln!(text, "| {id} | {what} | {paper} | {ours} | {scale} | {} | {cause} | {seconds} |", verdict.name());

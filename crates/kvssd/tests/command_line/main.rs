@@ -1,6 +1,7 @@
 //! The command line as a person or a script meets it: the built program is run in an empty folder, and what it prints, its
 //! exit status and the files that it leaves are looked at.
 
+mod again;
 mod desk;
 mod embedded;
 #[cfg(unix)]
@@ -13,6 +14,7 @@ mod reproduce;
 #[cfg(unix)]
 mod serve;
 mod store;
+mod sweep;
 #[cfg(unix)]
 #[path = "../../../host/tests/all/synced_pairs.rs"]
 mod synced_pairs;

@@ -11,6 +11,7 @@ use kvssd_flash::Profile;
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
 use kvssd_sim::bench::{Assignment, split_overrides};
+use serde::{Deserialize, Serialize};
 
 /// What all that is known of a testbed is called in tables.
 const ALL: &str = "all of these";
@@ -41,7 +42,7 @@ pub(super) struct Context {
 }
 
 /// What was found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Findings {
     /// The claims, in the order of their numbers.
     pub claims: Vec<Claim>,

@@ -138,6 +138,18 @@ impl DbBenchSession {
         }
     }
 
+    /// Whether the drive can do what a benchmark asks for.
+    ///
+    /// # Errors
+    /// [`SimError::NoRanges`] when it seeks and keys have no order.
+    pub fn check_benchmark(&self, benchmark: DbBenchmark) -> Result<(), SimError> {
+        if benchmark.seeks() && !self.device.engine().is_ordered() {
+            let (workload, design) = (benchmark.to_string(), self.design.to_owned());
+            return Err(SimError::NoRanges { workload, design });
+        }
+        Ok(())
+    }
+
     /// Runs a benchmark of so many operations: queries, gets, writes, or pairs of `readseq`.
     ///
     /// # Errors
@@ -148,10 +160,7 @@ impl DbBenchSession {
         operations: u64,
         observer: &mut dyn Observer,
     ) -> Result<Run, SimError> {
-        if benchmark.seeks() && !self.device.engine().is_ordered() {
-            let (workload, design) = (benchmark.to_string(), self.design.to_owned());
-            return Err(SimError::NoRanges { workload, design });
-        }
+        self.check_benchmark(benchmark)?;
         observer.begin(&format!("{} {benchmark}", self.design), operations);
         let baseline = Baseline::of(&self.device);
         let started = Instant::now();

@@ -29,22 +29,27 @@ impl Session {
         seed: u64,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Run>, SimError> {
-        let operations_max = match bench.length {
-            RunLength::Operations(operations) => operations,
-            RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
-        };
-        let inserts_max = operations_max * u64::from(bench.percents[2]) / 100;
+        Session::check_kvbench(design, profile, bench, seed)?;
         let mut session = Session::of_kvbench(design, profile, bench, seed)?;
         let mut runs = vec![session.populate(observer)?];
         if !bench.is_population_measured {
             runs.clear();
         }
         let records = session.versions.len() as u64;
-        if records.saturating_add(inserts_max) > session.keys.records_max() {
+        runs.push(session.run_kvbench_mix(bench, records + inserts_max(bench), observer)?);
+        Ok(runs)
+    }
+
+    /// Finds what is impossible in a workload of KVbench, without running anything.
+    ///
+    /// # Errors
+    /// [`SimError::Setup`], in one line.
+    pub fn check_kvbench(design: &Design, profile: &Profile, bench: &KvBench, seed: u64) -> Result<(), SimError> {
+        let session = Session::of_kvbench(design, profile, bench, seed)?;
+        if bench.records.saturating_add(inserts_max(bench)) > session.keys.records_max() {
             return Err(SimError::Setup("the keys are too short for the records that may be inserted".to_owned()));
         }
-        runs.push(session.run_kvbench_mix(bench, records + inserts_max, observer)?);
-        Ok(runs)
+        Ok(())
     }
 
     /// A new drive for a workload of KVbench.
@@ -124,6 +129,15 @@ impl Session {
         })?;
         Ok(self.report("kvbench-insert", Distribution::Sequential, there, &baseline, &measured))
     }
+}
+
+/// The most records that the run inserts.
+fn inserts_max(bench: &KvBench) -> u64 {
+    let operations_max = match bench.length {
+        RunLength::Operations(operations) => operations,
+        RunLength::Seconds(seconds) => u64::from(seconds) * OPERATIONS_PER_SECOND_MAX,
+    };
+    operations_max * u64::from(bench.percents[2]) / 100
 }
 
 fn seconds(seconds: u32) -> Nanos {

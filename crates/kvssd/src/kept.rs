@@ -1,0 +1,131 @@
+//! Documents in a folder that several processes fill together: each is made by one of them, and is there whole or not at all.
+//!
+//! ```text
+//!   name -> found: name.json is there -> the document
+//!             | no
+//!           claim: name.part, locked -> found by now? -> make -> keep: write, sync, name.part becomes name.json
+//!                     | another process has the lock: busy; who waits for it finds the document, or makes it if that one died
+//! ```
+//!
+//! A process that is killed leaves an empty or broken `name.part` and no lock; the next one that makes the document takes it over.
+
+use crate::Outcome;
+use crate::fail::Failure;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The folder.
+pub struct Kept {
+    folder: PathBuf,
+}
+
+/// The right to make a document, while other processes wait.
+pub struct Claim {
+    part: File,
+    part_path: PathBuf,
+    path: PathBuf,
+}
+
+impl Kept {
+    /// The folder, which is made.
+    pub fn open(folder: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(folder).map_err(|why| Failure::Output { path: folder.to_owned(), why })?;
+        Ok(Kept { folder: folder.to_owned() })
+    }
+
+    /// Where the document of that name is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
+    /// The document of that name, if it is there and whole.
+    pub fn found<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_slice(&fs::read(self.path(name)).ok()?).ok()
+    }
+
+    /// The right to make a document; none while another process has it.
+    pub fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
+        let claim = self.part(name)?;
+        match claim.part.try_lock() {
+            Ok(()) => Ok(Some(claim)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(why)) => Err(claim.failed(why)),
+        }
+    }
+
+    /// The right to make a document, as soon as no other process has it.
+    pub fn wait(&self, name: &str) -> Result<Claim, Failure> {
+        let claim = self.part(name)?;
+        claim.part.lock().map_err(|why| claim.failed(why))?;
+        Ok(claim)
+    }
+
+    fn part(&self, name: &str) -> Result<Claim, Failure> {
+        let part_path = self.folder.join(format!("{name}.part"));
+        let part = OpenOptions::new().write(true).create(true).truncate(false).open(&part_path);
+        let part = part.map_err(|why| Failure::Output { path: part_path.clone(), why })?;
+        Ok(Claim { part, part_path, path: self.path(name) })
+    }
+}
+
+impl Claim {
+    /// Keeps what was made.
+    pub fn keep(mut self, document: &impl Serialize) -> Outcome {
+        let text = serde_json::to_string_pretty(document).expect("documents can be written") + "\n";
+        self.write(text.as_bytes()).map_err(|why| self.failed(why))
+    }
+
+    /// Gives the right up, because the document is there already.
+    pub fn done(self) {
+        // The part that was made for the lock alone: if it stays, nobody is misled.
+        let _ = fs::remove_file(self.part_path);
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.part.set_len(0)?;
+        self.part.write_all(bytes)?;
+        self.part.sync_all()?;
+        fs::rename(&self.part_path, &self.path)
+    }
+
+    fn failed(&self, why: io::Error) -> Failure {
+        Failure::Output { path: self.path.clone(), why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> (tempfile::TempDir, Kept) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let kept = Kept::open(&folder.path().join("kept")).unwrap();
+        (folder, kept)
+    }
+
+    #[test]
+    fn a_document_is_made_by_one_at_a_time_and_is_whole_or_not_there() {
+        let (_folder, kept) = kept();
+        let claim = kept.claim("a").unwrap().expect("nobody has it");
+        assert!(kept.claim("a").unwrap().is_none() && kept.claim("b").unwrap().is_some());
+        assert_eq!(kept.found::<u32>("a"), None);
+        claim.keep(&7).unwrap();
+        assert_eq!(kept.found::<u32>("a"), Some(7));
+        fs::write(kept.path("a"), "[7").unwrap();
+        assert_eq!(kept.found::<u32>("a"), None, "it is broken");
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_taken_over() {
+        let (_folder, kept) = kept();
+        fs::write(kept.folder.join("a.part"), "{ \"a long beginning of somebody\": ").unwrap();
+        kept.claim("a").unwrap().expect("the dead hold no lock").keep(&7).unwrap();
+        assert_eq!(fs::read_to_string(kept.path("a")).unwrap(), "7\n");
+        kept.wait("a").unwrap().done();
+        let files: Vec<_> = fs::read_dir(&kept.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(files, ["a.json"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The experiments behind claims: as many at once as there are cores; what they find is kept in a folder.
+
+use crate::fail::Failure;
+use crate::kept::Kept;
+use crate::output::{counted, say, time};
+use crate::program::content_hash;
+use crate::workers::{self, Job, Limits};
+use kvssd_measure::Observer;
+use kvssd_papers::claims::{Conditions, Experiment, Findings};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Operations that a core simulates in a second, roughly.
+const OPERATIONS_PER_SECOND: f64 = 500_000.0;
+
+/// An experiment that is to be run.
+pub struct Wanted {
+    pub experiment: &'static Experiment,
+    pub conditions: Conditions,
+}
+
+/// What became of one.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Found {
+    /// The claims that it is behind.
+    pub ids: Vec<String>,
+    pub conditions: String,
+    pub findings: Findings,
+    /// How long it took, now or when it was run.
+    pub seconds: f64,
+}
+
+impl Wanted {
+    /// What it takes, roughly.
+    fn seconds(&self) -> f64 {
+        let Conditions { paper, scale, .. } = &self.conditions;
+        f64::from(self.experiment.seconds) * (scale / paper.default_scale()).max(0.1)
+    }
+
+    /// What it is kept as: others, and other programs, have files of their own.
+    fn name(&self) -> String {
+        let id = self.experiment.ids[0];
+        format!("{id}-{}", content_hash(&(id, format!("{:?}", self.conditions))))
+    }
+
+    fn job<'a>(&'a self, kept: Option<&'a Kept>) -> Job<'a, Found> {
+        Job {
+            operations: (self.seconds() * OPERATIONS_PER_SECOND) as u64,
+            // None of them needs more than a machine with as many cores has.
+            memory_bytes: 0,
+            work: Box::new(move |observer| self.find(kept, observer)),
+        }
+    }
+
+    /// Runs it, or takes what another process found by now.
+    fn find(&self, kept: Option<&Kept>, observer: &mut dyn Observer) -> Result<Found, Failure> {
+        let name = self.name();
+        let claim = kept.map(|kept| kept.wait(&name)).transpose()?;
+        if let Some(found) = kept.and_then(|kept| kept.found(&name)) {
+            claim.into_iter().for_each(|claim| claim.done());
+            return Ok(found);
+        }
+        let started = Instant::now();
+        let findings = self.experiment.run(&self.conditions, observer)?;
+        let ids = self.experiment.ids.iter().map(|id| (*id).to_owned()).collect();
+        let (conditions, seconds) = (format!("{:?}", self.conditions), started.elapsed().as_secs_f64());
+        let found = Found { ids, conditions, findings, seconds };
+        claim.map_or(Ok(()), |claim| claim.keep(&found))?;
+        Ok(found)
+    }
+}
+
+/// Runs them, but those that were kept; gives what was found in their order.
+pub fn run(wanted: &[Wanted], kept: Option<&Kept>) -> Result<Vec<Found>, Failure> {
+    let mut found: Vec<Option<Found>> =
+        wanted.iter().map(|wanted| kept.and_then(|kept| kept.found(&wanted.name()))).collect();
+    let left: Vec<&Wanted> =
+        wanted.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(one, _)| one).collect();
+    let limits = Limits::of_machine();
+    announce(&left, wanted.len() - left.len(), limits.cores.min(left.len()));
+    let what = if left.len() > 1 { Some("experiments") } else { None };
+    let mut new = workers::run(left.iter().map(|wanted| wanted.job(kept)).collect(), &limits, what)?.into_iter();
+    found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = new.next());
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Says how long it will take.
+fn announce(left: &[&Wanted], found: usize, cores: usize) {
+    let seconds = || left.iter().map(|wanted| wanted.seconds());
+    let longest = (seconds().sum::<f64>() / cores.max(1) as f64).max(seconds().fold(0.0, f64::max));
+    let known = if found == 0 { String::new() } else { format!(", {found} were run before") };
+    if !left.is_empty() {
+        let experiments = counted(left.len(), "experiment");
+        say(&format!("{experiments}, {cores} at once, about {}{known}", time(Duration::from_secs_f64(longest))));
+    }
+}

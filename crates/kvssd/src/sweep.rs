@@ -1,0 +1,154 @@
+//! `kvssd sweep`: benches over axes of options, each kept in a folder.
+//!
+//! ```text
+//!   experiment.toml -> points -> experiments, possible or not -> index.json
+//!                                   |  of this shard, not in the folder
+//!                                   v
+//!                         as many at once as cores and memory allow -> runs/<hash>.json, each whole or not there
+//! ```
+//!
+//! Nothing in the folder depends on when, where or how often a sweep was begun.
+
+mod file;
+mod plan;
+
+use self::plan::{Plan, Run};
+use crate::Outcome;
+use crate::arguments::sweep::SweepOptions;
+use crate::fail::Failure;
+use crate::kept::{Claim, Kept};
+use crate::output::{counted, print, say};
+use crate::report::Report;
+use crate::workers::{self, Job, Limits};
+use kvssd_measure::{Observer, columns, grouped, size};
+use kvssd_sim::SimError;
+use std::path::Path;
+
+/// Runs what is missing, or lists all.
+pub fn run(options: &SweepOptions) -> Outcome {
+    let plan = Plan::load(&options.experiment)?;
+    let mut runs = plan.runs();
+    if let Some(shard) = options.shard {
+        runs = runs.into_iter().enumerate().filter(|(number, _)| shard.has(*number)).map(|(_, run)| run).collect();
+    }
+    let Some(out) = options.out.as_deref().filter(|_| !options.list) else {
+        return list(&plan, &runs, options.out.as_deref());
+    };
+    let folder = Folder { kept: Kept::open(&out.join("runs"))? };
+    Kept::open(out)?.wait("index")?.keep(&plan.index())?;
+    let mut limits = Limits::of_machine();
+    limits.cores = options.jobs.map_or(limits.cores, usize::from);
+    let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
+    announce(&plan, runs.len(), &missing, &limits);
+    let jobs = missing.iter().map(|run| job(run, |observer| folder.make_if_free(run, observer))).collect();
+    let were_free = workers::run(jobs, &limits, Some("runs"))?;
+    // Other processes are at the others. If one of them dies, its run is made here.
+    let others: Vec<&Run> =
+        missing.iter().zip(were_free).filter(|(_, was_free)| !was_free).map(|(run, _)| *run).collect();
+    let jobs = others.iter().map(|run| job(run, |observer| folder.make(run, observer))).collect();
+    workers::run(jobs, &limits, Some("runs of other processes"))?;
+    summary(&plan, &runs, &folder, out)
+}
+
+fn job<'a, T>(run: &Run, work: impl FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a) -> Job<'a, T> {
+    Job { operations: run.experiment.work.operations(), memory_bytes: run.memory_bytes, work: Box::new(work) }
+}
+
+/// The reports.
+struct Folder {
+    kept: Kept,
+}
+
+impl Folder {
+    /// The report of a run, if it is there and whole.
+    fn found(&self, run: &Run) -> Option<Report> {
+        self.kept.found(&run.hash)
+    }
+
+    /// Makes the report of a run, unless another process does; gives whether it is there.
+    fn make_if_free(&self, run: &Run, observer: &mut dyn Observer) -> Result<bool, Failure> {
+        match self.kept.claim(&run.hash)? {
+            Some(claim) => self.make_with(claim, run, observer).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes the report of a run, or waits for the process that does.
+    fn make(&self, run: &Run, observer: &mut dyn Observer) -> Outcome {
+        self.make_with(self.kept.wait(&run.hash)?, run, observer)
+    }
+
+    fn make_with(&self, claim: Claim, run: &Run, observer: &mut dyn Observer) -> Outcome {
+        if self.found(run).is_some() {
+            claim.done();
+            return Ok(());
+        }
+        let experiment = &run.experiment;
+        let report = match experiment.run(observer) {
+            Ok(runs) => Report::of(std::slice::from_ref(experiment), &[runs]).without_host(),
+            Err(SimError::Interrupted) => return Err(SimError::Interrupted.into()),
+            // Such as a drive that is full: it will be so each time.
+            Err(why) => Report::of_failure(experiment, why.to_string()),
+        };
+        claim.keep(&report)
+    }
+}
+
+/// Says what will be done, and what it needs.
+fn announce(plan: &Plan, runs: usize, missing: &[&Run], limits: &Limits) {
+    let impossible: Vec<_> = plan.impossible().collect();
+    if let Some((at, why)) = impossible.first() {
+        say(&format!("{} impossible, such as {at}: {why}", counted(impossible.len(), "point")));
+    }
+    let Some(largest) = missing.iter().map(|run| run.memory_bytes).max() else { return };
+    let known = match runs - missing.len() {
+        0 => String::new(),
+        known => format!(", {known} more were run before"),
+    };
+    let at_once = limits.cores.min(missing.len());
+    say(&format!(
+        "{}, up to {at_once} at once, each with {} of memory at the most{known}",
+        counted(missing.len(), "run"),
+        size(largest)
+    ));
+    if largest > limits.memory_bytes {
+        say(&format!("{} are free: a run that needs more is done alone", size(limits.memory_bytes)));
+    }
+}
+
+/// Lists the runs, and what is impossible.
+fn list(plan: &Plan, runs: &[(String, &Run)], out: Option<&Path>) -> Outcome {
+    let kept = out
+        .map(|out| out.join("runs"))
+        .filter(|folder| folder.is_dir())
+        .map(|folder| Kept::open(&folder))
+        .transpose()?;
+    let folder = kept.map(|kept| Folder { kept });
+    let heading = ["run", "report", "operations", "memory", "state"].map(str::to_owned).to_vec();
+    let row = |(at, run): &(String, &Run)| {
+        let state = if folder.as_ref().is_some_and(|folder| folder.found(run).is_some()) { "done" } else { "missing" };
+        let operations = grouped(run.experiment.work.operations());
+        vec![at.clone(), run.hash.clone(), operations, size(run.memory_bytes), state.to_owned()]
+    };
+    print(&columns(&std::iter::once(heading).chain(runs.iter().map(row)).collect::<Vec<_>>()))?;
+    plan.impossible().try_for_each(|(at, why)| print(&format!("impossible: {at}: {why}\n")))
+}
+
+/// Says what is in the folder now; an error when a drive gave back wrong values.
+fn summary(plan: &Plan, runs: &[(String, &Run)], folder: &Folder, out: &Path) -> Outcome {
+    let (mut failed, mut wrong) = (0, 0);
+    for (at, run) in runs {
+        let Some(report) = folder.found(run) else { continue };
+        wrong += report.failed_retrieves();
+        if let Some(why) = report.failure {
+            failed += 1;
+            print(&format!("{at}: {why}\n"))?;
+        }
+    }
+    let (reports, impossible) = (counted(runs.len(), "report"), counted(plan.impossible().count(), "point"));
+    print(&format!(
+        "{}: {reports}, {failed} of them of runs that ended early; {impossible} impossible\n",
+        out.display()
+    ))?;
+    if wrong == 0 { Ok(()) } else { Err(SimError::WrongValues(wrong).into()) }
+}

@@ -1,0 +1,128 @@
+//! What a sweep runs, point by point, found before the first run.
+
+use super::file::{Axis, Setting, SweepFile, arguments, json, text};
+use crate::arguments::bench::BenchOptions;
+use crate::arguments::{Action, Arguments};
+use crate::bench::experiments;
+use crate::fail::Failure;
+use crate::program::{Program, content_hash};
+use clap::Parser;
+use kvssd_sim::Experiment;
+use kvssd_sim::bench::DEFAULT_DESIGNS;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use toml::Value as Toml;
+
+/// Options that say what is done with a report, or are of wall-clock time.
+const NOT_OF_RUNS: [&str; 5] = ["store", "json", "from", "trace-out", "trace-window"];
+
+/// What a sweep runs.
+pub struct Plan {
+    file: SweepFile,
+    points: Vec<Point>,
+}
+
+/// A point on the axes.
+struct Point {
+    at: Vec<Setting>,
+    /// What is run there, or why that is impossible.
+    run: Result<Run, String>,
+}
+
+/// An experiment that is to be run.
+#[derive(Clone)]
+pub struct Run {
+    /// Of the experiment and the program: what its report is called.
+    pub hash: String,
+    pub experiment: Experiment,
+    /// What it needs, at the most.
+    pub memory_bytes: u64,
+}
+
+impl Plan {
+    /// Reads the file and finds what it asks for at each point.
+    pub fn load(path: &Path) -> Result<Plan, Failure> {
+        let mut file = SweepFile::load(path)?;
+        let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+        if let Some(key) = file.keys().find(|key| NOT_OF_RUNS.contains(key)) {
+            return Err(wrong(format!(
+                "{key} is not for a sweep, which runs drives on virtual time and writes their reports itself"
+            )));
+        }
+        if !file.keys().any(|key| key == "design") {
+            let designs = DEFAULT_DESIGNS.map(|name| Toml::String(name.to_owned()));
+            file.axes.insert(0, Axis(vec![("design".to_owned(), designs.to_vec())]));
+        }
+        let mut points = Vec::new();
+        for at in file.points().map_err(wrong)? {
+            let options = options(&file.options, &at).map_err(|why| wrong(in_words(&at) + ": " + &why))?;
+            let run = run(&options).map_err(|why| why.to_string());
+            points.push(Point { at, run });
+        }
+        let plan = Plan { file, points };
+        if let Some((at, why)) = plan.impossible().next()
+            && plan.runs().is_empty()
+        {
+            return Err(wrong(format!("none of its points is possible; {at}: {why}")));
+        }
+        Ok(plan)
+    }
+
+    /// What is to be run, each once, with where that is on the axes.
+    pub fn runs(&self) -> Vec<(String, &Run)> {
+        let mut known = BTreeSet::new();
+        let runs = self.points.iter().filter_map(|point| Some((in_words(&point.at), point.run.as_ref().ok()?)));
+        runs.filter(|(_, run)| known.insert(&run.hash)).collect()
+    }
+
+    /// Where nothing can be run, and why.
+    pub fn impossible(&self) -> impl Iterator<Item = (String, &str)> {
+        self.points.iter().filter_map(|point| Some((in_words(&point.at), point.run.as_ref().err()?.as_str())))
+    }
+
+    /// What the folder has where: the axes, and for each point its report or why there is none. It does not depend on what is run
+    /// already.
+    pub fn index(&self) -> Value {
+        let point = |point: &Point| match &point.run {
+            Ok(run) => json!({ "at": json(&point.at), "report": format!("runs/{}.json", run.hash) }),
+            Err(why) => json!({ "at": json(&point.at), "impossible": why }),
+        };
+        let axes: Vec<_> = self
+            .file
+            .axes
+            .iter()
+            .map(|axis| axis.0.iter().cloned().map(|(key, values)| (key, Toml::Array(values))).collect::<Vec<_>>())
+            .collect();
+        json!({
+            "program": Program::this(),
+            "options": json(&self.file.options),
+            "axes": axes.iter().map(|axis| json(axis)).collect::<Vec<_>>(),
+            "points": self.points.iter().map(point).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What `kvssd bench` would be given at a point.
+fn options(everywhere: &[Setting], at: &[Setting]) -> Result<BenchOptions, String> {
+    let line = ["kvssd".to_owned(), "bench".to_owned()].into_iter().chain(arguments(everywhere)).chain(arguments(at));
+    let options = match Arguments::try_parse_from(line) {
+        Ok(Arguments { action: Action::Bench(options) }) => options,
+        Ok(_) => unreachable!("bench is what was asked for"),
+        Err(why) => return Err(crate::one_line(&why.to_string())),
+    };
+    match options.drive.design.len() {
+        1 => Ok(*options),
+        _ => Err("a run has one design: put a list of them under [axes]".to_owned()),
+    }
+}
+
+fn run(options: &BenchOptions) -> Result<Run, Failure> {
+    let experiment = experiments(options)?.pop().expect("there is one design");
+    let (hash, memory_bytes) = (content_hash(&experiment), experiment.memory_bytes()?);
+    Ok(Run { hash, experiment, memory_bytes })
+}
+
+fn in_words(at: &[Setting]) -> String {
+    at.iter().map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,179 @@
+//! `kvssd sweep`: a folder that depends on the file alone, however often the sweep was killed, whoever shared it.
+
+use crate::desk::Desk;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Eight runs, and four points that are impossible.
+const EXPERIMENT: &str = "
+[options]
+scale = '1/512'
+operations = 2000
+[axes]
+design = ['original', 'plus']
+seed = { from = 1, to = 2 }
+[[pairs]]
+value-bytes = [100, 1000, 3000000]
+records = [4000, 2000, 10]
+";
+
+fn sweep(desk: &Desk, arguments: &str) -> Output {
+    desk.command(&format!("sweep experiment.toml {arguments}")).output().expect("the program starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every file of a sweep's folder, with its bytes.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("there is a folder");
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(folder).len(), 2, "the index and the runs");
+    let runs = names(&folder.join("runs")).into_iter().map(|name| format!("runs/{name}"));
+    let files = runs.chain(["index.json".to_owned()]);
+    files.map(|name| (name.clone(), fs::read(folder.join(name)).unwrap())).collect()
+}
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.put("experiment.toml", EXPERIMENT);
+    desk
+}
+
+/// A whole sweep of [`EXPERIMENT`] in the folder `whole`.
+fn whole(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
+    let output = sweep(desk, "--out whole --jobs 1");
+    assert!(output.status.success(), "{output:?}");
+    files(&desk.path("whole"))
+}
+
+#[test]
+fn every_point_has_a_report_or_a_reason() {
+    let desk = desk();
+    let files = whole(&desk);
+    assert_eq!(files.len(), 1 + 8);
+    let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
+    let points = index["points"].as_array().unwrap();
+    assert_eq!(points.len(), 12);
+    let names: Vec<&String> =
+        index["axes"].as_array().unwrap().iter().flat_map(|axis| axis.as_object().unwrap().keys()).collect();
+    assert_eq!(names, ["design", "seed", "value-bytes", "records"]);
+    for point in points {
+        if point["at"]["value-bytes"] == 3_000_000 {
+            assert!(point["impossible"].as_str().unwrap().contains("2097152"), "{point}");
+            continue;
+        }
+        let report: Value = serde_json::from_slice(&files[point["report"].as_str().unwrap()]).unwrap();
+        let (asked, run) = (&report["experiments"][0], &report["runs"][0]);
+        assert_eq!((&run["design"], &run["seed"]), (&point["at"]["design"], &point["at"]["seed"]));
+        assert_eq!(asked["work"]["value_bytes"], point["at"]["value-bytes"]);
+        assert_eq!(asked["work"]["operations"], 2000);
+        assert_eq!((&asked["hash"], run.get("host")), (&run["experiment"], None));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_sweep_that_is_killed_again_and_again_ends_with_the_same_bytes() {
+    let desk = desk();
+    let whole = whole(&desk);
+    let mut kills = 0;
+    for millis in (0..).map(|number| 20 + number * 37 % 200) {
+        let mut command = desk.command("sweep experiment.toml --out killed");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+        sleep(Duration::from_millis(millis));
+        child.kill().expect("it can be killed");
+        if child.wait().unwrap().success() {
+            break;
+        }
+        kills += 1;
+        assert!(kills < 1000, "it never ends");
+    }
+    assert!(sweep(&desk, "--out killed").status.success());
+    assert_eq!(files(&desk.path("killed")), whole);
+}
+
+#[test]
+fn what_is_there_is_not_run_again_and_what_is_broken_is() {
+    let desk = desk();
+    let before = whole(&desk);
+    let again = sweep(&desk, "--out whole");
+    assert!(again.status.success() && !said(&again).contains("at once"), "{again:?}");
+    let broken = desk.path("whole").join("runs").read_dir().unwrap().next().unwrap().unwrap().path();
+    fs::write(&broken, "{").unwrap();
+    let again = said(&sweep(&desk, "--out whole"));
+    assert!(again.contains("1 run, up to 1 at once") && again.contains("7 more were run before"), "{again}");
+    assert_eq!(files(&desk.path("whole")), before);
+    desk.put("experiment.toml", &EXPERIMENT.replace("to = 2", "to = 3"));
+    let longer = said(&sweep(&desk, "--out whole"));
+    assert!(longer.contains("4 runs") && longer.contains("8 more were run before"), "{longer}");
+}
+
+#[test]
+fn shards_and_processes_side_by_side_fill_one_folder() {
+    let desk = desk();
+    let whole = whole(&desk);
+    for shard in ["2/3", "3/3", "1/3"] {
+        assert!(sweep(&desk, &format!("--out shards --shard {shard}")).status.success());
+    }
+    assert_eq!(files(&desk.path("shards")), whole);
+    let start = |_| {
+        let mut command = desk.command("sweep experiment.toml --out shared");
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+    };
+    let processes: Vec<_> = (0..3).map(start).collect();
+    for mut process in processes {
+        assert!(process.wait().unwrap().success());
+    }
+    assert_eq!(files(&desk.path("shared")), whole);
+}
+
+#[test]
+fn a_list_says_what_is_done_and_what_it_takes() {
+    let desk = desk();
+    let list = desk.prints("sweep experiment.toml --list");
+    assert_eq!((list.matches("missing").count(), list.matches("impossible: ").count()), (8, 4), "{list}");
+    assert!(list.contains("design=plus seed=2 value-bytes=1000 records=2000") && list.contains("MiB"), "{list}");
+    assert_eq!(desk.prints("sweep experiment.toml --list --shard 2/8").matches("missing").count(), 1);
+    assert_eq!(desk.files(), ["experiment.toml"]);
+    whole(&desk);
+    assert_eq!(desk.prints("sweep experiment.toml --list --out whole").matches("done").count(), 8);
+}
+
+#[test]
+fn a_run_that_ends_early_is_a_result() {
+    let desk = Desk::new();
+    desk.put("experiment.toml", "[options]\nscale = '1/600'\nrecords = 140000\n[axes]\ndesign = ['original']");
+    let output = sweep(&desk, "--out full");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("is full after") && text.contains("1 of them"), "{output:?}");
+    assert!(!said(&sweep(&desk, "--out full")).contains("at once"), "it is known now");
+}
+
+#[test]
+fn what_is_wrong_with_the_file_is_named() {
+    let desk = Desk::new();
+    for (text, names) in [
+        ("[options]\nvalue-byte = 1", ["experiment.toml", "--value-bytes"]),
+        ("[axes]\nworkload = ['ycsb-a', 'ycsb-z']", ["workload=ycsb-z", "ycsb-a, ycsb-b"]),
+        ("[options]\nstore = 'folder'", ["store", "virtual time"]),
+        ("[options]\ndesign = ['plus', 'rhik']", ["one design", "[axes]"]),
+        ("[axes]\ndesign = ['nonsense']", ["none of its points", "nonsense"]),
+        ("[options]\nnand.nonsense = 1", ["none of its points", "nand.nonsense"]),
+        ("[options", ["experiment.toml", "TOML"]),
+    ] {
+        desk.put("experiment.toml", text);
+        desk.refuses("sweep experiment.toml --out out", &names);
+    }
+    desk.refuses("sweep nowhere.toml --out out", &["nowhere.toml", "cannot be read"]);
+    desk.refuses("sweep experiment.toml --out out --shard 3/2", &["--shard", "1/8"]);
+    desk.refuses("sweep experiment.toml", &["--out"]);
+}

@@ -1,0 +1,161 @@
+//! An experiment: a drive and what is done with it, with nothing left to a default. It is what a report is of, and all that is
+//! needed to make the report again.
+//!
+//! ```text
+//!   Bench, options -> Experiment { design, profile, scale, seed, work } <-> JSON
+//!                          |
+//!                          +- check   what is impossible, before anything is run
+//!                          +- run     a new drive -> the reports of its runs
+//! ```
+
+mod memory;
+mod names;
+mod work;
+
+pub use names::Named;
+pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
+
+use crate::chrome_trace::{RunTrace, TraceWindow};
+use crate::error::SimError;
+use crate::report::RunReport;
+use kvssd_flash::Profile;
+use kvssd_ftl::{Design, DesignError, DesignTable};
+use kvssd_measure::Observer;
+use serde::{Deserialize, Serialize};
+
+/// A drive and what is done with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The firmware: its name, its parts and every parameter.
+    pub design: DesignTable,
+    /// The whole testbed.
+    pub profile: Profile,
+    /// The part of the testbed's capacity and DRAM that the drive has.
+    pub scale: f64,
+    /// Of everything that is random.
+    pub seed: u64,
+    /// What is done.
+    pub work: Work,
+}
+
+/// What an experiment is run on.
+pub(crate) struct Bed {
+    pub(crate) design: Design,
+    /// Scaled.
+    pub(crate) profile: Profile,
+    pub(crate) seed: u64,
+}
+
+impl Experiment {
+    /// The name of the design.
+    #[must_use]
+    pub fn design_name(&self) -> &str {
+        self.design.get("name").map_or("", String::as_str)
+    }
+
+    /// Finds what is impossible, without running anything.
+    ///
+    /// # Errors
+    /// As [`Experiment::run`], but for what shows only while the drive works.
+    pub fn check(&self) -> Result<(), SimError> {
+        self.work.check(&self.bed()?)
+    }
+
+    /// Runs it on a new drive; gives a report for each of its runs, also where values were wrong ([`RunReport::failed_retrieves`]).
+    ///
+    /// # Errors
+    /// When this program has no such design, anything in it is impossible, the drive is full or fails, or the observer interrupts.
+    pub fn run(&self, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
+        self.work.run(&self.bed()?, observer)
+    }
+
+    /// As [`Experiment::run`], of YCSB, with a record of everything in a window of virtual time.
+    ///
+    /// # Errors
+    /// As [`Experiment::run`], and when it is none of YCSB.
+    pub fn run_recorded(
+        &self,
+        window: TraceWindow,
+        observer: &mut dyn Observer,
+    ) -> Result<(RunReport, RunTrace), SimError> {
+        let Work::Ycsb(work) = &self.work else {
+            return Err(SimError::Setup("--trace-out shows a run of YCSB".to_owned()));
+        };
+        let run = work.run(&self.bed()?, Some(window), observer)?;
+        Ok((run.report, run.trace.expect("it was recorded")))
+    }
+
+    fn bed(&self) -> Result<Bed, SimError> {
+        Ok(Bed { design: self.design()?, profile: self.profile.scaled(self.scale)?, seed: self.seed })
+    }
+
+    /// This program's design of that name, with all parameters as the table has them.
+    fn design(&self) -> Result<Design, DesignError> {
+        let mut design = kvssd_designs::named(self.design_name())?;
+        for (key, _) in design.parameters() {
+            if let Some(value) = self.design.get(key) {
+                design.set(key, value)?;
+            }
+        }
+        let here = design.table();
+        let differs = |key: &&String| here.get(*key) != self.design.get(*key);
+        match here.keys().chain(self.design.keys()).find(differs) {
+            None => Ok(design),
+            Some(key) => Err(DesignError::Parameter {
+                key: key.clone(),
+                why: format!(
+                    "{} has {} in this program, and {} in the experiment",
+                    design.name,
+                    here.get(key).map_or("none", String::as_str),
+                    self.design.get(key).map_or("none", String::as_str)
+                ),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Bench;
+    use kvssd_measure::Quiet;
+
+    fn experiments() -> Vec<Experiment> {
+        let designs = kvssd_designs::all().iter().map(|design| design.name.to_owned()).collect();
+        let overrides = [("nand.erase_ns", "3800000"), ("design.gc_low_superblocks", "12")];
+        let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let (records, operations) = (Some(2000), Some(500));
+        Bench { designs, scale: 0.3 / 128.0, records, operations, overrides, ..Bench::default() }.experiments().unwrap()
+    }
+
+    #[test]
+    fn an_experiment_that_was_written_and_read_is_the_same() {
+        let experiments = experiments();
+        assert!(experiments.len() > 7);
+        for experiment in experiments {
+            let text = serde_json::to_string(&experiment).unwrap();
+            let read: Experiment = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, experiment);
+            assert_eq!(serde_json::to_string(&read).unwrap(), text);
+            let [first, again] = [&experiment, &read].map(|one| {
+                let mut reports = serde_json::to_value(one.run(&mut Quiet).unwrap()).unwrap();
+                reports[0].as_object_mut().unwrap().remove("host").unwrap();
+                reports
+            });
+            assert_eq!(first, again);
+        }
+    }
+
+    #[test]
+    fn a_design_that_is_another_one_here_is_refused() {
+        let mut experiment = experiments().swap_remove(0);
+        experiment.design.insert("index".to_owned(), "cuckoo".to_owned());
+        let why = experiment.check().unwrap_err().to_string();
+        assert_eq!(why, "design.index: original has hash-fixed in this program, and cuckoo in the experiment");
+        experiment.design.remove("index");
+        assert!(experiment.check().unwrap_err().to_string().contains("none in the experiment"));
+        experiment.design.insert("name".to_owned(), "nonsense".to_owned());
+        assert!(experiment.check().unwrap_err().to_string().contains("there is no design"));
+    }
+}

@@ -1,0 +1,209 @@
+//! What is done with a drive, family by family: YCSB, KVbench, db_bench.
+
+use super::{Bed, Named};
+use crate::chrome_trace::TraceWindow;
+use crate::dbbench::{DbBench, DbBenchSession, DbBenchmark};
+use crate::error::SimError;
+use crate::host::Pace;
+use crate::report::{Run, RunReport};
+use crate::rounds::Rounds;
+use crate::session::{RunPlan, Session};
+use crate::setup::Setup;
+use crate::workload::{Distribution, KvBench, RunLength, SizeDistribution, YcsbCore};
+use kvssd_measure::Observer;
+use kvssd_types::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// What is done with a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "kebab-case")]
+pub enum Work {
+    /// Fill, overwrite, a workload of YCSB.
+    Ycsb(YcsbWork),
+    /// A population and a run of KVbench.
+    Kvbench(KvBenchWork),
+    /// Benchmarks of db_bench, one after the other.
+    DbBench(DbBenchWork),
+}
+
+/// Fill, overwrite, a workload of YCSB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct YcsbWork {
+    /// Which operations.
+    pub workload: Named<YcsbCore>,
+    /// How their keys are chosen.
+    pub distribution: Named<Distribution>,
+    /// Pairs that the drive is filled with.
+    pub records: u64,
+    /// Random overwrites before the run.
+    pub overwrites: u64,
+    /// Operations of the run, or of each of its rounds.
+    pub operations: u64,
+    /// When the run ends.
+    pub rounds: Rounds,
+    /// The intervals of virtual time into which the report cuts the run's course, if that is wanted.
+    pub series_ns: Option<u64>,
+    /// Host threads.
+    pub threads: u32,
+    /// Commands of a thread that are under way at once.
+    pub queue_depth: u32,
+    /// Commands a second; none for a closed loop.
+    pub rate_per_s: Option<f64>,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value, at most.
+    pub value_bytes: u32,
+    /// How the sizes of values are distributed.
+    pub value_distribution: Named<SizeDistribution>,
+}
+
+/// A population and a run of KVbench.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KvBenchWork {
+    /// The text of the ini file.
+    pub ini: String,
+}
+
+/// Benchmarks of db_bench, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DbBenchWork {
+    /// Which, in their order.
+    pub benchmarks: Vec<Named<DbBenchmark>>,
+    /// Records that there may be.
+    pub records: u64,
+    /// Operations of each benchmark that does not go over all records.
+    pub operations: u64,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// Calls of Next behind a Seek.
+    pub scan_length: u32,
+    /// Threads.
+    pub threads: u32,
+}
+
+impl Work {
+    pub(super) fn check(&self, bed: &Bed) -> Result<(), SimError> {
+        match self {
+            Work::Ycsb(work) => work.session(bed).map(|_| ()),
+            Work::Kvbench(work) => Session::check_kvbench(&bed.design, &bed.profile, &work.parsed()?, bed.seed),
+            Work::DbBench(work) => work.session(bed).map(|_| ()),
+        }
+    }
+
+    pub(super) fn run(&self, bed: &Bed, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
+        let runs = match self {
+            Work::Ycsb(work) => vec![work.run(bed, None, observer)?],
+            Work::Kvbench(work) => {
+                Session::run_kvbench(&bed.design, &bed.profile, &work.parsed()?, bed.seed, observer)?
+            }
+            Work::DbBench(work) => work.run(bed, observer)?,
+        };
+        Ok(runs.into_iter().map(|run| run.report).collect())
+    }
+
+    /// Operations that its observer will be told of, roughly.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        match self {
+            Work::Ycsb(work) => work.records.saturating_add(work.overwrites).saturating_add(work.operations_max()),
+            Work::Kvbench(work) => work.parsed().map_or(0, |bench| match bench.length {
+                RunLength::Operations(operations) => bench.records + operations,
+                // What a drive does in a second, within a factor of a few.
+                RunLength::Seconds(seconds) => bench.records + u64::from(seconds) * 100_000,
+            }),
+            Work::DbBench(work) => work
+                .benchmarks
+                .iter()
+                .fold(0, |sum: u64, benchmark| sum.saturating_add(work.operations_of(benchmark.0))),
+        }
+    }
+}
+
+impl YcsbWork {
+    fn setup(&self, bed: &Bed) -> Setup {
+        Setup {
+            design: bed.design.clone(),
+            profile: bed.profile.clone(),
+            records: self.records,
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            value_distribution: self.value_distribution.0,
+            threads: self.threads,
+            queue_depth: self.queue_depth,
+            pace: self.rate_per_s.map_or(Pace::Closed, |rate_per_s| Pace::Open { rate_per_s }),
+            seed: bed.seed,
+        }
+    }
+
+    /// Operations of all rounds that there may be.
+    fn operations_max(&self) -> u64 {
+        self.operations.saturating_mul(self.rounds.most().into())
+    }
+
+    fn session(&self, bed: &Bed) -> Result<Session, SimError> {
+        let (setup, core) = (self.setup(bed), self.workload.0);
+        self.rounds.check(self.operations)?;
+        if self.series_ns == Some(0) {
+            return Err(SimError::Setup("--series must be above 0, such as 10ms".to_owned()));
+        }
+        setup.check(self.operations_max(), core.inserts())?;
+        let session = Session::new(&setup, if core.inserts() { self.operations_max() } else { 0 })?;
+        session.check_workload(core)?;
+        Ok(session)
+    }
+
+    pub(super) fn run(
+        &self,
+        bed: &Bed,
+        trace: Option<TraceWindow>,
+        observer: &mut dyn Observer,
+    ) -> Result<Run, SimError> {
+        let mut session = self.session(bed)?;
+        session.fill(observer)?;
+        session.overwrite(self.overwrites, observer)?;
+        let YcsbWork { operations, rounds, .. } = *self;
+        let (core, distribution) = (self.workload.0, Some(self.distribution.0));
+        let series = self.series_ns.map(Nanos);
+        session.run_plan(&RunPlan { core, distribution, operations, rounds, series, trace }, observer)
+    }
+}
+
+impl KvBenchWork {
+    pub(super) fn parsed(&self) -> Result<KvBench, SimError> {
+        Ok(KvBench::parse(&self.ini)?)
+    }
+}
+
+impl DbBenchWork {
+    fn session(&self, bed: &Bed) -> Result<DbBenchSession, SimError> {
+        let bench = DbBench {
+            records: self.records,
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            scan_length: self.scan_length,
+            threads: self.threads,
+            seed: bed.seed,
+        };
+        let session = DbBenchSession::new(&bed.design, &bed.profile, &bench)?;
+        self.benchmarks.iter().try_for_each(|benchmark| session.check_benchmark(benchmark.0))?;
+        Ok(session)
+    }
+
+    fn run(&self, bed: &Bed, observer: &mut dyn Observer) -> Result<Vec<Run>, SimError> {
+        let mut session = self.session(bed)?;
+        let benchmarks = self.benchmarks.iter().map(|benchmark| benchmark.0);
+        benchmarks.map(|benchmark| session.run(benchmark, self.operations_of(benchmark), observer)).collect()
+    }
+
+    fn operations_of(&self, benchmark: DbBenchmark) -> u64 {
+        match benchmark {
+            DbBenchmark::FillSeq | DbBenchmark::FillRandom | DbBenchmark::Overwrite => self.records,
+            _ => self.operations,
+        }
+    }
+}
