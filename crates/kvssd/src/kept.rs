@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The folder.
@@ -48,19 +49,26 @@ impl Kept {
 
     /// The right to make a document; none while another process has it.
     pub fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
-        let claim = self.part(name)?;
-        match claim.part.try_lock() {
-            Ok(()) => Ok(Some(claim)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(why)) => Err(claim.failed(why)),
+        loop {
+            let claim = self.part(name)?;
+            match claim.part.try_lock() {
+                Ok(()) if claim.is_of_this_part() => return Ok(Some(claim)),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(why)) => return Err(claim.failed(why)),
+            }
         }
     }
 
     /// The right to make a document, as soon as no other process has it.
     pub fn wait(&self, name: &str) -> Result<Claim, Failure> {
-        let claim = self.part(name)?;
-        claim.part.lock().map_err(|why| claim.failed(why))?;
-        Ok(claim)
+        loop {
+            let claim = self.part(name)?;
+            claim.part.lock().map_err(|why| claim.failed(why))?;
+            if claim.is_of_this_part() {
+                return Ok(claim);
+            }
+        }
     }
 
     fn part(&self, name: &str) -> Result<Claim, Failure> {
@@ -76,6 +84,14 @@ impl Claim {
     pub fn keep(mut self, document: &impl Serialize) -> Outcome {
         let text = serde_json::to_string_pretty(document).expect("documents can be written") + "\n";
         self.write(text.as_bytes()).map_err(|why| self.failed(why))
+    }
+
+    /// Whether the file that is locked is the one of that name. Who had it before may have made the document of it, or taken it away.
+    fn is_of_this_part(&self) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let [locked, named] =
+            [self.part.metadata(), fs::metadata(&self.part_path)].map(|known| known.map(identity).ok());
+        locked.is_some() && locked == named
     }
 
     /// Gives the right up, because the document is there already.
@@ -116,6 +132,27 @@ mod tests {
         assert_eq!(kept.found::<u32>("a"), Some(7));
         fs::write(kept.path("a"), "[7").unwrap();
         assert_eq!(kept.found::<u32>("a"), None, "it is broken");
+    }
+
+    /// Each lets the others in at another moment: behind the rename, and behind the removal.
+    #[test]
+    fn who_waited_for_a_file_that_is_a_document_now_makes_one_of_its_own() {
+        let (_folder, kept) = kept();
+        let make = |number: u32| {
+            for round in 0..300 {
+                let claim = kept.wait("a").unwrap();
+                if (number + round) % 3 == 0 {
+                    claim.done()
+                } else {
+                    claim.keep(&vec![number; 1000]).unwrap()
+                }
+                let found: Option<Vec<u32>> = kept.found("a");
+                assert!(found.is_none_or(|document| document.len() == 1000), "it is whole or not there");
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|number| _ = scope.spawn(move || make(number))));
+        let found: Vec<u32> = kept.found("a").expect("it is whole");
+        assert_eq!(found, vec![found[0]; 1000]);
     }
 
     #[test]
