@@ -141,10 +141,9 @@ mod tests {
         let make = |number: u32| {
             for round in 0..300 {
                 let claim = kept.wait("a").unwrap();
-                if (number + round) % 3 == 0 {
-                    claim.done()
-                } else {
-                    claim.keep(&vec![number; 1000]).unwrap()
+                match (number + round).is_multiple_of(3) {
+                    true => claim.done(),
+                    false => claim.keep(&vec![number; 1000]).unwrap(),
                 }
                 let found: Option<Vec<u32>> = kept.found("a");
                 assert!(found.is_none_or(|document| document.len() == 1000), "it is whole or not there");
