@@ -64,6 +64,7 @@ suite! {
     a_full_drive_ends_iterators_before_it_refuses_overwrites
     an_iterator_of_an_empty_drive_keeps_nothing
     idle_iterators_do_not_slow_an_active_one
+    short_ranges_read_no_more_of_the_index_for_reading_ahead
     mistake_1_programs_spread_over_all_dies
     mistake_3_every_operation_of_garbage_collection_is_counted_and_takes_time
     mistake_5_places_changed_by_garbage_collection_survive_eviction
