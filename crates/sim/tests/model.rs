@@ -67,7 +67,8 @@ fn throughput_grows_with_threads_and_littles_law_holds() {
             assert!(error.abs() < 0.06, "{name}: {found:.2} commands are under way of {threads} threads");
             let throughput = report.throughput_ops_s;
             // A tree on so small a drive waits for single superblocks: how many fall into the run makes half of its time.
-            let least = if design.index.plan().is_ordered() { 0.5 } else { 0.9 };
+            // Others lose a little by a unit that a clock ahead had programmed: the next one of its block waits for it.
+            let least = if design.index.plan().is_ordered() { 0.5 } else { 0.85 };
             assert!(
                 throughput > least * before,
                 "{name}: {throughput:.0}/s of {threads} threads, {before:.0}/s of fewer"
