@@ -1,5 +1,6 @@
 //! What a world of hosts is like.
 
+use super::hardware::cache_or_none;
 use crate::NetworkFaults;
 use kvssd_nvme_target::Limits;
 use kvssd_runtime::time::Duration;
@@ -16,6 +17,7 @@ const MILLISECOND: u64 = 1_000_000;
 pub(super) struct Conditions {
     pub(super) sync: bool,
     pub(super) has_large_values: bool,
+    pub(super) cache_bytes: u64,
     /// More clients come than the drive remembers.
     pub(super) is_crowded: bool,
     pub(super) hosts: u32,
@@ -55,6 +57,7 @@ impl Conditions {
         Conditions {
             sync,
             has_large_values,
+            cache_bytes: cache_or_none(random),
             is_crowded,
             hosts: 2 + random.below(7) as u32,
             keys: 4 + random.below(20) as usize,

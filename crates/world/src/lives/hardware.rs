@@ -4,6 +4,7 @@ use kvssd_designs::DESIGNS;
 use kvssd_device::CreateDrive;
 use kvssd_flash::{Profile, ProfileError};
 use kvssd_ftl::Design;
+use kvssd_types::Random;
 
 /// The largest value where values are large.
 pub const LARGE_VALUE_BYTES: u32 = 600_000;
@@ -58,11 +59,21 @@ impl Hardware {
             ("memory.dram_bytes", &dram_bytes),
         ])?;
         let value_bytes_max = has_large_values.then_some(LARGE_VALUE_BYTES);
-        // Half of all drives keep pages in memory, also those that are written: what is wrong on the disk is then seen in a later life.
-        let cache_bytes = if has_small_blocks { 1 << 20 } else { 0 };
-        let create = CreateDrive { preallocate: false, sync, value_bytes_max, cache_bytes };
+        let create = CreateDrive { sync, value_bytes_max, ..CreateDrive::default() };
         // A tree's pages are larger than what records may take of a page there.
         let indexes = if design.name == "multilevel" { ["rhik", "hash-compact"] } else { ["lsm", "hash-compact"] };
         Ok(Hardware { design, profile, create, indexes })
     }
+
+    /// The same, of which programs keep pages in memory or, as often, none. What a disk does to a page that is kept shows in a later life.
+    #[must_use]
+    pub fn cached_or_not(mut self, random: &mut Random) -> Hardware {
+        self.create.cache_bytes = cache_or_none(random);
+        self
+    }
+}
+
+/// Bytes of pages that a program keeps in memory: more than a drive of the world has, or none.
+pub(super) fn cache_or_none(random: &mut Random) -> u64 {
+    random.below(2) << 24
 }

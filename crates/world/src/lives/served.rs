@@ -1,6 +1,6 @@
 //! A service over a disk that is struck: it opens the drive, serves it, and closes it or dies.
 
-use super::conditions::{ADDRESS, NQN};
+use super::conditions::{ADDRESS, Conditions, NQN};
 use super::hosts::Common;
 use super::image::PATH;
 use crate::{Process, service};
@@ -47,7 +47,8 @@ impl Drop for Noted {
 }
 
 fn serve(common: &Rc<Common>, stop: &Rc<Cell<bool>>) {
-    let options = OpenOptions { sync: common.conditions.sync, read_only: false, cache_bytes: 0 };
+    let Conditions { sync, cache_bytes, .. } = common.conditions;
+    let options = OpenOptions { sync, read_only: false, cache_bytes };
     let drive = match Drive::open_in(&common.machine.files(), Path::new(PATH), options) {
         Ok(drive) => drive,
         Err(_) if common.excuses.has_failed() => return,

@@ -76,7 +76,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware.expect("every design fits the drives of the world");
+    let hardware = hardware.expect("every design fits the drives of the world").cached_or_not(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), vec![PROGRAM]);
     let book = SharedBook::default();
