@@ -29,7 +29,7 @@ impl Position {
     /// A command is about to be executed.
     pub(crate) fn step(&self, command: &Command<'_>) {
         let place = self.0.get();
-        self.0.set(Place { step: place.step + 1, command: name_of(command), ..place });
+        self.0.set(Place { step: place.step + 1, command: command.name(), ..place });
     }
 }
 
@@ -41,23 +41,5 @@ impl fmt::Display for Position {
         }
         write!(f, "step {step}")?;
         if command.is_empty() { Ok(()) } else { write!(f, " ({command})") }
-    }
-}
-
-fn name_of(command: &Command<'_>) -> &'static str {
-    match command {
-        Command::Store { .. } => "store",
-        Command::Retrieve { .. } => "retrieve",
-        Command::Delete { .. } => "delete",
-        Command::Exist { .. } => "exist",
-        Command::List { .. } => "list",
-        Command::Batch { .. } => "batch",
-        Command::Flush => "flush",
-        Command::CreateIterator { .. } => "create an iterator",
-        Command::Seek { .. } => "seek",
-        Command::Next { .. } => "next",
-        Command::DestroyIterator { .. } => "destroy an iterator",
-        Command::Read { .. } => "read",
-        Command::Write { .. } => "write",
     }
 }

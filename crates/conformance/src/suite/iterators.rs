@@ -275,8 +275,8 @@ pub(super) fn short_ranges_read_no_more_of_the_index_for_reading_ahead(trial: &T
     }
     let reads = |index_prefetch: bool| {
         let mut drive = tiny(trial, "0");
-        for number in 0..1500u32 {
-            drive.store(&number.to_be_bytes(), 700).unwrap();
+        for number in 0..8000u32 {
+            drive.store(&number.to_be_bytes(), 60).unwrap();
         }
         drive.engine.set_iterator_plan(IteratorPlan { index_prefetch, prefetch_degree: PrefetchDegree::Fixed(0) });
         let before = drive.engine.flash_counters().reads;

@@ -190,3 +190,17 @@ fn pages_that_are_kept_when_they_are_written_are_those_of_this_life_of_their_blo
         assert!(image.page(PageAddress(0)).is_err(), "it is erased");
     }
 }
+
+/// A page that the disk did not take is not served out of memory either.
+#[test]
+fn a_page_whose_write_failed_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions { staging_bytes: 1000, cache_bytes: 1 << 20, ..CreateOptions::default() };
+    let mut image = ImageBacking::create(folder.path().join("a"), GEOMETRY, "", options).unwrap();
+    image.commit().unwrap();
+    let read_only = File::open(image.path()).unwrap();
+    let working = std::mem::replace(&mut image.disk.file, Box::new(read_only));
+    assert!(program(&mut image, 0).is_err());
+    image.disk.file = working;
+    assert!(!image.opened.holds(PageAddress(0)) && image.page(PageAddress(0)).is_err());
+}

@@ -162,7 +162,7 @@ fn kill_9_under_load_loses_no_store_that_was_acknowledged() {
     let desk = Desk::new();
     desk.prints("create drive.kv --size 256MiB");
     for life in 0..3u64 {
-        let mut service = Service::start(&desk, "");
+        let mut service = Service::start(&desk, "--cache 1MiB");
         let (_admin, io) = Queue::pair(service.address);
         let child = &mut service.child;
         let acknowledged = load(io, move || {
