@@ -260,6 +260,9 @@ fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(text_of).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| format!("{name} {}", text_of(value))).collect::<Vec<_>>().join(", ")
+        }
         Value::Null => String::new(),
         other => other.to_string(),
     }

@@ -45,13 +45,22 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, figure: &Figure) -> Option<Char
     };
     chart.title = titled(figure.name, &panel.name);
     chart.at = panel.at.clone();
+    chart.is_coloured = layout.colour.is_some();
     chart.data = data(layout, &shown, figure);
     Some(chart)
 }
 
 fn empty(x: Scale, y: Scale, legend: Vec<(Colour, String)>) -> Chart {
-    let is_coloured = !legend.is_empty();
-    Chart { title: String::new(), at: Vec::new(), is_coloured, x, y, legend, marks: Vec::new(), data: Data::default() }
+    Chart {
+        title: String::new(),
+        at: Vec::new(),
+        is_coloured: false,
+        x,
+        y,
+        legend,
+        marks: Vec::new(),
+        data: Data::default(),
+    }
 }
 
 /// A line for each colour.
