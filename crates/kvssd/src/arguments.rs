@@ -4,6 +4,7 @@ pub mod bench;
 pub mod image;
 pub mod namespace;
 pub mod replay;
+pub mod report;
 pub mod serve;
 pub mod sweep;
 pub mod world;
@@ -19,6 +20,7 @@ use kvssd_sim::TraceWindow;
 use kvssd_types::Nanos;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
+pub use report::ReportOptions;
 use serve::ServeOptions;
 use std::path::PathBuf;
 use sweep::SweepOptions;
@@ -33,6 +35,7 @@ use world::WorldOptions;
   kvssd bench --design plus --value-bytes 50 --scale 1/256
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd sweep experiment.toml --out results     benches over designs, sizes, seeds or any other option
+  kvssd report results -o report.html           tables and plots of a sweep or a report, in one page
   kvssd replay cluster12.zst --scale 1/8        a trace that others recorded (see docs/WORKLOADS.md)
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
   kvssd profiles                                the testbeds that come along
@@ -57,6 +60,8 @@ pub enum Action {
     Bench(Box<BenchOptions>),
     /// Run what a file asks for: benches over axes of options, each kept in a folder; go on where it was interrupted
     Sweep(SweepOptions),
+    /// Write a page to look at: tables and plots of a sweep, a bench or claims, in one file of HTML
+    Report(ReportOptions),
     /// Replay a trace of somebody's requests on new drives; one column for each design
     Replay(ReplayOptions),
     /// Run the experiments behind a paper's claims
@@ -130,6 +135,9 @@ pub struct ReproduceOptions {
     /// Writes the claims, and the cells of a sweep (iter, kaml), to a file, or to - for the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Writes the claims as a page to look at, or to - for the standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Writes the cells of a sweep (iter, kaml) to a file, a line each
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! `kvssd bench`: designs side by side under one workload, or embedded stores.
 //!
 //! ```text
-//!   options | --from report -> experiments, one a design -> as many at once as there are cores -> table, report
+//!   options | --from report -> experiments, one a design -> as many at once as there are cores -> table, report, page
 //! ```
 
 mod db_bench;
@@ -13,6 +13,7 @@ use crate::Outcome;
 use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::{Failure, is_url};
 use crate::output::{JsonFile, print};
+use crate::page;
 use crate::progress::Progress;
 use crate::report::{Report, experiments_of};
 use crate::workers::{self, Job, Limits};
@@ -29,18 +30,21 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
-    let json_file = JsonFile::open(options.experiment.json.as_deref())?;
+    let files = Files {
+        json: JsonFile::open(options.experiment.json.as_deref())?,
+        html: JsonFile::open(options.html.as_deref())?,
+    };
     let experiments = match &options.from {
         Some(path) => experiments_of(path)?,
         None => experiments(options)?,
     };
-    if options.drive.series.is_some() && options.experiment.json.is_none() {
-        return Err(SimError::Setup("--series goes into the report: give --json FILE".to_owned()).into());
+    if options.drive.series.is_some() && !files.json.is_wanted() && !files.html.is_wanted() {
+        return Err(SimError::Setup("--series goes into the report: give --json FILE or --html FILE".to_owned()).into());
     }
     let Some(path) = &options.drive.trace_out else {
         let jobs = experiments.iter().map(job).collect::<Result<_, _>>()?;
         let runs = workers::run(jobs, &Limits::of_machine(), None)?;
-        return show(&experiments, &runs, &json_file, json_file.takes_stdout());
+        return show(&experiments, &runs, &files, files.take_stdout());
     };
     let [experiment] = &experiments[..] else {
         return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()).into());
@@ -50,7 +54,19 @@ pub fn run(options: &BenchOptions) -> Outcome {
     let (run, trace) = experiment.run_recorded(options.drive.trace_window, &mut progress)?;
     drop(progress);
     trace_file.write_bytes(&packed(&trace, path).map_err(|why| Failure::Output { path: path.clone(), why })?)?;
-    show(&experiments, &[vec![run]], &json_file, json_file.takes_stdout() || trace_file.takes_stdout())
+    show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())
+}
+
+/// Where the report goes.
+struct Files {
+    json: JsonFile,
+    html: JsonFile,
+}
+
+impl Files {
+    fn take_stdout(&self) -> bool {
+        self.json.takes_stdout() || self.html.takes_stdout()
+    }
 }
 
 /// The bytes of a trace, which a name in .gz wants compressed.
@@ -66,12 +82,14 @@ fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Shows and writes runs. An error when one of them was given wrong values.
-fn show(experiments: &[Experiment], runs: &[Vec<RunReport>], json_file: &JsonFile, is_quiet: bool) -> Outcome {
+fn show(experiments: &[Experiment], runs: &[Vec<RunReport>], files: &Files, is_quiet: bool) -> Outcome {
     if !is_quiet {
         print(&comparison(&runs.iter().flatten().collect::<Vec<_>>()))?;
     }
     let report = Report::of(experiments, runs);
-    json_file.write(&json!(report))?;
+    let document = json!(report);
+    files.json.write(&document)?;
+    page::write(&files.html, "kvssd bench", &document)?;
     match report.failed_retrieves() {
         0 => Ok(()),
         wrong => Err(SimError::WrongValues(wrong).into()),

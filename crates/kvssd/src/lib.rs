@@ -15,6 +15,7 @@ mod image;
 mod kept;
 mod namespaces;
 mod output;
+mod page;
 mod pairs;
 mod program;
 mod progress;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Sweep(options) => sweep::run(&options),
+        Action::Report(options) => page::run(&options),
         Action::Replay(options) => replay::run(&options),
         #[cfg(feature = "papers")]
         Action::Reproduce(options) => reproduce::run(&options),

@@ -46,6 +46,11 @@ impl JsonFile {
         written.map_err(|why| fail(path, why))
     }
 
+    /// Whether there will be one.
+    pub fn is_wanted(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Whether tables would get in the way of the document.
     pub fn takes_stdout(&self) -> bool {
         self.path.as_deref().is_some_and(is_stdout)

@@ -14,6 +14,7 @@ use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::kept::Kept;
 use crate::output::{JsonFile, print, say};
+use crate::page;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
@@ -26,6 +27,7 @@ const FOLDER: &str = "reproduction";
 /// Runs the claims.
 pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
+    let html_file = JsonFile::open(options.html.as_deref())?;
     let wanted = wanted(options)?;
     let csv_file = options.csv.as_deref().map(|path| writable(path).map(|()| path)).transpose()?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
@@ -41,7 +43,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     if let Some(claim) = &options.explain {
         reproduction.claims.retain(|found| found.id == *claim);
     }
-    if !json_file.takes_stdout() {
+    if !json_file.takes_stdout() && !html_file.takes_stdout() {
         print(&document::text(&reproduction.claims))?;
     }
     if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
@@ -53,7 +55,9 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
         let text = csv_of(&reproduction.sweep);
         std::fs::write(path, text).map_err(|why| Failure::Output { path: path.to_owned(), why })?;
     }
-    json_file.write(&json!(reproduction))
+    let document = json!(reproduction);
+    page::write(&html_file, "What of the papers comes out", &document)?;
+    json_file.write(&document)
 }
 
 /// Refuses a file that cannot be written, before the work begins.

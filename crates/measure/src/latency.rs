@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,22 @@ impl Latencies {
         STANDARD.encode(bytes)
     }
 
+    /// The histogram that [`Latencies::to_base64`] gave; `None` of anything else.
+    #[must_use]
+    pub fn from_base64(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text).ok()?;
+        let mut histogram = Deserializer::new().deserialize(&mut &bytes[..]).ok()?;
+        // It grows when another is merged, as a new one does.
+        histogram.auto(true);
+        Some(Latencies(histogram))
+    }
+
+    /// So large a share of the commands, 0 to 1, took at most this, in nanoseconds.
+    #[must_use]
+    pub fn quantile_ns(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
     /// The figures.
     #[must_use]
     pub fn summary(&self) -> LatencySummary {
@@ -89,16 +105,23 @@ impl Default for Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::Deserializer;
 
     #[test]
     fn a_histogram_comes_back_from_its_text() {
         let mut latencies = Latencies::new();
         (0..50_000u64).for_each(|number| latencies.add(Nanos(1000 + number * number / 100)));
-        let bytes = STANDARD.decode(latencies.to_base64()).unwrap();
-        let again: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
-        assert_eq!(again, latencies.0);
-        assert_eq!(Latencies(again).summary(), latencies.summary());
+        let again = Latencies::from_base64(&latencies.to_base64()).unwrap();
+        assert_eq!(again.0, latencies.0);
+        assert_eq!(again.summary(), latencies.summary());
+        assert_eq!(again.quantile_ns(0.99), latencies.summary().p99);
+        let mut small = Latencies::new();
+        small.add(Nanos(1));
+        let mut grown = Latencies::from_base64(&small.to_base64()).unwrap();
+        grown.merge(&latencies);
+        assert_eq!(grown.summary().max, latencies.summary().max);
+        assert!(
+            ["", "%", "SGVsbG8=", &latencies.to_base64()[..40]].map(Latencies::from_base64).iter().all(Option::is_none)
+        );
         let mut in_parts = Latencies::new();
         in_parts.add(Nanos(1));
         in_parts.merge(&latencies);

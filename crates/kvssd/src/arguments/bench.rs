@@ -20,6 +20,7 @@ use std::path::PathBuf;
   kvssd bench --rounds 10 --operations 50000    figures of each round, and confidence intervals
   kvssd bench --design plus --trace-out run.json.gz --trace-window 20ms..25ms    open it in https://ui.perfetto.dev
   kvssd bench --series 10ms --json runs.json    throughput, percentiles, collection and more over virtual time, in columns
+  kvssd bench --series 10ms --html runs.html    the same as tables and plots, in a page
   kvssd bench --design iter --profile cosmos --scale 1/64 --key-bytes 4 --db-bench fillrandom,seekrandom --scan-length 512
   kvssd bench --kvbench bench_config.ini        KVbench's population and run (docs/WORKLOADS.md)
   kvssd bench --from runs.json                  what a report is of, once more: the same figures (docs/REPORT.md)
@@ -51,6 +52,9 @@ pub struct BenchOptions {
     /// What it begins with, and where its reports go.
     #[command(flatten)]
     pub experiment: Experiment,
+    /// Writes tables and plots of a drive on virtual time as a page to look at, or to - for the standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub html: Option<PathBuf>,
     /// Of a drive on virtual time.
     #[command(flatten)]
     pub drive: DriveOptions,

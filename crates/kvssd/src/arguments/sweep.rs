@@ -9,6 +9,7 @@ use std::path::PathBuf;
   kvssd sweep experiment.toml --out results                 all that is missing in the folder, on all cores
   kvssd sweep experiment.toml --out results --list          each run: whether it is done, and the memory that it needs
   kvssd sweep experiment.toml --out results --shard 3/16    a sixteenth of the runs, for a job array
+  kvssd report results -o report.html                       tables and plots of all, in one page
   kvssd bench --from results/runs/0d6f...json               one of them again
 
 experiment.toml (docs/SWEEPS.md):

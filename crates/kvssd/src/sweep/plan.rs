@@ -15,7 +15,7 @@ use std::path::Path;
 use toml::Value as Toml;
 
 /// Options that say what is done with a report, or are of wall-clock time.
-const NOT_OF_RUNS: [&str; 5] = ["store", "json", "from", "trace-out", "trace-window"];
+const NOT_OF_RUNS: [&str; 6] = ["store", "json", "html", "from", "trace-out", "trace-window"];
 
 /// What a sweep runs.
 pub struct Plan {

@@ -7,6 +7,7 @@ mod embedded;
 #[cfg(unix)]
 mod lives;
 mod namespaces;
+mod page;
 mod refusals;
 mod replay;
 mod report;

@@ -12,6 +12,7 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
         ("reproduce plus --explain plus.99", "plus.1, plus.2"),
         ("reproduce kaml --explain kaml.12 --csv nowhere/cells.csv", "nowhere/cells.csv"),
         ("reproduce kaml --explain kaml.12 --json nowhere/claims.json", "nowhere"),
+        ("reproduce kaml --explain kaml.12 --html nowhere/claims.html", "nowhere"),
         ("reproduce rhik --explain plus.1", "plus.1"),
         ("reproduce kaml --set design.flash_bytes_per_slot=3072", "load factors"),
         ("reproduce plus --set emulator.nonsense=1", "emulator.nonsense"),
@@ -23,8 +24,10 @@ fn what_cannot_be_run_is_refused_before_work_begins() {
 #[test]
 fn one_claim_is_run_alone() {
     let desk = Desk::new();
-    let output =
-        desk.command("reproduce kaml --explain kaml.12 --json claims.json").output().expect("the program runs");
+    let output = desk
+        .command("reproduce kaml --explain kaml.12 --json claims.json --html claims.html")
+        .output()
+        .expect("the program runs");
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         table.starts_with("kaml.12 ")
@@ -34,6 +37,7 @@ fn one_claim_is_run_alone() {
     let document: Value = serde_json::from_str(&desk.read("claims.json")).expect("it is JSON");
     assert_eq!(document["claims"].as_array().map(Vec::len), Some(1));
     assert_eq!(document["claims"][0]["verdict"], "by construction");
+    assert!(desk.read("claims.html").contains("<td class=\"good\">by construction</td>"));
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! `kvssd report`, and `--html` of others: what was run as a page to look at.
+
+use crate::Outcome;
+use crate::arguments::ReportOptions;
+use crate::fail::Failure;
+use crate::output::JsonFile;
+use kvssd_report::{Study, StudyError, html};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Writes the page of a sweep's folder or of a report.
+pub fn run(options: &ReportOptions) -> Outcome {
+    let path = options.results.as_path();
+    let wrong = |path: &Path, why: String| Failure::Input { path: path.to_owned(), why };
+    let of_study = |why: StudyError| wrong(path, why.to_string());
+    let page = JsonFile::open(Some(&options.out))?;
+    let study = if path.is_dir() {
+        let index_path = path.join("index.json");
+        if !index_path.exists() {
+            return Err(wrong(path, "there is no index.json in it: give the folder of a kvssd sweep".to_owned()));
+        }
+        let index = read(&index_path)?;
+        Study::of_sweep(&index, |report| read(&path.join(report)).ok()).map_err(of_study)?
+    } else {
+        Study::of_report(&read(path)?).map_err(of_study)?
+    };
+    let title = fs::canonicalize(path).ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+    page.write_bytes(html(&title.unwrap_or_else(|| "kvssd".to_owned()), &study).as_bytes())
+}
+
+/// Writes the page of a document that was just made, if one is wanted.
+pub fn write(file: &JsonFile, title: &str, document: &Value) -> Outcome {
+    if !file.is_wanted() {
+        return Ok(());
+    }
+    let study = Study::of_report(document).expect("it is a report of this program, with runs or claims");
+    file.write_bytes(html(title, &study).as_bytes())
+}
+
+fn read(path: &Path) -> Result<Value, Failure> {
+    let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+    let bytes = fs::read(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+    serde_json::from_slice(&bytes).map_err(|why| wrong(format!("it is no JSON: {why}")))
+}

@@ -1,0 +1,112 @@
+//! Tables: of the figures of groups, of claims.
+
+use crate::run::FIGURES;
+use crate::study::{Estimate, Study};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A table.
+#[derive(Serialize)]
+pub struct Table {
+    pub title: &'static str,
+    pub columns: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// A row, with as many cells as there are columns.
+#[derive(Serialize)]
+pub struct Row {
+    /// The numbers of the values of axes that it is of.
+    pub at: BTreeMap<usize, usize>,
+    pub cells: Vec<Cell>,
+}
+
+/// A cell.
+#[derive(Default, Serialize)]
+pub struct Cell {
+    pub text: String,
+    /// By which it is sorted, and what is saved; a text has none.
+    pub number: Option<f64>,
+    /// The interval.
+    pub half_width: Option<String>,
+    /// Of a verdict: how it is shown.
+    pub class: Option<&'static str>,
+}
+
+/// All tables that have rows.
+pub fn tables(study: &Study) -> Vec<Table> {
+    let all = [figures(study), claims(&study.claims), ablations(&study.claims)];
+    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// A row for each group, a column for each axis and each figure that any has.
+fn figures(study: &Study) -> Table {
+    let is_there = |figure: &&crate::run::Figure| study.groups.iter().any(|group| group.estimate(figure).is_some());
+    let shown: Vec<_> = FIGURES.iter().filter(is_there).collect();
+    let names = study.axes.iter().map(|axis| axis.name.clone());
+    let columns = names.chain(["runs".to_owned()]).chain(shown.iter().map(|figure| figure.name.to_owned())).collect();
+    let row = |group: &crate::study::Group| {
+        let at = group.at.iter().copied().enumerate().collect();
+        let places = study.axes.iter().zip(&group.at).map(|(axis, value)| {
+            let text = axis.values[*value].clone();
+            Cell { number: axis.numbers().map(|numbers| numbers[*value]), text, ..Cell::default() }
+        });
+        let count = group.runs.len();
+        let count = Cell { text: count.to_string(), number: Some(count as f64), ..Cell::default() };
+        let figures = shown.iter().map(|figure| match group.estimate(figure) {
+            None => Cell { text: "–".to_owned(), ..Cell::default() },
+            Some(Estimate { mean, half_width }) => Cell {
+                text: figure.unit.text(mean),
+                number: Some(mean),
+                half_width: half_width.map(|half| figure.unit.text(half)),
+                class: None,
+            },
+        });
+        Row { at, cells: places.chain([count]).chain(figures).collect() }
+    };
+    Table { title: "Figures", columns, rows: study.groups.iter().map(row).collect() }
+}
+
+fn claims(claims: &[Value]) -> Table {
+    const FIELDS: [&str; 7] = ["id", "claim", "paper", "ours", "scale", "verdict", "cause"];
+    let rows = claims.iter().map(|claim| row(FIELDS.map(|field| cell(field, &claim[field])))).collect();
+    Table { title: "Claims", columns: names(FIELDS), rows }
+}
+
+/// What came out under assumptions of the paper's testbed.
+fn ablations(claims: &[Value]) -> Table {
+    const FIELDS: [&str; 3] = ["assumed", "ours", "verdict"];
+    let of_claim = |claim: &Value| {
+        let id = cell("id", &claim["id"]).text;
+        let rows = claim["ablation"].as_array().into_iter().flatten().map(move |ablation| {
+            let id = Cell { text: id.clone(), ..Cell::default() };
+            row(std::iter::once(id).chain(FIELDS.map(|field| cell(field, &ablation[field]))))
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let rows = claims.iter().flat_map(of_claim).collect();
+    Table {
+        title: "Claims under assumptions of the testbed",
+        columns: names(["id", "assumed", "ours", "verdict"]),
+        rows,
+    }
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn row(cells: impl IntoIterator<Item = Cell>) -> Row {
+    Row { at: BTreeMap::new(), cells: cells.into_iter().collect() }
+}
+
+fn cell(field: &str, value: &Value) -> Cell {
+    let text = value.as_str().unwrap_or_default().to_owned();
+    let class = (field == "verdict").then_some(match text.as_str() {
+        "reproduced" | "proven" | "by construction" => "good",
+        "direction" => "half",
+        _ => "bad",
+    });
+    Cell { text, class, ..Cell::default() }
+}

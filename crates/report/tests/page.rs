@@ -1,0 +1,156 @@
+//! A page is whole, well formed, of one file, and says what the reports say.
+
+use kvssd_measure::Latencies;
+use kvssd_report::{Study, StudyError, html};
+use kvssd_types::Nanos;
+use roxmltree::Document;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const DESIGNS: [&str; 3] = ["original", "plus", "rhik"];
+const SIZES: [u64; 4] = [250, 500, 1000, 4000];
+const SEEDS: u64 = 5;
+
+/// A run with all that a page shows. Its throughput is 1000 for each byte of a value, and 10 more for each seed.
+fn run(design: &str, value_bytes: u64, seed: u64) -> Value {
+    let mut latencies = Latencies::new();
+    (0..20_000).for_each(|number| latencies.add(Nanos(10_000 + number * number / 100 * value_bytes / 100 + seed)));
+    let took = latencies.summary();
+    let ends: Vec<u64> = (1..=1000).map(|number| number * 1_000_000).collect();
+    let parts: BTreeMap<String, u64> = (1..=10).map(|part| (format!("part_{part}"), part * 1_000_000)).collect();
+    json!({
+        "design": design, "workload": "ycsb-a", "seed": seed, "simulated_ns": 7,
+        "throughput_ops_s": 1000 * value_bytes + 10 * seed, "write_amplification": 2.5 + seed as f64,
+        "latency_ns": { "retrieve": took, "store": took },
+        "latency_histograms": { "retrieve": latencies.to_base64(), "store": latencies.to_base64() },
+        "spent_ns": { "retrieve": parts, "store": parts, "other": {} },
+        "dram": { "used_bytes": 55_000_000, "parts": parts },
+        "series": { "end_ns": ends, "throughput_ops_s": ends, "retrieve_p99_ns": ends },
+    })
+}
+
+/// The index of a sweep over all of them, and one point that is impossible.
+fn index() -> Value {
+    let mut points =
+        vec![json!({ "at": { "design": "plus", "value-bytes": 9, "seed": 1 }, "impossible": "too <small>" })];
+    for design in DESIGNS {
+        for (size, seed) in SIZES.iter().flat_map(|size| (1..=SEEDS).map(move |seed| (size, seed))) {
+            let at = json!({ "design": design, "value-bytes": size, "seed": seed });
+            points.push(json!({ "at": at, "report": format!("{design}/{size}/{seed}") }));
+        }
+    }
+    let axes = json!([{ "design": DESIGNS }, { "value-bytes": SIZES }, { "seed": [1, 2, 3, 4, 5] }]);
+    json!({ "program": { "version": "1" }, "options": { "scale": "1/64" }, "axes": axes, "points": points })
+}
+
+fn report(path: &str) -> Option<Value> {
+    let parts: Vec<&str> = path.split('/').collect();
+    Some(json!({ "runs": [run(parts[0], parts[1].parse().ok()?, parts[2].parse().ok()?)] }))
+}
+
+fn page() -> String {
+    html("a sweep", &Study::of_sweep(&index(), report).unwrap())
+}
+
+/// Every part of a text from one word to another, both with it.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
+    text.match_indices(from)
+        .map(|(begin, _)| &text[begin..begin + text[begin..].find(to).unwrap() + to.len()])
+        .collect()
+}
+
+#[test]
+fn a_page_is_one_file_of_a_size_that_can_be_sent() {
+    let page = page();
+    assert!((100_000..5_000_000).contains(&page.len()), "{} bytes", page.len());
+    let addresses = page.matches("http").count();
+    assert_eq!(addresses, page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count(), "the namespace alone");
+    for other in [" src=", "@import", "url(", "fetch("] {
+        assert!(!page.contains(other), "{other}");
+    }
+    assert_eq!(page, self::page(), "the same bytes again");
+}
+
+#[test]
+fn every_figure_is_a_well_formed_svg_with_its_data() {
+    let page = page();
+    let figures = between(&page, "<figure ", "</figure>");
+    // Four figures by axis (two of them latencies); for each size two CDFs and two over time; two of latency and one of DRAM.
+    assert_eq!(figures.len(), 4 + 4 * 2 + 4 * 2 + 3);
+    for figure in figures {
+        let svg = Document::parse(between(figure, "<svg", "</svg>")[0]).unwrap();
+        let marks = ["polyline", "rect", "circle"];
+        let drawn = svg.descendants().filter(|node| marks.contains(&node.tag_name().name())).count();
+        assert!(drawn > 3, "{figure}");
+        let text: Vec<&str> = svg.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+        assert!(text.iter().any(|text| DESIGNS.iter().any(|design| text.contains(design))), "{text:?}");
+        assert!(between(figure, "<pre>", "</pre>")[0].lines().count() > DESIGNS.len(), "{figure}");
+    }
+}
+
+#[test]
+fn means_have_intervals_over_seeds() {
+    let page = page();
+    // Student's t of four degrees of freedom, 2.7764, times the root of the variance 250 over five.
+    let half_width = 2.7764 * (250_f64 / 5.0).sqrt();
+    let line = page.lines().find(|line| line.starts_with("&quot;plus, 500&quot;,5,500030")).expect("the data has it");
+    let found: f64 = line.rsplit(',').next().unwrap().parse().unwrap();
+    assert!((found - half_width).abs() < 1e-6, "{line}");
+    assert!(page.contains("500 030 <small>± 20</small>"));
+    assert!(page.contains("impossible: design=plus value-bytes=9 seed=1: too &lt;small&gt;"));
+}
+
+#[test]
+fn what_a_report_says_is_text_in_the_page() {
+    let nasty = "</script><script>alert('1')</script>";
+    let report = json!({ "runs": [run(nasty, 9, 1), run("plus", 9, 1)] });
+    let page = html(nasty, &Study::of_report(&report).unwrap());
+    assert_eq!((page.matches("<script").count(), page.matches("alert('").count()), (1, 0));
+    assert!(between(&page, "<svg", "</svg>").iter().all(|svg| Document::parse(svg).is_ok()));
+}
+
+#[test]
+fn claims_have_their_verdicts() {
+    let ablation = json!([{ "assumed": "no limits", "ours": "1.2x", "verdict": "reproduced" }]);
+    let claim = json!({ "id": "plus.1", "claim": "less", "paper": "1.3x", "ours": "1.1x", "verdict": "direction",
+        "scale": "1/64", "cause": null, "ablation": ablation });
+    let page = html("claims", &Study::of_report(&json!({ "claims": [claim] })).unwrap());
+    assert!(page.contains("<td class=\"half\">direction</td>") && page.contains("<td class=\"good\">reproduced</td>"));
+    assert_eq!(page.matches("<table>").count(), 2);
+}
+
+#[test]
+fn what_is_no_report_is_refused() {
+    let error = |document: Value| Study::of_report(&document).unwrap_err();
+    assert_eq!(error(json!({})), StudyError::Unknown);
+    assert_eq!(error(json!([1])), StudyError::Unknown);
+    assert_eq!(error(json!({ "runs": [{ "wall_ns": 1 }] })), StudyError::WallClock);
+    assert!(matches!(error(json!({ "runs": [], "failure": "full" })), StudyError::Empty(why) if why == "full"));
+    let none = Study::of_sweep(&index(), |_| None).unwrap_err();
+    assert!(matches!(none, StudyError::Empty(_)), "{none}");
+    assert_eq!(Study::of_sweep(&json!({ "points": [] }), |_| None).unwrap_err(), StudyError::Unknown);
+}
+
+#[test]
+fn broken_runs_break_no_page() {
+    let figures = [json!(null), json!("x"), json!(-1), json!(1e308), json!([]), json!({}), json!(0)];
+    for broken in &figures {
+        let keys = [
+            "throughput_ops_s",
+            "write_amplification",
+            "latency_ns",
+            "latency_histograms",
+            "spent_ns",
+            "dram",
+            "series",
+        ];
+        let mut runs = [run("plus", 9, 1), run("rhik", 9, 1)];
+        for key in keys {
+            runs[0][key] = broken.clone();
+        }
+        runs[1]["series"]["end_ns"] = broken.clone();
+        runs[1]["latency_histograms"]["store"] = broken.clone();
+        let page = html("broken", &Study::of_report(&json!({ "runs": runs })).unwrap());
+        assert!(between(&page, "<svg", "</svg>").iter().all(|svg| Document::parse(svg).is_ok()));
+    }
+}
