@@ -60,6 +60,8 @@ pub struct Bench {
     pub queue_depth: u32,
     /// Commands a second, however long the drive takes; none for a closed loop.
     pub rate_per_s: Option<f64>,
+    /// Updates of a thread that go as one atomic batch; 1 for each alone.
+    pub batch_pairs: u32,
     /// Bytes of a key.
     pub key_bytes: usize,
     /// Bytes of a value, at most.
@@ -89,6 +91,7 @@ impl Default for Bench {
             threads: THREADS,
             queue_depth: 1,
             rate_per_s: None,
+            batch_pairs: 1,
             key_bytes: 8,
             value_bytes: VALUE_BYTES,
             value_distribution: SizeDistribution::Constant,
@@ -132,6 +135,7 @@ impl Bench {
                 threads: self.threads,
                 queue_depth: self.queue_depth,
                 rate_per_s: self.rate_per_s,
+                batch_pairs: self.batch_pairs,
                 key_bytes: self.key_bytes,
                 value_bytes: self.value_bytes,
                 value_distribution: Named(self.value_distribution),

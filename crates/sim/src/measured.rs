@@ -73,6 +73,15 @@ impl Measured {
         }
     }
 
+    /// A batch of so many bytes of keys and values.
+    pub(crate) fn add_batch(&mut self, at: Nanos, done: Nanos, bytes: u64) {
+        self.add_other("batch", at, done);
+        self.stored_bytes += bytes;
+        if let Some(series) = &mut self.series {
+            series.stored_bytes += bytes;
+        }
+    }
+
     /// A command that only some workloads have.
     pub(crate) fn add_other(&mut self, name: &'static str, at: Nanos, done: Nanos) {
         self.others.entry(name).or_default().add(done - at);

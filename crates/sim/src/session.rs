@@ -1,5 +1,6 @@
 //! A session: one drive through fill, overwrite and runs.
 
+use self::batches::Batches;
 use self::phase::Limit;
 use self::scans::Scan;
 use crate::baseline::Baseline;
@@ -14,6 +15,7 @@ use kvssd_measure::Observer;
 use kvssd_types::{Command, KEY_BYTES_MAX, KvError, Nanos, Pattern, Reply, Value, mix64};
 use std::collections::BTreeMap;
 
+mod batches;
 mod commands;
 mod kvbench;
 mod phase;
@@ -36,6 +38,7 @@ pub struct Session {
     phases: u64,
     scans: BTreeMap<u64, Scan>,
     scans_begun: u64,
+    batches: Batches,
 }
 
 impl Session {
@@ -69,6 +72,7 @@ impl Session {
             phases: 0,
             scans: BTreeMap::new(),
             scans_begun: 0,
+            batches: Batches::default(),
         })
     }
 
@@ -145,6 +149,28 @@ impl Session {
             return Err(SimError::NoRanges { workload, design });
         }
         Ok(())
+    }
+
+    /// Whether the drive takes batches of so many of the records.
+    ///
+    /// # Errors
+    /// [`SimError::Setup`] when they are too large, or the drive has no keys.
+    pub fn check_batches(&self, pairs: u32) -> Result<(), SimError> {
+        let engine = self.device.engine();
+        let bytes = u64::from(pairs) * (self.setup.key_bytes as u64 + u64::from(self.setup.value_bytes));
+        let (pairs_max, bytes_max) = (engine.batch_changes_max(), engine.value_bytes_max());
+        let fail = |why: String| Err(SimError::Setup(why));
+        match pairs {
+            1 => Ok(()),
+            0 => fail("--batch-pairs must be above 0".to_owned()),
+            _ if !self.setup.design.takes_keys() => {
+                fail(format!("--batch-pairs {pairs} is not for {}, which takes no batches", self.setup.design.name))
+            }
+            _ if pairs as usize > pairs_max || bytes > bytes_max => fail(format!(
+                "--batch-pairs {pairs} of {bytes} bytes is more than the {pairs_max} pairs and {bytes_max} bytes that this drive takes"
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn report(

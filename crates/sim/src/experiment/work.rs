@@ -50,6 +50,9 @@ pub struct YcsbWork {
     pub queue_depth: u32,
     /// Commands a second; none for a closed loop.
     pub rate_per_s: Option<f64>,
+    /// Updates of a thread that go as one atomic batch.
+    #[serde(default = "alone")]
+    pub batch_pairs: u32,
     /// Bytes of a key.
     pub key_bytes: usize,
     /// Bytes of a value, at most.
@@ -124,6 +127,11 @@ impl Work {
     }
 }
 
+/// What reports from before there were batches mean.
+fn alone() -> u32 {
+    1
+}
+
 impl YcsbWork {
     fn setup(&self, bed: &Bed) -> Setup {
         Setup {
@@ -154,6 +162,7 @@ impl YcsbWork {
         setup.check(self.operations_max(), core.inserts())?;
         let session = Session::new(&setup, if core.inserts() { self.operations_max() } else { 0 })?;
         session.check_workload(core)?;
+        session.check_batches(self.batch_pairs)?;
         Ok(session)
     }
 
@@ -166,10 +175,10 @@ impl YcsbWork {
         let mut session = self.session(bed)?;
         session.fill(observer)?;
         session.overwrite(self.overwrites, observer)?;
-        let YcsbWork { operations, rounds, .. } = *self;
+        let YcsbWork { operations, batch_pairs, rounds, .. } = *self;
         let (core, distribution) = (self.workload.0, Some(self.distribution.0));
         let series = self.series_ns.map(Nanos);
-        session.run_plan(&RunPlan { core, distribution, operations, rounds, series, trace }, observer)
+        session.run_plan(&RunPlan { core, distribution, operations, batch_pairs, rounds, series, trace }, observer)
     }
 }
 

@@ -154,6 +154,7 @@ impl Session {
                 }
             }
         }
+        self.send_rest(&mut measured)?;
         observer.progress(total);
         self.clock = measured.end;
         measured.operations = if rounds.is_none() { begun } else { 0 };
@@ -190,6 +191,9 @@ impl Session {
                 measured.end = measured.end.max(done);
                 hosts.write_back(done, thread, record);
                 return Ok(());
+            }
+            Operation::Update { record } if self.batches.are_wanted() => {
+                self.update_together(record, thread, at, measured)?
             }
             Operation::Update { record } => {
                 let version = &mut self.versions[record as usize];

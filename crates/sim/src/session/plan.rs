@@ -1,6 +1,7 @@
 //! What is run and measured.
 
 use super::Session;
+use super::batches::Batches;
 use super::phase::{Limit, Sequences, Watch};
 use crate::baseline::Baseline;
 use crate::chrome_trace::{RunTrace, TraceWindow};
@@ -22,6 +23,8 @@ pub struct RunPlan {
     pub distribution: Option<Distribution>,
     /// Operations of a round.
     pub operations: u64,
+    /// Updates of a thread that go as one atomic batch; 1 for each alone.
+    pub batch_pairs: u32,
     /// When it ends.
     pub rounds: Rounds,
     /// The intervals of virtual time into which its course is cut, if that is wanted.
@@ -42,7 +45,8 @@ impl Session {
         operations: u64,
         observer: &mut dyn Observer,
     ) -> Result<Run, SimError> {
-        let plan = RunPlan { core, distribution, operations, rounds: Rounds::ONE, series: None, trace: None };
+        let plan =
+            RunPlan { core, distribution, operations, batch_pairs: 1, rounds: Rounds::ONE, series: None, trace: None };
         self.run_plan(&plan, observer)
     }
 
@@ -74,6 +78,7 @@ impl Session {
         }
         let start = self.clock;
         let (limit, watch) = (Limit::Operations(operations), Watch { rounds: log.as_mut(), series });
+        self.batches = Batches::of(plan.batch_pairs, self.setup.threads);
         let mut measured =
             self.phase_of(sequences, limit, watch, (core.name(), observer), |random| workload.next(random))?;
         let series = match measured.series.take() {

@@ -1,0 +1,47 @@
+//! Updates that go together: what is counted, what is checked, and what a batch gains.
+
+use kvssd_measure::Quiet;
+use kvssd_sim::workload::YcsbCore;
+use kvssd_sim::{Bench, Experiment, RunReport, SimError};
+
+fn experiments(designs: &[&str], batch_pairs: u32, workload: YcsbCore) -> Result<Vec<Experiment>, SimError> {
+    let designs = designs.iter().map(|name| (*name).to_owned()).collect();
+    let (records, operations) = (Some(4000), Some(3001));
+    Bench { designs, scale: 1.0 / 512.0, records, operations, batch_pairs, workload, threads: 5, ..Bench::default() }
+        .experiments()
+}
+
+fn run(design: &str, batch_pairs: u32, workload: YcsbCore) -> RunReport {
+    let experiment = &experiments(&[design], batch_pairs, workload).unwrap()[0];
+    experiment.run(&mut Quiet).unwrap().remove(0)
+}
+
+#[test]
+fn every_update_is_on_the_drive_when_the_run_ends_and_nothing_is_read_before() {
+    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"] {
+        for workload in [YcsbCore::A, YcsbCore::F] {
+            let report = run(design, 8, workload);
+            assert_eq!((report.operations, report.failed_retrieves), (3001, 0), "{design}");
+            assert!(report.verified_retrieves > 1000, "{design}");
+            let batches = report.latency_ns["batch"].count;
+            // Half of the operations, in eighths; the last batch of each thread may be smaller, and a key that comes again is not counted.
+            assert!((150..=200).contains(&batches), "{design}: {batches} batches");
+            assert_eq!(report.latency_ns["store"].count, 0, "{design}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_costs_less_than_its_pairs_alone() {
+    let [alone, together] =
+        [(1, "store"), (8, "batch")].map(|(pairs, name)| run("kaml", pairs, YcsbCore::A).latency_ns[name].mean);
+    assert!(together < 8.0 * alone && together > alone, "{together:.0} ns a batch, {alone:.0} ns a store");
+}
+
+#[test]
+fn what_takes_no_batches_says_so() {
+    let why = |design, pairs| experiments(&[design], pairs, YcsbCore::A).unwrap_err().to_string();
+    assert!(why("block", 2).contains("takes no batches"));
+    assert!(why("plus", 100_000).contains("more than the"));
+    assert!(why("plus", 0).contains("above 0"));
+}
