@@ -23,7 +23,7 @@ use replay::ReplayOptions;
 pub use report::ReportOptions;
 use serve::ServeOptions;
 use std::path::PathBuf;
-use sweep::SweepOptions;
+use sweep::{MatrixOptions, SweepOptions};
 use world::WorldOptions;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -35,6 +35,7 @@ use world::WorldOptions;
   kvssd bench --design plus --value-bytes 50 --scale 1/256
   kvssd bench --store folder                    the embedded store on real files, in wall-clock time
   kvssd sweep experiment.toml --out results     benches over designs, sizes, seeds or any other option
+  kvssd matrix --out matrix                     every design on every paper's headline workload
   kvssd report results -o report.html           tables and plots of a sweep or a report, in one page
   kvssd replay cluster12.zst --scale 1/8        a trace that others recorded (see docs/WORKLOADS.md)
   kvssd reproduce plus                          the Plus paper's claims: paper, ours, verdict
@@ -60,6 +61,8 @@ pub enum Action {
     Bench(Box<BenchOptions>),
     /// Run what a file asks for: benches over axes of options, each kept in a folder; go on where it was interrupted
     Sweep(SweepOptions),
+    /// Run every design on every paper's headline workload, on one drive with as much DRAM for each: a sweep that comes along
+    Matrix(MatrixOptions),
     /// Write a page to look at: tables and plots of a sweep, a bench or claims, in one file of HTML
     Report(ReportOptions),
     /// Replay a trace of somebody's requests on new drives; one column for each design

@@ -132,6 +132,7 @@ fn asked_for(options: &BenchOptions) -> Bench {
         threads: options.threads.unwrap_or(default.threads),
         queue_depth: drive.queue_depth,
         rate_per_s: drive.rate,
+        batch_pairs: drive.batch_pairs,
         key_bytes: drive.key_bytes,
         value_bytes: options.value_bytes.unwrap_or(default.value_bytes),
         value_distribution: drive.value_distribution,

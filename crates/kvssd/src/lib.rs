@@ -13,6 +13,7 @@ mod fail;
 mod format;
 mod image;
 mod kept;
+mod matrix;
 mod namespaces;
 mod output;
 mod page;
@@ -66,6 +67,7 @@ pub fn main() -> ExitCode {
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Sweep(options) => sweep::run(&options),
+        Action::Matrix(options) => matrix::run(&options),
         Action::Report(options) => page::run(&options),
         Action::Replay(options) => replay::run(&options),
         #[cfg(feature = "papers")]

@@ -12,9 +12,11 @@
 mod file;
 mod plan;
 
-use self::plan::{Plan, Run};
+pub use self::file::SweepFile;
+pub use self::plan::{Plan, Run};
+
 use crate::Outcome;
-use crate::arguments::sweep::SweepOptions;
+use crate::arguments::sweep::{RunsOptions, SweepOptions};
 use crate::fail::Failure;
 use crate::kept::{Claim, Kept};
 use crate::output::{counted, print, say};
@@ -22,24 +24,30 @@ use crate::report::Report;
 use crate::workers::{self, Job, Limits};
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::SimError;
+use serde_json::Value;
+use std::fs;
 use std::path::Path;
 
-/// Runs what is missing, or lists all.
+/// Runs what is missing of a file, or lists all.
 pub fn run(options: &SweepOptions) -> Outcome {
-    let plan = Plan::load(&options.experiment)?;
+    run_plan(&Plan::load(&options.experiment)?, &options.runs)
+}
+
+/// Runs what is missing of a plan, or lists all.
+pub fn run_plan(plan: &Plan, options: &RunsOptions) -> Outcome {
     let mut runs = plan.runs();
     if let Some(shard) = options.shard {
         runs = runs.into_iter().enumerate().filter(|(number, _)| shard.has(*number)).map(|(_, run)| run).collect();
     }
     let Some(out) = options.out.as_deref().filter(|_| !options.list) else {
-        return list(&plan, &runs, options.out.as_deref());
+        return list(plan, &runs, options.out.as_deref());
     };
     let folder = Folder { kept: Kept::open(&out.join("runs"))? };
     Kept::open(out)?.wait("index")?.keep(&plan.index())?;
     let mut limits = Limits::of_machine();
     limits.cores = options.jobs.map_or(limits.cores, usize::from);
     let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
-    announce(&plan, runs.len(), &missing, &limits);
+    announce(plan, runs.len(), &missing, &limits);
     let jobs = missing.iter().map(|run| job(run, |observer| folder.make_if_free(run, observer))).collect();
     let were_free = workers::run(jobs, &limits, Some("runs"))?;
     // Other processes are at the others. If one of them dies, its run is made here.
@@ -47,7 +55,12 @@ pub fn run(options: &SweepOptions) -> Outcome {
         missing.iter().zip(were_free).filter(|(_, was_free)| !was_free).map(|(run, _)| *run).collect();
     let jobs = others.iter().map(|run| job(run, |observer| folder.make(run, observer))).collect();
     workers::run(jobs, &limits, Some("runs of other processes"))?;
-    summary(&plan, &runs, &folder, out)
+    summary(plan, &runs, &folder, out)
+}
+
+/// A report in the folder of a sweep, by the path that its index has.
+pub fn report(out: &Path, path: &str) -> Option<Value> {
+    serde_json::from_slice(&fs::read(out.join(path)).ok()?).ok()
 }
 
 fn job<'a, T>(run: &Run, work: impl FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a) -> Job<'a, T> {

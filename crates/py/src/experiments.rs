@@ -108,6 +108,7 @@ pub(crate) fn bench<'py>(
         threads: threads.unwrap_or(default.threads),
         queue_depth: queue_depth.unwrap_or(default.queue_depth),
         rate_per_s: rate,
+        batch_pairs: default.batch_pairs,
         key_bytes: key_bytes.unwrap_or(default.key_bytes),
         value_bytes: value_bytes.unwrap_or(default.value_bytes),
         value_distribution: value_distribution.map(named).transpose()?.unwrap_or(default.value_distribution),

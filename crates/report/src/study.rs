@@ -62,7 +62,10 @@ struct Found {
 }
 
 /// Notes of one kind beyond these are counted only.
-const NOTES_MAX: usize = 10;
+const NOTES_MAX: usize = 40;
+
+/// The axis of names in a sweep's file, each of which stands for options of its own.
+const ROW: &str = "row";
 
 impl Study {
     /// Of a document as `kvssd bench`, `replay` or `reproduce` write it with `--json`.
@@ -109,8 +112,9 @@ impl Study {
                 Some(Some(report)) => {
                     failed.extend(report["failure"].as_str().map(|why| format!("{}: {why}", words())));
                     let at = place(&keys, &point["at"]);
-                    let runs = report["runs"].as_array().into_iter().flatten();
-                    found_all.extend(runs.flat_map(|run| found(at.clone(), run)));
+                    let runs = report["runs"].as_array().map_or(&[][..], Vec::as_slice);
+                    let at_of = |run| if runs.len() > 1 { with_workload(at.clone(), run) } else { at.clone() };
+                    found_all.extend(runs.iter().flat_map(|run| found(at_of(run), run)));
                 }
             }
         }
@@ -197,10 +201,18 @@ impl Group {
 
 fn found(mut at: Vec<(String, String)>, run: &Value) -> Option<Found> {
     run.get("simulated_ns")?;
-    if !at.iter().any(|(name, _)| name == "workload") {
+    if !at.iter().any(|(name, _)| name == "workload" || name == ROW) {
         at.push(("workload".to_owned(), text_of(&run["workload"])));
     }
     Some(Found { at, run: Run(run.clone()) })
+}
+
+/// A row whose runs are several has a row for each of them.
+fn with_workload(mut at: Vec<(String, String)>, run: &Value) -> Vec<(String, String)> {
+    if let Some((_, row)) = at.iter_mut().find(|(name, _)| name == ROW) {
+        *row = format!("{row}: {}", text_of(&run["workload"]));
+    }
+    at
 }
 
 /// Where a point is: the options of an axis that change together are one. Seeds are no place.

@@ -1,6 +1,7 @@
 //! Tables: of the figures of groups, of claims.
 
-use crate::run::FIGURES;
+use crate::layout::Layout;
+use crate::run::{FIGURES, Figure};
 use crate::study::{Estimate, Study};
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 /// A table.
 #[derive(Serialize)]
 pub struct Table {
-    pub title: &'static str,
+    pub title: String,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
 }
@@ -32,12 +33,62 @@ pub struct Cell {
     pub half_width: Option<String>,
     /// Of a verdict: how it is shown.
     pub class: Option<&'static str>,
+    /// Of a heat map: per cent of the highest of its row.
+    pub heat_percent: Option<u32>,
 }
 
 /// All tables that have rows.
 pub fn tables(study: &Study) -> Vec<Table> {
-    let all = [figures(study), claims(&study.claims), ablations(&study.claims)];
-    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    let all = heat_maps(study).into_iter().chain([figures(study), claims(&study.claims), ablations(&study.claims)]);
+    all.filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// Throughput by two axes of names: one along the rows, the one of the colours along the columns.
+fn heat_maps(study: &Study) -> Vec<Table> {
+    let layout = Layout::of(study);
+    let (Some(along), Some(colour)) = (layout.along, layout.colour) else { return Vec::new() };
+    if [along, colour].iter().any(|axis| study.axes[*axis].numbers().is_some()) {
+        return Vec::new();
+    }
+    let figure = &FIGURES[0];
+    let of_panel = |panel: &crate::layout::Panel<'_>| {
+        let name = if panel.name.is_empty() { String::new() } else { format!(": {}", panel.name) };
+        let heading = std::iter::once(study.axes[along].name.clone());
+        let rows = study.axes[along].values.iter().enumerate().map(|(row, name)| {
+            let of_row = panel.groups.iter().copied().filter(|group| group.at[along] == row);
+            let at = panel.at.iter().copied().chain([(along, row)]).collect();
+            Row { at, cells: heat_row(name, study.axes[colour].values.len(), colour, of_row, figure) }
+        });
+        Table {
+            title: format!("{} by {}{name}", figure.name, study.axes[along].name),
+            columns: heading.chain(study.axes[colour].values.iter().cloned()).collect(),
+            rows: rows.collect(),
+        }
+    };
+    layout.panels().iter().map(of_panel).collect()
+}
+
+fn heat_row<'a>(
+    name: &str,
+    columns: usize,
+    colour: usize,
+    groups: impl Iterator<Item = &'a crate::study::Group>,
+    figure: &Figure,
+) -> Vec<Cell> {
+    let mut means = vec![None; columns];
+    for group in groups {
+        means[group.at[colour]] = group.estimate(figure).map(|estimate| estimate.mean);
+    }
+    let highest = means.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let cell = |mean: Option<f64>| match mean {
+        None => Cell { text: "–".to_owned(), ..Cell::default() },
+        Some(mean) => {
+            let heat_percent = Some((100.0 * mean / highest).round() as u32);
+            Cell { text: figure.unit.text(mean), number: Some(mean), heat_percent, ..Cell::default() }
+        }
+    };
+    let first = Cell { text: name.to_owned(), ..Cell::default() };
+    std::iter::once(first).chain(means.into_iter().map(cell)).collect()
 }
 
 /// A row for each group, a column for each axis and each figure that any has.
@@ -60,18 +111,18 @@ fn figures(study: &Study) -> Table {
                 text: figure.unit.text(mean),
                 number: Some(mean),
                 half_width: half_width.map(|half| figure.unit.text(half)),
-                class: None,
+                ..Cell::default()
             },
         });
         Row { at, cells: places.chain([count]).chain(figures).collect() }
     };
-    Table { title: "Figures", columns, rows: study.groups.iter().map(row).collect() }
+    Table { title: "Figures".to_owned(), columns, rows: study.groups.iter().map(row).collect() }
 }
 
 fn claims(claims: &[Value]) -> Table {
     const FIELDS: [&str; 7] = ["id", "claim", "paper", "ours", "scale", "verdict", "cause"];
     let rows = claims.iter().map(|claim| row(FIELDS.map(|field| cell(field, &claim[field])))).collect();
-    Table { title: "Claims", columns: names(FIELDS), rows }
+    Table { title: "Claims".to_owned(), columns: names(FIELDS), rows }
 }
 
 /// What came out under assumptions of the paper's testbed.
@@ -87,7 +138,7 @@ fn ablations(claims: &[Value]) -> Table {
     };
     let rows = claims.iter().flat_map(of_claim).collect();
     Table {
-        title: "Claims under assumptions of the testbed",
+        title: "Claims under assumptions of the testbed".to_owned(),
         columns: names(["id", "assumed", "ours", "verdict"]),
         rows,
     }

@@ -82,12 +82,12 @@ pub struct DriveOptions {
     pub workload: YcsbCore,
     /// Runs a workload of KVbench, from its ini file, instead of a YCSB one: what it is and how long is all in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["store", "workload", "distribution", "records", "operations", "threads",
-        "queue_depth", "rate", "key_bytes", "value_bytes", "value_distribution", "overwrites", "fill"])]
+        "queue_depth", "rate", "batch_pairs", "key_bytes", "value_bytes", "value_distribution", "overwrites", "fill"])]
     pub kvbench: Option<PathBuf>,
     /// Runs benchmarks of db_bench on each drive, one after the other, instead of a YCSB workload: fillseq, fillrandom, overwrite,
     /// readrandom, readseq, seekrandom, readwhilewriting, seekrandomwhilewriting, seekrandomwhilechanging
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["store", "workload", "kvbench", "distribution",
-        "overwrites", "queue_depth", "rate", "value_distribution"])]
+        "overwrites", "queue_depth", "rate", "batch_pairs", "value_distribution"])]
     pub db_bench: Vec<DbBenchmark>,
     /// Calls of Next behind each Seek of db_bench's ranges
     #[arg(long, value_name = "N", requires = "db_bench", default_value_t = 128)]
@@ -122,6 +122,9 @@ pub struct DriveOptions {
     /// Commands a second, arriving at random however long the drive takes [default: a closed loop]
     #[arg(long, conflicts_with = "store", value_name = "PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
+    /// Updates that a thread gathers and sends as one atomic batch; each counts as an operation
+    #[arg(long, conflicts_with = "store", default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch_pairs: u32,
     /// Bytes of a key, 1 to 255
     #[arg(long, conflicts_with = "store", default_value_t = 8, value_name = "N")]
     pub key_bytes: usize,

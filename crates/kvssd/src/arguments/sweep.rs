@@ -12,7 +12,7 @@ use std::path::PathBuf;
   kvssd report results -o report.html                       tables and plots of all, in one page
   kvssd bench --from results/runs/0d6f...json               one of them again
 
-experiment.toml (docs/SWEEPS.md):
+experiment.toml (docs/SWEEPS.md; examples/sweep.toml is one):
   [options]                            # of every run, as of kvssd bench
   scale = \"1/256\"
   [axes]                               # each with each
@@ -26,6 +26,28 @@ experiment.toml (docs/SWEEPS.md):
 pub struct SweepOptions {
     /// The file that says what is run
     pub experiment: PathBuf,
+    /// Which runs, and where they are kept.
+    #[command(flatten)]
+    pub runs: RunsOptions,
+}
+
+/// `kvssd matrix`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd matrix --out matrix                     all runs, on all cores; then a table of throughput
+  kvssd matrix --list                           each run, and the memory that it needs
+  kvssd report matrix -o matrix.html            the heat map, latencies, amplification
+
+The rows are those of examples/matrix.toml, which is a sweep: change a copy of it and run kvssd sweep.")]
+pub struct MatrixOptions {
+    /// Which runs, and where they are kept.
+    #[command(flatten)]
+    pub runs: RunsOptions,
+}
+
+/// Which runs of a sweep are done, and where they are kept.
+#[derive(Debug, Args)]
+pub struct RunsOptions {
     /// The folder of the reports: what it has is not run again
     #[arg(long, value_name = "FOLDER", required_unless_present = "list")]
     pub out: Option<PathBuf>,

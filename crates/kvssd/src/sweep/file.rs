@@ -4,6 +4,7 @@
 //!   [options]  key = value                                       of every run
 //!   [axes]     key = [value, ..] | { from, to, step | times }    each axis with each other
 //!   [[pairs]]  key = [value, ..], key = [value, ..]              one axis: the first of each, the second of each, ..
+//!   [rows.x]   key = value                                       one axis of names: what is set at each
 //! ```
 //!
 //! A key is an option of `kvssd bench`, or has a dot and is one of `--set`.
@@ -21,7 +22,18 @@ const POINTS_MAX: usize = 100_000;
 #[derive(Debug, PartialEq)]
 pub struct SweepFile {
     pub options: Vec<Setting>,
+    /// An axis of names, each of which stands for settings of its own, before those of every run. It is the outermost one.
+    pub rows: Vec<(String, Vec<Setting>)>,
     pub axes: Vec<Axis>,
+}
+
+/// A point on the axes.
+#[derive(Debug, PartialEq)]
+pub struct Place {
+    /// Where it is on each axis.
+    pub at: Vec<Setting>,
+    /// All that is set there.
+    pub settings: Vec<Setting>,
 }
 
 /// A key and what it is set to.
@@ -40,7 +52,12 @@ struct Written {
     axes: Table,
     #[serde(default)]
     pairs: Vec<Table>,
+    #[serde(default)]
+    rows: Table,
 }
+
+/// What the axis of rows is called.
+pub const ROW: &str = "row";
 
 impl SweepFile {
     /// Reads the file.
@@ -50,30 +67,54 @@ impl SweepFile {
         Self::parse(&text).map_err(wrong)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Reads its text.
+    ///
+    /// # Errors
+    /// Why it is no such file, in a line.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let written: Written = toml::from_str(text).map_err(|why| one_line(&why))?;
         let options = flat(written.options);
         let of_axes =
             flat(written.axes).into_iter().map(|(key, value)| Ok(Axis(vec![(key.clone(), values(&key, value)?)])));
         let axes: Vec<Axis> = of_axes.chain(written.pairs.into_iter().map(together)).collect::<Result<_, String>>()?;
-        let file = SweepFile { options, axes };
-        let mut keys: Vec<&str> = file.keys().collect();
+        let rows: Vec<_> = written.rows.into_iter().map(row).collect::<Result<_, String>>()?;
+        let file = SweepFile { options, rows, axes };
+        let mut keys: Vec<&str> = file.of_all().chain(file.of_axes()).collect();
         keys.sort_unstable();
-        match keys.windows(2).find(|two| two[0] == two[1]) {
-            Some(twice) => Err(format!("{} is set twice: as an option, on an axis or among pairs", twice[0])),
+        if let Some(twice) = keys.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!("{} is set twice: as an option, on an axis or among pairs", twice[0]));
+        }
+        let of_rows = || file.rows.iter().flat_map(|(name, row)| row.iter().map(move |(key, _)| (name, key)));
+        match of_rows().find(|(_, key)| file.of_axes().any(|other| other == *key)) {
+            Some((name, key)) => Err(format!("{key} is set in the row {name} and on an axis")),
             None => Ok(file),
         }
     }
 
-    /// Everything that is set.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        let of_axes = self.axes.iter().flat_map(|axis| axis.0.iter().map(|(key, _)| key));
-        self.options.iter().map(|(key, _)| key).chain(of_axes).map(String::as_str)
+    /// Puts these values on the axis of a key, which there is.
+    pub fn set_axis(&mut self, key: &str, values: impl Iterator<Item = String>) {
+        let axis = self.axes.iter_mut().flat_map(|axis| &mut axis.0).find(|(name, _)| name == key);
+        axis.expect("there is an axis of that key").1 = values.map(Value::String).collect();
     }
 
-    /// The settings of each point on the axes: the last axis changes first.
-    pub fn points(&self) -> Result<Vec<Vec<Setting>>, String> {
-        let count = self.axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.len()));
+    /// Every key that is set, perhaps more than once.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let of_rows = self.rows.iter().flat_map(|(_, row)| row.iter().map(|(key, _)| key.as_str()));
+        self.of_all().chain(self.of_axes()).chain(of_rows)
+    }
+
+    fn of_all(&self) -> impl Iterator<Item = &str> {
+        self.options.iter().map(|(key, _)| key.as_str())
+    }
+
+    fn of_axes(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().flat_map(|axis| axis.0.iter().map(|(key, _)| key.as_str()))
+    }
+
+    /// Each point: the last axis changes first.
+    pub fn points(&self) -> Result<Vec<Place>, String> {
+        let rows = self.rows.len().max(1);
+        let count = self.axes.iter().try_fold(rows, |count, axis| count.checked_mul(axis.len()));
         if count.is_none_or(|count| count > POINTS_MAX) {
             return Err(format!("its axes have more than {POINTS_MAX} points"));
         }
@@ -82,7 +123,22 @@ impl SweepFile {
                 |point: Vec<Setting>| (0..axis.len()).map(move |line| [point.clone(), axis.line(line)].concat());
             points.into_iter().flat_map(point_with).collect()
         };
-        Ok(self.axes.iter().fold(vec![Vec::new()], cross))
+        let crossed = self.axes.iter().fold(vec![Vec::new()], cross);
+        if self.rows.is_empty() {
+            let place = |at: Vec<Setting>| Place { settings: [self.options.clone(), at.clone()].concat(), at };
+            return Ok(crossed.into_iter().map(place).collect());
+        }
+        let of_row = |(name, row): &(String, Vec<Setting>)| {
+            let name = (ROW.to_owned(), Value::String(name.clone()));
+            let other = |(key, _): &&Setting| row.iter().all(|(own, _)| own != key);
+            let of_all: Vec<Setting> = self.options.iter().filter(other).chain(row).cloned().collect();
+            let place = |at: &Vec<Setting>| Place {
+                at: [std::slice::from_ref(&name), at].concat(),
+                settings: [of_all.clone(), at.clone()].concat(),
+            };
+            crossed.iter().map(place).collect::<Vec<_>>()
+        };
+        Ok(self.rows.iter().flat_map(of_row).collect())
     }
 }
 
@@ -125,6 +181,14 @@ fn flat(table: Table) -> Vec<Setting> {
         value => vec![(key, value)],
     };
     table.into_iter().flat_map(under).collect()
+}
+
+/// A row of that name.
+fn row((name, value): (String, Value)) -> Result<(String, Vec<Setting>), String> {
+    match value {
+        Value::Table(table) => Ok((name, flat(table))),
+        _ => Err(format!("{name}: a row is a table: [rows.\"{name}\"]")),
+    }
 }
 
 /// An axis of several keys.
@@ -207,8 +271,18 @@ mod tests {
 
     fn points(text: &str) -> Vec<String> {
         let file = SweepFile::parse(text).unwrap();
-        let line = |point: &Vec<Setting>| arguments(point).collect::<Vec<_>>().join(" ");
+        let line = |place: &Place| arguments(&place.settings).collect::<Vec<_>>().join(" ");
         file.points().unwrap().iter().map(line).collect()
+    }
+
+    #[test]
+    fn rows_have_names_and_go_before_what_is_for_all() {
+        let text = "[options]\nthreads = 4\n[rows.'one by one']\nthreads = 1\nnand.erase_ns = 0\n[rows.many]\n[axes]\nseed = [1, 2]";
+        let one = "--threads=1 --set=nand.erase_ns=0 --seed=";
+        let many = "--threads=4 --seed=";
+        assert_eq!(points(text), [format!("{one}1"), format!("{one}2"), format!("{many}1"), format!("{many}2")]);
+        let at = &SweepFile::parse(text).unwrap().points().unwrap()[1].at;
+        assert_eq!(json(at), serde_json::from_str("{\"row\": \"one by one\", \"seed\": 2}").unwrap());
     }
 
     #[test]
@@ -219,7 +293,7 @@ mod tests {
         assert_eq!(all[0], "--workload=ycsb-b --set=nand.erase_ns=1 --threads=1 --rate=5.5");
         assert_eq!(all[1], "--workload=ycsb-b --set=nand.erase_ns=1 --threads=20 --rate=6");
         assert_eq!(all[7], "--workload=ycsb-a --set=nand.erase_ns=2 --threads=20 --rate=6");
-        assert_eq!(points("[options]\nscale = 0.5"), [""]);
+        assert_eq!(points("[options]\nscale = 0.5"), ["--scale=0.5"]);
         let lists = "[axes]\ndb-bench = [['fillseq', 'readseq']]\n'nand.read_small_ns' = [[1, 2]]";
         assert_eq!(points(lists), ["--db-bench=fillseq --db-bench=readseq --set=nand.read_small_ns=[1, 2]"]);
     }
@@ -248,6 +322,8 @@ mod tests {
             ("[options]\nseed = 1\n[axes]\nseed = [1]", "seed is set twice"),
             ("[[pairs]]\nseed = [1, 2]\nthreads = [1]", "seed has 2 values and threads has 1"),
             ("[[pairs]]", "has no key"),
+            ("[rows]\na = 1", "a: a row is a table"),
+            ("[rows.a]\nseed = 1\n[axes]\nseed = [1]", "seed is set in the row a and on an axis"),
             ("seed", "key"),
         ] {
             let said = SweepFile::parse(text).unwrap_err();

@@ -1,6 +1,6 @@
 //! What a sweep runs, point by point, found before the first run.
 
-use super::file::{Axis, Setting, SweepFile, arguments, json, text};
+use super::file::{Axis, Place, ROW, Setting, SweepFile, arguments, json, text};
 use crate::arguments::bench::BenchOptions;
 use crate::arguments::{Action, Arguments};
 use crate::bench::experiments;
@@ -9,7 +9,7 @@ use crate::program::{Program, content_hash};
 use clap::Parser;
 use kvssd_sim::Experiment;
 use kvssd_sim::bench::DEFAULT_DESIGNS;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use toml::Value as Toml;
@@ -43,20 +43,26 @@ pub struct Run {
 impl Plan {
     /// Reads the file and finds what it asks for at each point.
     pub fn load(path: &Path) -> Result<Plan, Failure> {
-        let mut file = SweepFile::load(path)?;
-        let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+        Plan::of(SweepFile::load(path)?).map_err(|why| Failure::Input { path: path.to_owned(), why })
+    }
+
+    /// Finds what a file asks for at each point.
+    ///
+    /// # Errors
+    /// Why it cannot be run at all, in a line.
+    pub fn of(mut file: SweepFile) -> Result<Plan, String> {
         if let Some(key) = file.keys().find(|key| NOT_OF_RUNS.contains(key)) {
-            return Err(wrong(format!(
+            return Err(format!(
                 "{key} is not for a sweep, which runs drives on virtual time and writes their reports itself"
-            )));
+            ));
         }
         if !file.keys().any(|key| key == "design") {
             let designs = DEFAULT_DESIGNS.map(|name| Toml::String(name.to_owned()));
             file.axes.insert(0, Axis(vec![("design".to_owned(), designs.to_vec())]));
         }
         let mut points = Vec::new();
-        for at in file.points().map_err(wrong)? {
-            let options = options(&file.options, &at).map_err(|why| wrong(in_words(&at) + ": " + &why))?;
+        for Place { at, settings } in file.points()? {
+            let options = options(&settings).map_err(|why| in_words(&at) + ": " + &why)?;
             let run = run(&options).map_err(|why| why.to_string());
             points.push(Point { at, run });
         }
@@ -64,7 +70,7 @@ impl Plan {
         if let Some((at, why)) = plan.impossible().next()
             && plan.runs().is_empty()
         {
-            return Err(wrong(format!("none of its points is possible; {at}: {why}")));
+            return Err(format!("none of its points is possible; {at}: {why}"));
         }
         Ok(plan)
     }
@@ -88,24 +94,24 @@ impl Plan {
             Ok(run) => json!({ "at": json(&point.at), "report": format!("runs/{}.json", run.hash) }),
             Err(why) => json!({ "at": json(&point.at), "impossible": why }),
         };
-        let axes: Vec<_> = self
-            .file
-            .axes
-            .iter()
-            .map(|axis| axis.0.iter().cloned().map(|(key, values)| (key, Toml::Array(values))).collect::<Vec<_>>())
-            .collect();
+        let list = |(key, values): (String, Vec<Toml>)| (key, Toml::Array(values));
+        let axes = self.file.axes.iter().map(|axis| axis.0.iter().cloned().map(list).collect::<Vec<_>>());
+        let rows = &self.file.rows;
+        let names = rows.iter().map(|(name, _)| Toml::String(name.clone())).collect();
+        let of_rows = (!rows.is_empty()).then(|| vec![list((ROW.to_owned(), names))]);
         json!({
             "program": Program::this(),
             "options": json(&self.file.options),
-            "axes": axes.iter().map(|axis| json(axis)).collect::<Vec<_>>(),
+            "rows": rows.iter().map(|(name, row)| (name.clone(), json(row).into())).collect::<Map<_, Value>>(),
+            "axes": of_rows.into_iter().chain(axes).map(|axis| json(&axis)).collect::<Vec<_>>(),
             "points": self.points.iter().map(point).collect::<Vec<_>>(),
         })
     }
 }
 
 /// What `kvssd bench` would be given at a point.
-fn options(everywhere: &[Setting], at: &[Setting]) -> Result<BenchOptions, String> {
-    let line = ["kvssd".to_owned(), "bench".to_owned()].into_iter().chain(arguments(everywhere)).chain(arguments(at));
+fn options(settings: &[Setting]) -> Result<BenchOptions, String> {
+    let line = ["kvssd".to_owned(), "bench".to_owned()].into_iter().chain(arguments(settings));
     let options = match Arguments::try_parse_from(line) {
         Ok(Arguments { action: Action::Bench(options) }) => options,
         Ok(_) => unreachable!("bench is what was asked for"),

@@ -4,7 +4,7 @@ use crate::desk::{Desk, TINY, runs};
 use serde_json::Value;
 
 /// One of each kind, all families and what may be set beside it.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "--workload ycsb-a --records 5000 --operations 3000",
     "--workload ycsb-b --fill 0.01 --operations 1000 --distribution latest --design rhik --design multilevel",
     "--workload ycsb-c --records 4000 --threads 3 --queue-depth 4 --design plus",
@@ -17,6 +17,7 @@ const KINDS: [&str; 16] = [
     "--records 4000 --profile mine.toml --design plus --design plus",
     "--records 4000 --rounds 3 --operations 500 --series 1ms --design plus",
     "--records 4000 --until steady --rounds 6 --operations 500 --design plus",
+    "--records 4000 --workload ycsb-f --batch-pairs 7 --threads 3 --operations 500 --design kaml --design iter",
     "--kvbench bench.ini --seed 3",
     "--kvbench bench.ini --design plus --set nand.read_small_ns=[90000]",
     "--db-bench fillrandom,readrandom,overwrite --records 3000 --operations 200 --threads 2",

@@ -56,6 +56,43 @@ fn whole(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn rows_stand_for_options_of_their_own() {
+    let desk = Desk::new();
+    desk.put(
+        "experiment.toml",
+        "[options]\nscale = '1/512'\nrecords = 2000\noperations = 100\n[axes]\ndesign = ['plus', 'iter']\n[rows.ranges]\n\
+         db-bench = ['fillseq', 'seekrandom']\n[rows.skewed]\ndistribution = 'zipfian'\nvalue-bytes = 50",
+    );
+    let output = sweep(&desk, "--out whole");
+    assert!(output.status.success(), "{output:?}");
+    let index: Value = serde_json::from_str(&desk.read("whole/index.json")).unwrap();
+    assert_eq!(index["axes"][0]["row"], serde_json::json!(["ranges", "skewed"]));
+    assert_eq!(index["rows"]["skewed"]["value-bytes"], 50);
+    let points = index["points"].as_array().unwrap();
+    let at =
+        |point: &Value| [&point["at"]["row"], &point["at"]["design"]].map(|name| name.as_str().unwrap().to_owned());
+    assert_eq!(
+        points.iter().map(at).collect::<Vec<_>>(),
+        [["ranges", "plus"], ["ranges", "iter"], ["skewed", "plus"], ["skewed", "iter"]]
+    );
+    assert!(points[0]["impossible"].as_str().unwrap().contains("no order"), "{}", points[0]);
+    assert!(points[1..].iter().all(|point| point["report"].is_string()));
+    let page = desk.prints("report whole -o -");
+    for word in ["op&#x2f;s by row", "ranges: seekrandom", "--heat: 100%"] {
+        assert!(page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn the_matrix_is_a_sweep_that_comes_along() {
+    let desk = Desk::new();
+    let listed = desk.prints("matrix --list");
+    desk.put("experiment.toml", include_str!("../../../../examples/matrix.toml"));
+    assert_eq!(listed, desk.prints("sweep experiment.toml --list"));
+    assert!(listed.contains("row=half updates design=plus") && listed.contains("has no order"), "{listed}");
+}
+
+#[test]
 fn every_point_has_a_report_or_a_reason() {
     let desk = desk();
     let files = whole(&desk);
