@@ -7,6 +7,7 @@ pub mod replay;
 pub mod report;
 pub mod serve;
 pub mod sweep;
+mod units;
 pub mod world;
 
 use bench::BenchOptions;
@@ -15,15 +16,13 @@ use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions, StatOptions,
 };
-use kvssd_device::LARGE_VALUE_BYTES_MAX;
-use kvssd_sim::TraceWindow;
-use kvssd_types::Nanos;
 use namespace::NamespaceAction;
 use replay::ReplayOptions;
 pub use report::ReportOptions;
 use serve::ServeOptions;
 use std::path::PathBuf;
 use sweep::{MatrixOptions, SweepOptions};
+use units::scale;
 use world::WorldOptions;
 
 /// A key-value SSD in software: keep pairs in it, or run workloads on its designs and see what they cost.
@@ -49,6 +48,9 @@ use world::WorldOptions;
 
 Exit status: 0 done; 1 no such key, losses or findings; 2 not possible as asked, or a bad image; 3 full or failed; 130 interrupted")]
 pub struct Arguments {
+    /// Tells nothing on the way: no bars, no lines of progress; results and errors alone
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
     /// What to do.
     #[command(subcommand)]
     pub action: Action,
@@ -101,6 +103,22 @@ pub enum Action {
     Dump(DumpOptions),
     /// Serve an image to hosts over NVMe/TCP
     Serve(ServeOptions),
+    /// Print what a shell needs to complete this program's commands and options
+    #[command(after_help = "Examples:
+  kvssd completions bash > ~/.local/share/bash-completion/completions/kvssd
+  kvssd completions zsh > \"${fpath[1]}/_kvssd\"
+  kvssd completions fish > ~/.config/fish/completions/kvssd.fish")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page of each command into a folder
+    #[command(after_help = "Example:
+  kvssd man ~/.local/share/man/man1 && man kvssd-bench")]
+    Man {
+        /// The folder, which is made if there is none
+        folder: PathBuf,
+    },
     /// Make, delete or list the namespaces of an image: key spaces of their own, each with an index of its own
     #[command(subcommand)]
     Namespace(NamespaceAction),
@@ -212,61 +230,6 @@ pub enum Paper {
     All,
 }
 
-/// A fraction such as 1/64, or a number.
-fn scale(text: &str) -> Result<f64, String> {
-    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("{text:?} is not a number"));
-    let factor = match text.split_once('/') {
-        Some((over, under)) => number(over)? / number(under)?,
-        None => number(text)?,
-    };
-    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err("a scale is above 0, such as 1/64".to_owned()) }
-}
-
-/// Bytes of a value.
-fn value_bytes(text: &str) -> Result<u32, String> {
-    let bytes = size(text)?;
-    let most = u64::from(LARGE_VALUE_BYTES_MAX);
-    u32::try_from(bytes.min(most + 1))
-        .ok()
-        .filter(|bytes| *bytes <= LARGE_VALUE_BYTES_MAX)
-        .ok_or_else(|| format!("a value has {} MiB at the most", most >> 20))
-}
-
-/// A number of bytes such as 4GiB, 500MB or 4096.
-fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 8] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-    ];
-    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
-    let (number, bytes) = unit.unwrap_or((text, 1));
-    let number = number.trim().parse::<u64>().ok();
-    number.and_then(|number| number.checked_mul(bytes)).ok_or_else(|| "write it as 4GiB, 500MB or 67108864".to_owned())
-}
-
-/// A span of virtual time such as 10ms, 500us or 2s.
-fn duration(text: &str) -> Result<Nanos, String> {
-    const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let wrong = || format!("write {text:?} as 10ms, 500us or 2s");
-    let (number, unit_ns) =
-        UNITS.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns))).ok_or_else(wrong)?;
-    let number = number.trim().parse::<u64>().ok();
-    number.and_then(|number| number.checked_mul(unit_ns)).map(Nanos).ok_or_else(wrong)
-}
-
-/// Virtual time such as 20ms..25ms.
-fn window(text: &str) -> Result<TraceWindow, String> {
-    let (from, until) = text.split_once("..").ok_or_else(|| format!("write {text:?} as 20ms..25ms"))?;
-    let window = TraceWindow { from: duration(from)?, until: duration(until)? };
-    if window.from < window.until { Ok(window) } else { Err("a window ends after it begins, as 20ms..25ms".to_owned()) }
-}
-
 fn assignment(text: &str) -> Result<Assignment, String> {
     let (key, value) = text.split_once('=').ok_or("write it as key=value, such as nand.erase_ns=3800000")?;
     if value.contains('\n') {
@@ -286,20 +249,30 @@ mod tests {
     }
 
     #[test]
-    fn scales_and_sizes_are_read_as_people_write_them() {
-        assert_eq!((scale("1/64"), scale("0.5"), scale("1")), (Ok(1.0 / 64.0), Ok(0.5), Ok(1.0)));
-        assert_eq!(
-            (size("4GiB"), size("64 MiB"), size("5kB"), size("7")),
-            (Ok(4 << 30), Ok(64 << 20), Ok(5000), Ok(7))
+    fn commands_in_the_documents_are_understood() {
+        let documents = concat!(
+            include_str!("../../../README.md"),
+            include_str!("../../../CONTRIBUTING.md"),
+            include_str!("../../../docs/NVME.md"),
+            include_str!("../../../docs/PERFORMANCE.md"),
+            include_str!("../../../docs/RELIABILITY.md"),
+            include_str!("../../../docs/REPORT.md"),
+            include_str!("../../../docs/REPRODUCTION.md"),
+            include_str!("../../../docs/SWEEPS.md"),
+            include_str!("../../../docs/TESTBEDS.md"),
+            include_str!("../../../docs/TIMING.md"),
+            include_str!("../../../docs/WORKLOADS.md"),
         );
-        assert!(size("").is_err() && size("4 gigs").is_err() && size("-1").is_err() && size("99999999TiB").is_err());
-        assert_eq!(
-            (duration("10ms"), duration("7 us"), duration("2s"), duration("1ns")),
-            (Ok(Nanos(10_000_000)), Ok(Nanos(7_000)), Ok(Nanos(2_000_000_000)), Ok(Nanos(1)))
-        );
-        assert!(["", "10", "ms", "-1ms", "1.5ms", "99999999999999s"].iter().all(|text| duration(text).is_err()));
-        assert_eq!(window("1ms..2s"), Ok(TraceWindow { from: Nanos(1_000_000), until: Nanos(2_000_000_000) }));
-        assert!(["1ms", "2ms..1ms", "1ms..1ms", "..1ms", "1ms.."].iter().all(|text| window(text).is_err()));
-        assert!(scale("0").is_err() && scale("1/0").is_err() && scale("-1").is_err() && scale("x").is_err());
+        // A command may go over several lines.
+        let documents = documents.replace("\\\n", "");
+        let lines = documents.split("```").skip(1).step_by(2).flat_map(str::lines).map(str::trim);
+        let commands: Vec<&str> =
+            lines.filter(|line| line.starts_with("kvssd ") && !line.starts_with("kvssd  ")).collect();
+        assert!(commands.len() > 50, "{} commands", commands.len());
+        for command in commands {
+            let words = shlex::split(command).expect("quotes are closed");
+            let words = words.into_iter().take_while(|word| !["|", ">", "&&", "&"].contains(&word.as_str()));
+            Arguments::try_parse_from(words).unwrap_or_else(|why| panic!("{command}: {why}"));
+        }
     }
 }

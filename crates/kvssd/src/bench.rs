@@ -12,7 +12,7 @@ mod wire;
 use crate::Outcome;
 use crate::arguments::bench::{BenchOptions, Until};
 use crate::fail::{Failure, is_url};
-use crate::output::{JsonFile, print};
+use crate::output::{JsonFile, print, say};
 use crate::page;
 use crate::progress::Progress;
 use crate::report::{Report, experiments_of};
@@ -43,8 +43,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     }
     let Some(path) = &options.drive.trace_out else {
         let jobs = experiments.iter().map(job).collect::<Result<_, _>>()?;
-        let runs = workers::run(jobs, &Limits::of_machine(), None)?;
-        return show(&experiments, &runs, &files, files.take_stdout());
+        return show_done(&experiments, workers::run_each(jobs, &Limits::of_machine(), "runs"), &files);
     };
     let [experiment] = &experiments[..] else {
         return Err(SimError::Setup("--trace-out shows one run: name one --design".to_owned()).into());
@@ -79,6 +78,32 @@ fn packed(trace: &RunTrace, path: &Path) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     trace.write(&mut encoder)?;
     encoder.finish()
+}
+
+/// Shows and writes those runs that were done, if others were interrupted.
+fn show_done(
+    experiments: &[Experiment],
+    results: Vec<(usize, Result<Vec<RunReport>, Failure>)>,
+    files: &Files,
+) -> Outcome {
+    let (mut done, mut runs, mut failure) = (Vec::new(), Vec::new(), None);
+    for (number, result) in results {
+        match result {
+            Ok(run) => {
+                done.push(experiments[number].clone());
+                runs.push(run);
+            }
+            Err(why) => failure = failure.or(Some(why)),
+        }
+    }
+    match failure {
+        None => show(&done, &runs, files, files.take_stdout()),
+        Some(interrupted @ Failure::Sim(SimError::Interrupted)) if !done.is_empty() => {
+            say(&format!("{} of {} designs were done before the interrupt", done.len(), experiments.len()));
+            show(&done, &runs, files, files.take_stdout()).and(Err(interrupted))
+        }
+        Some(why) => Err(why),
+    }
 }
 
 /// Shows and writes runs. An error when one of them was given wrong values.

@@ -13,6 +13,7 @@ mod fail;
 mod format;
 mod image;
 mod kept;
+mod manual;
 mod matrix;
 mod namespaces;
 mod output;
@@ -64,6 +65,7 @@ pub fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
+    output::be_quiet(arguments.quiet);
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
         Action::Sweep(options) => sweep::run(&options),
@@ -96,6 +98,8 @@ pub fn main() -> ExitCode {
         Action::Load(options) => transfer::load(&options),
         Action::Dump(options) => transfer::dump(&options),
         Action::Serve(options) => serve::run(&options),
+        Action::Completions { shell } => manual::completions(shell),
+        Action::Man { folder } => manual::pages(&folder),
         Action::Namespace(action) => namespaces::run(&action),
     };
     match result {

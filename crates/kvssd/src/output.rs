@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A JSON file that will be written when the work is done. That it can be is checked before the work begins.
@@ -138,6 +139,26 @@ pub fn time(time: Duration) -> String {
         seconds @ 0..90 => format!("{seconds} s"),
         seconds @ 90..5400 => format!("{} min", (seconds + 30) / 60),
         seconds => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+/// Whether nothing is told on the way.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Has nothing told on the way, from now on.
+pub fn be_quiet(is_quiet: bool) {
+    IS_QUIET.store(is_quiet, Ordering::Relaxed);
+}
+
+/// Whether nothing is told on the way.
+pub fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Tells the user how the work goes, unless that is not wanted.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        say(text);
     }
 }
 

@@ -101,7 +101,7 @@ pub fn open_or_create(image: &Path, sync: bool, within: &InNamespace) -> Result<
     if store.was_created() {
         let stats = store.stats().map_err(Failure::of_store(image))?;
         let mebibytes = stats.firmware.map_or(0, |firmware| firmware.flash_bytes >> 20);
-        output::say(&format!("image {} is new: design {}, {mebibytes} MiB of flash", image.display(), stats.design));
+        output::note(&format!("image {} is new: design {}, {mebibytes} MiB of flash", image.display(), stats.design));
     }
     Ok(store)
 }

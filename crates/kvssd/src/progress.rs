@@ -1,14 +1,21 @@
-//! Progress bars and Ctrl-C.
+//! Progress and Ctrl-C: a bar on a terminal, elsewhere a line now and then.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use crate::output::{is_quiet, note, time};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use kvssd_measure::Observer;
+use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often a line is said where there is no terminal.
+pub const LINE_EVERY: Duration = Duration::from_secs(20);
 
 /// Shows the phase that runs, its rate and the time left, on a terminal; ends it on Ctrl-C.
 pub struct Progress {
     bar: ProgressBar,
+    /// Where there is no terminal, and nobody else says how far all is.
+    lines: Option<Lines>,
     /// The bars of others that are shown at the same time.
     others: Option<MultiProgress>,
     interrupted: Arc<AtomicBool>,
@@ -17,17 +24,51 @@ pub struct Progress {
 impl Progress {
     /// No phase yet.
     pub fn new() -> Self {
-        Progress { bar: ProgressBar::hidden(), others: None, interrupted: interrupted() }
+        Progress::of(Lines::new(), None, interrupted())
     }
 
     /// No phase yet, beside what others do.
     pub fn among(others: &MultiProgress) -> Self {
-        Progress { bar: ProgressBar::hidden(), others: Some(others.clone()), interrupted: interrupted() }
+        Progress::of(None, Some(others.clone()), interrupted())
     }
 
     /// No phase yet, and Ctrl-C ends the program: for work that may be left at any moment, and may wait for a person's input.
     pub fn of_safe_work() -> Self {
-        Progress { bar: ProgressBar::hidden(), others: None, interrupted: Arc::default() }
+        Progress::of(Lines::new(), None, Arc::default())
+    }
+
+    fn of(lines: Option<Lines>, others: Option<MultiProgress>, interrupted: Arc<AtomicBool>) -> Self {
+        Progress { bar: ProgressBar::hidden(), lines, others, interrupted }
+    }
+}
+
+/// Says now and then how far a phase is.
+struct Lines {
+    phase: String,
+    total: u64,
+    begun: Instant,
+    said: Instant,
+}
+
+impl Lines {
+    fn new() -> Option<Lines> {
+        let now = Instant::now();
+        let lines = || Lines { phase: String::new(), total: 0, begun: now, said: now };
+        (!stderr().is_terminal() && !is_quiet()).then(lines)
+    }
+
+    fn begin(&mut self, phase: &str, total: u64) {
+        (self.phase, self.total, self.begun) = (phase.to_owned(), total, Instant::now());
+    }
+
+    fn progress(&mut self, done: u64) {
+        if done == 0 || self.said.elapsed() < LINE_EVERY {
+            return;
+        }
+        self.said = Instant::now();
+        let left = self.total.saturating_sub(done) as f64 / done as f64;
+        let left = time(self.begun.elapsed().mul_f64(left));
+        note(&format!("{}: {} %, about {left} left", self.phase, done.saturating_mul(100) / self.total.max(1)));
     }
 }
 
@@ -48,7 +89,9 @@ fn interrupted() -> Arc<AtomicBool> {
 pub fn bar(total: u64, name: &str, others: Option<&MultiProgress>) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %  {rate:>12}  {eta_precise} left")
         .map(|style| style.with_key("rate", rate));
-    let bar = ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let bar = match others {
         Some(others) => others.add(bar),
         None => bar,
@@ -68,10 +111,16 @@ impl Observer for Progress {
     fn begin(&mut self, phase: &str, total: u64) {
         self.bar.finish_and_clear();
         self.bar = bar(total, phase, self.others.as_ref());
+        if let Some(lines) = &mut self.lines {
+            lines.begin(phase, total);
+        }
     }
 
     fn progress(&mut self, done: u64) {
         self.bar.set_position(done);
+        if let Some(lines) = &mut self.lines {
+            lines.progress(done);
+        }
     }
 
     fn is_interrupted(&self) -> bool {

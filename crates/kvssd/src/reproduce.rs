@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::arguments::{Paper, ReproduceOptions};
 use crate::fail::Failure;
 use crate::kept::Kept;
-use crate::output::{JsonFile, print, say};
+use crate::output::{JsonFile, note, print};
 use crate::page;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
@@ -49,7 +49,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
         let path = folder.join("reproduction.md");
         std::fs::write(&path, document).map_err(|why| Failure::Output { path: path.clone(), why })?;
-        say(&format!("all of it is in {}", path.display()));
+        note(&format!("all of it is in {}", path.display()));
     }
     if let Some(path) = csv_file {
         let text = csv_of(&reproduction.sweep);

@@ -19,7 +19,7 @@ use crate::Outcome;
 use crate::arguments::sweep::{RunsOptions, SweepOptions};
 use crate::fail::Failure;
 use crate::kept::{Claim, Kept};
-use crate::output::{counted, print, say};
+use crate::output::{counted, note, print};
 use crate::report::Report;
 use crate::workers::{self, Job, Limits};
 use kvssd_measure::{Observer, columns, grouped, size};
@@ -49,12 +49,12 @@ pub fn run_plan(plan: &Plan, options: &RunsOptions) -> Outcome {
     let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
     announce(plan, runs.len(), &missing, &limits);
     let jobs = missing.iter().map(|run| job(run, |observer| folder.make_if_free(run, observer))).collect();
-    let were_free = workers::run(jobs, &limits, Some("runs"))?;
+    let were_free = workers::run(jobs, &limits, "runs")?;
     // Other processes are at the others. If one of them dies, its run is made here.
     let others: Vec<&Run> =
         missing.iter().zip(were_free).filter(|(_, was_free)| !was_free).map(|(run, _)| *run).collect();
     let jobs = others.iter().map(|run| job(run, |observer| folder.make(run, observer))).collect();
-    workers::run(jobs, &limits, Some("runs of other processes"))?;
+    workers::run(jobs, &limits, "runs of other processes")?;
     summary(plan, &runs, &folder, out)
 }
 
@@ -111,7 +111,7 @@ impl Folder {
 fn announce(plan: &Plan, runs: usize, missing: &[&Run], limits: &Limits) {
     let impossible: Vec<_> = plan.impossible().collect();
     if let Some((at, why)) = impossible.first() {
-        say(&format!("{} impossible, such as {at}: {why}", counted(impossible.len(), "point")));
+        note(&format!("{} impossible, such as {at}: {why}", counted(impossible.len(), "point")));
     }
     let Some(largest) = missing.iter().map(|run| run.memory_bytes).max() else { return };
     let known = match runs - missing.len() {
@@ -119,13 +119,13 @@ fn announce(plan: &Plan, runs: usize, missing: &[&Run], limits: &Limits) {
         known => format!(", {known} more were run before"),
     };
     let at_once = limits.cores.min(missing.len());
-    say(&format!(
+    note(&format!(
         "{}, up to {at_once} at once, each with {} of memory at the most{known}",
         counted(missing.len(), "run"),
         size(largest)
     ));
     if largest > limits.memory_bytes {
-        say(&format!("{} are free: a run that needs more is done alone", size(limits.memory_bytes)));
+        note(&format!("{} are free: a run that needs more is done alone", size(limits.memory_bytes)));
     }
 }
 

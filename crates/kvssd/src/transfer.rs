@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::Failure;
 use crate::format::{Format, PairReader, PairWriter};
-use crate::output::{is_stdout, say, write_to};
+use crate::output::{is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use kvssd_host::{Batch, NamespaceId, Store};
@@ -49,7 +49,7 @@ pub fn load(options: &LoadOptions) -> Outcome {
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
-    say(&format!("{} pairs loaded", loaded?));
+    note(&format!("{} pairs loaded", loaded?));
     closed
 }
 

@@ -26,11 +26,19 @@ pub struct Job<'a, T> {
 pub type Work<'a, T> = Box<dyn FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a>;
 
 /// Does all jobs; gives what came of them in their order, or the failure of the first of them that fails: what others do is ended
-/// then, but for those before it. Who watches is told how many of `what` are done and how long the others will take, if `what` is
-/// given.
-pub fn run<T: Send>(jobs: Vec<Job<'_, T>>, limits: &Limits, what: Option<&'static str>) -> Result<Vec<T>, Failure> {
+/// then, but for those before it. Who watches is told how many of `what` are done and how long the others will take.
+pub fn run<T: Send>(jobs: Vec<Job<'_, T>>, limits: &Limits, what: &'static str) -> Result<Vec<T>, Failure> {
+    run_each(jobs, limits, what).into_iter().map(|(_, result)| result).collect()
+}
+
+/// As [`run`]; gives what came of each job that was begun, with its number.
+pub fn run_each<T: Send>(
+    jobs: Vec<Job<'_, T>>,
+    limits: &Limits,
+    what: &'static str,
+) -> Vec<(usize, Result<T, Failure>)> {
     let cores = limits.cores.min(jobs.len());
-    let overall = Overall::new(what, jobs.len(), jobs.iter().map(|job| job.operations).sum());
+    let overall = Overall::new(what, jobs.len(), cores, jobs.iter().map(|job| job.operations).sum());
     let queue = Queue::new(jobs, limits.memory_bytes);
     let done = Mutex::new(Vec::new());
     let work = || {
@@ -54,7 +62,7 @@ pub fn run<T: Send>(jobs: Vec<Job<'_, T>>, limits: &Limits, what: Option<&'stati
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
+    done
 }
 
 /// The jobs that nobody does yet.
@@ -172,10 +180,10 @@ mod tests {
         let begin = |operations| lock(&begun).push(operations);
         let jobs = [3, 1, 4, 1, 5].map(|operations| job(operations, 0, move || begin(operations)));
         let limits = Limits { cores: 1, memory_bytes: 0 };
-        run(jobs.into(), &limits, None).unwrap();
+        run(jobs.into(), &limits, "jobs").unwrap();
         assert_eq!(*lock(&begun), [5, 4, 3, 1, 1]);
         let jobs = (0..100).map(|number| job(number % 7, 0, move || number)).collect();
-        assert_eq!(run(jobs, &Limits { cores: 4, ..limits }, None).unwrap(), (0..100).collect::<Vec<_>>());
+        assert_eq!(run(jobs, &Limits { cores: 4, ..limits }, "jobs").unwrap(), (0..100).collect::<Vec<_>>());
     }
 
     #[test]
@@ -191,10 +199,10 @@ mod tests {
         };
         let limits = Limits { cores: 8, memory_bytes: 10 };
         let jobs = (0..50).map(|number| 1 + number % 5).map(|bytes| job(bytes, bytes, work(bytes))).collect();
-        run(jobs, &limits, None).unwrap();
+        run(jobs, &limits, "jobs").unwrap();
         assert!((6..=10).contains(&most.load(Ordering::Relaxed)), "{most:?}");
         let jobs = [4, 25, 3].map(|bytes| job(bytes, bytes, work(bytes)));
-        run(jobs.into(), &limits, None).unwrap();
+        run(jobs.into(), &limits, "jobs").unwrap();
         assert_eq!(most.load(Ordering::Relaxed), 25);
     }
 
@@ -219,7 +227,7 @@ mod tests {
             Box::new(waits),
         ];
         let jobs = works.into_iter().map(|work| Job { operations: 1, memory_bytes: 0, work }).collect();
-        let why = run(jobs, &Limits { cores: 4, memory_bytes: 0 }, None).unwrap_err().to_string();
+        let why = run(jobs, &Limits { cores: 4, memory_bytes: 0 }, "jobs").unwrap_err().to_string();
         assert_eq!(why, "first");
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `kvssd bench`.
 
-use super::{Assignment, Experiment, assignment, duration, scale, window};
+use super::units::{count, duration, scale, small_size, window};
+use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
 use kvssd_sim::TraceWindow;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd bench --design plus --design original --workload ycsb-a --distribution uniform --seed 1
-  kvssd bench --profile my-drive.toml --scale 1 --records 1000000
+  kvssd bench --profile my-drive.toml --scale 1 --records 1e6 --value-bytes 4KiB
   kvssd bench --set nand.erase_ns=3800000 --set design.grain_bytes=128
   kvssd bench --rate 150000                     an open loop: commands arrive at that rate
   kvssd bench --until steady                    rounds until five in a row are steady (SNIA PTS); the report is of those
@@ -33,11 +34,11 @@ pub struct BenchOptions {
         "value_bytes"])]
     pub from: Option<PathBuf>,
     /// Pairs that the drive is filled with [default: as --fill says; with --store by durability and size]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<u64>,
     /// Operations of the run, or of each of its rounds [default: a tenth of the records; with --store, of each workload: as many as
     /// records, 100000 reads at least]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub operations: Option<u64>,
     /// Rounds of the run, one behind the other; the report has the figures of each, confidence intervals, and whether the last five are
     /// steady [default: 1; the most with --until steady: 25]. With --store, how often all is done; the table shows the median [default: 1]
@@ -47,7 +48,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
     /// Bytes of a value, at most, 0 to 2 MiB [default: 1000; with --store 100, then 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "SIZE", value_parser = small_size)]
     pub value_bytes: Option<u32>,
     /// What it begins with, and where its reports go.
     #[command(flatten)]
@@ -100,7 +101,7 @@ pub struct DriveOptions {
     #[arg(long, conflicts_with_all = ["store", "records", "db_bench"], value_name = "SHARE", allow_negative_numbers = true)]
     pub fill: Option<f64>,
     /// Random overwrites before the run [default: as many as records]
-    #[arg(long, conflicts_with = "store", value_name = "N")]
+    #[arg(long, conflicts_with = "store", value_name = "N", value_parser = count)]
     pub overwrites: Option<u64>,
     /// Runs rounds until the last five are steady: throughput, mean latency and write amplification each within 20 % of its mean, with a
     /// slope of 10 % at most. Those five are what is reported

@@ -16,14 +16,14 @@ pub struct CreateOptions {
     /// The image, a new file
     pub image: PathBuf,
     /// Bytes of flash, as 4GiB, 500MB or 67108864, from 64MiB on; pairs get most of them (see `kvssd info`)
-    #[arg(long, default_value = "1GiB", value_parser = super::size, value_name = "SIZE")]
+    #[arg(long, default_value = "1GiB", value_parser = super::units::size, value_name = "SIZE")]
     pub size: u64,
     /// The firmware (see `kvssd designs`)
     #[arg(long, default_value = "plus", value_name = "NAME")]
     pub design: String,
     /// The largest value, as 256MiB, which is the most; beyond 2 MiB (of an image of less than 512 MiB: beyond 1/256 of it) values are
     /// kept in segments, and every value takes a byte more
-    #[arg(long, value_parser = super::value_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]
     pub value_bytes_max: Option<u32>,
     /// Takes all room on the disk at once, so that no store finds it full later
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! The options of `kvssd namespace`, and which namespace of an image a command is on.
 
-use super::{Assignment, assignment, size};
+use super::units::size;
+use super::{Assignment, assignment};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

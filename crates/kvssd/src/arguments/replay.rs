@@ -1,6 +1,7 @@
 //! The command line of `kvssd replay`.
 
-use super::{Assignment, Experiment, assignment, scale};
+use super::units::scale;
+use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_sim::trace::{BadLines, TraceName};
 use std::path::PathBuf;

@@ -35,7 +35,7 @@ pub struct ServeOptions {
     #[arg(long)]
     pub sync: bool,
     /// Memory for pages of the image that were read or written
-    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = super::size)]
+    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = super::units::size)]
     pub cache: u64,
     /// Grants data digests to hosts that ask for them. SPDK's cover bytes that are not sent: leave them off there
     #[arg(long)]

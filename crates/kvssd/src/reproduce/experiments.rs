@@ -2,7 +2,7 @@
 
 use crate::fail::Failure;
 use crate::kept::Kept;
-use crate::output::{counted, say, time};
+use crate::output::{counted, note, time};
 use crate::program::content_hash;
 use crate::workers::{self, Job, Limits};
 use kvssd_measure::Observer;
@@ -78,8 +78,8 @@ pub fn run(wanted: &[Wanted], kept: Option<&Kept>) -> Result<Vec<Found>, Failure
         wanted.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(one, _)| one).collect();
     let limits = Limits::of_machine();
     announce(&left, wanted.len() - left.len(), limits.cores.min(left.len()));
-    let what = if left.len() > 1 { Some("experiments") } else { None };
-    let mut new = workers::run(left.iter().map(|wanted| wanted.job(kept)).collect(), &limits, what)?.into_iter();
+    let mut new =
+        workers::run(left.iter().map(|wanted| wanted.job(kept)).collect(), &limits, "experiments")?.into_iter();
     found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = new.next());
     Ok(found.into_iter().flatten().collect())
 }
@@ -91,6 +91,6 @@ fn announce(left: &[&Wanted], found: usize, cores: usize) {
     let known = if found == 0 { String::new() } else { format!(", {found} were run before") };
     if !left.is_empty() {
         let experiments = counted(left.len(), "experiment");
-        say(&format!("{experiments}, {cores} at once, about {}{known}", time(Duration::from_secs_f64(longest))));
+        note(&format!("{experiments}, {cores} at once, about {}{known}", time(Duration::from_secs_f64(longest))));
     }
 }

@@ -113,7 +113,7 @@ impl Plan {
 fn options(settings: &[Setting]) -> Result<BenchOptions, String> {
     let line = ["kvssd".to_owned(), "bench".to_owned()].into_iter().chain(arguments(settings));
     let options = match Arguments::try_parse_from(line) {
-        Ok(Arguments { action: Action::Bench(options) }) => options,
+        Ok(Arguments { action: Action::Bench(options), .. }) => options,
         Ok(_) => unreachable!("bench is what was asked for"),
         Err(why) => return Err(crate::one_line(&why.to_string())),
     };

@@ -1,20 +1,17 @@
 //! All jobs together: how many are done, and how long the others will take. A bar on a terminal, elsewhere a line now and then.
 
-use crate::output::{say, time};
-use crate::progress::bar;
-use indicatif::{MultiProgress, ProgressBar};
+use crate::output::{is_quiet, note, time};
+use crate::progress::{LINE_EVERY, bar};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How often a line is said.
-const LINE_EVERY: Duration = Duration::from_secs(20);
+use std::time::Instant;
 
 /// Who counts all jobs.
 pub struct Overall {
-    /// What is counted; nobody is told if it has no name.
-    what: Option<&'static str>,
+    /// What is counted.
+    what: &'static str,
     jobs: usize,
     jobs_done: AtomicU64,
     operations: u64,
@@ -27,11 +24,17 @@ pub struct Overall {
 }
 
 impl Overall {
-    pub fn new(what: Option<&'static str>, jobs: usize, operations: u64) -> Self {
-        let (bars, started) = (MultiProgress::new(), Instant::now());
-        let bar = match what {
-            Some(what) => bar(operations, &format!("0 of {jobs} {what}"), Some(&bars)),
-            None => ProgressBar::hidden(),
+    /// Of jobs that are so many of `what`. They have a bar of their own beside those of each if they are more than are done at once.
+    pub fn new(what: &'static str, jobs: usize, cores: usize, operations: u64) -> Self {
+        let bars = if is_quiet() {
+            MultiProgress::with_draw_target(ProgressDrawTarget::hidden())
+        } else {
+            MultiProgress::new()
+        };
+        let started = Instant::now();
+        let bar = match jobs > cores {
+            true => bar(operations, &format!("0 of {jobs} {what}"), Some(&bars)),
+            false => ProgressBar::hidden(),
         };
         let said = (!stderr().is_terminal()).then_some(Mutex::new(started));
         let (jobs_done, operations_done) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -50,7 +53,7 @@ impl Overall {
 
     fn add(&self, operations: u64) {
         let done = self.operations_done.fetch_add(operations, Ordering::Relaxed) + operations;
-        let (Some(what), jobs_done) = (self.what, self.jobs_done.load(Ordering::Relaxed)) else { return };
+        let (what, jobs_done) = (self.what, self.jobs_done.load(Ordering::Relaxed));
         self.bar.set_position(done);
         self.bar.set_message(format!("{jobs_done} of {} {what}", self.jobs));
         let Some(said) = &self.said else { return };
@@ -59,7 +62,7 @@ impl Overall {
             *said = Instant::now();
             let left = self.operations.saturating_sub(done) as f64 / done as f64;
             let left = time(self.started.elapsed().mul_f64(left));
-            say(&format!("{jobs_done} of {} {what} done, about {left} left", self.jobs));
+            note(&format!("{jobs_done} of {} {what} done, about {left} left", self.jobs));
         }
     }
 }
