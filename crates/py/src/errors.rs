@@ -1,5 +1,6 @@
 //! Exceptions, by what the caller can do about them.
 
+use kvssd_cli::Failure;
 use kvssd_host::tx::{Refusal, TransactionError};
 use kvssd_host::{Error as StoreError, Owner};
 use kvssd_sim::SimError;
@@ -58,6 +59,11 @@ pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
 pub(crate) fn of_simulation(error: &SimError) -> PyErr {
     // Simulations speak of options as the command line writes them.
     ExperimentError::new_err(error.to_string())
+}
+
+/// The exception of what the command line would end with.
+pub(crate) fn of_failure(failure: &Failure) -> PyErr {
+    ExperimentError::new_err(failure.to_string())
 }
 
 /// What a child is told that was forked from the owner of a store, before it waits for a thread that it does not have.

@@ -7,7 +7,8 @@
         for key, value in store.scan(prefix=b"city/"):
             print(key, value)
 
-    runs = kvssd.bench(designs=["original", "plus"])["runs"]      # pandas.json_normalize(runs)
+    kvssd.bench(["original", "plus"]).to_pandas()
+    kvssd.sweep("experiment.toml", out="results").to_pandas()
 """
 
 from kvssd._kvssd import (
@@ -26,6 +27,7 @@ from kvssd._kvssd import (
     __version__,
 )
 from kvssd.experiments import bench, reproduce
+from kvssd.results import Claims, Latency, Report, Run
 from kvssd.store import (
     Batch,
     FirmwareStats,
@@ -37,10 +39,12 @@ from kvssd.store import (
     Transaction,
     open,
 )
+from kvssd.sweeps import Sweep, run_point, sweep
 
 __all__ = [
     "AbortedError",
     "Batch",
+    "Claims",
     "DamagedError",
     "Error",
     "ExperimentError",
@@ -49,18 +53,24 @@ __all__ = [
     "ForkedError",
     "FullError",
     "InvalidError",
+    "Latency",
     "Namespace",
     "NamespaceError",
     "NamespaceInfo",
     "OpenError",
     "ReadOnlyError",
     "RefusedError",
+    "Report",
+    "Run",
     "Stats",
     "Store",
+    "Sweep",
     "TrafficStats",
     "Transaction",
     "__version__",
     "bench",
     "open",
     "reproduce",
+    "run_point",
+    "sweep",
 ]
