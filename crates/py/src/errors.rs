@@ -25,9 +25,8 @@ create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, 
 pub(crate) fn of_store(error: &StoreError) -> PyErr {
     let line = error.to_string();
     match error {
-        StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::Locked { .. } | StoreError::Foreign { .. } => {
-            OpenError::new_err(line)
-        }
+        StoreError::NotFound(_) => OpenError::new_err(line + "; create=True makes one"),
+        StoreError::Exists(_) | StoreError::Locked { .. } | StoreError::Foreign { .. } => OpenError::new_err(line),
         StoreError::InvalidOptions { .. }
         | StoreError::InvalidKey { .. }
         | StoreError::InvalidValue { .. }

@@ -10,6 +10,7 @@
 //!
 //! What it does not do: anything that Python can say as well. No rules are here, only calls.
 
+mod bytes;
 mod errors;
 mod experiments;
 mod json;
