@@ -36,8 +36,8 @@ def test_a_report_is_a_table_and_can_be_run_again(tmp_path: Path) -> None:
     assert repr(report).startswith("<kvssd.Report: 1 runs>\ndesign") and "ycsb-a" in repr(report)
     assert "<th>op/s</th>" in report._repr_html_()
     report.save(tmp_path / "runs.json")
-    again = [os.environ["KVSSD"], "bench", "--from", "runs.json", "--json", "-"]
-    done = subprocess.run(again, check=True, capture_output=True, cwd=tmp_path)
+    again = [os.environ["KVSSD"], "bench", "--from", str(tmp_path / "runs.json"), "--json", "-"]
+    done = subprocess.run(again, check=True, capture_output=True)
     assert not done.stderr, "it is the same build"
     assert {**json.loads(done.stdout)["runs"][0], "host": None} == {**report.runs[0], "host": None}
 
