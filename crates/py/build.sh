@@ -27,7 +27,8 @@ environment python-build requirements-build.txt
 rm -rf target/wheels
 (
     export VIRTUAL_ENV=$PWD/target/python-build PATH=$PWD/target/python-build/bin:$PATH
-    maturin sdist --out target/wheels
+    # It warns of each crate that it has no web page.
+    maturin sdist --out target/wheels 2>target/sdist.log || { cat target/sdist.log >&2; exit 1; }
     maturin build --quiet --release --locked --strip "${linux[@]}" --out target/wheels
 )
 
