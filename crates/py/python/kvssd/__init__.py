@@ -28,14 +28,11 @@ from kvssd._kvssd import (
 )
 from kvssd.experiments import bench, reproduce
 from kvssd.results import Claims, Latency, Report, Run
+from kvssd.stats import FirmwareStats, NamespaceInfo, Stats, TrafficStats
 from kvssd.store import (
     Batch,
-    FirmwareStats,
     Namespace,
-    NamespaceInfo,
-    Stats,
     Store,
-    TrafficStats,
     Transaction,
     open,
 )
