@@ -20,5 +20,5 @@ cargo build --quiet --locked --package kvssd --features campaigns,papers
 export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
 pytest --quiet crates/py/tests
 mypy
-mypy crates/py/tests
+mypy crates/py/tests examples/python
 stubtest --ignore-missing-stub --concise kvssd._kvssd

@@ -28,8 +28,13 @@ pub fn add(design: Design) -> Result<(), DesignError> {
 /// [`DESIGNS`], [`BLOCK`], and what was added.
 #[must_use]
 pub fn all() -> Vec<Design> {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
-    DESIGNS.into_iter().chain([BLOCK]).chain(added).collect()
+    DESIGNS.into_iter().chain([BLOCK]).chain(added()).collect()
+}
+
+/// What was added.
+#[must_use]
+pub fn added() -> Vec<Design> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The design called `name`.

@@ -81,6 +81,9 @@ impl Kept {
 
 impl Claim {
     /// Keeps what was made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
     pub fn keep(mut self, document: &impl Serialize) -> Outcome {
         let text = serde_json::to_string_pretty(document).expect("documents can be written") + "\n";
         self.write(text.as_bytes()).map_err(|why| self.failed(why))

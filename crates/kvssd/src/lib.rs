@@ -3,6 +3,9 @@
 //! A library, so that somebody's own program can be the whole of it: `fn main() -> ExitCode { kvssd_cli::main_with([my_design()]) }`. What looks for
 //! faults (`crash`, `world`) is in it with the feature `campaigns` only, and what the papers' experiments need (`reproduce`, databases) with
 //! `papers`: who keeps pairs or runs a bench compiles neither.
+//!
+//! And what another program needs to do as `bench` and `sweep` do: [`experiments_of`] options, a [`Plan`] of a sweep, its [`Folder`], and the
+//! [`Report`] of a run. The Python package is made of it.
 
 mod arguments;
 mod bench;
@@ -34,10 +37,16 @@ mod workers;
 #[cfg(feature = "campaigns")]
 mod world;
 
+pub use fail::Failure;
+pub use kept::Claim;
+pub use program::Program;
+pub use report::{Asked, Report};
+pub use sweep::{Folder, Plan, Run, experiments_of};
+pub use workers::Limits;
+
 use arguments::{Action, Arguments};
 use clap::Parser;
 use clap::error::ErrorKind;
-use fail::Failure;
 use kvssd_ftl::Design;
 use std::process::ExitCode;
 

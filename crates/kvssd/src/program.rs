@@ -13,7 +13,7 @@ pub struct Program {
     pub commit: Option<String>,
     /// The compiler that built it.
     pub compiler: String,
-    /// A hash of the program itself: another build may find something else.
+    /// A hash of all that it was built from: another build may find something else. With designs of one's own, of the program itself.
     pub build: String,
 }
 
@@ -24,7 +24,7 @@ impl Program {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: Some(env!("KVSSD_COMMIT").to_owned()).filter(|commit| !commit.is_empty()),
             compiler: env!("KVSSD_COMPILER").to_owned(),
-            build: std::env::current_exe().and_then(std::fs::read).map_or(String::new(), |bytes| hash_of(&bytes)),
+            build: if kvssd_designs::added().is_empty() { env!("KVSSD_BUILD").to_owned() } else { hash_of_program() },
         });
         &THIS
     }
@@ -39,6 +39,11 @@ impl Program {
 /// The hash of what a program is asked: the same for the same program and question, whatever folder or machine it is on.
 pub fn content_hash(question: &impl Serialize) -> String {
     hash_of(&serde_json::to_vec(&(Program::this(), question)).expect("what reports say can be written"))
+}
+
+/// Where designs are that this crate's sources do not have.
+fn hash_of_program() -> String {
+    std::env::current_exe().and_then(std::fs::read).map_or(String::new(), |bytes| hash_of(&bytes))
 }
 
 fn hash_of(bytes: &[u8]) -> String {

@@ -9,7 +9,8 @@
 use crate::fail::Failure;
 use crate::output::say;
 use crate::program::{Program, content_hash};
-use kvssd_sim::{Experiment, RunReport};
+use kvssd_measure::Observer;
+use kvssd_sim::{Experiment, RunReport, SimError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
@@ -49,6 +50,7 @@ struct Listed<'a> {
 
 impl Report {
     /// What came of experiments.
+    #[must_use]
     pub fn of(experiments: &[Experiment], runs: &[Vec<RunReport>]) -> Report {
         let asked: Vec<Asked> = experiments.iter().map(Asked::of).collect();
         let listed = asked.iter().zip(runs).flat_map(|(asked, runs)| {
@@ -58,13 +60,22 @@ impl Report {
         Report { program: Program::this().clone(), experiments: asked, runs, failure: None }
     }
 
-    /// That nothing came of an experiment, which is found in the same way each time.
-    pub fn of_failure(experiment: &Experiment, why: String) -> Report {
-        Report { failure: Some(why), ..Report::of(std::slice::from_ref(experiment), &[]) }
+    /// Runs an experiment; gives a report that depends on nothing else. It says so when the run ends early, which it does each time.
+    ///
+    /// # Errors
+    /// When the observer interrupts.
+    pub fn make(experiment: &Experiment, observer: &mut dyn Observer) -> Result<Report, SimError> {
+        let asked = std::slice::from_ref(experiment);
+        match experiment.run(observer) {
+            Ok(runs) => Ok(Report::of(asked, &[runs]).without_host()),
+            Err(SimError::Interrupted) => Err(SimError::Interrupted),
+            // Such as a drive that is full.
+            Err(why) => Ok(Report { failure: Some(why.to_string()), ..Report::of(asked, &[]) }),
+        }
     }
 
     /// The same without what it took of the machine.
-    pub fn without_host(mut self) -> Report {
+    fn without_host(mut self) -> Report {
         for run in &mut self.runs {
             run.as_object_mut().expect("a run is an object").shift_remove("host");
         }
@@ -72,6 +83,7 @@ impl Report {
     }
 
     /// Retrieves that gave something else than was stored.
+    #[must_use]
     pub fn failed_retrieves(&self) -> u64 {
         self.runs.iter().filter_map(|run| run["failed_retrieves"].as_u64()).sum()
     }

@@ -10,17 +10,17 @@
 //! Nothing in the folder depends on when, where or how often a sweep was begun.
 
 mod file;
+mod folder;
 mod plan;
 
 pub use self::file::SweepFile;
-pub use self::plan::{Plan, Run};
+pub use self::folder::Folder;
+pub use self::plan::{Plan, Run, experiments_of};
 
 use crate::Outcome;
 use crate::arguments::sweep::{RunsOptions, SweepOptions};
 use crate::fail::Failure;
-use crate::kept::{Claim, Kept};
 use crate::output::{counted, note, print};
-use crate::report::Report;
 use crate::workers::{self, Job, Limits};
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::SimError;
@@ -42,8 +42,7 @@ pub fn run_plan(plan: &Plan, options: &RunsOptions) -> Outcome {
     let Some(out) = options.out.as_deref().filter(|_| !options.list) else {
         return list(plan, &runs, options.out.as_deref());
     };
-    let folder = Folder { kept: Kept::open(&out.join("runs"))? };
-    Kept::open(out)?.wait("index")?.keep(&plan.index())?;
+    let folder = Folder::open(out, plan)?;
     let mut limits = Limits::of_machine();
     limits.cores = options.jobs.map_or(limits.cores, usize::from);
     let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
@@ -65,46 +64,6 @@ pub fn report(out: &Path, path: &str) -> Option<Value> {
 
 fn job<'a, T>(run: &Run, work: impl FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a) -> Job<'a, T> {
     Job { operations: run.experiment.work.operations(), memory_bytes: run.memory_bytes, work: Box::new(work) }
-}
-
-/// The reports.
-struct Folder {
-    kept: Kept,
-}
-
-impl Folder {
-    /// The report of a run, if it is there and whole.
-    fn found(&self, run: &Run) -> Option<Report> {
-        self.kept.found(&run.hash)
-    }
-
-    /// Makes the report of a run, unless another process does; gives whether it is there.
-    fn make_if_free(&self, run: &Run, observer: &mut dyn Observer) -> Result<bool, Failure> {
-        match self.kept.claim(&run.hash)? {
-            Some(claim) => self.make_with(claim, run, observer).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Makes the report of a run, or waits for the process that does.
-    fn make(&self, run: &Run, observer: &mut dyn Observer) -> Outcome {
-        self.make_with(self.kept.wait(&run.hash)?, run, observer)
-    }
-
-    fn make_with(&self, claim: Claim, run: &Run, observer: &mut dyn Observer) -> Outcome {
-        if self.found(run).is_some() {
-            claim.done();
-            return Ok(());
-        }
-        let experiment = &run.experiment;
-        let report = match experiment.run(observer) {
-            Ok(runs) => Report::of(std::slice::from_ref(experiment), &[runs]).without_host(),
-            Err(SimError::Interrupted) => return Err(SimError::Interrupted.into()),
-            // Such as a drive that is full: it will be so each time.
-            Err(why) => Report::of_failure(experiment, why.to_string()),
-        };
-        claim.keep(&report)
-    }
 }
 
 /// Says what will be done, and what it needs.
@@ -131,12 +90,7 @@ fn announce(plan: &Plan, runs: usize, missing: &[&Run], limits: &Limits) {
 
 /// Lists the runs, and what is impossible.
 fn list(plan: &Plan, runs: &[(String, &Run)], out: Option<&Path>) -> Outcome {
-    let kept = out
-        .map(|out| out.join("runs"))
-        .filter(|folder| folder.is_dir())
-        .map(|folder| Kept::open(&folder))
-        .transpose()?;
-    let folder = kept.map(|kept| Folder { kept });
+    let folder = out.map(Folder::find).transpose()?.flatten();
     let heading = ["run", "report", "operations", "memory", "state"].map(str::to_owned).to_vec();
     let row = |(at, run): &(String, &Run)| {
         let state = if folder.as_ref().is_some_and(|folder| folder.found(run).is_some()) { "done" } else { "missing" };

@@ -1,7 +1,8 @@
 //! The order of the house: which crate may stand on which, what the firmware may not know, and how long a file may be.
 //!
 //! ```text
-//!   7  kvssd  py             the command line, the Python package
+//!   8  py                    the Python package, on the command line's plans and folders
+//!   7  kvssd                 the command line
 //!   6  papers                claims, databases; whoever depends on it does so for a feature of its own
 //!      embedded  capi        the embedded store measured, the C library
 //!      world                 hosts, network, target and drive on one seed
@@ -42,8 +43,8 @@ const FLOORS: [(&str, u32); 21] = [
     ("world", 6),
     ("papers", 6),
     ("report", 6),
-    ("py", 7),
     ("kvssd", 7),
+    ("py", 8),
 ];
 
 /// The highest floor whose results depend on the seed and the options alone.

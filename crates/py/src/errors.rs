@@ -1,5 +1,6 @@
 //! Exceptions, by what the caller can do about them.
 
+use kvssd_cli::Failure;
 use kvssd_host::tx::{Refusal, TransactionError};
 use kvssd_host::{Error as StoreError, Owner};
 use kvssd_sim::SimError;
@@ -24,9 +25,8 @@ create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, 
 pub(crate) fn of_store(error: &StoreError) -> PyErr {
     let line = error.to_string();
     match error {
-        StoreError::NotFound(_) | StoreError::Exists(_) | StoreError::Locked { .. } | StoreError::Foreign { .. } => {
-            OpenError::new_err(line)
-        }
+        StoreError::NotFound(_) => OpenError::new_err(line + "; create=True makes one"),
+        StoreError::Exists(_) | StoreError::Locked { .. } | StoreError::Foreign { .. } => OpenError::new_err(line),
         StoreError::InvalidOptions { .. }
         | StoreError::InvalidKey { .. }
         | StoreError::InvalidValue { .. }
@@ -58,6 +58,11 @@ pub(crate) fn of_transaction(error: TransactionError) -> PyErr {
 pub(crate) fn of_simulation(error: &SimError) -> PyErr {
     // Simulations speak of options as the command line writes them.
     ExperimentError::new_err(error.to_string())
+}
+
+/// The exception of what the command line would end with.
+pub(crate) fn of_failure(failure: &Failure) -> PyErr {
+    ExperimentError::new_err(failure.to_string())
 }
 
 /// What a child is told that was forked from the owner of a store, before it waits for a thread that it does not have.

@@ -5,16 +5,19 @@
 //!     |
 //!   _kvssd (this)       bytes in, bytes out; nothing holds the interpreter's lock while it works
 //!     |           |
-//!   kvssd_host   kvssd_sim, kvssd_papers
+//!   kvssd_host   kvssd_cli (plans, folders, reports), kvssd_papers
 //! ```
 //!
 //! What it does not do: anything that Python can say as well. No rules are here, only calls.
 
+mod bytes;
 mod errors;
 mod experiments;
 mod json;
 mod store;
+mod sweep;
 mod transaction;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -30,6 +33,8 @@ mod _kvssd {
     use crate::experiments::{bench, reproduce};
     #[pymodule_export]
     use crate::store::{RawCursor, RawStore};
+    #[pymodule_export]
+    use crate::sweep::{RawClaim, RawSweep, limits, run_point};
     #[pymodule_export]
     use crate::transaction::RawTransaction;
     use pyo3::prelude::*;

@@ -5,6 +5,7 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
+use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, closed, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
@@ -14,7 +15,6 @@ use kvssd_host::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
 
 /// A change of a batch: the namespace, the key, and the value unless it is deleted.
-type Change = (u32, PyBackedBytes, Option<PyBackedBytes>);
+type Change = (u32, Bytes, Option<Bytes>);
 
 /// A store that is open, or was.
 #[pyclass(frozen, module = "kvssd._kvssd")]
@@ -138,14 +138,7 @@ impl RawStore {
     }
 
     /// Gives false when the key is there, and it was to be absent.
-    fn store(
-        &self,
-        py: Python<'_>,
-        namespace: u32,
-        key: PyBackedBytes,
-        value: PyBackedBytes,
-        if_absent: bool,
-    ) -> PyResult<bool> {
+    fn store(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes, if_absent: bool) -> PyResult<bool> {
         let condition = if if_absent { StoreCondition::IfAbsent } else { StoreCondition::Always };
         self.on_pairs(py, namespace, |pairs| match pairs.store_if(&key, &value, condition) {
             Ok(()) => Ok(true),
@@ -154,26 +147,53 @@ impl RawStore {
         })
     }
 
-    fn retrieve<'py>(
-        &self,
-        py: Python<'py>,
-        namespace: u32,
-        key: PyBackedBytes,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn retrieve<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let value = self.on_pairs(py, namespace, |pairs| pairs.retrieve(&key))?;
         Ok(value.map(|value| PyBytes::new(py, &value)))
     }
 
-    fn delete(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<bool> {
+    /// The first bytes of a value, and the length of the whole one.
+    fn retrieve_first<'py>(
+        &self,
+        py: Python<'py>,
+        namespace: u32,
+        key: Bytes,
+        bytes_max: usize,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, u32)>> {
+        let found = self.on_pairs(py, namespace, |pairs| {
+            let mut first = vec![0; bytes_max];
+            let Some(value_bytes) = pairs.retrieve_into(&key, 0, &mut first)? else { return Ok(None) };
+            first.truncate(value_bytes as usize);
+            Ok(Some((first, value_bytes)))
+        })?;
+        Ok(found.map(|(first, value_bytes)| (PyBytes::new(py, &first), value_bytes)))
+    }
+
+    /// The values of keys, as many under way at a time as the drive takes.
+    fn retrieve_many<'py>(
+        &self,
+        py: Python<'py>,
+        namespace: u32,
+        keys: Vec<Bytes>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let values = self.on_pairs(py, namespace, |pairs| {
+            let mut values = vec![None; keys.len()];
+            pairs.retrieve_each(keys.iter().map(|key| &**key), |number, value| values[number] = value)?;
+            Ok(values)
+        })?;
+        Ok(values.into_iter().map(|value| value.map(|value| PyBytes::new(py, &value))).collect())
+    }
+
+    fn delete(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
         self.on_pairs(py, namespace, |pairs| pairs.delete(&key))
     }
 
-    fn exist(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<bool> {
+    fn exist(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<bool> {
         self.on_pairs(py, namespace, |pairs| pairs.exist(&key))
     }
 
     /// A cursor before the first key from `start` on.
-    fn keys(slf: Py<Self>, namespace: u32, start: Option<PyBackedBytes>) -> RawCursor {
+    fn keys(slf: Py<Self>, namespace: u32, start: Option<Bytes>) -> RawCursor {
         let cursor = Mutex::new(KeyCursor::new(start.as_deref()));
         RawCursor { store: slf, namespace, cursor }
     }
@@ -247,19 +267,25 @@ impl RawCursor {
         Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
     }
 
-    /// Pairs that come next, those whose keys begin with `prefix`, and whether there may be more. `ordered` keys behind the prefix
-    /// end it.
+    /// Pairs that come next, those whose keys begin with `prefix` and lie from `start` on and before `stop`, and whether there may be
+    /// more. `ordered` keys behind those end it.
     fn next_pairs<'py>(
         &self,
         py: Python<'py>,
-        prefix: PyBackedBytes,
+        prefix: Bytes,
+        start: Option<Bytes>,
+        stop: Option<Bytes>,
         ordered: bool,
     ) -> PyResult<(PagePairs<'py>, bool)> {
+        let is_before = |key: &[u8]| stop.as_ref().is_none_or(|stop| *key < **stop);
+        let is_behind = |key: &[u8]| !is_before(key) || (!key.starts_with(&prefix) && *key > *prefix);
+        let is_wanted = |key: &[u8]| {
+            key.starts_with(&prefix) && start.as_ref().is_none_or(|start| *key >= **start) && is_before(key)
+        };
         let (pairs, more) = self.store.get().on_pairs(py, self.namespace, |pairs| {
             let mut keys = self.next_page(pairs)?;
-            let is_behind = |key: &[u8]| ordered && !key.starts_with(&prefix) && *key > *prefix;
-            let more = keys.last().is_some_and(|last| !is_behind(last));
-            keys.retain(|key| key.starts_with(&prefix));
+            let more = keys.last().is_some_and(|last| !(ordered && is_behind(last)));
+            keys.retain(|key| is_wanted(key));
             let mut values = vec![None; keys.len()];
             pairs.retrieve_each(keys.iter().map(AsRef::as_ref), |number, value| values[number] = value)?;
             // A key that was deleted meanwhile has no value.

@@ -5,12 +5,12 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
+use crate::bytes::Bytes;
 use crate::errors::{Error, check_owner, of_transaction};
 use kvssd_host::tx::{Isolation, Transaction, TransactionError, Transactions};
 use kvssd_host::{NamespaceId, Owner, Store};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ impl RawTransaction {
         &self,
         py: Python<'py>,
         namespace: u32,
-        key: PyBackedBytes,
+        key: Bytes,
         for_update: bool,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let namespace = NamespaceId(namespace);
@@ -54,19 +54,19 @@ impl RawTransaction {
         Ok(value.map(|value| PyBytes::new(py, &value)))
     }
 
-    fn write(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
         self.access(py, |transaction| transaction.write(NamespaceId(namespace), &key, &value))
     }
 
-    fn insert(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+    fn insert(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
         self.access(py, |transaction| transaction.insert(NamespaceId(namespace), &key, &value))
     }
 
-    fn update(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
+    fn update(&self, py: Python<'_>, namespace: u32, key: Bytes, value: Bytes) -> PyResult<()> {
         self.access(py, |transaction| transaction.update(NamespaceId(namespace), &key, &value))
     }
 
-    fn delete(&self, py: Python<'_>, namespace: u32, key: PyBackedBytes) -> PyResult<()> {
+    fn delete(&self, py: Python<'_>, namespace: u32, key: Bytes) -> PyResult<()> {
         self.access(py, |transaction| transaction.delete(NamespaceId(namespace), &key))
     }
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import kvssd
 import pytest
 
-def small(designs: str | list[str], **options: Any) -> list[dict[str, Any]]:
+def small(designs: str | list[str], **options: Any) -> list[kvssd.Run]:
     """The runs of a bench that takes little time."""
-    runs: list[dict[str, Any]] = kvssd.bench(designs, scale="1/512", records=20_000, operations=4_000, **options)["runs"]
-    return runs
+    return kvssd.bench(designs, scale="1/512", records=20_000, operations=4_000, **options).runs
 
 
 def test_a_bench_gives_a_dictionary_for_each_design() -> None:
@@ -26,6 +28,39 @@ def test_a_bench_gives_a_dictionary_for_each_design() -> None:
         assert run["workload"].startswith("ycsb-b") and run["latency_ns"]["retrieve"]["p99"] > 0
     again = small("original", workload="ycsb-b", seed=3)[0]
     assert {**again, "host": None} == {**runs[0], "host": None}
+
+
+def test_a_report_is_a_table_and_can_be_run_again(tmp_path: Path) -> None:
+    report = kvssd.bench("plus", scale="1/512", records=20_000, operations=4_000, rounds=2, series="5ms")
+    assert report.runs == report["runs"] and report["runs"][0]["rounds"]["reported_last"] == 2
+    assert repr(report).startswith("<kvssd.Report: 1 runs>\ndesign") and "ycsb-a" in repr(report)
+    assert "<th>op/s</th>" in report._repr_html_()
+    report.save(tmp_path / "runs.json")
+    again = [os.environ["KVSSD"], "bench", "--from", str(tmp_path / "runs.json"), "--json", "-"]
+    done = subprocess.run(again, check=True, capture_output=True)
+    assert not done.stderr, "it is the same build"
+    assert {**json.loads(done.stdout)["runs"][0], "host": None} == {**report.runs[0], "host": None}
+
+
+def test_reports_and_claims_are_frames() -> None:
+    pytest.importorskip("pandas")
+    frame = kvssd.bench(scale="1/512", records=20_000, operations=4_000).to_pandas()
+    assert list(frame["design"]) == ["original", "plus"] and (frame["latency_ns.retrieve.p99"] > 0).all()
+    claims = kvssd.Claims({"claims": [{"id": "plus.1", "verdict": "reproduced"}]})
+    assert claims.to_pandas()["verdict"][0] == "reproduced" and "plus.1" in repr(claims)
+
+
+def test_progress_is_told_and_may_end_it() -> None:
+    told: list[tuple[str, int, int]] = []
+    kvssd.bench("plus", scale="1/512", progress=lambda *at: told.append(at))
+    phases = list(dict.fromkeys(phase for phase, _, _ in told))
+    assert len(phases) >= 3 and all(0 <= done <= total for _, done, total in told)
+
+    def stop(phase: str, done: int, total: int) -> None:
+        raise StopIteration(phase)
+
+    with pytest.raises(StopIteration):
+        kvssd.bench("plus", progress=stop)
 
 
 def test_overrides_change_what_is_measured() -> None:

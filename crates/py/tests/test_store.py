@@ -53,36 +53,81 @@ def test_text_is_not_taken_for_bytes(store: kvssd.Store) -> None:
         store["key"] = b"value"  # type: ignore[index]
     with pytest.raises(TypeError):
         store[b"key"] = "value"  # type: ignore[assignment]
-    with pytest.raises(TypeError, match="a key is bytes, not str"):
+    with pytest.raises(TypeError, match="keys and values are bytes, or a buffer such as a NumPy array, not str"):
         assert "key" in store  # type: ignore[comparison-overlap]
+    with pytest.raises(TypeError, match="not NoneType"):
+        store[b"key"] = None  # type: ignore[assignment]
+
+
+def test_keys_and_values_are_any_buffer(store: kvssd.Store) -> None:
+    numpy = pytest.importorskip("numpy")
+    numbers = numpy.arange(1000, dtype="<u4")
+    store[memoryview(b"a key")[2:]] = numbers
+    assert store[b"key"] == numbers.tobytes()
+    store[b"every other"] = numbers[::2]
+    assert store[b"every other"] == numbers[::2].tobytes()
+    store[numbers[:2]] = b"a key of eight bytes"
+    assert store[bytes(8)[:4] + b"\1\0\0\0"] == b"a key of eight bytes" and numbers[:2] in store
+    with pytest.raises(TypeError, match="not ndarray"):
+        store[b"objects"] = numpy.array([object()])
+    with store.batch() as batch:
+        batch[bytearray(b"in a batch")] = numbers
+    with store.transaction() as tx:
+        assert tx.get(memoryview(b"in a batch")) == numbers.tobytes()
+
+    back = numpy.zeros(1000, dtype="<u4")
+    assert store.get_into(b"key", back) == 4000 and (back == numbers).all()
+    start = bytearray(6)
+    assert store.get_into(b"key", start) == 4000 and start == numbers.tobytes()[:6]
+    assert store.get_into(b"nobody", start) is None and store.get_into(b"key", bytearray()) == 4000
+    larger = bytearray(b"x" * 5000)
+    assert store.get_into(b"key", larger) == 4000 and larger[4000:] == b"x" * 1000
+    with pytest.raises(TypeError):
+        store.get_into(b"key", b"cannot be written to")
+
+
+def test_many_keys_are_asked_for_at_once(store: kvssd.Store) -> None:
+    for number in range(3000):
+        store[b"%d" % number] = b"v%d" % number
+    values = store.get_many(b"%d" % number for number in range(2990, 3010))
+    assert values == [b"v%d" % number for number in range(2990, 3000)] + [None] * 10
+    assert store.get_many([]) == []
+
+
+def test_stores_and_namespaces_say_what_they_are(store: kvssd.Store, image: Path) -> None:
+    accounts = store.create_namespace("accounts", ordered=True)
+    accounts[b"alice"] = b"70"
+    assert repr(store).startswith(f"<kvssd.Store {image}: plus, ") and repr(store).endswith(" MiB taken>")
+    assert repr(accounts) == "<kvssd.Namespace 2 'accounts': 1 pairs, lsm, ordered>"
+    assert "<td>plus</td>" in store._repr_html_() and "<td>accounts</td>" in accounts._repr_html_()
+    store.close()
+    assert repr(store) == f"<kvssd.Store {image}: the store is closed>"
 
 
 def test_what_was_stored_is_there_in_the_next_life(image: Path) -> None:
     with kvssd.open(image, create_bytes=SMALL, design="original", sync=True) as store:
         store[b"key"] = b"v" * 100_000
-    with kvssd.open(str(image), missing="fail", read_only=True) as store:
+    with kvssd.open(str(image), read_only=True) as store:
         assert store[b"key"] == b"v" * 100_000 and store.stats()["design"] == "original"
         with pytest.raises(kvssd.ReadOnlyError):
             store[b"other"] = b""
 
 
 def test_a_program_that_ends_without_closing_loses_nothing(image: Path) -> None:
-    program = "import kvssd, os; store = kvssd.open(%r, missing='create'); store[b'key'] = b'value'; os._exit(9)" % os.fspath(image)
+    program = "import kvssd, os; store = kvssd.open(%r, create=True); store[b'key'] = b'value'; os._exit(9)" % os.fspath(image)
     assert subprocess.run([sys.executable, "-c", program]).returncode == 9
-    with kvssd.open(image, missing="fail") as store:
+    with kvssd.open(image) as store:
         assert store[b"key"] == b"value"
 
 
 def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
-    with pytest.raises(kvssd.OpenError, match="there is no such file"):
-        kvssd.open(image, missing="fail")
-    with pytest.raises(kvssd.OpenError, match="there is no such file"):
+    with pytest.raises(kvssd.OpenError, match="there is no such file; create=True makes one"):
         kvssd.open(image)
     with pytest.raises(kvssd.OpenError, match="there is no such file"):
-        kvssd.open(image, create_bytes=SMALL, missing="fail")
+        kvssd.open(image, create_bytes=SMALL, create=False)
     assert not image.exists()
-    with pytest.raises(ValueError, match="missing is"):
-        kvssd.open(image, missing="never")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="create is True, False or \"new\", not 'never'"):
+        kvssd.open(image, create="never")  # type: ignore[arg-type]
     with pytest.raises(kvssd.InvalidError):
         kvssd.open(image, create_bytes=SMALL, design="nonsense")
     with pytest.raises(kvssd.InvalidError):
@@ -93,6 +138,8 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
     store = kvssd.open(image, create_bytes=SMALL)
     with pytest.raises(kvssd.OpenError, match="in use"):
         kvssd.open(image)
+    with pytest.raises(kvssd.OpenError, match="it exists already"):
+        kvssd.open(image, create="new")
     with pytest.raises(kvssd.InvalidError, match="1 to 255 bytes"):
         store[b""] = b"value"
     with pytest.raises(kvssd.InvalidError, match="too large"):
@@ -134,6 +181,9 @@ def test_scans_go_along_keys(store: kvssd.Store) -> None:
     assert sorted(store.scan(prefix=b"odd/")) == list(ordered.scan(prefix=b"odd/"))
     assert list(ordered.scan(start=b"odd/1996")) == [(b"odd/1997", b"1997"), (b"odd/1999", b"1999")]
     assert list(ordered.scan(b"odd/", start=b"even/")) == list(ordered.scan(b"odd/"))
+    assert list(ordered.scan(start=b"odd/1", stop=b"odd/1003")) == [(b"odd/1001", b"1001")]
+    assert sorted(store.scan(start=b"odd/1", stop=b"odd/1003")) == [(b"odd/1001", b"1001")]
+    assert len(list(ordered.scan(b"even/", stop=b"even/1000"))) == 500 and list(ordered.scan(stop=b"a")) == []
     assert list(ordered.scan(b"none")) == [] and list(store.scan(b"none")) == []
     assert len(list(store.scan())) == 2000
     for key, _ in ordered.scan(b"even/"):

@@ -72,7 +72,18 @@ impl SweepFile {
     /// # Errors
     /// Why it is no such file, in a line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let written: Written = toml::from_str(text).map_err(|why| one_line(&why))?;
+        Self::of(toml::from_str(text).map_err(|why| one_line(&why))?)
+    }
+
+    /// Reads the same as JSON.
+    ///
+    /// # Errors
+    /// As [`SweepFile::parse`].
+    pub fn of_json(text: &str) -> Result<Self, String> {
+        Self::of(serde_json::from_str(text).map_err(|why| why.to_string())?)
+    }
+
+    fn of(written: Written) -> Result<Self, String> {
         let options = flat(written.options);
         let of_axes =
             flat(written.axes).into_iter().map(|(key, value)| Ok(Axis(vec![(key.clone(), values(&key, value)?)])));
@@ -173,7 +184,7 @@ pub fn text(value: &Value) -> String {
 }
 
 /// Keys with dots are tables within tables.
-fn flat(table: Table) -> Vec<Setting> {
+pub fn flat(table: Table) -> Vec<Setting> {
     let under = |(key, value): Setting| match value {
         Value::Table(inner) if !inner.contains_key("from") => {
             flat(inner).into_iter().map(|(name, value)| (format!("{key}.{name}"), value)).collect()
@@ -296,6 +307,15 @@ mod tests {
         assert_eq!(points("[options]\nscale = 0.5"), ["--scale=0.5"]);
         let lists = "[axes]\ndb-bench = [['fillseq', 'readseq']]\n'nand.read_small_ns' = [[1, 2]]";
         assert_eq!(points(lists), ["--db-bench=fillseq --db-bench=readseq --set=nand.read_small_ns=[1, 2]"]);
+    }
+
+    #[test]
+    fn the_same_as_json_is_the_same() {
+        let text = "[options]\nscale = '1/256'\n[axes]\nnand.erase_ns = [1, 2]\nseed = { from = 1, to = 2 }\n[[pairs]]\nrate = [5.5, 6]";
+        let json = r#"{"options": {"scale": "1/256"}, "axes": {"nand": {"erase_ns": [1, 2]}, "seed": {"from": 1, "to": 2}},
+            "pairs": [{"rate": [5.5, 6]}]}"#;
+        assert_eq!(SweepFile::of_json(json), SweepFile::parse(text));
+        assert!(SweepFile::of_json(r#"{"axis": {}}"#).unwrap_err().contains("unknown field `axis`"));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! What a sweep runs, point by point, found before the first run.
 
-use super::file::{Axis, Place, ROW, Setting, SweepFile, arguments, json, text};
+use super::file::{Axis, Place, ROW, Setting, SweepFile, arguments, flat, json, text};
 use crate::arguments::bench::BenchOptions;
 use crate::arguments::{Action, Arguments};
 use crate::bench::experiments;
 use crate::fail::Failure;
 use crate::program::{Program, content_hash};
 use clap::Parser;
-use kvssd_sim::Experiment;
 use kvssd_sim::bench::DEFAULT_DESIGNS;
+use kvssd_sim::{Experiment, SimError};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,6 +35,7 @@ struct Point {
 pub struct Run {
     /// Of the experiment and the program: what its report is called.
     pub hash: String,
+    /// What it is.
     pub experiment: Experiment,
     /// What it needs, at the most.
     pub memory_bytes: u64,
@@ -42,8 +43,20 @@ pub struct Run {
 
 impl Plan {
     /// Reads the file and finds what it asks for at each point.
+    ///
+    /// # Errors
+    /// When it cannot be read, asks for what is no option, or nothing in it is possible.
     pub fn load(path: &Path) -> Result<Plan, Failure> {
         Plan::of(SweepFile::load(path)?).map_err(|why| Failure::Input { path: path.to_owned(), why })
+    }
+
+    /// As [`Plan::load`], of the same as JSON.
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn of_json(text: &str) -> Result<Plan, Failure> {
+        let file = SweepFile::of_json(text);
+        file.and_then(Plan::of).map_err(|why| SimError::Setup(format!("this is no sweep: {why}")).into())
     }
 
     /// Finds what a file asks for at each point.
@@ -62,7 +75,7 @@ impl Plan {
         }
         let mut points = Vec::new();
         for Place { at, settings } in file.points()? {
-            let options = options(&settings).map_err(|why| in_words(&at) + ": " + &why)?;
+            let options = options_of_point(&settings).map_err(|why| in_words(&at) + ": " + &why)?;
             let run = run(&options).map_err(|why| why.to_string());
             points.push(Point { at, run });
         }
@@ -76,6 +89,7 @@ impl Plan {
     }
 
     /// What is to be run, each once, with where that is on the axes.
+    #[must_use]
     pub fn runs(&self) -> Vec<(String, &Run)> {
         let mut known = BTreeSet::new();
         let runs = self.points.iter().filter_map(|point| Some((in_words(&point.at), point.run.as_ref().ok()?)));
@@ -89,6 +103,7 @@ impl Plan {
 
     /// What the folder has where: the axes, and for each point its report or why there is none. It does not depend on what is run
     /// already.
+    #[must_use]
     pub fn index(&self) -> Value {
         let point = |point: &Point| match &point.run {
             Ok(run) => json!({ "at": json(&point.at), "report": format!("runs/{}.json", run.hash) }),
@@ -109,17 +124,50 @@ impl Plan {
     }
 }
 
+impl Run {
+    /// The experiment of a run that this program planned, maybe on another machine.
+    ///
+    /// # Errors
+    /// When it is none, or another program planned it, whose reports would have other names.
+    pub fn planned(hash: &str, experiment: &str) -> Result<Experiment, Failure> {
+        let setup = |why: String| Failure::Sim(SimError::Setup(why));
+        let experiment =
+            serde_json::from_str(experiment).map_err(|why| setup(format!("it is no experiment: {why}")))?;
+        if content_hash(&experiment) == hash {
+            return Ok(experiment);
+        }
+        let here = Program::this().name();
+        Err(setup(format!(
+            "the sweep was planned by another build, and this is {here}: install the same one everywhere"
+        )))
+    }
+}
+
+/// What `kvssd bench` runs with options that are given as JSON, by their names without the dashes.
+///
+/// # Errors
+/// When there is no such option, or it cannot be that.
+pub fn experiments_of(options: &str) -> Result<Vec<Experiment>, Failure> {
+    let setup = |why: String| Failure::Sim(SimError::Setup(why));
+    let table = serde_json::from_str(options).map_err(|why| setup(format!("these are no options: {why}")))?;
+    experiments(&bench_options(arguments(&flat(table))).map_err(setup)?)
+}
+
 /// What `kvssd bench` would be given at a point.
-fn options(settings: &[Setting]) -> Result<BenchOptions, String> {
-    let line = ["kvssd".to_owned(), "bench".to_owned()].into_iter().chain(arguments(settings));
-    let options = match Arguments::try_parse_from(line) {
-        Ok(Arguments { action: Action::Bench(options), .. }) => options,
-        Ok(_) => unreachable!("bench is what was asked for"),
-        Err(why) => return Err(crate::one_line(&why.to_string())),
-    };
+fn options_of_point(settings: &[Setting]) -> Result<BenchOptions, String> {
+    let options = bench_options(arguments(settings))?;
     match options.drive.design.len() {
-        1 => Ok(*options),
+        1 => Ok(options),
         _ => Err("a run has one design: put a list of them under [axes]".to_owned()),
+    }
+}
+
+fn bench_options(arguments: impl Iterator<Item = String>) -> Result<BenchOptions, String> {
+    let line = ["kvssd", "bench"].map(str::to_owned).into_iter().chain(arguments);
+    match Arguments::try_parse_from(line) {
+        Ok(Arguments { action: Action::Bench(options), .. }) => Ok(*options),
+        Ok(_) => unreachable!("bench is what was asked for"),
+        Err(why) => Err(crate::one_line(&why.to_string())),
     }
 }
 

@@ -2,12 +2,13 @@
 
     import kvssd
 
-    with kvssd.open("drive.kv", create_bytes=1 << 30) as store:      # or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
+    with kvssd.open("drive.kv", create=True) as store:      # or "nvme+tcp://127.0.0.1:4420/nqn?ns=1"
         store[b"city/oslo"] = b"59.91N"
         for key, value in store.scan(prefix=b"city/"):
             print(key, value)
 
-    runs = kvssd.bench(designs=["original", "plus"])["runs"]      # pandas.json_normalize(runs)
+    kvssd.bench(["original", "plus"]).to_pandas()
+    kvssd.sweep("experiment.toml", out="results").to_pandas()
 """
 
 from kvssd._kvssd import (
@@ -26,21 +27,21 @@ from kvssd._kvssd import (
     __version__,
 )
 from kvssd.experiments import bench, reproduce
+from kvssd.results import Claims, Latency, Report, Run
+from kvssd.stats import FirmwareStats, NamespaceInfo, Stats, TrafficStats
 from kvssd.store import (
     Batch,
-    FirmwareStats,
     Namespace,
-    NamespaceInfo,
-    Stats,
     Store,
-    TrafficStats,
     Transaction,
     open,
 )
+from kvssd.sweeps import Sweep, run_point, sweep
 
 __all__ = [
     "AbortedError",
     "Batch",
+    "Claims",
     "DamagedError",
     "Error",
     "ExperimentError",
@@ -49,18 +50,24 @@ __all__ = [
     "ForkedError",
     "FullError",
     "InvalidError",
+    "Latency",
     "Namespace",
     "NamespaceError",
     "NamespaceInfo",
     "OpenError",
     "ReadOnlyError",
     "RefusedError",
+    "Report",
+    "Run",
     "Stats",
     "Store",
+    "Sweep",
     "TrafficStats",
     "Transaction",
     "__version__",
     "bench",
     "open",
     "reproduce",
+    "run_point",
+    "sweep",
 ]

@@ -3,79 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Optional, TypedDict, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
-from kvssd._kvssd import RawStore
+from kvssd._kvssd import Error, RawStore
+from kvssd.results import html_table
+from kvssd.stats import NamespaceInfo, Stats
 
 if TYPE_CHECKING:
     from kvssd._kvssd import RawTransaction
+    from typing_extensions import Buffer
 
-Bytes = Union[bytes, bytearray]
 Default = TypeVar("Default")
 Isolation = Literal["locking", "optimistic", "snapshot"]
-
-
-class NamespaceInfo(TypedDict):
-    """What was chosen of a namespace, and how full it is."""
-
-    id: int
-    name: Optional[str]
-    index: str
-    is_ordered: bool
-    quota_bytes: Optional[int]
-    pairs: int
-    pair_bytes: int
-    live_bytes: int
-    capacity_bytes: int
-
-
-class FirmwareStats(TypedDict):
-    """What the firmware did since the drive was opened, and its wear."""
-
-    pairs: int
-    pair_bytes: int
-    flash_bytes: int
-    dram_bytes: int
-    dram_bytes_max: int
-    page_bytes: int
-    pages_read: int
-    pages_programmed: int
-    pairs_moved: int
-    erases: int
-    blocks: int
-    erases_max: int
-
-
-class TrafficStats(TypedDict):
-    """What all hosts did since a drive on the wire is served."""
-
-    changes: int
-    lookups: int
-    stored_bytes: int
-    retrieved_bytes: int
-    processor_ns: Optional[int]
-
-
-class Stats(TypedDict):
-    """How full a store is, with all its namespaces. Of an image there is no ``traffic``, of other makers' drives no ``firmware``."""
-
-    design: str
-    live_bytes: int
-    capacity_bytes: int
-    value_bytes_max: int
-    batch_bytes_max: int
-    batch_changes_max: int
-    write_amplification: Optional[float]
-    firmware: Optional[FirmwareStats]
-    traffic: Optional[TrafficStats]
 
 
 def open(
     drive: str | os.PathLike[str],
     *,
-    missing: Literal["create", "fail", "create_new"] | None = None,
+    create: bool | Literal["new"] | None = None,
     create_bytes: int | None = None,
     design: str = "plus",
     value_bytes_max: int | None = None,
@@ -86,21 +33,25 @@ def open(
 ) -> Store:
     """Open the drive in an image file, or at a URL such as ``nvme+tcp://127.0.0.1:4420/nqn?ns=1``.
 
-    An image that is missing is an ``OpenError``, unless it is asked for: with ``create_bytes`` of flash, or ``missing="create"`` for
-    1 GiB (``"create_new"``: and it must not be there). It is made with the firmware ``design``, for values of up to 2 MiB or, by choice,
-    ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored outlives the process, and with ``sync`` the machine. ``cache_bytes`` of
-    its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is chosen here.
+    An image that is missing is an ``OpenError``. It is made with ``create=True``, of 1 GiB of flash, or with as many as ``create_bytes`` says;
+    ``create="new"`` wants that there is none yet, and ``create=False`` that there is one whatever ``create_bytes`` says. It is made with the
+    firmware ``design``, for values of up to 2 MiB or, by choice, ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored
+    outlives the process, and with ``sync`` the machine. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the
+    options but ``read_only`` is chosen here.
     """
-    if missing is None:
-        missing = "fail" if create_bytes is None else "create"
-    if create_bytes is None:
-        create_bytes = 1 << 30
+    if create is None:
+        create = create_bytes is not None
+    if create not in (False, True, "new"):
+        raise ValueError(f'create is True, False or "new", not {create!r}')
+    missing = "create_new" if create == "new" else "create" if create else "fail"
     path = os.fspath(drive)
-    return Store(RawStore.open(path, missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only, cache_bytes))
+    size = 1 << 30 if create_bytes is None else create_bytes
+    raw = RawStore.open(path, missing, size, design, value_bytes_max, preallocate, sync, read_only, cache_bytes)
+    return Store(raw, path)
 
 
 class Namespace(MutableMapping[bytes, bytes]):
-    """The pairs of a namespace. Keys and values are bytes or bytearrays; text is encoded by whoever knows how.
+    """The pairs of a namespace. Keys and values are bytes, or any buffer of them; text is encoded by whoever knows how.
 
     Iteration goes in the order of the namespace's index: that of the keys where the namespace is ordered. A key that is there all the
     time is met once; one that comes or goes meanwhile may be met or not.
@@ -119,25 +70,39 @@ class Namespace(MutableMapping[bytes, bytes]):
         """What was chosen of it, and how full it is."""
         return cast(NamespaceInfo, self._raw.namespace_info(self._id))
 
-    def __getitem__(self, key: Bytes) -> bytes:
+    def __getitem__(self, key: Buffer) -> bytes:
         value = self._raw.retrieve(self._id, key)
         if value is None:
             raise KeyError(key)
         return value
 
     @overload
-    def get(self, key: Bytes, /) -> bytes | None: ...
+    def get(self, key: Buffer, /) -> bytes | None: ...
     @overload
-    def get(self, key: Bytes, /, default: bytes | Default) -> bytes | Default: ...
-    def get(self, key: Bytes, /, default: bytes | Default | None = None) -> bytes | Default | None:
+    def get(self, key: Buffer, /, default: bytes | Default) -> bytes | Default: ...
+    def get(self, key: Buffer, /, default: bytes | Default | None = None) -> bytes | Default | None:
         """The value of a key, or the default."""
         value = self._raw.retrieve(self._id, key)
         return default if value is None else value
 
-    def __setitem__(self, key: Bytes, value: Bytes) -> None:
+    def get_many(self, keys: Iterable[Buffer]) -> list[bytes | None]:
+        """The values of keys in their order, ``None`` where there is none: many at a time, so that a drive on the wire is asked once."""
+        return self._raw.retrieve_many(self._id, list(keys))
+
+    def get_into(self, key: Buffer, buffer: Buffer) -> int | None:
+        """Copy the value of a key into a buffer, as much as fits; give the length of the whole value, ``None`` without one."""
+        target = memoryview(buffer).cast("B")
+        found = self._raw.retrieve_first(self._id, key, len(target))
+        if found is None:
+            return None
+        first, value_bytes = found
+        target[: len(first)] = first
+        return value_bytes
+
+    def __setitem__(self, key: Buffer, value: Buffer) -> None:
         self._raw.store(self._id, key, value, False)
 
-    def setdefault(self, key: Bytes, default: Bytes = b"") -> bytes:
+    def setdefault(self, key: Buffer, default: Buffer = b"") -> bytes:
         """The value of a key; the default is stored if there is none, and nobody else's value is overwritten."""
         while not self._raw.store(self._id, key, default, True):
             value = self._raw.retrieve(self._id, key)
@@ -146,14 +111,12 @@ class Namespace(MutableMapping[bytes, bytes]):
                 return value
         return bytes(default)
 
-    def __delitem__(self, key: Bytes) -> None:
+    def __delitem__(self, key: Buffer) -> None:
         if not self._raw.delete(self._id, key):
             raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, (bytes, bytearray)):
-            raise TypeError(f"a key is bytes, not {type(key).__name__}")
-        return self._raw.exist(self._id, key)
+        return self._raw.exist(self._id, cast("Buffer", key))
 
     def __len__(self) -> int:
         return self._raw.count(self._id)
@@ -163,19 +126,32 @@ class Namespace(MutableMapping[bytes, bytes]):
         while keys := cursor.next_keys():
             yield from keys
 
-    def scan(self, prefix: Bytes = b"", start: Bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs whose keys begin with ``prefix``, from the key ``start`` on, or the next one when that is not there.
+    def scan(
+        self, prefix: Buffer = b"", start: Buffer | None = None, *, stop: Buffer | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs whose keys begin with ``prefix``, from the key ``start`` on, and before the key ``stop``.
 
         In an ordered namespace only those are looked at; elsewhere all keys are, since they lie in no order.
         """
         is_ordered = self.info()["is_ordered"]
-        if start is None and is_ordered and prefix:
-            start = prefix
-        cursor = self._raw.keys(self._id, start)
+        first = prefix if start is None else start
+        cursor = self._raw.keys(self._id, first if is_ordered and memoryview(first).nbytes else None)
         more = True
         while more:
-            pairs, more = cursor.next_pairs(prefix, is_ordered)
+            pairs, more = cursor.next_pairs(prefix, start, stop, is_ordered)
             yield from pairs
+
+    def __repr__(self) -> str:
+        try:
+            info = self.info()
+        except Error as why:
+            return f"<kvssd.Namespace {self._id}: {why}>"
+        name = "" if info["name"] is None else f" {info['name']!r}"
+        ordered = ", ordered" if info["is_ordered"] else ""
+        return f"<kvssd.Namespace {self._id}{name}: {info['pairs']} pairs, {info['index']}{ordered}>"
+
+    def _repr_html_(self) -> str:
+        return html_table([["namespace", str(self._id)], *([key, str(value)] for key, value in self.info().items())])
 
 
 class Store(Namespace):
@@ -184,8 +160,26 @@ class Store(Namespace):
     What has been stored is safe without ``close``; the next ``open`` is quicker with it.
     """
 
-    def __init__(self, raw: RawStore) -> None:
+    def __init__(self, raw: RawStore, drive: str) -> None:
         super().__init__(raw, raw.own_namespace())
+        self._drive = drive
+
+    @property
+    def drive(self) -> str:
+        """The path or URL that was opened."""
+        return self._drive
+
+    def __repr__(self) -> str:
+        try:
+            stats = self.stats()
+        except Error as why:
+            return f"<kvssd.Store {self._drive}: {why}>"
+        full = stats["live_bytes"] / max(1, stats["capacity_bytes"])
+        return f"<kvssd.Store {self._drive}: {stats['design']}, {full:.1%} of {stats['capacity_bytes'] >> 20} MiB taken>"
+
+    def _repr_html_(self) -> str:
+        figures = [(key, value) for key, value in self.stats().items() if not isinstance(value, dict)]
+        return html_table([["store", self._drive], *([key, str(value)] for key, value in figures)])
 
     def close(self) -> None:
         """End in order. Closing twice is no error; a transaction that is open is."""
@@ -260,7 +254,7 @@ class Batch:
         self._raw = raw
         self._namespace = namespace
         self._atomic = atomic
-        self._changes: list[tuple[int, Bytes, Bytes | None]] = []
+        self._changes: list[tuple[int, Buffer, Buffer | None]] = []
 
     def __enter__(self) -> Batch:
         return self
@@ -275,17 +269,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self._changes)
 
-    def __setitem__(self, key: Bytes, value: Bytes) -> None:
+    def __setitem__(self, key: Buffer, value: Buffer) -> None:
         self.store(key, value)
 
-    def __delitem__(self, key: Bytes) -> None:
+    def __delitem__(self, key: Buffer) -> None:
         self.delete(key)
 
-    def store(self, key: Bytes, value: Bytes, namespace: Namespace | None = None) -> None:
+    def store(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Add a store, in the store's own namespace or another one."""
         self._changes.append((_id(namespace, self._namespace), key, value))
 
-    def delete(self, key: Bytes, namespace: Namespace | None = None) -> None:
+    def delete(self, key: Buffer, namespace: Namespace | None = None) -> None:
         """Add a delete. That the key is not there is no error."""
         self._changes.append((_id(namespace, self._namespace), key, None))
 
@@ -312,38 +306,38 @@ class Transaction:
         else:
             begun.abort()
 
-    def __getitem__(self, key: Bytes) -> bytes:
+    def __getitem__(self, key: Buffer) -> bytes:
         value = self.get(key)
         if value is None:
             raise KeyError(key)
         return value
 
-    def __setitem__(self, key: Bytes, value: Bytes) -> None:
+    def __setitem__(self, key: Buffer, value: Buffer) -> None:
         self.store(key, value)
 
-    def __delitem__(self, key: Bytes) -> None:
+    def __delitem__(self, key: Buffer) -> None:
         self.delete(key)
 
-    def __contains__(self, key: Bytes) -> bool:
+    def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None
 
-    def get(self, key: Bytes, namespace: Namespace | None = None, *, for_update: bool = False) -> bytes | None:
+    def get(self, key: Buffer, namespace: Namespace | None = None, *, for_update: bool = False) -> bytes | None:
         """The value of a key, if there is one. ``for_update`` says that it will be written, which spares a deadlock."""
         return self._begun.read(_id(namespace, self._namespace), key, for_update)
 
-    def store(self, key: Bytes, value: Bytes, namespace: Namespace | None = None) -> None:
+    def store(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key a value, whether or not it is there."""
         self._begun.write(_id(namespace, self._namespace), key, value)
 
-    def insert(self, key: Bytes, value: Bytes, namespace: Namespace | None = None) -> None:
+    def insert(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key that is not there a value; ``KeyError`` when it is."""
         self._begun.insert(_id(namespace, self._namespace), key, value)
 
-    def update(self, key: Bytes, value: Bytes, namespace: Namespace | None = None) -> None:
+    def update(self, key: Buffer, value: Buffer, namespace: Namespace | None = None) -> None:
         """Give a key that is there a new value; ``KeyError`` when it is not."""
         self._begun.update(_id(namespace, self._namespace), key, value)
 
-    def delete(self, key: Bytes, namespace: Namespace | None = None) -> None:
+    def delete(self, key: Buffer, namespace: Namespace | None = None) -> None:
         """Remove a key, if it is there."""
         self._begun.delete(_id(namespace, self._namespace), key)
 

@@ -1,0 +1,78 @@
+//! The folder of a sweep: an index, and a report of each run, which one process makes while others wait.
+
+use super::plan::{Plan, Run};
+use crate::Outcome;
+use crate::fail::Failure;
+use crate::kept::{Claim, Kept};
+use crate::report::Report;
+use kvssd_measure::Observer;
+use std::path::Path;
+
+/// The folder.
+pub struct Folder {
+    reports: Kept,
+}
+
+impl Folder {
+    /// The folder with the index of a plan in it. It is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn open(path: &Path, plan: &Plan) -> Result<Folder, Failure> {
+        let folder = Folder { reports: Kept::open(&path.join("runs"))? };
+        Kept::open(path)?.wait("index")?.keep(&plan.index())?;
+        Ok(folder)
+    }
+
+    /// The folder, if it is there.
+    pub(super) fn find(path: &Path) -> Result<Option<Folder>, Failure> {
+        let reports = path.join("runs");
+        if !reports.is_dir() {
+            return Ok(None);
+        }
+        Ok(Some(Folder { reports: Kept::open(&reports)? }))
+    }
+
+    /// The report of a run, if it is there and whole.
+    #[must_use]
+    pub fn found(&self, run: &Run) -> Option<Report> {
+        self.reports.found(&run.hash)
+    }
+
+    /// The right to make the report of a run; none while another process has it.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn claim(&self, run: &Run) -> Result<Option<Claim>, Failure> {
+        self.reports.claim(&run.hash)
+    }
+
+    /// The right to make the report of a run, as soon as no other process has it: by then the report may be there.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn wait(&self, run: &Run) -> Result<Claim, Failure> {
+        self.reports.wait(&run.hash)
+    }
+
+    /// Makes the report of a run, unless another process does; gives whether it is there.
+    pub(super) fn make_if_free(&self, run: &Run, observer: &mut dyn Observer) -> Result<bool, Failure> {
+        match self.claim(run)? {
+            Some(claim) => self.make_with(claim, run, observer).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes the report of a run, or waits for the process that does.
+    pub(super) fn make(&self, run: &Run, observer: &mut dyn Observer) -> Outcome {
+        self.make_with(self.wait(run)?, run, observer)
+    }
+
+    fn make_with(&self, claim: Claim, run: &Run, observer: &mut dyn Observer) -> Outcome {
+        if self.found(run).is_some() {
+            claim.done();
+            return Ok(());
+        }
+        claim.keep(&Report::make(&run.experiment, observer)?)
+    }
+}

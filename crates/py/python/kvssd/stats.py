@@ -1,0 +1,60 @@
+"""What stores and namespaces tell of themselves."""
+
+from __future__ import annotations
+
+from typing import Optional, TypedDict
+
+
+class NamespaceInfo(TypedDict):
+    """What was chosen of a namespace, and how full it is."""
+
+    id: int
+    name: Optional[str]
+    index: str
+    is_ordered: bool
+    quota_bytes: Optional[int]
+    pairs: int
+    pair_bytes: int
+    live_bytes: int
+    capacity_bytes: int
+
+
+class FirmwareStats(TypedDict):
+    """What the firmware did since the drive was opened, and its wear."""
+
+    pairs: int
+    pair_bytes: int
+    flash_bytes: int
+    dram_bytes: int
+    dram_bytes_max: int
+    page_bytes: int
+    pages_read: int
+    pages_programmed: int
+    pairs_moved: int
+    erases: int
+    blocks: int
+    erases_max: int
+
+
+class TrafficStats(TypedDict):
+    """What all hosts did since a drive on the wire is served."""
+
+    changes: int
+    lookups: int
+    stored_bytes: int
+    retrieved_bytes: int
+    processor_ns: Optional[int]
+
+
+class Stats(TypedDict):
+    """How full a store is, with all its namespaces. Of an image there is no ``traffic``, of other makers' drives no ``firmware``."""
+
+    design: str
+    live_bytes: int
+    capacity_bytes: int
+    value_bytes_max: int
+    batch_bytes_max: int
+    batch_changes_max: int
+    write_amplification: Optional[float]
+    firmware: Optional[FirmwareStats]
+    traffic: Optional[TrafficStats]
