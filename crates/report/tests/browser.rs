@@ -40,13 +40,13 @@ fn shown(folder: &Path, address: &str) -> (String, String) {
 fn a_page_filters_and_sorts_without_a_complaint() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("page.html");
-    // Sorted by the fourth column, descending, as if a person had clicked twice.
-    let click = "<script>for (const _ of [1, 2]) document.querySelectorAll('th button')[3].click()</script></body>";
+    // The figures, which are behind the heat map, sorted by the fourth column, descending, as if a person had clicked twice.
+    let click = "<script>for (const _ of [1, 2]) [...document.querySelectorAll('table')].at(-1).querySelectorAll('th button')[3].click()</script></body>";
     fs::write(&path, page().replace("</body>", click)).unwrap();
     let address = format!("file://{}", path.display());
     let rows = |dom: &str| {
         let body =
-            dom.split("<tbody>").nth(1).and_then(|rest| rest.split("</tbody>").next()).expect("there is a table");
+            dom.split("<tbody>").last().and_then(|rest| rest.split("</tbody>").next()).expect("there is a table");
         body.split("<tr").skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     let (dom, complaints) = shown(folder.path(), &address);
