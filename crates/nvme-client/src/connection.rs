@@ -16,16 +16,14 @@ use crate::handshake::{self, remaining};
 use crate::queue_pair::{CommandId, Completion, Payload, QueueLimits, QueuePair};
 use crate::url::Digests;
 use kvssd_nvme_spec::SubmissionEntry;
+use kvssd_runtime::Patience;
 use kvssd_runtime::net::{Shutdown, SocketAddr, TcpStream};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use kvssd_runtime::thread::{self, Thread};
-use kvssd_runtime::time::{Duration, Instant};
+use kvssd_runtime::time::Instant;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 
-/// How long the reader polls the socket before it sleeps. An estimate: on a machine with idle cores, sleeping and
-/// waking cost several times what a command does.
-const SPIN: Duration = Duration::from_micros(50);
 /// Size of the read buffer.
 const READ_BYTES: usize = 256 << 10;
 /// A buffer that is larger is not kept for the next write.
@@ -38,8 +36,14 @@ pub(crate) struct Connection {
     /// Signals that the submission queue has room again.
     room: Condvar,
     /// Its lock is the right to read from the socket.
-    read_buffer: Mutex<Vec<u8>>,
+    reading: Mutex<Reading>,
     depth: usize,
+}
+
+/// What the thread that reads for all has.
+struct Reading {
+    buffer: Vec<u8>,
+    patience: Patience,
 }
 
 struct State {
@@ -77,7 +81,7 @@ impl<T> Pipeline<T> {
 }
 
 /// The right to read from the socket, with its buffer.
-type Reader<'a> = MutexGuard<'a, Vec<u8>>;
+type Reader<'a> = MutexGuard<'a, Reading>;
 
 impl Connection {
     /// Connects to the first of those addresses that answers, and initializes the connection.
@@ -97,8 +101,9 @@ impl Connection {
             spare: Vec::new(),
             lost: None,
         };
-        let (depth, read_buffer) = (limits.depth.into(), Mutex::new(vec![0; READ_BYTES]));
-        Ok(Connection { socket, state: Mutex::new(state), room: Condvar::new(), read_buffer, depth })
+        let reading = Mutex::new(Reading { buffer: vec![0; READ_BYTES], patience: Patience::default() });
+        let depth = limits.depth.into();
+        Ok(Connection { socket, state: Mutex::new(state), room: Condvar::new(), reading, depth })
     }
 
     /// The most outstanding commands.
@@ -179,14 +184,14 @@ impl Connection {
             // An R2T may have come, which asks for more of a value.
             self.write_out(state, &mut reader, deadline)?;
             match &mut reader {
-                Some(buffer) => self.read(buffer)?,
+                Some(reading) => self.read(reading)?,
                 None => thread::park_timeout(remaining(deadline)),
             }
         }
     }
 
     fn try_become_reader(&self) -> Option<Reader<'_>> {
-        match self.read_buffer.try_lock() {
+        match self.reading.try_lock() {
             Ok(reader) => Some(reader),
             // Its contents are of one read only.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -195,10 +200,16 @@ impl Connection {
     }
 
     /// Reads once, waiting for at most [`POLL_INTERVAL`], and wakes the threads whose completions came.
-    fn read(&self, buffer: &mut [u8]) -> Result<(), ConnectionLost> {
-        let read = match self.read_spinning(buffer) {
+    fn read(&self, reading: &mut Reading) -> Result<(), ConnectionLost> {
+        let Reading { buffer, patience } = reading;
+        let read = match self.read_awake(buffer, patience) {
             Some(read) => Ok(read),
-            None => (&self.socket).read(buffer),
+            None => {
+                let began = Instant::now();
+                let read = (&self.socket).read(buffer);
+                patience.slept(began.elapsed());
+                read
+            }
         };
         let mut state = self.lock();
         let State { queue_pair, owners, .. } = &mut *state;
@@ -219,17 +230,14 @@ impl Connection {
         received.map_err(|lost| self.lose(state, lost))
     }
 
-    /// Reads what comes within [`SPIN`], without sleep.
-    fn read_spinning(&self, buffer: &mut [u8]) -> Option<usize> {
-        let until = Instant::now() + SPIN;
-        loop {
-            // An error is reported by the blocking read that follows.
-            match self.socket.try_read(buffer) {
-                Ok(bytes) => return Some(bytes),
-                Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::hint::spin_loop(),
-                Err(_) => return None,
-            }
-        }
+    /// Reads what comes soon, without sleep, while that pays.
+    fn read_awake(&self, buffer: &mut [u8], patience: &mut Patience) -> Option<usize> {
+        let looked = patience.wait(|| match self.socket.try_read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            read => Some(read.ok()),
+        });
+        // An error is reported by the blocking read that follows.
+        looked.flatten()
     }
 
     /// Writes the outgoing bytes, unless another thread does.

@@ -5,6 +5,7 @@
 
 use crate::subsystem::Subsystem;
 use crate::transport::{Interest, Transport, attend};
+use kvssd_runtime::Patience;
 use kvssd_types::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
@@ -18,9 +19,9 @@ use thiserror::Error;
 
 /// How often a waiting thread checks whether the service is to stop.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
-/// How long a thread polls its socket before it sleeps. An estimate: on a machine with idle cores, sleeping and waking
-/// cost a command several times what it costs itself; a silent host costs this once.
-const SPIN: Duration = Duration::from_micros(50);
+
+/// A completion that is due sooner is no reason to wait awake for a command.
+const DUE_SOON: Nanos = Nanos(50_000);
 
 /// Why nothing is served.
 #[derive(Debug, Error)]
@@ -116,7 +117,7 @@ fn serve_connection(stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant
     sockopt::set_socket_keepalive(&stream, true)?;
     sharpen_timers(&subsystem);
     let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let (local, mut socket) = (stream.local_addr()?, Socket { stream, was_read: false });
+    let (local, mut socket) = (stream.local_addr()?, Socket { stream, was_read: false, patience: Patience::default() });
     attend(subsystem, local, &mut socket, now, || stop.load(Ordering::Relaxed))
 }
 
@@ -125,6 +126,7 @@ struct Socket {
     stream: TcpStream,
     /// It was read since the last wait.
     was_read: bool,
+    patience: Patience,
 }
 
 impl Socket {
@@ -135,16 +137,12 @@ impl Socket {
         polled[0].revents()
     }
 
-    /// Polls for [`SPIN`], awake, for something to read.
-    fn spin(&self) -> bool {
-        let until = Instant::now() + SPIN;
-        while self.poll(PollFlags::IN, Nanos::ZERO).is_empty() {
-            if Instant::now() >= until {
-                return false;
-            }
-            std::hint::spin_loop();
-        }
-        true
+    /// Waits awake for something to read, while that pays.
+    fn wait_awake(&mut self) -> bool {
+        let mut patience = std::mem::take(&mut self.patience);
+        let found = patience.wait(|| (!self.poll(PollFlags::IN, Nanos::ZERO).is_empty()).then_some(()));
+        self.patience = patience;
+        found.is_some()
     }
 }
 
@@ -159,15 +157,20 @@ impl Transport for Socket {
     }
 
     fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool {
-        // Nothing is to be sent, nor due before the spin is over.
-        let may_spin = std::mem::take(&mut self.was_read) && interest.read && !interest.write;
-        if may_spin && u128::from(timeout.0) > SPIN.as_nanos() && self.spin() {
+        // Nothing is to be sent, nor due soon.
+        let is_idle = std::mem::take(&mut self.was_read) && interest.read && !interest.write && timeout > DUE_SOON;
+        if is_idle && self.wait_awake() {
             return true;
         }
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::IN, interest.read);
         wanted.set(PollFlags::OUT, interest.write);
-        self.poll(wanted, timeout).intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+        let began = Instant::now();
+        let found = self.poll(wanted, timeout);
+        if is_idle {
+            self.patience.slept(began.elapsed());
+        }
+        found.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
     }
 
     fn end_output(&mut self) -> io::Result<()> {

@@ -18,9 +18,11 @@
 
 pub mod machine;
 pub mod net;
+mod patience;
 mod random;
 pub mod sync;
 pub mod thread;
 pub mod time;
 
+pub use patience::Patience;
 pub use random::random_u64;

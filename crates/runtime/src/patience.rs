@@ -1,0 +1,112 @@
+//! Waiting awake for a little, where that is cheaper than to sleep and be woken.
+//!
+//! A thread that sleeps is woken tens of microseconds late, several times what a small command takes. One that stays awake costs its
+//! core, and whoever else wants it. So a thread looks again and again, and lets others run in between, while both hold:
+//!
+//! ```text
+//!   it pays        what it waited for last time came soon
+//!   a core is free fewer threads of the process wait awake than half of its cores: the other half is for who is to answer
+//! ```
+
+use crate::machine::machine;
+use crate::thread::yield_now;
+use crate::time::{Duration, Instant};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How long a thread waits awake. An estimate: on idle cores, to sleep and be woken takes about as long.
+const AWAKE: Duration = Duration::from_micros(50);
+/// What came within this would have come to a thread that waits awake: a sleep ends late.
+const SOON: Duration = Duration::from_micros(100);
+
+/// Threads of this process that wait awake.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// How many may.
+static PLACES: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()) / 2);
+
+/// Of somebody who waits for the same thing over and over.
+#[derive(Debug)]
+pub struct Patience {
+    pays: bool,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { pays: true }
+    }
+}
+
+impl Patience {
+    /// Looks until there is something, as long as that pays; none when the caller is to sleep, and to say [how long](Self::slept).
+    pub fn wait<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let _place = if self.pays { Place::take() } else { None }?;
+        let until = Instant::now() + AWAKE;
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            yield_now();
+        }
+    }
+
+    /// It slept so long until there was something, or it gave up.
+    pub fn slept(&mut self, time: Duration) {
+        self.pays = time < SOON;
+    }
+}
+
+/// The right to wait awake.
+struct Place {
+    is_counted: bool,
+}
+
+impl Place {
+    fn take() -> Option<Place> {
+        // A world has as many cores as actors, and other worlds of the process are no matter of its.
+        if machine().is_some() {
+            return Some(Place { is_counted: false });
+        }
+        let place = Place { is_counted: true };
+        (WAITING.fetch_add(1, Ordering::Relaxed) < *PLACES).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_counted {
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One after the other: the places are those of the process.
+    #[test]
+    fn who_waits_awake_has_a_place_and_a_reason() {
+        let mut patience = Patience::default();
+        let mut looks = 0;
+        let mut look = || {
+            looks += 1;
+            (looks == 3).then_some(looks)
+        };
+        if *PLACES > 0 {
+            assert_eq!(patience.wait(&mut look), Some(3));
+            assert_eq!(patience.wait(|| None::<()>), None, "not for ever");
+        }
+        patience.slept(Duration::from_millis(5));
+        assert_eq!(patience.wait(|| -> Option<()> { panic!("it does not pay") }), None);
+        patience.slept(Duration::from_micros(20));
+        let places: Vec<Place> = (0..*PLACES).map_while(|_| Place::take()).collect();
+        assert_eq!(patience.wait(|| -> Option<()> { panic!("all places are taken") }), None);
+        drop(places);
+        assert_eq!(WAITING.load(Ordering::Relaxed), 0);
+        assert_eq!(patience.wait(|| Some(7)), (*PLACES > 0).then_some(7));
+    }
+}
