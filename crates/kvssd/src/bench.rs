@@ -100,7 +100,8 @@ fn show_done(
         None => show(&done, &runs, files, files.take_stdout()),
         Some(interrupted @ Failure::Sim(SimError::Interrupted)) if !done.is_empty() => {
             say(&format!("{} of {} designs were done before the interrupt", done.len(), experiments.len()));
-            show(&done, &runs, files, files.take_stdout()).and(Err(interrupted))
+            let failure = format!("interrupted: {} of {} designs are here", done.len(), experiments.len());
+            show_with(Some(failure), &done, &runs, files, files.take_stdout()).and(Err(interrupted))
         }
         Some(why) => Err(why),
     }
@@ -108,10 +109,21 @@ fn show_done(
 
 /// Shows and writes runs. An error when one of them was given wrong values.
 fn show(experiments: &[Experiment], runs: &[Vec<RunReport>], files: &Files, is_quiet: bool) -> Outcome {
+    show_with(None, experiments, runs, files, is_quiet)
+}
+
+/// As [`show`], with why others are not there.
+fn show_with(
+    failure: Option<String>,
+    experiments: &[Experiment],
+    runs: &[Vec<RunReport>],
+    files: &Files,
+    is_quiet: bool,
+) -> Outcome {
     if !is_quiet {
         print(&comparison(&runs.iter().flatten().collect::<Vec<_>>()))?;
     }
-    let report = Report::of(experiments, runs);
+    let report = Report { failure, ..Report::of(experiments, runs) };
     let document = json!(report);
     files.json.write(&document)?;
     page::write(&files.html, "kvssd bench", &document)?;

@@ -25,7 +25,7 @@ pub struct Report {
     pub experiments: Vec<Asked>,
     /// What came out, in the order of the experiments, each of which has at least one.
     pub runs: Vec<Value>,
-    /// Why nothing did.
+    /// Why nothing did, or not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }

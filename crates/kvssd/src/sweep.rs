@@ -98,6 +98,10 @@ fn list(plan: &Plan, runs: &[(String, &Run)], out: Option<&Path>) -> Outcome {
         vec![at.clone(), run.hash.clone(), operations, size(run.memory_bytes), state.to_owned()]
     };
     print(&columns(&std::iter::once(heading).chain(runs.iter().map(row)).collect::<Vec<_>>()))?;
+    match plan.points() - plan.impossible().count() - plan.runs().len() {
+        0 => {}
+        same => print(&format!("{} more, the same as others\n", counted(same, "point")))?,
+    }
     plan.impossible().try_for_each(|(at, why)| print(&format!("impossible: {at}: {why}\n")))
 }
 

@@ -30,7 +30,7 @@ const fn of_rounds(figure: Figure, name: &'static str) -> Figure {
 }
 
 /// Those of the table, in its order.
-pub const FIGURES: [Figure; 12] = [
+pub const FIGURES: [Figure; 14] = [
     of_rounds(drawn("throughput, op/s", Unit::PerSecond, "/throughput_ops_s"), "throughput_ops_s"),
     of_rounds(drawn("write amplification", Unit::Plain, "/write_amplification"), "write_amplification"),
     drawn("read amplification", Unit::Plain, "/read_amplification"),
@@ -41,6 +41,8 @@ pub const FIGURES: [Figure; 12] = [
     figure("store p50", Unit::Time, "/latency_ns/store/p50"),
     drawn("store p99", Unit::Time, "/latency_ns/store/p99"),
     figure("store p99.9", Unit::Time, "/latency_ns/store/p999"),
+    figure("batch p50", Unit::Time, "/latency_ns/batch/p50"),
+    drawn("batch p99", Unit::Time, "/latency_ns/batch/p99"),
     figure("index cache hits", Unit::Share, "/index/cache_hit_ratio"),
     figure("device DRAM", Unit::Bytes, "/dram/used_bytes"),
 ];
@@ -52,6 +54,11 @@ pub struct Run(pub Value);
 impl Run {
     /// The number at a JSON pointer.
     pub fn number(&self, pointer: &str) -> Option<f64> {
+        // Of commands that there were none of there is no latency.
+        let (of_command, _) = pointer.rsplit_once('/')?;
+        if self.0.pointer(of_command).is_some_and(|took| took.get("count").is_some_and(|count| count == 0)) {
+            return None;
+        }
         number(self.0.pointer(pointer)?)
     }
 

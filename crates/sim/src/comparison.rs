@@ -2,7 +2,7 @@
 
 use crate::report::{RunReport, TraceReport};
 use crate::rounds::RoundsReport;
-use kvssd_measure::{columns, grouped, size};
+use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
 
 type Figure = (&'static str, fn(&RunReport) -> String);
@@ -84,10 +84,10 @@ const FIGURES: [Figure; 18] = [
     ("records", |run| grouped(run.records)),
     ("operations", |run| grouped(run.operations)),
     ("throughput, op/s", |run| grouped(run.throughput_ops_s as u64)),
-    ("retrieve mean", |run| Nanos(run.latency_ns["retrieve"].mean as u64).to_string()),
+    ("retrieve mean", |run| mean(run, "retrieve")),
     ("retrieve p50 / p99", |run| percentiles(run, "retrieve")),
     ("retrieve p99.9 / max", |run| tail(run, "retrieve")),
-    ("store mean", |run| Nanos(run.latency_ns["store"].mean as u64).to_string()),
+    ("store mean", |run| mean(run, "store")),
     ("store p50 / p99", |run| percentiles(run, "store")),
     ("store p99.9 / max", |run| tail(run, "store")),
     ("write amplification", |run| ratio(run.write_amplification)),
@@ -143,12 +143,21 @@ fn confidence(rounds: &RoundsReport, name: &str, write: fn(f64) -> String) -> St
     confidence.map_or("-".to_owned(), |found| format!("{} +- {}", write(found.mean), write(found.half_width)))
 }
 
+fn mean(run: &RunReport, command: &str) -> String {
+    took(run, command, |took| Nanos(took.mean as u64).to_string())
+}
+
 fn percentiles(run: &RunReport, command: &str) -> String {
-    format!("{} / {}", Nanos(run.latency_ns[command].p50), Nanos(run.latency_ns[command].p99))
+    took(run, command, |took| format!("{} / {}", Nanos(took.p50), Nanos(took.p99)))
 }
 
 fn tail(run: &RunReport, command: &str) -> String {
-    format!("{} / {}", Nanos(run.latency_ns[command].p999), Nanos(run.latency_ns[command].max))
+    took(run, command, |took| format!("{} / {}", Nanos(took.p999), Nanos(took.max)))
+}
+
+/// What commands took, if there were any.
+fn took(run: &RunReport, command: &str, write: impl Fn(&LatencySummary) -> String) -> String {
+    run.latency_ns.get(command).filter(|took| took.count > 0).map_or("-".to_owned(), write)
 }
 
 fn ratio(ratio: Option<f64>) -> String {

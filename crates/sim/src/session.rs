@@ -5,6 +5,7 @@ use self::phase::Limit;
 use self::scans::Scan;
 use crate::baseline::Baseline;
 use crate::error::SimError;
+use crate::host::Pace;
 use crate::measured::Measured;
 use crate::report::{Run, Subject};
 use crate::setup::Setup;
@@ -151,11 +152,11 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the drive takes batches of so many of the records.
+    /// Whether updates of a workload can go in batches of so many of the records.
     ///
     /// # Errors
-    /// [`SimError::Setup`] when they are too large, or the drive has no keys.
-    pub fn check_batches(&self, pairs: u32) -> Result<(), SimError> {
+    /// [`SimError::Setup`] when there are none, or they come by the clock; when batches are too large, or the drive has no keys.
+    pub fn check_batches(&self, core: YcsbCore, pairs: u32) -> Result<(), SimError> {
         let engine = self.device.engine();
         let bytes = u64::from(pairs) * (self.setup.key_bytes as u64 + u64::from(self.setup.value_bytes));
         let (pairs_max, bytes_max) = (engine.batch_changes_max(), engine.value_bytes_max());
@@ -163,6 +164,16 @@ impl Session {
         match pairs {
             1 => Ok(()),
             0 => fail("--batch-pairs must be above 0".to_owned()),
+            _ if matches!(core, YcsbCore::C | YcsbCore::D | YcsbCore::E) => {
+                fail(format!("--batch-pairs {pairs} is of updates, and {core} has none"))
+            }
+            _ if self.setup.pace != Pace::Closed => fail(
+                "--batch-pairs is not for --rate: what is gathered would wait for others, which no latency shows"
+                    .to_owned(),
+            ),
+            _ if u64::from(pairs) > self.setup.records => {
+                fail(format!("--batch-pairs {pairs} is more than the {} records", self.setup.records))
+            }
             _ if !self.setup.design.takes_keys() => {
                 fail(format!("--batch-pairs {pairs} is not for {}, which takes no batches", self.setup.design.name))
             }

@@ -14,7 +14,7 @@ const BYTES: [(&str, u64); 8] = [
     ("GB", 1_000_000_000),
     ("TB", 1_000_000_000_000),
 ];
-const COUNTS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+const COUNTS: [(&str, u64); 4] = [("k", 1_000), ("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// A whole number of something, perhaps as 1e6, 2.5e5, 1_000_000 or in one of the units.
@@ -32,9 +32,9 @@ fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     (number.fract() == 0.0 && number <= EXACT_MAX).then_some(number as u64)
 }
 
-/// A number of things such as 1e6, 250k or 100000.
+/// A number of things such as 1e6, 250k, 2M or 100000.
 pub fn count(text: &str) -> Result<u64, String> {
-    whole(text, &COUNTS).ok_or_else(|| "write it as 1e6, 250k or 100000".to_owned())
+    whole(text, &COUNTS).ok_or_else(|| "write it as 1e6, 250k, 2M or 100000".to_owned())
 }
 
 /// A number of bytes such as 4GiB, 500MB or 4096.

@@ -90,6 +90,9 @@ impl SweepFile {
         let axes: Vec<Axis> = of_axes.chain(written.pairs.into_iter().map(together)).collect::<Result<_, String>>()?;
         let rows: Vec<_> = written.rows.into_iter().map(row).collect::<Result<_, String>>()?;
         let file = SweepFile { options, rows, axes };
+        if file.keys().any(|key| key == ROW) {
+            return Err(format!("{ROW} is the axis of the rows: write each as [rows.\"its name\"]"));
+        }
         let mut keys: Vec<&str> = file.of_all().chain(file.of_axes()).collect();
         keys.sort_unstable();
         if let Some(twice) = keys.windows(2).find(|two| two[0] == two[1]) {
@@ -197,6 +200,9 @@ pub fn flat(table: Table) -> Vec<Setting> {
 /// A row of that name.
 fn row((name, value): (String, Value)) -> Result<(String, Vec<Setting>), String> {
     match value {
+        _ if name.trim().is_empty() || name.contains(char::is_control) => {
+            Err(format!("{name:?}: a row has a name of one line"))
+        }
         Value::Table(table) => Ok((name, flat(table))),
         _ => Err(format!("{name}: a row is a table: [rows.\"{name}\"]")),
     }
@@ -343,6 +349,9 @@ mod tests {
             ("[[pairs]]\nseed = [1, 2]\nthreads = [1]", "seed has 2 values and threads has 1"),
             ("[[pairs]]", "has no key"),
             ("[rows]\na = 1", "a: a row is a table"),
+            ("[rows.'']\nseed = 1", "\"\": a row has a name of one line"),
+            ("[rows.\"a\\nb\"]\nseed = 1", "a row has a name of one line"),
+            ("[axes]\nrow = ['a']", "row is the axis of the rows"),
             ("[rows.a]\nseed = 1\n[axes]\nseed = [1]", "seed is set in the row a and on an axis"),
             ("seed", "key"),
         ] {

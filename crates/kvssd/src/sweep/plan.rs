@@ -96,6 +96,11 @@ impl Plan {
         runs.filter(|(_, run)| known.insert(&run.hash)).collect()
     }
 
+    /// Points on the axes.
+    pub fn points(&self) -> usize {
+        self.points.len()
+    }
+
     /// Where nothing can be run, and why.
     pub fn impossible(&self) -> impl Iterator<Item = (String, &str)> {
         self.points.iter().filter_map(|point| Some((in_words(&point.at), point.run.as_ref().err()?.as_str())))

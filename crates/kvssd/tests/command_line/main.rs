@@ -105,6 +105,7 @@ fn what_was_done_before_an_interrupt_is_shown_and_kept() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said, "kvssd: 1 of 2 designs were done before the interrupt\nkvssd: interrupted\n");
     assert!(String::from_utf8_lossy(&output.stdout).contains("kaml"));
+    assert!(desk.read("runs.json").contains("interrupted: 1 of 2 designs are here"));
     let runs = desk::runs(&desk.read("runs.json"));
     assert_eq!((runs.len(), runs[0]["design"].as_str()), (1, Some("kaml")));
 }

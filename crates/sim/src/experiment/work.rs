@@ -127,6 +127,9 @@ impl Work {
     }
 }
 
+/// Updates that are gathered in one round and sent in the next are few beside those of a round with so many batches of each thread.
+const BATCHES_OF_ROUND_MIN: u64 = 20;
+
 /// What reports from before there were batches mean.
 fn alone() -> u32 {
     1
@@ -156,13 +159,20 @@ impl YcsbWork {
     fn session(&self, bed: &Bed) -> Result<Session, SimError> {
         let (setup, core) = (self.setup(bed), self.workload.0);
         self.rounds.check(self.operations)?;
+        let batches_of_round = u64::from(self.threads) * u64::from(self.batch_pairs) * BATCHES_OF_ROUND_MIN;
+        if self.batch_pairs > 1 && self.rounds != Rounds::ONE && self.operations < batches_of_round {
+            return Err(SimError::Setup(format!(
+                "rounds with --batch-pairs {} need --operations {batches_of_round} at least: what threads gather at the end of one goes in the next",
+                self.batch_pairs
+            )));
+        }
         if self.series_ns == Some(0) {
             return Err(SimError::Setup("--series must be above 0, such as 10ms".to_owned()));
         }
         setup.check(self.operations_max(), core.inserts())?;
         let session = Session::new(&setup, if core.inserts() { self.operations_max() } else { 0 })?;
         session.check_workload(core)?;
-        session.check_batches(self.batch_pairs)?;
+        session.check_batches(core, self.batch_pairs)?;
         Ok(session)
     }
 

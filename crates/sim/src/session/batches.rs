@@ -4,7 +4,8 @@
 //!   update 7, update 3, read 9, update 5   -> retrieve 9, then one batch of 7, 3 and 5
 //! ```
 //!
-//! What is gathered takes no time, and is not on the drive before its batch is.
+//! What is gathered takes no time, and is not on the drive before its batch is. A key has one place in a batch: when it comes again, the
+//! batch goes as it is.
 
 use super::{DELETED, Session};
 use crate::error::SimError;
@@ -35,12 +36,13 @@ impl Batches {
         self.pairs > 0
     }
 
-    /// A thread wants to update a record; gives its batch when that is full. A record that is there already is updated once.
+    /// A thread wants to update a record; gives the batch that is to go: one that is full, or has that record already.
     fn gather(&mut self, thread: u32, record: u64) -> Option<Vec<u64>> {
         let gathered = &mut self.gathered[thread as usize];
-        if !gathered.contains(&record) {
-            gathered.push(record);
+        if gathered.contains(&record) {
+            return Some(std::mem::replace(gathered, vec![record]));
         }
+        gathered.push(record);
         (gathered.len() == self.pairs).then(|| std::mem::take(gathered))
     }
 }

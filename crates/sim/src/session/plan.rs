@@ -67,7 +67,11 @@ impl Session {
             Distribution::Zipfian if self.setup.profile.emulator.one_sequence => Sequences::Same,
             _ => Sequences::Shared,
         };
-        let names: &[&'static str] = if core == YcsbCore::E { &["store", "scan"] } else { &["retrieve", "store"] };
+        let names: &[&'static str] = match core {
+            YcsbCore::E => &["store", "scan"],
+            _ if plan.batch_pairs > 1 => &["retrieve", "batch"],
+            _ => &["retrieve", "store"],
+        };
         let mut log = (plan.rounds != Rounds::ONE)
             .then(|| RoundLog::new(plan.rounds, operations, names, (self.clock, &self.device)));
         let series = plan.series.map(|length| Box::new(Series::new(self.clock, length, names, &self.device)));
