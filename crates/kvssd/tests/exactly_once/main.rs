@@ -234,7 +234,7 @@ fn run(plan: Plan) -> Seen {
 
 #[test]
 fn hosts_through_cut_connections_and_a_killed_service_are_linearizable() {
-    let seen = run(Plan { seed: 1, calls: 20_000, keys: 40, cut_ms: 10, kill_ms: 600 });
+    let seen = run(Plan { seed: 1, calls: 60_000, keys: 40, cut_ms: 10, kill_ms: 200 });
     assert!(seen.cuts.load(Ordering::Relaxed) > 20 && seen.kills.load(Ordering::Relaxed) > 0, "{seen:?}");
     assert!(seen.recognized.load(Ordering::Relaxed) > 0, "no change came again: {seen:?}");
 }
