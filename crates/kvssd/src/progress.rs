@@ -66,8 +66,7 @@ impl Lines {
             return;
         }
         self.said = Instant::now();
-        let left = self.total.saturating_sub(done) as f64 / done as f64;
-        let left = time(self.begun.elapsed().mul_f64(left));
+        let left = time_left(self.begun, done, self.total);
         note(&format!("{}: {} %, about {left} left", self.phase, done.saturating_mul(100) / self.total.max(1)));
     }
 }
@@ -99,6 +98,11 @@ pub fn bar(total: u64, name: &str, others: Option<&MultiProgress>) -> ProgressBa
     bar.set_message(name.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// How long the rest will take, in words, when `done` of `total` took since `begun`.
+pub fn time_left(begun: Instant, done: u64, total: u64) -> String {
+    time(begun.elapsed().mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
 /// So many a second, in whole numbers.

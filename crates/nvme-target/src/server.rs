@@ -20,9 +20,6 @@ use thiserror::Error;
 /// How often a waiting thread checks whether the service is to stop.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
 
-/// A completion that is due sooner is no reason to wait awake for a command.
-const DUE_SOON: Nanos = Nanos(50_000);
-
 /// Why nothing is served.
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -157,8 +154,9 @@ impl Transport for Socket {
     }
 
     fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool {
-        // Nothing is to be sent, nor due soon.
-        let is_idle = std::mem::take(&mut self.was_read) && interest.read && !interest.write && timeout > DUE_SOON;
+        // Nothing is to be sent, nor due before it would have waited awake.
+        let is_due_soon = u128::from(timeout.0) <= Patience::AWAKE.as_nanos();
+        let is_idle = std::mem::take(&mut self.was_read) && interest.read && !interest.write && !is_due_soon;
         if is_idle && self.wait_awake() {
             return true;
         }

@@ -24,4 +24,4 @@ mod table;
 mod unit;
 
 pub use page::html;
-pub use study::{Study, StudyError};
+pub use study::{ROW, Study, StudyError};

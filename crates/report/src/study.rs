@@ -65,7 +65,7 @@ struct Found {
 const NOTES_MAX: usize = 40;
 
 /// The axis of names in a sweep's file, each of which stands for options of its own.
-const ROW: &str = "row";
+pub const ROW: &str = "row";
 
 impl Study {
     /// Of a document as `kvssd bench`, `replay` or `reproduce` write it with `--json`.

@@ -14,8 +14,6 @@ use crate::time::{Duration, Instant};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How long a thread waits awake. An estimate: on idle cores, to sleep and be woken takes about as long.
-const AWAKE: Duration = Duration::from_micros(50);
 /// What came within this would have come to a thread that waits awake: a sleep ends late.
 const SOON: Duration = Duration::from_micros(100);
 
@@ -38,10 +36,13 @@ impl Default for Patience {
 }
 
 impl Patience {
+    /// How long a thread waits awake. An estimate: on idle cores, to sleep and be woken takes about as long.
+    pub const AWAKE: Duration = Duration::from_micros(50);
+
     /// Looks until there is something, as long as that pays; none when the caller is to sleep, and to say [how long](Self::slept).
     pub fn wait<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         let _place = if self.pays { Place::take() } else { None }?;
-        let until = Instant::now() + AWAKE;
+        let until = Instant::now() + Self::AWAKE;
         loop {
             if let Some(found) = look() {
                 return Some(found);

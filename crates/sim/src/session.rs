@@ -209,21 +209,25 @@ impl Session {
         let pattern = self.pattern(record);
         let command = self.write_command(record, key);
         let Completion { done, reply } = self.device.submit(command, at);
-        match reply {
-            Ok(_) => {}
-            Err(KvError::CapacityExceeded | KvError::InvalidRange { .. }) => {
+        let bytes = key.bytes().len() as u64 + u64::from(pattern.length);
+        reply.map_err(|why| self.why_not_stored(why))?;
+        measured.add_store(at, done, bytes);
+        Ok(done)
+    }
+
+    fn why_not_stored(&self, why: KvError) -> SimError {
+        match why {
+            KvError::CapacityExceeded | KvError::InvalidRange { .. } => {
                 let design = self.setup.design.name.to_owned();
                 // A block drive counts blocks, not records; and what is deleted has made room.
                 let stored = match self.setup.design.takes_keys() {
                     true => self.device.engine().utilization().pairs,
                     false => self.versions.len() as u64 - 1,
                 };
-                return Err(SimError::Full { design, stored, records: self.setup.records.max(stored + 1) });
+                SimError::Full { design, stored, records: self.setup.records.max(stored + 1) }
             }
-            Err(other) => return Err(SimError::Drive(other)),
+            other => SimError::Drive(other),
         }
-        measured.add_store(at, done, key.bytes().len() as u64 + u64::from(pattern.length));
-        Ok(done)
     }
 
     fn retrieve(&mut self, record: u64, at: Nanos, measured: &mut Measured) -> Result<Nanos, SimError> {

@@ -53,6 +53,21 @@ fn rounds_have_many_batches_and_say_what_they_took() {
 }
 
 #[test]
+fn a_drive_that_is_full_says_so_or_goes_on() {
+    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"] {
+        for fill in [0.9, 1.0] {
+            let mut bench = Bench { designs: vec![design.to_owned()], scale: 1.0 / 512.0, fill, ..Bench::default() };
+            (bench.value_bytes, bench.batch_pairs, bench.operations) = (4000, 16, Some(5000));
+            match bench.run(&mut Quiet) {
+                Ok(reports) => assert_eq!(reports[0].failed_retrieves, 0, "{design}"),
+                Err(SimError::Full { .. }) => {}
+                Err(other) => panic!("{design}: {other}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn what_takes_no_batches_says_so() {
     let why = |design, pairs| experiments(&[design], pairs, YcsbCore::A).unwrap_err().to_string();
     assert!(why("block", 2).contains("takes no batches"));

@@ -10,6 +10,7 @@
 //! A key is an option of `kvssd bench`, or has a dot and is one of `--set`.
 
 use crate::fail::Failure;
+use kvssd_report::ROW;
 use serde::Deserialize;
 use serde_json::Map;
 use std::path::Path;
@@ -55,9 +56,6 @@ struct Written {
     #[serde(default)]
     rows: Table,
 }
-
-/// What the axis of rows is called.
-pub const ROW: &str = "row";
 
 impl SweepFile {
     /// Reads the file.

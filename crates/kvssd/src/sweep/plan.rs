@@ -1,12 +1,13 @@
 //! What a sweep runs, point by point, found before the first run.
 
-use super::file::{Axis, Place, ROW, Setting, SweepFile, arguments, flat, json, text};
+use super::file::{Axis, Place, Setting, SweepFile, arguments, flat, json, text};
 use crate::arguments::bench::BenchOptions;
 use crate::arguments::{Action, Arguments};
 use crate::bench::experiments;
 use crate::fail::Failure;
 use crate::program::{Program, content_hash};
 use clap::Parser;
+use kvssd_report::ROW;
 use kvssd_sim::bench::DEFAULT_DESIGNS;
 use kvssd_sim::{Experiment, SimError};
 use serde_json::{Map, Value, json};

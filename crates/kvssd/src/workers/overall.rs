@@ -1,7 +1,7 @@
 //! All jobs together: how many are done, and how long the others will take. A bar on a terminal, elsewhere a line now and then.
 
-use crate::output::{is_quiet, note, time};
-use crate::progress::{LINE_EVERY, bar};
+use crate::output::{is_quiet, note};
+use crate::progress::{LINE_EVERY, bar, time_left};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,8 +60,7 @@ impl Overall {
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.elapsed() >= LINE_EVERY && done > 0 {
             *said = Instant::now();
-            let left = self.operations.saturating_sub(done) as f64 / done as f64;
-            let left = time(self.started.elapsed().mul_f64(left));
+            let left = time_left(self.started, done, self.operations);
             note(&format!("{jobs_done} of {} {what} done, about {left} left", self.jobs));
         }
     }

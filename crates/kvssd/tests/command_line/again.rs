@@ -87,6 +87,19 @@ fn experiments_that_differ_have_hashes_that_differ() {
 }
 
 #[test]
+fn a_report_from_before_there_were_batches_is_run_again() {
+    let desk = Desk::new();
+    desk.prints(&format!("bench {TINY} --design plus --json first.json"));
+    let first = desk.read("first.json");
+    let older: String =
+        first.lines().filter(|line| !line.contains("\"batch_pairs\"")).map(|line| format!("{line}\n")).collect();
+    assert_ne!(older, first);
+    desk.put("older.json", &older);
+    desk.prints("bench --from older.json --json again.json");
+    assert_eq!(without_host(&desk.read("again.json")), without_host(&first));
+}
+
+#[test]
 fn a_report_says_by_which_program_it_is() {
     let desk = desk();
     desk.prints(&format!("bench {TINY} --json runs.json"));

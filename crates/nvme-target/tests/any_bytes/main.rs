@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 fn any_session_is_answered_and_nothing_panics() {
     let folder = tempfile::tempdir().unwrap();
     let subsystem = session::subsystem(folder.path());
-    let mut runner = TestRunner::new(Config { cases: 3000, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 20_000, ..Config::default() });
     runner
         .run(&vec(any::<u8>(), 0..600), |script| {
             session::run(&subsystem, &script);

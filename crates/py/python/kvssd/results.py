@@ -20,6 +20,7 @@ _COLUMNS = (
     ("retrieve p99, us", "latency_ns.retrieve.p99"),
     ("store p50, us", "latency_ns.store.p50"),
     ("store p99, us", "latency_ns.store.p99"),
+    ("batch p99, us", "latency_ns.batch.p99"),
     ("write amplification", "write_amplification"),
 )
 
@@ -133,7 +134,7 @@ def _table(runs: Sequence[Run]) -> List[List[str]]:
 def _figure(run: Run, path: str) -> str:
     value: Any = run
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+        value = value.get(key) if isinstance(value, dict) and value.get("count") != 0 else None
     if isinstance(value, str):
         return value
     if value is None:

@@ -91,7 +91,7 @@ impl Session {
         let bytes = changes.iter().map(|change| change.key.bytes().len() + change.value.as_ref().map_or(0, Value::len));
         let bytes = bytes.sum::<usize>() as u64;
         let Completion { done, reply } = self.device.submit(Command::Batch { changes: &changes }, at);
-        reply.map_err(SimError::Drive)?;
+        reply.map_err(|why| self.why_not_stored(why))?;
         measured.add_batch(at, done, bytes);
         Ok(done)
     }

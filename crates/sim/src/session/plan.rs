@@ -85,6 +85,7 @@ impl Session {
         self.batches = Batches::of(plan.batch_pairs, self.setup.threads);
         let mut measured =
             self.phase_of(sequences, limit, watch, (core.name(), observer), |random| workload.next(random))?;
+        self.batches = Batches::default();
         let series = match measured.series.take() {
             Some(series) => Some(series.finish(self.clock, &self.device)?),
             None => None,
