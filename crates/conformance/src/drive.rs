@@ -64,6 +64,12 @@ impl Drive {
         Drive { engine, clock: Nanos::ZERO, model: BTreeMap::new(), seed: 0, position: Position::default() }
     }
 
+    /// The same drive once more.
+    pub(crate) fn snapshot(&self) -> Self {
+        let engine = self.engine.snapshot().expect("it is in memory");
+        Drive { engine, clock: self.clock, model: self.model.clone(), seed: self.seed, position: self.position.clone() }
+    }
+
     /// Has its commands noted there.
     pub(crate) fn noted(mut self, position: Position) -> Self {
         self.position = position;

@@ -38,6 +38,7 @@ pub use self::plan::DramHashPlan;
 const LEAST_PAGES: u64 = 4;
 
 /// The index.
+#[derive(Clone)]
 pub struct DramHash {
     form: HashPage,
     plan: DramHashPlan,

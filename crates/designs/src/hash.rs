@@ -20,6 +20,7 @@ use kvssd_ftl::index::{
 use kvssd_types::{Key, KvError};
 
 /// The index over sections of one layout.
+#[derive(Clone)]
 pub struct HashIndex<L> {
     probe: Probe,
     slots: u64,

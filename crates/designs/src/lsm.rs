@@ -53,6 +53,7 @@ const STEP_SHARE: u64 = 8;
 const STEP_TABLES_MIN: usize = 4;
 
 /// The index.
+#[derive(Clone)]
 pub struct Lsm {
     plan: LsmPlan,
     memtable: Arc<MemTable>,

@@ -50,6 +50,7 @@ const LOCAL_SHARE: u64 = 32;
 const BYTES_PER_PAIR: u64 = 3_840_000_000_000 / 3_100_000_000;
 
 /// The index.
+#[derive(Clone)]
 pub struct Multilevel {
     form: RecordTable,
     /// Levels that are open.

@@ -42,6 +42,7 @@ impl IndexPlan for PageMapPlan {
 }
 
 /// The index. Place 0, which is never a record's, stands for a block that was not written.
+#[derive(Clone)]
 pub struct PageMap {
     places: Vec<u32>,
 }

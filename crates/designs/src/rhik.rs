@@ -31,6 +31,7 @@ pub use self::plan::RhikPlan;
 const SPLITS_PER_STEP: usize = 4;
 
 /// The index.
+#[derive(Clone)]
 pub struct Rhik {
     form: RecordTable,
     directory: Directory,

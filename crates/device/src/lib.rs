@@ -105,6 +105,21 @@ impl Device {
         }
     }
 
+    /// The same drive at the same moment once more, if what keeps its pages can be copied: from here on the two live apart.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Device> {
+        Some(Device {
+            engine: self.engine.snapshot()?,
+            profile: self.profile.clone(),
+            link_in: self.link_in.clone(),
+            link_out: self.link_out.clone(),
+            last_arrival: self.last_arrival,
+            under_way: self.under_way.clone(),
+            spent: self.spent,
+            spent_by: self.spent_by,
+        })
+    }
+
     /// Where the time of all commands so far went, from arrival to the answer at the host, by what they are.
     #[must_use]
     pub fn spent(&self) -> [(&'static str, Spent); 3] {

@@ -99,6 +99,22 @@ impl Flash {
         }
     }
 
+    /// The same flash at the same moment once more, if what keeps its pages can be copied.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Flash> {
+        Some(Flash {
+            nand: self.nand.snapshot()?,
+            clockwork: self.clockwork.clone(),
+            buffer: self.buffer.clone(),
+            in_flight: self.in_flight.clone(),
+            under_way: self.under_way.clone(),
+            reads_unshared: self.reads_unshared,
+            counters: self.counters.clone(),
+            pages_erased: self.pages_erased,
+            pages_brought: self.pages_brought,
+        })
+    }
+
     /// How the flash is divided.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {

@@ -29,6 +29,12 @@ impl Nand {
         Nand { geometry, blocks, backing }
     }
 
+    /// The same array once more, if what keeps it can be copied.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Nand> {
+        Some(Nand { geometry: self.geometry, blocks: self.blocks.clone(), backing: self.backing.snapshot()? })
+    }
+
     /// How the array is divided.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {

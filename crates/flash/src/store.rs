@@ -62,6 +62,11 @@ pub struct BlockState {
 /// Keeps the content of programmed units until their block is erased, and what the write buffer holds. Knows no rules of NAND:
 /// [`Nand`](crate::Nand) has checked them before.
 pub trait Backing: Send {
+    /// A copy of all that it keeps, where that is in memory alone.
+    fn snapshot(&self) -> Option<Box<dyn Backing>> {
+        None
+    }
+
     /// Keeps `content` as unit `unit`. A unit that is restored after a mount may be there already, and is put over it.
     ///
     /// # Errors
@@ -153,7 +158,7 @@ pub trait Backing: Send {
 }
 
 /// Keeps ropes: a drive full of generated values costs a few per cent of its capacity in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RopeBacking {
     geometry: Geometry,
     units: Vec<Option<UnitImage>>,
@@ -168,6 +173,10 @@ impl RopeBacking {
 }
 
 impl Backing for RopeBacking {
+    fn snapshot(&self) -> Option<Box<dyn Backing>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
         self.units[unit.0 as usize] = Some(content);
         Ok(())
@@ -228,7 +237,7 @@ pub type PageBytes = Option<Box<[u8]>>;
 
 /// Keeps the bytes of every page as they lie in flash, and believes nothing that the checksum does not confirm: that they are whole,
 /// lie where they should and are of this life of their block. Slow and large; it proves that the format carries everything the firmware needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ByteBacking {
     geometry: Geometry,
     pages: Vec<PageBytes>,
@@ -322,6 +331,10 @@ impl ByteBacking {
 }
 
 impl Backing for ByteBacking {
+    fn snapshot(&self) -> Option<Box<dyn Backing>> {
+        Some(Box::new(self.clone()))
+    }
+
     fn program(&mut self, unit: UnitAddress, content: UnitImage, _span: Span) -> Result<(), MediaError> {
         let first = self.identity(PageAddress(unit.0 * self.geometry.pages_per_program));
         self.program_as(unit, &content, first);

@@ -31,7 +31,7 @@ pub struct UnitImage {
 }
 
 /// The pages of one program operation while they are gathered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UnitBuilder {
     code: Vec<u8>,
     blobs: Vec<Option<Blob>>,

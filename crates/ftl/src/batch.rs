@@ -193,7 +193,7 @@ pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
 
 /// The keys of batches that are not answered yet: a command on one of them waits for the answer, and sees all of the
 /// batch or nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct EntryLocks {
     until: BTreeMap<(NamespaceId, u64), Nanos>,
 }

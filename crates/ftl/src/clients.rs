@@ -48,7 +48,7 @@ pub(crate) enum Fate {
     Forgotten,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ClientTable {
     slots: Vec<Client>,
     /// The slot of each.

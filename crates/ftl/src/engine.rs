@@ -67,6 +67,26 @@ impl Engine {
         engine
     }
 
+    /// The same firmware at the same moment once more, if what keeps the pages can be copied: from here on the two live apart.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Engine> {
+        Some(Engine {
+            media: self.media.snapshot()?,
+            namespaces: self.namespaces.clone(),
+            collector: self.collector.clone(),
+            limits: self.limits,
+            record: self.record.clone(),
+            ahead: self.ahead.clone(),
+            grown: self.grown,
+            growth: self.growth,
+            in_vain: self.in_vain,
+            locks: self.locks.clone(),
+            spent: self.spent,
+            dram_shared: self.dram_shared,
+            failure: self.failure.clone(),
+        })
+    }
+
     /// What a check looks at.
     pub(crate) fn parts(&mut self) -> (&mut Media, &Namespaces) {
         (&mut self.media, &self.namespaces)

@@ -32,7 +32,7 @@ use kvssd_types::{KvError, NamespaceId, Nanos};
 /// the sections that this evicts, and one is for a map superblock that is then collected in between.
 pub(crate) const STEP_SUPERBLOCKS: usize = 4;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Collector {
     /// The clock of its work.
     pub(crate) clock: Nanos,

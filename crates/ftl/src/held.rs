@@ -21,7 +21,7 @@ pub(crate) struct Dead {
 }
 
 /// What all iterators keep.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     /// The number of what happened last.
     number: u64,

@@ -13,7 +13,7 @@ mod view;
 pub use crate::parameters::{Parameter, Parameters};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
-pub use plan::{BoxedPlan, IndexPlan, Room};
+pub use plan::{IndexPlan, Room};
 pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
@@ -26,6 +26,7 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
+use dyn_clone::DynClone;
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 
 /// Where a key is, or would be put.
@@ -204,7 +205,7 @@ pub struct CursorPlan {
 ///
 /// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps
 /// on flash to the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
-pub trait Index: Send {
+pub trait Index: DynClone + Send {
     /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///
     /// # Errors
@@ -374,3 +375,5 @@ pub trait Index: Send {
     /// What the flash operations answer.
     fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError>;
 }
+
+dyn_clone::clone_trait_object!(Index);

@@ -25,7 +25,7 @@ use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All iterators of a drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Iterators {
     plan: IteratorPlan,
     last_id: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Iterators {
     pool: PrefetchPool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Live {
     /// Its number among deaths and moves.
     made: u64,
@@ -46,7 +46,7 @@ struct Live {
 }
 
 /// The keys that an iterator goes along.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Range {
     prefix: OwnedKey,
     first: OwnedKey,

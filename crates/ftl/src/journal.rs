@@ -255,7 +255,7 @@ pub struct TablePlace {
 }
 
 /// The changes that are not yet in the log.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
     /// Pages that are full and wait to be appended.
     full: VecDeque<Vec<u8>>,

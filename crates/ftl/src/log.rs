@@ -34,7 +34,7 @@ pub struct NewRecord<'a> {
 }
 
 /// The logs and what they are gathering.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
     /// By stream, then by target.
     logs: Vec<OpenLog>,
@@ -44,7 +44,7 @@ pub(crate) struct Log {
 }
 
 /// A log's open superblock, unit and page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenLog {
     pub(crate) superblock: Option<SuperblockId>,
     /// When the erase of the superblock ends.

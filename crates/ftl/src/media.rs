@@ -80,6 +80,32 @@ impl Media {
         }
     }
 
+    /// The same once more, if what keeps the pages can be copied.
+    pub(crate) fn snapshot(&self) -> Option<Media> {
+        Some(Media {
+            flash: self.flash.snapshot()?,
+            geometry: self.geometry,
+            packing: self.packing,
+            superblocks: self.superblocks.clone(),
+            log: self.log.clone(),
+            placement: self.placement.clone(),
+            validity: self.validity.clone(),
+            cores: self.cores.clone(),
+            costs: self.costs,
+            emulator: self.emulator,
+            write_buffer_bytes: self.write_buffer_bytes,
+            now: self.now,
+            power_loss: self.power_loss,
+            journal: self.journal.clone(),
+            planted: self.planted,
+            victims: self.victims,
+            staged_bytes: self.staged_bytes,
+            held: self.held.clone(),
+            clients: self.clients.clone(),
+            oob_bytes: self.oob_bytes.clone(),
+        })
+    }
+
     /// No clock lies before `now` any more: calendars may forget what ended before.
     pub(crate) fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);

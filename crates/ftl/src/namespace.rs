@@ -39,6 +39,7 @@ pub struct NamespaceInfo {
 }
 
 /// One of a drive's namespaces.
+#[derive(Clone)]
 pub(crate) struct Namespace {
     pub(crate) id: NamespaceId,
     pub(crate) attributes: NamespaceAttributes,
@@ -167,6 +168,7 @@ impl Maker {
 }
 
 /// All namespaces of a drive in the order of their numbers, with those that are being removed.
+#[derive(Clone)]
 pub(crate) struct Namespaces {
     maker: Maker,
     all: Vec<Namespace>,

@@ -9,7 +9,7 @@ use kvssd_types::Nanos;
 pub(crate) const AHEAD_PAGES: u32 = 16;
 
 /// A page that the controller has read ahead, or is reading.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AheadPage {
     pub(crate) page: PageAddress,
     pub(crate) ready: Nanos,
@@ -18,7 +18,7 @@ pub(crate) struct AheadPage {
 }
 
 /// What the controller has read ahead of a host that reads on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReadAhead {
     /// Where the last read ended.
     pub(crate) end_bytes: u64,

@@ -77,7 +77,7 @@ struct Free {
 }
 
 /// All superblocks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Superblocks {
     all: Vec<Superblock>,
     /// By target.

@@ -19,6 +19,7 @@ pub use invalid_mappings::InvalidMappings;
 
 use crate::address::Grain;
 use crate::dram::DramUse;
+use dyn_clone::DynClone;
 use kvssd_flash::Blob;
 use kvssd_flash::{PageAddress, SuperblockId};
 
@@ -38,7 +39,7 @@ pub struct Spill {
 /// ([`pair_died`](Validity::pair_died)). In return `is_live` must be right for every pair of a superblock between
 /// `open_victim` and `close_victim`. A validity that spills pages has their places reported back, and is told when
 /// garbage collection moves them.
-pub trait Validity: Send {
+pub trait Validity: DynClone + Send {
     /// `grains` grains from `first` on belong to a record that lives.
     fn add(&mut self, first: Grain, grains: u32);
 
@@ -121,3 +122,5 @@ pub trait Validity: Send {
         dram.total_bytes()
     }
 }
+
+dyn_clone::clone_trait_object!(Validity);

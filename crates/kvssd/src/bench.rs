@@ -145,7 +145,7 @@ pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
 fn job(experiment: &Experiment) -> Result<Job<'_, Vec<RunReport>>, Failure> {
     let work = |observer: &mut dyn kvssd_measure::Observer| Ok(experiment.run(observer)?);
     let memory_bytes = experiment.memory_bytes()?;
-    Ok(Job { operations: experiment.work.operations(), memory_bytes, work: Box::new(work) })
+    Ok(Job { operations: experiment.work.operations(), memory_bytes, items: 1, work: Box::new(work) })
 }
 
 fn asked_for(options: &BenchOptions) -> Bench {

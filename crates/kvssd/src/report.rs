@@ -9,7 +9,6 @@
 use crate::fail::Failure;
 use crate::output::say;
 use crate::program::{Program, content_hash};
-use kvssd_measure::Observer;
 use kvssd_sim::{Experiment, RunReport, SimError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,13 +59,16 @@ impl Report {
         Report { program: Program::this().clone(), experiments: asked, runs, failure: None }
     }
 
-    /// Runs an experiment; gives a report that depends on nothing else. It says so when the run ends early, which it does each time.
+    /// Has an experiment run; gives a report that depends on nothing else. It says so when the run ends early, which it does each time.
     ///
     /// # Errors
     /// When the observer interrupts.
-    pub fn make(experiment: &Experiment, observer: &mut dyn Observer) -> Result<Report, SimError> {
+    pub fn make(
+        experiment: &Experiment,
+        run: impl FnOnce(&Experiment) -> Result<Vec<RunReport>, SimError>,
+    ) -> Result<Report, SimError> {
         let asked = std::slice::from_ref(experiment);
-        match experiment.run(observer) {
+        match run(experiment) {
             Ok(runs) => Ok(Report::of(asked, &[runs]).without_host()),
             Err(SimError::Interrupted) => Err(SimError::Interrupted),
             // Such as a drive that is full.

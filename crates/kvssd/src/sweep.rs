@@ -11,18 +11,19 @@
 
 mod file;
 mod folder;
+mod group;
 mod plan;
 
 pub use self::file::SweepFile;
 pub use self::folder::Folder;
 pub use self::plan::{Plan, Run, experiments_of};
 
+use self::group::Group;
 use crate::Outcome;
 use crate::arguments::sweep::{RunsOptions, SweepOptions};
-use crate::fail::Failure;
 use crate::output::{counted, note, print};
 use crate::workers::{self, Job, Limits};
-use kvssd_measure::{Observer, columns, grouped, size};
+use kvssd_measure::{columns, grouped, size};
 use kvssd_sim::SimError;
 use serde_json::Value;
 use std::fs;
@@ -46,13 +47,11 @@ pub fn run_plan(plan: &Plan, options: &RunsOptions) -> Outcome {
     let mut limits = Limits::of_machine();
     limits.cores = options.jobs.map_or(limits.cores, usize::from);
     let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
-    announce(plan, runs.len(), &missing, &limits);
-    let jobs = missing.iter().map(|run| job(run, |observer| folder.make_if_free(run, observer))).collect();
-    let were_free = workers::run(jobs, &limits, "runs")?;
-    // Other processes are at the others. If one of them dies, its run is made here.
-    let others: Vec<&Run> =
-        missing.iter().zip(were_free).filter(|(_, was_free)| !was_free).map(|(run, _)| *run).collect();
-    let jobs = others.iter().map(|run| job(run, |observer| folder.make(run, observer))).collect();
+    let groups = Group::of(&missing, limits.cores);
+    announce(plan, runs.len(), missing.len(), &groups, &limits);
+    let of_others = workers::run(groups.into_iter().map(|group| group.job(&folder)).collect(), &limits, "runs")?;
+    // If a process that makes one of these dies, it is made here.
+    let jobs = of_others.into_iter().flatten().map(|run| job(run, &folder)).collect();
     workers::run(jobs, &limits, "runs of other processes")?;
     summary(plan, &runs, &folder, out)
 }
@@ -62,25 +61,30 @@ pub fn report(out: &Path, path: &str) -> Option<Value> {
     serde_json::from_slice(&fs::read(out.join(path)).ok()?).ok()
 }
 
-fn job<'a, T>(run: &Run, work: impl FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a) -> Job<'a, T> {
-    Job { operations: run.experiment.work.operations(), memory_bytes: run.memory_bytes, work: Box::new(work) }
+fn job<'a>(run: &'a Run, folder: &'a Folder) -> Job<'a, ()> {
+    let (operations, memory_bytes) = (run.experiment.work.operations(), run.memory_bytes);
+    Job { operations, memory_bytes, items: 1, work: Box::new(|observer| folder.make(run, observer)) }
 }
 
 /// Says what will be done, and what it needs.
-fn announce(plan: &Plan, runs: usize, missing: &[&Run], limits: &Limits) {
+fn announce(plan: &Plan, runs: usize, missing: usize, groups: &[Group<'_>], limits: &Limits) {
     let impossible: Vec<_> = plan.impossible().collect();
     if let Some((at, why)) = impossible.first() {
         note(&format!("{} impossible, such as {at}: {why}", counted(impossible.len(), "point")));
     }
-    let Some(largest) = missing.iter().map(|run| run.memory_bytes).max() else { return };
-    let known = match runs - missing.len() {
+    let Some(largest) = groups.iter().map(Group::memory_bytes).max() else { return };
+    let known = match runs - missing {
         0 => String::new(),
         known => format!(", {known} more were run before"),
     };
-    let at_once = limits.cores.min(missing.len());
+    let drives = match groups.len() {
+        drives if drives < missing => format!(" on {}", counted(drives, "filled drive")),
+        _ => String::new(),
+    };
+    let at_once = limits.cores.min(groups.len());
     note(&format!(
-        "{}, up to {at_once} at once, each with {} of memory at the most{known}",
-        counted(missing.len(), "run"),
+        "{}{drives}, up to {at_once} at once, each with {} of memory at the most{known}",
+        counted(missing, "run"),
         size(largest)
     ));
     if largest > limits.memory_bytes {

@@ -18,6 +18,8 @@ pub struct Job<'a, T> {
     pub operations: u64,
     /// What it needs of the machine's memory, at the most.
     pub memory_bytes: u64,
+    /// Of what is counted, so many are done with it.
+    pub items: usize,
     /// Does it.
     pub work: Work<'a, T>,
 }
@@ -38,13 +40,13 @@ pub fn run_each<T: Send>(
     what: &'static str,
 ) -> Vec<(usize, Result<T, Failure>)> {
     let cores = limits.cores.min(jobs.len());
-    let overall = Overall::new(what, jobs.len(), cores, jobs.iter().map(|job| job.operations).sum());
+    let overall = Overall::new(what, &jobs, cores);
     let queue = Queue::new(jobs, limits.memory_bytes);
     let done = Mutex::new(Vec::new());
     let work = || {
-        while let Some(Taken { number, work, memory: _memory, operations }) = queue.take() {
+        while let Some(Taken { number, work, memory: _memory, operations, items }) = queue.take() {
             let progress = Progress::among(overall.bars());
-            let count = overall.count(operations);
+            let count = overall.count(operations, items);
             let mut observer = Watched { progress, count, number, first_failed: &queue.first_failed };
             let result = work(&mut observer);
             match &result {
@@ -85,6 +87,7 @@ struct State<'a, T> {
 struct Taken<'q, 'a, T> {
     number: usize,
     operations: u64,
+    items: usize,
     work: Work<'a, T>,
     memory: Memory<'q, 'a, T>,
 }
@@ -115,11 +118,11 @@ impl<'a, T> Queue<'a, T> {
             }
             let fits = state.left.iter().rposition(|(_, job)| job.memory_bytes <= state.free_bytes);
             if let Some(position) = fits.or((state.running == 0).then(|| state.left.len() - 1)) {
-                let (number, Job { operations, memory_bytes, work }) = state.left.remove(position);
+                let (number, Job { operations, memory_bytes, items, work }) = state.left.remove(position);
                 let bytes = memory_bytes.min(state.free_bytes);
                 state.free_bytes -= bytes;
                 state.running += 1;
-                return Some(Taken { number, operations, work, memory: Memory { queue: self, bytes } });
+                return Some(Taken { number, operations, items, work, memory: Memory { queue: self, bytes } });
             }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -171,7 +174,7 @@ mod tests {
     use std::time::Duration;
 
     fn job<'a, T>(operations: u64, memory_bytes: u64, work: impl FnOnce() -> T + Send + 'a) -> Job<'a, T> {
-        Job { operations, memory_bytes, work: Box::new(move |_| Ok(work())) }
+        Job { operations, memory_bytes, items: 1, work: Box::new(move |_| Ok(work())) }
     }
 
     #[test]
@@ -226,7 +229,7 @@ mod tests {
             fails(0, "second"),
             Box::new(waits),
         ];
-        let jobs = works.into_iter().map(|work| Job { operations: 1, memory_bytes: 0, work }).collect();
+        let jobs = works.into_iter().map(|work| Job { operations: 1, memory_bytes: 0, items: 1, work }).collect();
         let why = run(jobs, &Limits { cores: 4, memory_bytes: 0 }, "jobs").unwrap_err().to_string();
         assert_eq!(why, "first");
     }

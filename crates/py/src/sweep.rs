@@ -123,7 +123,8 @@ pub(crate) fn run_point(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<u8>> {
     let experiment = Run::planned(hash, experiment).map_err(|failure| of_failure(&failure))?;
-    let report = watched(py, progress, |observer| Ok(Report::make(&experiment, observer)?))?;
+    let report =
+        watched(py, progress, |observer| Ok(Report::make(&experiment, |experiment| experiment.run(observer))?))?;
     Ok(serde_json::to_vec(&report).expect("reports can be written"))
 }
 

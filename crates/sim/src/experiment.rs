@@ -8,10 +8,12 @@
 //!                          +- run     a new drive -> the reports of its runs
 //! ```
 
+mod filled;
 mod memory;
 mod names;
 mod work;
 
+pub use filled::{Filled, Filling};
 pub use names::Named;
 pub use work::{DbBenchWork, KvBenchWork, Work, YcsbWork};
 
@@ -67,7 +69,10 @@ impl Experiment {
     /// # Errors
     /// When this program has no such design, anything in it is impossible, the drive is full or fails, or the observer interrupts.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
-        self.work.run(&self.bed()?, observer)
+        self.check()?;
+        let begun = self.work.fill(&self.bed()?, observer)?;
+        let runs = self.work.run_on(begun, None, observer)?;
+        Ok(runs.into_iter().map(|run| run.report).collect())
     }
 
     /// As [`Experiment::run`], of YCSB, with a record of everything in a window of virtual time.
@@ -79,10 +84,12 @@ impl Experiment {
         window: TraceWindow,
         observer: &mut dyn Observer,
     ) -> Result<(RunReport, RunTrace), SimError> {
-        let Work::Ycsb(work) = &self.work else {
+        if !matches!(self.work, Work::Ycsb(_)) {
             return Err(SimError::Setup("--trace-out shows a run of YCSB".to_owned()));
-        };
-        let run = work.run(&self.bed()?, Some(window), observer)?;
+        }
+        self.check()?;
+        let begun = self.work.fill(&self.bed()?, observer)?;
+        let run = self.work.run_on(begun, Some(window), observer)?.remove(0);
         Ok((run.report, run.trace.expect("it was recorded")))
     }
 

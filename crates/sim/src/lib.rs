@@ -42,7 +42,7 @@ pub use bench::Bench;
 pub use chrome_trace::{RunTrace, TraceWindow};
 pub use comparison::comparison;
 pub use error::SimError;
-pub use experiment::Experiment;
+pub use experiment::{Experiment, Filled, Filling};
 pub use host::{Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};
 pub use report::{

@@ -77,6 +77,23 @@ impl Session {
         })
     }
 
+    /// The same session at the same moment once more: from here on the two drives live apart.
+    #[must_use]
+    pub fn snapshot(&self) -> Session {
+        Session {
+            setup: self.setup.clone(),
+            device: self.device.snapshot().expect("a session's drive is in memory"),
+            keys: self.keys,
+            sizes: self.sizes.clone(),
+            versions: self.versions.clone(),
+            clock: self.clock,
+            phases: self.phases,
+            scans: self.scans.clone(),
+            scans_begun: self.scans_begun,
+            batches: self.batches.clone(),
+        }
+    }
+
     /// The drive.
     #[must_use]
     pub fn device(&self) -> &Device {

@@ -40,6 +40,7 @@ pub fn design() -> Design {
     }
 }
 
+#[derive(Clone)]
 pub struct TwoChoice {
     form: Bucket,
     bucket_bits: u32,

@@ -24,6 +24,24 @@ pub(super) fn the_same_seed_gives_the_same_run(trial: &Trial) {
     assert_ne!(run(1), run(2));
 }
 
+/// A snapshot of a drive in the middle of its life goes on exactly as the drive does, and neither touches the other.
+pub(super) fn a_snapshot_goes_on_as_the_drive_does(trial: &Trial) {
+    let mut drive = trial.drive();
+    drive.life(&mut trial.random(4), 6_000);
+    let copy = drive.snapshot();
+    let go_on = |mut drive: Drive, seed: u64, operations: u32| {
+        drive.life(&mut trial.random(seed), operations);
+        drive.verify_all();
+        let engine = &drive.engine;
+        (drive.clock, engine.flash_counters().clone(), engine.index_counters(), engine.gc_counters(), engine.dram())
+    };
+    // The copy's life is longer, so that it takes blocks that the drive still needs.
+    let other = go_on(copy.snapshot(), 6, 9_000);
+    let [first, second] = [drive, copy].map(|drive| go_on(drive, 5, 6_000));
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
 /// Once, on whatever medium: it compares them.
 pub(super) fn both_media_take_the_same_time_and_operations(trial: &Trial) {
     let run = |medium| {

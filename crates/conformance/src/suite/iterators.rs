@@ -9,6 +9,7 @@ use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, KvErr
 use std::collections::BTreeMap;
 
 /// An iterator beside what it must see.
+#[derive(Clone)]
 struct Watched {
     id: IteratorId,
     /// The pairs of its range in its order: key, seed and length of the value.
@@ -96,7 +97,12 @@ impl Watched {
 
 /// Iterators in the middle of a drive's life. Gives the pairs that were checked and how many iterators have expired.
 fn watch(drive: &mut Drive, random: &mut Random, rounds: u32) -> (usize, usize) {
-    let (mut watched, mut checked, mut expired): (Vec<Watched>, usize, usize) = (Vec::new(), 0, 0);
+    watch_these(Vec::new(), drive, random, rounds)
+}
+
+/// As [`watch`], with iterators that there are already.
+fn watch_these(mut watched: Vec<Watched>, drive: &mut Drive, random: &mut Random, rounds: u32) -> (usize, usize) {
+    let (mut checked, mut expired) = (0, 0);
     for _ in 0..rounds {
         drive.life(random, 12);
         if watched.len() < 6 && random.below(3) == 0 {
@@ -138,6 +144,28 @@ pub(super) fn an_iterator_sees_the_drive_of_the_moment_when_it_was_made(trial: &
         let held = drive.engine.dram().parts().get("held_records").copied();
         assert_eq!(held, None, "nothing is kept when there are no iterators");
     }
+}
+
+pub(super) fn a_snapshot_has_the_iterators_of_the_drive(trial: &Trial) {
+    if !trial.is_ordered() {
+        return;
+    }
+    let mut drive = tiny(trial, "5");
+    let mut random = trial.random(8);
+    drive.life(&mut random, 3000);
+    let mut watched: Vec<_> = (0..3).map(|_| Watched::create(&mut drive, &mut random).unwrap()).collect();
+    drive.life(&mut random, 100);
+    assert!(watched.iter_mut().all(|iterator| iterator.step(&mut drive, &mut random).is_some()));
+    let copy = drive.snapshot();
+    let go_on = |mut drive: Drive| {
+        let mut random = trial.random(9);
+        let seen = watch_these(watched.clone(), &mut drive, &mut random, 300);
+        drive.verify_all();
+        (seen, drive.clock, drive.engine.flash_counters().clone(), drive.engine.dram())
+    };
+    let first = go_on(drive.snapshot());
+    assert_eq!(go_on(copy), first);
+    assert_eq!(go_on(drive), first);
 }
 
 pub(super) fn the_same_pairs_come_however_many_are_read_ahead(trial: &Trial) {

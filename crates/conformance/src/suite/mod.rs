@@ -53,9 +53,10 @@ const BOTH: &[Medium] = &Medium::ALL;
 const ROPES: &[Medium] = &[Medium::Ropes];
 
 /// All checks.
-pub const SUITE: [Check; 29] = checks! {
+pub const SUITE: [Check; 31] = checks! {
     basics::random_operations_against_a_map on BOTH;
     basics::the_same_seed_gives_the_same_run on BOTH;
+    basics::a_snapshot_goes_on_as_the_drive_does on BOTH;
     basics::both_media_take_the_same_time_and_operations on ROPES;
     basics::a_full_drive_serves_reads_and_deletes_and_takes_stores_again on BOTH;
     basics::overwrites_of_a_full_drive_go_on_for_ever on ROPES;
@@ -64,6 +65,7 @@ pub const SUITE: [Check; 29] = checks! {
     basics::a_list_names_every_key_once_in_a_stable_order_from_any_key_on on BOTH;
     basics::a_flush_puts_everything_into_flash on BOTH;
     iterators::an_iterator_sees_the_drive_of_the_moment_when_it_was_made on ROPES;
+    iterators::a_snapshot_has_the_iterators_of_the_drive on ROPES;
     iterators::the_same_pairs_come_however_many_are_read_ahead on ROPES;
     iterators::iterators_are_refused_in_one_line_and_end on ROPES;
     iterators::a_full_drive_ends_iterators_before_it_refuses_overwrites on ROPES;

@@ -51,6 +51,7 @@ fn every_design_passes(name: &str) {
 suite! {
     random_operations_against_a_map
     the_same_seed_gives_the_same_run
+    a_snapshot_goes_on_as_the_drive_does
     both_media_take_the_same_time_and_operations
     a_full_drive_serves_reads_and_deletes_and_takes_stores_again
     overwrites_of_a_full_drive_go_on_for_ever
@@ -59,6 +60,7 @@ suite! {
     a_list_names_every_key_once_in_a_stable_order_from_any_key_on
     a_flush_puts_everything_into_flash
     an_iterator_sees_the_drive_of_the_moment_when_it_was_made
+    a_snapshot_has_the_iterators_of_the_drive
     the_same_pairs_come_however_many_are_read_ahead
     iterators_are_refused_in_one_line_and_end
     a_full_drive_ends_iterators_before_it_refuses_overwrites

@@ -149,7 +149,7 @@ impl Lsm {
 
     /// The Summary, to be changed: a version that has it as well keeps what it has, and is counted for it.
     fn summary_to_change(&mut self, io: &mut Io<'_>) -> &mut super::summary::Summary {
-        if Arc::strong_count(&self.summary) > 1 {
+        if self.is_iterated(&self.summary) {
             for id in self.summary.tables() {
                 io.cpu(io.costs().comparison_ns);
                 self.tables.change(id, |table| table.summaries += 1);

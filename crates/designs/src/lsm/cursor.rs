@@ -31,7 +31,7 @@ pub(super) enum Direction {
 }
 
 /// Tables that do not overlap, in the order of their keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     level: usize,
     /// Which of the level's tables.
@@ -42,7 +42,7 @@ struct Run {
 }
 
 /// A table in DRAM, and where in it a cursor stands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Loaded {
     /// Which of the level's tables.
     table: usize,
@@ -83,7 +83,7 @@ impl Loaded {
 }
 
 /// The cursor. It has nothing before it was sent somewhere.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cursor {
     summary: Arc<Summary>,
     memtable: Arc<MemTable>,

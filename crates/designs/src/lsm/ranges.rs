@@ -3,6 +3,7 @@
 use super::Lsm;
 use super::cursor::{Cursor, Direction};
 use super::page::Entry;
+use super::summary::Summary;
 use super::table::Table;
 use kvssd_ftl::index::{CursorPlan, RangeIndex};
 use kvssd_ftl::{Grain, Io, PairPlace};
@@ -26,6 +27,11 @@ impl Lsm {
         }
         let copies: u64 = memtables.into_values().chain(summaries.into_values()).sum();
         buffers as u64 * self.tables.form.table_bytes() + copies
+    }
+
+    /// Whether an iterator goes along that version. The count of its owners does not tell: snapshots of the drive are among them.
+    pub(super) fn is_iterated(&self, summary: &Arc<Summary>) -> bool {
+        self.cursors.values().any(|cursor| Arc::ptr_eq(cursor.summary(), summary))
     }
 }
 
@@ -83,7 +89,7 @@ impl RangeIndex for Lsm {
 
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
         let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
-        if Arc::strong_count(&summary) == 1 {
+        if !Arc::ptr_eq(&summary, &self.summary) && !self.is_iterated(&summary) {
             for id in summary.tables() {
                 io.cpu(io.costs().comparison_ns);
                 self.give_up(io, id);

@@ -20,7 +20,7 @@ struct Saved {
 }
 
 /// What a mount remembers from one change to the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Redo {
     key: Option<(OwnedKey, u32)>,
     ranges: BTreeMap<u64, KeyRange>,

@@ -149,6 +149,7 @@ impl Table {
 }
 
 /// The pool of all tables.
+#[derive(Clone)]
 pub(super) struct Tables {
     pub(super) form: TableForm,
     slots: Vec<Option<Table>>,

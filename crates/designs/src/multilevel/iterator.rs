@@ -45,6 +45,7 @@ pub(super) struct News {
     pub(super) comes: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct IteratorBuckets {
     records: Sectioned<Rhik>,
     pending: VecDeque<News>,

@@ -4,24 +4,15 @@ use crate::attributes::SavedKind;
 use crate::index::IndexPlan;
 
 /// An index, and what was chosen of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct IndexChoice(Plan);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Plan {
     /// As a preset has it.
     Preset(&'static dyn IndexPlan),
     /// With other parameters, perhaps.
     Own(Box<dyn IndexPlan>),
-}
-
-impl Clone for IndexChoice {
-    fn clone(&self) -> Self {
-        match self.0 {
-            Plan::Preset(plan) => IndexChoice(Plan::Preset(plan)),
-            Plan::Own(ref plan) => IndexChoice(Plan::Own(plan.boxed())),
-        }
-    }
 }
 
 /// Of the same name, with the same parameters.
@@ -52,7 +43,7 @@ impl IndexChoice {
     /// The same, to be chosen otherwise.
     pub(crate) fn plan_mut(&mut self) -> &mut dyn IndexPlan {
         if let Plan::Preset(plan) = self.0 {
-            self.0 = Plan::Own(plan.boxed());
+            self.0 = Plan::Own(dyn_clone::clone_box(plan));
         }
         match &mut self.0 {
             Plan::Own(plan) => &mut **plan,
@@ -63,7 +54,7 @@ impl IndexChoice {
     /// All that was chosen, by name.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        let mut plan = self.plan().boxed();
+        let mut plan = dyn_clone::clone_box(self.plan());
         plan.parameters().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
     }
 

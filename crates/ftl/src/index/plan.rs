@@ -3,6 +3,7 @@
 use crate::dram::DramUse;
 use crate::index::Index;
 use crate::parameters::Parameters;
+use dyn_clone::DynClone;
 use std::fmt;
 
 /// The drive that an index is built for.
@@ -20,20 +21,8 @@ pub struct Room {
     pub superblock_pages: u32,
 }
 
-/// A copy of a plan, which every plan that is [`Clone`] can make.
-pub trait BoxedPlan {
-    /// The copy.
-    fn boxed(&self) -> Box<dyn IndexPlan>;
-}
-
-impl<P: IndexPlan + Clone + 'static> BoxedPlan for P {
-    fn boxed(&self) -> Box<dyn IndexPlan> {
-        Box::new(self.clone())
-    }
-}
-
 /// The choices of an index, and how it is built from them.
-pub trait IndexPlan: BoxedPlan + fmt::Debug + Send + Sync {
+pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
     /// The name in lists.
     fn name(&self) -> &'static str;
 
@@ -78,3 +67,5 @@ pub trait IndexPlan: BoxedPlan + fmt::Debug + Send + Sync {
     /// Charges the most that it keeps in DRAM beside cached sections: that of a drive with a pair in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
 }
+
+dyn_clone::clone_trait_object!(IndexPlan);

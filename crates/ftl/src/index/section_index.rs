@@ -67,7 +67,7 @@ use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is particular to an index of sections.
-pub trait SectionIndex: Send + Sized {
+pub trait SectionIndex: Clone + Send + Sized {
     /// What its sections look like.
     type Form: SectionForm + Copy;
 

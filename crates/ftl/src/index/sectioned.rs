@@ -15,6 +15,7 @@ use crate::journal::{Change, PairPlace};
 use kvssd_types::{Key, KvError, OwnedKey};
 
 /// The index.
+#[derive(Clone)]
 pub struct Sectioned<I: SectionIndex> {
     index: I,
     sections: Sections<I::Form>,

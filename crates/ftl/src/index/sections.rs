@@ -53,6 +53,7 @@ pub fn cached_bytes(bytes: u32) -> u64 {
 }
 
 /// The sections of one form.
+#[derive(Clone)]
 pub(crate) struct Sections<F> {
     form: F,
     page_bytes: u32,

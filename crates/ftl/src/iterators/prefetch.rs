@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 type Sector = (PageAddress, u32);
 
 /// The buffer of all iterators, in sectors.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PrefetchPool {
     bytes_max: u64,
     bytes: u64,
@@ -32,7 +32,7 @@ impl PrefetchPool {
 }
 
 /// A pair that comes next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ahead {
     pub(super) key: OwnedKey,
     pub(super) pair: PairPlace,
@@ -68,7 +68,7 @@ struct Flight {
 }
 
 /// What an iterator has read ahead.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Prefetch {
     pairs: VecDeque<Ahead>,
     sectors: BTreeMap<Sector, Flight>,

@@ -8,7 +8,7 @@ use crate::validity::{Spill, Validity};
 use kvssd_flash::PageAddress;
 
 /// A counter a page, so that pages in which nothing lives need not be read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AskIndex {
     counters: PageCounters,
     packing: Packing,

@@ -7,7 +7,7 @@ use crate::validity::{Spill, Validity};
 use kvssd_flash::PageAddress;
 
 /// A bit a grain, set while the grain belongs to a record that lives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GrainBitmap {
     packing: Packing,
     words: Vec<u64>,

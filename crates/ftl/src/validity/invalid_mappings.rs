@@ -25,7 +25,7 @@ const PLACE_BITS: u32 = 24;
 const SPILL_BYTES: u64 = 4;
 
 /// Counters, buffers and lists of pages, in DRAM.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InvalidMappings {
     packing: Packing,
     page_bytes: u32,

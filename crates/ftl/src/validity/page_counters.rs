@@ -6,7 +6,7 @@ use crate::packing::Packing;
 use kvssd_flash::PageAddress;
 
 /// A counter a page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PageCounters {
     packing: Packing,
     live_grains: Vec<u16>,

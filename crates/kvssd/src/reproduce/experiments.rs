@@ -48,6 +48,7 @@ impl Wanted {
             operations: (self.seconds() * OPERATIONS_PER_SECOND) as u64,
             // None of them needs more than a machine with as many cores has.
             memory_bytes: 0,
+            items: 1,
             work: Box::new(move |observer| self.find(kept, observer)),
         }
     }

@@ -6,6 +6,7 @@ use crate::fail::Failure;
 use crate::kept::{Claim, Kept};
 use crate::report::Report;
 use kvssd_measure::Observer;
+use kvssd_sim::SimError;
 use std::path::Path;
 
 /// The folder.
@@ -56,23 +57,28 @@ impl Folder {
     }
 
     /// Makes the report of a run, unless another process does; gives whether it is there.
-    pub(super) fn make_if_free(&self, run: &Run, observer: &mut dyn Observer) -> Result<bool, Failure> {
+    pub(super) fn make_if_free(
+        &self,
+        run: &Run,
+        make: impl FnOnce() -> Result<Report, SimError>,
+    ) -> Result<bool, Failure> {
         match self.claim(run)? {
-            Some(claim) => self.make_with(claim, run, observer).map(|()| true),
+            Some(claim) => self.make_with(claim, run, make).map(|()| true),
             None => Ok(false),
         }
     }
 
     /// Makes the report of a run, or waits for the process that does.
     pub(super) fn make(&self, run: &Run, observer: &mut dyn Observer) -> Outcome {
-        self.make_with(self.wait(run)?, run, observer)
+        let make = || Report::make(&run.experiment, |experiment| experiment.run(observer));
+        self.make_with(self.wait(run)?, run, make)
     }
 
-    fn make_with(&self, claim: Claim, run: &Run, observer: &mut dyn Observer) -> Outcome {
+    fn make_with(&self, claim: Claim, run: &Run, make: impl FnOnce() -> Result<Report, SimError>) -> Outcome {
         if self.found(run).is_some() {
             claim.done();
             return Ok(());
         }
-        claim.keep(&Report::make(&run.experiment, observer)?)
+        claim.keep(&make()?)
     }
 }

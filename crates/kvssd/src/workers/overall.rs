@@ -1,10 +1,11 @@
 //! All jobs together: how many are done, and how long the others will take. A bar on a terminal, elsewhere a line now and then.
 
+use super::Job;
 use crate::output::{is_quiet, note};
 use crate::progress::{LINE_EVERY, bar, time_left};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use std::io::{IsTerminal, stderr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,8 +13,8 @@ use std::time::Instant;
 pub struct Overall {
     /// What is counted.
     what: &'static str,
-    jobs: usize,
-    jobs_done: AtomicU64,
+    items: usize,
+    items_done: AtomicUsize,
     operations: u64,
     operations_done: AtomicU64,
     started: Instant,
@@ -24,21 +25,23 @@ pub struct Overall {
 }
 
 impl Overall {
-    /// Of jobs that are so many of `what`. They have a bar of their own beside those of each if they are more than are done at once.
-    pub fn new(what: &'static str, jobs: usize, cores: usize, operations: u64) -> Self {
+    /// Of jobs, counted as `what`. They have a bar of their own beside those of each if they are more than are done at once.
+    pub fn new<T>(what: &'static str, jobs: &[Job<'_, T>], cores: usize) -> Self {
+        let operations = jobs.iter().map(|job| job.operations).sum();
+        let items = jobs.iter().map(|job| job.items).sum();
         let bars = if is_quiet() {
             MultiProgress::with_draw_target(ProgressDrawTarget::hidden())
         } else {
             MultiProgress::new()
         };
         let started = Instant::now();
-        let bar = match jobs > cores {
-            true => bar(operations, &format!("0 of {jobs} {what}"), Some(&bars)),
+        let bar = match jobs.len() > cores {
+            true => bar(operations, &format!("0 of {items} {what}"), Some(&bars)),
             false => ProgressBar::hidden(),
         };
         let said = (!stderr().is_terminal()).then_some(Mutex::new(started));
-        let (jobs_done, operations_done) = (AtomicU64::new(0), AtomicU64::new(0));
-        Overall { what, jobs, jobs_done, operations, operations_done, started, said, bars, bar }
+        let (items_done, operations_done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Overall { what, items, items_done, operations, operations_done, started, said, bars, bar }
     }
 
     /// The bars, of all jobs and of those that run.
@@ -47,21 +50,21 @@ impl Overall {
     }
 
     /// Begins to count a job of so many operations.
-    pub fn count(&self, operations: u64) -> Count<'_> {
-        Count { overall: self, operations, of_phases: 0, done: 0 }
+    pub fn count(&self, operations: u64, items: usize) -> Count<'_> {
+        Count { overall: self, operations, items, of_phases: 0, done: 0 }
     }
 
     fn add(&self, operations: u64) {
         let done = self.operations_done.fetch_add(operations, Ordering::Relaxed) + operations;
-        let (what, jobs_done) = (self.what, self.jobs_done.load(Ordering::Relaxed));
+        let (what, items_done) = (self.what, self.items_done.load(Ordering::Relaxed));
         self.bar.set_position(done);
-        self.bar.set_message(format!("{jobs_done} of {} {what}", self.jobs));
+        self.bar.set_message(format!("{items_done} of {} {what}", self.items));
         let Some(said) = &self.said else { return };
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.elapsed() >= LINE_EVERY && done > 0 {
             *said = Instant::now();
             let left = time_left(self.started, done, self.operations);
-            note(&format!("{jobs_done} of {} {what} done, about {left} left", self.jobs));
+            note(&format!("{items_done} of {} {what} done, about {left} left", self.items));
         }
     }
 }
@@ -76,6 +79,7 @@ impl Drop for Overall {
 pub struct Count<'a> {
     overall: &'a Overall,
     operations: u64,
+    items: usize,
     /// Of the phases that ended.
     of_phases: u64,
     /// Those that were counted.
@@ -97,7 +101,7 @@ impl Count<'_> {
 
     /// The job is done.
     pub fn end(&mut self) {
-        self.overall.jobs_done.fetch_add(1, Ordering::Relaxed);
+        self.overall.items_done.fetch_add(self.items, Ordering::Relaxed);
         self.progress(u64::MAX);
     }
 }

@@ -55,6 +55,71 @@ fn whole(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
     files(&desk.path("whole"))
 }
 
+/// Workloads of each family that begin with one filled drive, and one that does not: its drive is full.
+const SHARED: &str = "
+[options]
+scale = '1/512'
+[[pairs]]
+design = ['original', 'pink', 'plus']
+seed = [1, 2, 3]
+[rows.updates]
+workload = 'ycsb-a'
+records = 3000
+[rows.reads]
+workload = 'ycsb-c'
+distribution = 'zipfian'
+records = 3000
+operations = 500
+[rows.rounds]
+workload = 'ycsb-f'
+records = 3000
+rounds = 3
+series = '10ms'
+[rows.batches]
+records = 3000
+batch-pairs = 8
+[rows.more]
+records = 3000
+overwrites = 10
+[rows.gets]
+db-bench = ['fillrandom', 'overwrite', 'readrandom']
+records = 2000
+[rows.ranges]
+db-bench = ['fillrandom', 'overwrite', 'seekrandom']
+records = 2000
+scan-length = 10
+[rows.population]
+kvbench = 'a.ini'
+[rows.deletes]
+kvbench = 'b.ini'
+[rows.full]
+records = 400000
+[rows.full-too]
+records = 400000
+workload = 'ycsb-c'
+";
+
+const INI: &str = "[document]\nndocs = 2000\n[operation]\nnops = 500\n";
+
+#[test]
+fn drives_that_are_filled_once_give_the_reports_of_drives_that_are_filled_each() {
+    let desk = Desk::new();
+    desk.put("experiment.toml", SHARED);
+    desk.put("a.ini", INI);
+    desk.put("b.ini", &format!("{INI}read_write_insert_delete = 20:70:0:10\n"));
+    let output = sweep(&desk, "--out shared --jobs 1");
+    assert!(output.status.success(), "{output:?}");
+    let shared = files(&desk.path("shared"));
+    assert!(said(&output).contains(" filled drives"), "{}", said(&output));
+    // Each shard has a run of its own.
+    let runs = shared.len() - 1;
+    for shard in 1..=runs {
+        let output = sweep(&desk, &format!("--out alone --jobs 1 --shard {shard}/{runs}"));
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(files(&desk.path("alone")) == shared);
+}
+
 #[test]
 fn rows_stand_for_options_of_their_own() {
     let desk = Desk::new();

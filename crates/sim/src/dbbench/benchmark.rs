@@ -38,7 +38,7 @@ named_enum! {
 
 impl DbBenchmark {
     /// Whether its operations write.
-    pub(super) fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, DbBenchmark::FillSeq | DbBenchmark::FillRandom | DbBenchmark::Overwrite)
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const DELETED: u32 = 1 << 31;
 
 /// The version of every record, and what versions were before while an iterator may ask for them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Memory {
     seed: u64,
     value_bytes: u32,

@@ -107,6 +107,20 @@ impl DbBenchSession {
         Ok(DbBenchSession { bench: *bench, design, profile, device, memory, clock: Nanos::ZERO, runs: 0 })
     }
 
+    /// The same session at the same moment once more: from here on the two drives live apart.
+    #[must_use]
+    pub fn snapshot(&self) -> DbBenchSession {
+        DbBenchSession {
+            bench: self.bench,
+            design: self.design,
+            profile: self.profile.clone(),
+            device: self.device.snapshot().expect("a session's drive is in memory"),
+            memory: self.memory.clone(),
+            clock: self.clock,
+            runs: self.runs,
+        }
+    }
+
     /// The drive.
     #[must_use]
     pub fn device(&self) -> &Device {

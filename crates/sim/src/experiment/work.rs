@@ -1,11 +1,12 @@
 //! What is done with a drive, family by family: YCSB, KVbench, db_bench.
 
+use super::filled::Begun;
 use super::{Bed, Named};
 use crate::chrome_trace::TraceWindow;
 use crate::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use crate::error::SimError;
 use crate::host::Pace;
-use crate::report::{Run, RunReport};
+use crate::report::Run;
 use crate::rounds::Rounds;
 use crate::session::{RunPlan, Session};
 use crate::setup::Setup;
@@ -98,31 +99,92 @@ impl Work {
         }
     }
 
-    pub(super) fn run(&self, bed: &Bed, observer: &mut dyn Observer) -> Result<Vec<RunReport>, SimError> {
-        let runs = match self {
-            Work::Ycsb(work) => vec![work.run(bed, None, observer)?],
+    /// All that decides the drive as it is when the run begins.
+    pub(super) fn filling(&self) -> String {
+        match self {
+            Work::Ycsb(work) => format!("{:?}", work.filling()),
             Work::Kvbench(work) => {
-                Session::run_kvbench(&bed.design, &bed.profile, &work.parsed()?, bed.seed, observer)?
+                work.parsed().map_or_else(|_| work.ini.clone(), |bench| format!("{:?}", bench.population()))
             }
-            Work::DbBench(work) => work.run(bed, observer)?,
-        };
-        Ok(runs.into_iter().map(|run| run.report).collect())
+            Work::DbBench(work) => format!("{:?}", work.filling()),
+        }
+    }
+
+    /// A new drive, brought to where the run begins.
+    pub(super) fn fill(&self, bed: &Bed, observer: &mut dyn Observer) -> Result<Begun, SimError> {
+        match self {
+            Work::Ycsb(work) => {
+                let mut session = work.session(bed)?;
+                session.fill(observer)?;
+                session.overwrite(work.overwrites, observer)?;
+                Ok(Begun::Ycsb(Box::new(session)))
+            }
+            Work::Kvbench(work) => {
+                let mut session = Session::of_kvbench(&bed.design, &bed.profile, &work.parsed()?, bed.seed)?;
+                let population = session.populate(observer)?;
+                Ok(Begun::Kvbench(Box::new(session), Box::new(population)))
+            }
+            Work::DbBench(work) => {
+                let mut session = work.session(bed)?;
+                let (fills, _) = work.fills();
+                let runs = work.run(&mut session, fills, observer)?;
+                Ok(Begun::DbBench(Box::new(session), runs))
+            }
+        }
+    }
+
+    /// All its runs, on a drive of its own filling. YCSB alone records what a window asks for.
+    pub(super) fn run_on(
+        &self,
+        begun: Begun,
+        trace: Option<TraceWindow>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Run>, SimError> {
+        match (self, begun) {
+            (Work::Ycsb(work), Begun::Ycsb(mut session)) => Ok(vec![session.run_plan(&work.plan(trace), observer)?]),
+            (Work::Kvbench(work), Begun::Kvbench(mut session, population)) => {
+                session.run_kvbench(&work.parsed()?, *population, observer)
+            }
+            (Work::DbBench(work), Begun::DbBench(mut session, mut runs)) => {
+                session.set(work.scan_length, work.threads);
+                let (_, others) = work.fills();
+                runs.extend(work.run(&mut session, others, observer)?);
+                Ok(runs)
+            }
+            _ => unreachable!("drives of one filling are of one family"),
+        }
     }
 
     /// Operations that its observer will be told of, roughly.
     #[must_use]
     pub fn operations(&self) -> u64 {
+        self.operations_of_fill().saturating_add(self.operations_of_run())
+    }
+
+    /// Those until the run begins.
+    #[must_use]
+    pub fn operations_of_fill(&self) -> u64 {
         match self {
-            Work::Ycsb(work) => work.records.saturating_add(work.overwrites).saturating_add(work.operations_max()),
+            Work::Ycsb(work) => work.records.saturating_add(work.overwrites),
+            Work::Kvbench(work) => work.parsed().map_or(0, |bench| bench.records),
+            Work::DbBench(work) => work.records.saturating_mul(work.fills().0.len() as u64),
+        }
+    }
+
+    /// Those of the run.
+    #[must_use]
+    pub fn operations_of_run(&self) -> u64 {
+        match self {
+            Work::Ycsb(work) => work.operations_max(),
             Work::Kvbench(work) => work.parsed().map_or(0, |bench| match bench.length {
-                RunLength::Operations(operations) => bench.records + operations,
+                RunLength::Operations(operations) => operations,
                 // What a drive does in a second, within a factor of a few.
-                RunLength::Seconds(seconds) => bench.records + u64::from(seconds) * 100_000,
+                RunLength::Seconds(seconds) => u64::from(seconds) * 100_000,
             }),
-            Work::DbBench(work) => work
-                .benchmarks
-                .iter()
-                .fold(0, |sum: u64, benchmark| sum.saturating_add(work.operations_of(benchmark.0))),
+            Work::DbBench(work) => {
+                let operations = work.fills().1.iter().map(|benchmark| work.operations_of(benchmark.0));
+                operations.fold(0, u64::saturating_add)
+            }
         }
     }
 }
@@ -176,19 +238,23 @@ impl YcsbWork {
         Ok(session)
     }
 
-    pub(super) fn run(
-        &self,
-        bed: &Bed,
-        trace: Option<TraceWindow>,
-        observer: &mut dyn Observer,
-    ) -> Result<Run, SimError> {
-        let mut session = self.session(bed)?;
-        session.fill(observer)?;
-        session.overwrite(self.overwrites, observer)?;
+    /// The same with another run: all else decides the drive before it.
+    fn filling(&self) -> YcsbWork {
+        YcsbWork {
+            workload: Named(YcsbCore::A),
+            distribution: Named(Distribution::Uniform),
+            operations: 0,
+            rounds: Rounds::ONE,
+            series_ns: None,
+            batch_pairs: 1,
+            ..self.clone()
+        }
+    }
+
+    fn plan(&self, trace: Option<TraceWindow>) -> RunPlan {
         let YcsbWork { operations, batch_pairs, rounds, .. } = *self;
         let (core, distribution) = (self.workload.0, Some(self.distribution.0));
-        let series = self.series_ns.map(Nanos);
-        session.run_plan(&RunPlan { core, distribution, operations, batch_pairs, rounds, series, trace }, observer)
+        RunPlan { core, distribution, operations, batch_pairs, rounds, series: self.series_ns.map(Nanos), trace }
     }
 }
 
@@ -213,16 +279,28 @@ impl DbBenchWork {
         Ok(session)
     }
 
-    fn run(&self, bed: &Bed, observer: &mut dyn Observer) -> Result<Vec<Run>, SimError> {
-        let mut session = self.session(bed)?;
-        let benchmarks = self.benchmarks.iter().map(|benchmark| benchmark.0);
+    /// The benchmarks that fill the drive, and those behind them.
+    fn fills(&self) -> (&[Named<DbBenchmark>], &[Named<DbBenchmark>]) {
+        let first = self.benchmarks.iter().position(|benchmark| !benchmark.0.writes());
+        self.benchmarks.split_at(first.unwrap_or(self.benchmarks.len()))
+    }
+
+    /// The same without what comes behind the fill.
+    fn filling(&self) -> DbBenchWork {
+        DbBenchWork { benchmarks: self.fills().0.to_vec(), operations: 0, scan_length: 1, ..self.clone() }
+    }
+
+    fn run(
+        &self,
+        session: &mut DbBenchSession,
+        benchmarks: &[Named<DbBenchmark>],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Run>, SimError> {
+        let benchmarks = benchmarks.iter().map(|benchmark| benchmark.0);
         benchmarks.map(|benchmark| session.run(benchmark, self.operations_of(benchmark), observer)).collect()
     }
 
     fn operations_of(&self, benchmark: DbBenchmark) -> u64 {
-        match benchmark {
-            DbBenchmark::FillSeq | DbBenchmark::FillRandom | DbBenchmark::Overwrite => self.records,
-            _ => self.operations,
-        }
+        if benchmark.writes() { self.records } else { self.operations }
     }
 }

@@ -14,7 +14,7 @@ use kvssd_device::Completion;
 use kvssd_types::{BatchChange, Command, KEY_BYTES_MAX, NamespaceId, Nanos, Value};
 
 /// What threads have gathered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Batches {
     /// Pairs of a batch; 0 when updates go one by one.
     pairs: usize,

@@ -17,27 +17,19 @@ use kvssd_types::Nanos;
 const OPERATIONS_PER_SECOND_MAX: u64 = 1_000_000;
 
 impl Session {
-    /// Runs a workload of KVbench on a new drive: the report of its population, if that is measured, and of its run, if that has
-    /// any operations.
+    /// Runs a workload of KVbench on what was populated: the report of that, if it is measured, and of the run.
     ///
     /// # Errors
-    /// When the workload is impossible, the drive is full or fails, or the observer interrupts.
-    pub fn run_kvbench(
-        design: &Design,
-        profile: &Profile,
+    /// When the drive is full or fails, or the observer interrupts.
+    pub(crate) fn run_kvbench(
+        &mut self,
         bench: &KvBench,
-        seed: u64,
+        population: Run,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Run>, SimError> {
-        Session::check_kvbench(design, profile, bench, seed)?;
-        let mut session = Session::of_kvbench(design, profile, bench, seed)?;
-        let mut runs = vec![session.populate(observer)?];
-        if !bench.is_population_measured {
-            runs.clear();
-        }
-        let records = session.versions.len() as u64;
-        runs.push(session.run_kvbench_mix(bench, records + inserts_max(bench), observer)?);
-        Ok(runs)
+        let records = self.versions.len() as u64;
+        let run = self.run_kvbench_mix(bench, records + inserts_max(bench), observer)?;
+        Ok(bench.is_population_measured.then_some(population).into_iter().chain([run]).collect())
     }
 
     /// Finds what is impossible in a workload of KVbench, without running anything.

@@ -23,7 +23,7 @@ impl Ticket {
 }
 
 /// A section in DRAM.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cached {
     /// Its number; none when it was replaced.
     pub(crate) section: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Cached {
 }
 
 /// The sections in DRAM.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SectionCache {
     queue: VecDeque<Cached>,
     /// The ticket of the one that leaves next.

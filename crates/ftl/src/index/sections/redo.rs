@@ -21,7 +21,7 @@ pub struct SavedSections {
 }
 
 /// What a mount knows beside the sections themselves.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Redo {
     dirty: BTreeMap<u64, Vec<u8>>,
     /// Behind which change each section was written last.

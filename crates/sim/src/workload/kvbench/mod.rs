@@ -65,6 +65,20 @@ pub enum RunLength {
 }
 
 impl KvBench {
+    /// The same with another run: all else decides the drive before it.
+    #[must_use]
+    pub(crate) fn population(&self) -> KvBench {
+        KvBench {
+            is_population_measured: false,
+            threads: 1,
+            distribution: Distribution::Uniform,
+            percents: [100, 0, 0, 0],
+            length: RunLength::Operations(0),
+            warmup_seconds: 0,
+            ..self.clone()
+        }
+    }
+
     /// Reads the text of an ini file.
     ///
     /// # Errors
