@@ -50,7 +50,7 @@ fn follow(ahead: &mut ReadAhead, io: &mut Io<'_>, index: &mut dyn Index, offset_
         }
         ahead.next_block += 1;
     }
-    let geometry = io.media.geometry;
+    let geometry = io.media.space.geometry;
     let unit_of = |known: &AheadPage| geometry.unit_of(known.page);
     for run in ahead.pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
         let pages: Vec<PageAddress> = run.iter().map(|known| known.page).collect();

@@ -75,13 +75,13 @@ impl Design {
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
-        media.planted = self.planted;
-        media.victims = self.victims;
-        let journal_step = if media.is_durable() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
+        media.durability.planted = self.planted;
+        media.space.victims = self.victims;
+        let journal_step = if media.durability.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let targets = geometry.targets() as usize;
         let low = self.low_superblocks(&geometry) as usize + journal_step;
         let high = self.gc_high_superblocks as usize * targets + journal_step;
-        media.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
+        media.log.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
         let limits = Limits {
             high,
             high_of_lookups: 1 + journal_step,

@@ -63,7 +63,7 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
 
 /// Notes the key of the next change, for an index that needs it at a mount.
 fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u32) {
-    if io.media.is_durable() && index.notes_keys() {
+    if io.media.durability.is_on() && index.notes_keys() {
         io.note(Change::Key { key: key.bytes().into(), value_bytes });
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn retrieve(
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
     let until = offset_bytes.saturating_add(length_bytes) as usize;
-    io.retry = Nanos(io.media.emulator.retry_ns);
+    io.retry = Nanos(io.media.controller.emulator.retry_ns);
     let (position, found) = find(io, index, key, until)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
     if position.value_bytes.is_some() && head_at(io, place, key, until)? != Some(head) {

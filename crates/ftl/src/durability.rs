@@ -9,19 +9,19 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
-use crate::clients::SavedClients;
+use crate::clients::{ClientTable, SavedClients};
 use crate::io::Io;
-use crate::journal::{BatchNote, Change};
+use crate::journal::{BatchNote, Change, Journal};
 use crate::log::{NewRecord, OpenLog};
-use crate::media::Media;
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
+use crate::space::Run;
 use crate::spent::SpentOn;
 use crate::staging::{Item, Standing, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Cause, PowerLoss, SuperblockId};
+use kvssd_flash::{Cause, PowerLoss, Profile, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -44,9 +44,33 @@ pub(crate) struct Image {
     pub(crate) clients: SavedClients,
 }
 
-impl Media {
+/// What a mount will read.
+#[derive(Clone)]
+pub(crate) struct Durability {
+    pub(crate) journal: Journal,
+    /// What clients have had made.
+    pub(crate) clients: ClientTable,
+    pub(crate) power_loss: PowerLoss,
+    pub(crate) write_buffer_bytes: u64,
+    /// Bytes that the write buffer's memory holds.
+    pub(crate) staged_bytes: u64,
+    pub(crate) planted: Option<PlantedBug>,
+}
+
+impl Durability {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        Durability {
+            journal: Journal::default(),
+            clients: ClientTable::default(),
+            power_loss: profile.memory.power_loss,
+            write_buffer_bytes: profile.memory.write_buffer_bytes,
+            staged_bytes: 0,
+            planted: None,
+        }
+    }
+
     /// Whether anything is written for a mount.
-    pub(crate) fn is_durable(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.power_loss != PowerLoss::Ignored
     }
 }
@@ -56,13 +80,13 @@ impl Io<'_> {
     /// it.
     pub fn note(&mut self, change: Change) {
         let is_lost = match change {
-            Change::Moved { .. } => self.media.planted == Some(PlantedBug::LostRelocation),
-            Change::Batch(BatchNote::Begun) => self.media.planted == Some(PlantedBug::TornBatch),
+            Change::Moved { .. } => self.media.durability.planted == Some(PlantedBug::LostRelocation),
+            Change::Batch(BatchNote::Begun) => self.media.durability.planted == Some(PlantedBug::TornBatch),
             _ => false,
         };
-        if self.media.is_durable() && !is_lost {
-            if self.media.journal.namespace != Some(self.namespace) && change.is_of_namespace() {
-                self.media.journal.namespace = Some(self.namespace);
+        if self.media.durability.is_on() && !is_lost {
+            if self.media.durability.journal.namespace != Some(self.namespace) && change.is_of_namespace() {
+                self.media.durability.journal.namespace = Some(self.namespace);
                 self.write_down(Change::In { namespace: self.namespace.0 });
             }
             self.write_down(change);
@@ -87,15 +111,15 @@ impl Io<'_> {
     /// Notes that the changes up to [`BatchNote::Committed`] are a client's request, if it may come again.
     pub(crate) fn note_request(&mut self) {
         if let Some(request) = self.request.take()
-            && let Some(slot) = self.media.clients.record(request)
+            && let Some(slot) = self.media.durability.clients.record(request)
         {
             self.note(Change::Request { slot, serial: request.serial });
         }
     }
 
     fn write_down(&mut self, change: Change) {
-        let page_bytes = self.media.packing.page_bytes() as usize;
-        self.media.journal.gather(&change, page_bytes);
+        let page_bytes = self.media.space.packing.page_bytes() as usize;
+        self.media.durability.journal.gather(&change, page_bytes);
         // When it cannot be staged the power is gone: the next program says so.
         let _ = self.stage(&Item::Changed(change), None);
     }
@@ -109,11 +133,11 @@ impl Io<'_> {
 
     /// Puts an item into the write buffer's memory.
     pub(crate) fn stage(&mut self, item: &Item, follows: Option<&Rope>) -> Result<(), KvError> {
-        if self.media.power_loss != PowerLoss::Protected {
+        if self.media.durability.power_loss != PowerLoss::Protected {
             return Ok(());
         }
         let bytes = encode(item, follows);
-        self.media.staged_bytes += bytes.len() as u64;
+        self.media.durability.staged_bytes += bytes.len() as u64;
         Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
     }
 
@@ -125,13 +149,13 @@ impl Io<'_> {
         self.flush_records()?;
         self.write_journal(true)?;
         self.flush_stream(Stream::Journal)?;
-        if self.media.power_loss == PowerLoss::Protected {
+        if self.media.durability.power_loss == PowerLoss::Protected {
             let standing = |open: &OpenLog| -> Standing { open.superblock.map(|superblock| (superblock, open.page)) };
-            let stale = self.media.planted == Some(PlantedBug::StaleSequence);
-            let number = self.media.journal.number.saturating_sub(stale.into());
+            let stale = self.media.durability.planted == Some(PlantedBug::StaleSequence);
+            let number = self.media.durability.journal.number.saturating_sub(stale.into());
             let item = Item::Stood(self.media.log.iter().map(standing).collect(), self.media.log.sequence, number);
             let bytes = encode(&item, None);
-            self.media.staged_bytes = bytes.len() as u64;
+            self.media.durability.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock)?;
         }
         Ok(self.media.flash.buffer.drained())
@@ -139,7 +163,7 @@ impl Io<'_> {
 
     /// Makes sure that a cut loses nothing of what was done so far; gives the clock when that is so.
     pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
-        if self.media.power_loss == PowerLoss::Volatile {
+        if self.media.durability.power_loss == PowerLoss::Volatile {
             let drained = self.flush()?;
             self.wait_until(drained, SpentOn::Buffer);
         }
@@ -150,7 +174,7 @@ impl Io<'_> {
         for stream in Stream::RECORDS {
             self.flush_stream(stream)?;
         }
-        if self.media.power_loss == PowerLoss::Volatile {
+        if self.media.durability.power_loss == PowerLoss::Volatile {
             self.wait_until(self.media.flash.buffer.drained(), SpentOn::Buffer);
         }
         Ok(())
@@ -158,32 +182,32 @@ impl Io<'_> {
 
     /// Appends the journal pages that are full, with `all` also the one that is not.
     pub(crate) fn write_journal(&mut self, all: bool) -> Result<(), KvError> {
-        while let Some(page) = self.media.journal.next_page(all) {
+        while let Some(page) = self.media.durability.journal.next_page(all) {
             self.append_numbered(Kind::Journal, page)?;
-            self.media.journal.pages += 1;
+            self.media.durability.journal.pages += 1;
         }
         Ok(())
     }
 
     fn append_numbered(&mut self, kind: Kind, mut page: Vec<u8>) -> Result<(), KvError> {
-        let pages_per_program = self.media.geometry.pages_per_program as usize;
+        let pages_per_program = self.media.space.geometry.pages_per_program as usize;
         let fills_unit =
             self.media.log.get(self.choose_log(Stream::Journal, page.len())).unit.pages() + 1 == pages_per_program;
-        if self.media.power_loss == PowerLoss::Volatile && fills_unit {
+        if self.media.durability.power_loss == PowerLoss::Volatile && fills_unit {
             self.flush_records()?;
         }
-        let page_bytes = self.media.packing.page_bytes() as usize;
+        let page_bytes = self.media.space.packing.page_bytes() as usize;
         page.resize(page_bytes, 0);
         let mut bytes = Rope::default();
         bytes.push_blob(page.into());
-        let tag = self.media.journal.number;
-        self.media.journal.number += 1;
+        let tag = self.media.durability.journal.number;
+        self.media.durability.journal.number += 1;
         let stream = Stream::Journal;
         let record =
             NewRecord { stream, kind, tag, bytes: &mut bytes, unbroken_bytes: page_bytes, cause: Cause::Journal };
         let place = self.append(record)?;
         // Neither journal nor checkpoint is kept by garbage collection.
-        self.vacate(place, self.media.packing.grains_per_page);
+        self.vacate(place, self.media.space.packing.grains_per_page);
         Ok(())
     }
 
@@ -197,7 +221,7 @@ impl Io<'_> {
 
     /// The write buffer's memory is bounded: what is in flash need not stay in it.
     fn end_long_staging(&mut self) -> Result<(), KvError> {
-        if self.media.staged_bytes > 2 * self.media.write_buffer_bytes {
+        if self.media.durability.staged_bytes > 2 * self.media.durability.write_buffer_bytes {
             self.flush()?;
         }
         Ok(())
@@ -205,7 +229,7 @@ impl Io<'_> {
 
     /// Whether the journal of a durable drive has become so long that a checkpoint is due.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let journal = &self.media.journal;
+        let journal = &self.media.durability.journal;
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
@@ -215,14 +239,13 @@ impl Io<'_> {
         self.flush()?;
         let before: Vec<SuperblockId> = self.journal_superblocks().collect();
         let kept = self.kept_for_iterators(namespaces);
-        let superblocks = self.media.superblocks.without(&kept);
-        kept.iter().for_each(|&(_, first, grains)| self.media.validity.remove(first, grains));
-        let (validity, namespaces) = (self.media.validity.save(), namespaces.save());
-        kept.iter().for_each(|&(_, first, grains)| self.media.validity.add(first, grains));
-        let clients = self.media.clients.save();
+        let (superblocks, validity) = self.media.space.saved_without(&kept);
+        let namespaces = namespaces.save();
+        let clients = self.media.durability.clients.save();
         let image = Image { is_last, superblocks, validity, namespaces, clients };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
-        let (first, page_bytes) = (self.media.journal.number, self.media.packing.page_bytes() as usize);
+        let (first, page_bytes) =
+            (self.media.durability.journal.number, self.media.space.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
             self.end_long_staging()?;
@@ -231,19 +254,19 @@ impl Io<'_> {
         self.wait_until(drained, SpentOn::Buffer);
         // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was
         // last there.
-        self.media.journal.namespace = None;
-        self.media.journal.pages = 0;
-        self.media.journal.checkpoint_pages = self.media.journal.number - first;
+        self.media.durability.journal.namespace = None;
+        self.media.durability.journal.pages = 0;
+        self.media.durability.journal.checkpoint_pages = self.media.durability.journal.number - first;
         if is_last {
             return Ok(());
         }
         for superblock in before {
             // One that is open, or was closed by the checkpoint's own pages, goes with the next.
-            if self.media.superblocks.get(superblock).state == State::Closed {
+            if self.media.space.superblocks.get(superblock).state == State::Closed {
                 let freed = self.clock;
                 let erased = self.media.flash.erase(superblock, freed)?;
-                self.media.superblocks.condemn(superblock);
-                self.media.superblocks.release(superblock, freed, erased);
+                self.media.space.superblocks.condemn(superblock);
+                self.media.space.superblocks.release(superblock, freed, erased);
                 self.note(Change::Erased { superblock });
             }
         }
@@ -252,15 +275,15 @@ impl Io<'_> {
 
     /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a
     /// mount.
-    fn kept_for_iterators(&mut self, namespaces: &mut Namespaces) -> Vec<(SuperblockId, Grain, u32)> {
+    fn kept_for_iterators(&mut self, namespaces: &mut Namespaces) -> Vec<Run> {
         let mut kept: Vec<(Grain, u32)> = self.media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
         let ranges = namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());
         kept.extend(ranges.flat_map(|ranges| ranges.kept_for_cursors()));
-        kept.into_iter().filter_map(|(place, grains)| self.media.runs_of(place, grains)).flatten().collect()
+        kept.into_iter().filter_map(|(place, grains)| self.media.space.runs_of(place, grains)).flatten().collect()
     }
 
     fn journal_superblocks(&self) -> impl Iterator<Item = SuperblockId> {
-        let all = self.media.superblocks.all().iter().enumerate();
+        let all = self.media.space.superblocks.all().iter().enumerate();
         all.filter(|(_, superblock)| superblock.stream == Stream::Journal && superblock.state == State::Closed)
             .map(|(number, _)| SuperblockId(number as u32))
     }

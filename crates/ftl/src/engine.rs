@@ -116,7 +116,7 @@ impl Engine {
         while self.collector.is_busy() {
             self.collect()?;
         }
-        if self.media.is_durable() { self.checkpoint(true) } else { Ok(()) }
+        if self.media.durability.is_on() { self.checkpoint(true) } else { Ok(()) }
     }
 
     /// Refuses when the flash has failed before.
@@ -146,7 +146,7 @@ impl Engine {
 
     /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
     fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
-        if !self.media.is_durable() {
+        if !self.media.durability.is_on() {
             return Ok(());
         }
         let mut io = Io::new(&mut self.media, at, true);
@@ -269,7 +269,7 @@ impl Engine {
         match command {
             // It concerns the namespaces of its changes, not the one that it was sent to.
             Command::Batch { changes } => {
-                batch::check(&self.media.geometry, &self.limits, changes)?;
+                batch::check(&self.media.space.geometry, &self.limits, changes)?;
                 for change in *changes {
                     self.knows(change.namespace, command)?;
                     self.touch(change.namespace, *at)?;
@@ -299,7 +299,7 @@ impl Engine {
     /// Refuses a command that the namespace cannot execute.
     fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
         let namespace = self.namespaces.living(namespace)?;
-        let takes_blocks = self.media.packing.layout == RecordLayout::Blocks;
+        let takes_blocks = self.media.space.packing.layout == RecordLayout::Blocks;
         if let Some(why) = namespace.index.refuses_changes().filter(|_| is_change(command)) {
             return Err(KvError::Unrecovered(why));
         }
@@ -392,9 +392,9 @@ impl Engine {
         namespace: NamespaceId,
         work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
     ) -> Result<(), KvError> {
-        let begun = self.grown.max(self.media.now);
+        let begun = self.grown.max(self.media.controller.now);
         // Collection may have made the room with a clock that is ahead.
-        self.grown = self.media.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
+        self.grown = self.media.space.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
         let caller = self.recording().work_for(Actor::Growth);
         let Engine { media, namespaces, grown, .. } = self;
         let mut io = Io::new(media, *grown, false).of(namespace);
@@ -443,15 +443,15 @@ impl Engine {
     /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the
     /// next time.
     fn share_dram(&mut self) {
-        let page_bytes = u64::from(self.media.packing.page_bytes());
+        let page_bytes = u64::from(self.media.space.packing.page_bytes());
         let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
         if taken != self.dram_shared {
-            let left = match self.media.emulator.section_dram_bytes {
+            let left = match self.media.controller.emulator.section_dram_bytes {
                 0 => self.limits.dram_bytes.saturating_sub(taken),
                 alone => alone,
             };
             // While an index has yet to give DRAM back, it is shared again.
-            let is_settled = self.namespaces.share_dram(left, self.media.now);
+            let is_settled = self.namespaces.share_dram(left, self.media.controller.now);
             self.dram_shared = if is_settled { taken } else { 0 };
         }
     }

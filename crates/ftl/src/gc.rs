@@ -21,6 +21,7 @@ use crate::log::NewRecord;
 use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
+use crate::space::Space;
 use crate::superblock::{State, Superblock};
 use crate::tags;
 use crate::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
@@ -76,12 +77,12 @@ pub struct GcCounters {
 
 impl Collector {
     pub(crate) fn new(media: &Media, low: usize) -> Self {
-        let geometry = &media.geometry;
+        let geometry = &media.space.geometry;
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
         let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
         let wide = 2 * geometry.channels * geometry.pages_per_program;
         // What it passes on waits in the write buffer.
-        let in_hand = media.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
+        let in_hand = media.durability.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
         let pages_per_step_max = u64::from(wide.min(geometry.pages_per_superblock())).min(in_hand.max(1)) as usize;
         Collector {
             clock: Nanos::ZERO,
@@ -96,7 +97,7 @@ impl Collector {
 
     /// Whether there is something to do.
     pub(crate) fn is_wanted(&self, media: &Media) -> bool {
-        !self.victims.is_empty() || media.superblocks.free() < self.low + STEP_SUPERBLOCKS
+        !self.victims.is_empty() || media.space.superblocks.free() < self.low + STEP_SUPERBLOCKS
     }
 
     /// Whether it is in the middle of a victim.
@@ -107,14 +108,14 @@ impl Collector {
     /// Does one bounded step. Gives false when there is nothing to gain.
     pub(crate) fn step(&mut self, media: &mut Media, namespaces: &mut Namespaces) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
-        let short = io.media.superblocks.free() < STEP_SUPERBLOCKS;
+        let short = io.media.space.superblocks.free() < STEP_SUPERBLOCKS;
         match self.victims.last() {
             None => {
                 if !self.open_victim(&mut io, false)? {
                     return Ok(false);
                 }
             }
-            Some(top) if short && io.media.superblocks.get(top.superblock).stream != Stream::Map => {
+            Some(top) if short && io.media.space.superblocks.get(top.superblock).stream != Stream::Map => {
                 self.open_victim(&mut io, true)?;
             }
             Some(_) => {}
@@ -130,10 +131,11 @@ impl Collector {
     /// and one on the target with the fewest free superblocks goes first, as long as what is taken instead gives at least
     /// half as much. Half is an estimate.
     fn choose(&mut self, media: &Media, map_only: bool) -> Option<SuperblockId> {
-        let Media { superblocks, packing, flash, .. } = media;
+        let Media { flash, space, .. } = media;
+        let Space { superblocks, packing, .. } = space;
         let all = superblocks.all();
         let is_short = map_only || superblocks.free() < STEP_SUPERBLOCKS;
-        let policy = match media.victims {
+        let policy = match media.space.victims {
             VictimPolicy::EraseCounts(policy) if !is_short => Some(policy),
             _ => None,
         };
@@ -168,37 +170,37 @@ impl Collector {
 
     fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
         let Some(superblock) = self.choose(io.media, map_only) else { return Ok(false) };
-        let superblocks = &mut io.media.superblocks;
+        let superblocks = &mut io.media.space.superblocks;
         let live_grains = superblocks.get(superblock).live_grains;
         superblocks.condemn(superblock);
         // Where nothing lives, no mapping is asked about.
-        let spills = if live_grains == 0 { Vec::new() } else { io.media.validity.spills(superblock).to_vec() };
-        let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.packing.page_of(spill)).collect();
+        let spills = if live_grains == 0 { Vec::new() } else { io.media.space.validity.spills(superblock).to_vec() };
+        let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.space.packing.page_of(spill)).collect();
         pages.sort_unstable();
         io.read_all(&pages, Cause::InvalidMappings);
-        let page_bytes = io.media.packing.page_bytes() as usize;
+        let page_bytes = io.media.space.packing.page_bytes() as usize;
         let mut contents = Vec::with_capacity(pages.len());
         for &page in &pages {
             contents.extend(readable(io.data(page).map(|data| data.blob(0..page_bytes)))?);
         }
         if contents.len() < pages.len() {
             // Validity does not know all that is dead in it.
-            io.media.superblocks.suspect(superblock);
+            io.media.space.superblocks.suspect(superblock);
         }
-        let mappings = io.media.validity.open_victim(superblock, &contents) as u64;
-        io.cpu(mappings * io.media.costs.gc_record_ns);
+        let mappings = io.media.space.validity.open_victim(superblock, &contents) as u64;
+        io.cpu(mappings * io.media.controller.costs.gc_record_ns);
         self.victims.push(Victim { superblock, next: 0, read: 0 });
         Ok(true)
     }
 
     fn work(&mut self, io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<(), KvError> {
         let Some(mut victim) = self.victims.last().copied() else { return Ok(()) };
-        let first = io.media.geometry.first_page(victim.superblock);
-        let is_dead = io.media.superblocks.get(victim.superblock).live_grains == 0;
-        let end = if is_dead { victim.next } else { io.media.geometry.pages_per_superblock() };
+        let first = io.media.space.geometry.first_page(victim.superblock);
+        let is_dead = io.media.space.superblocks.get(victim.superblock).live_grains == 0;
+        let end = if is_dead { victim.next } else { io.media.space.geometry.pages_per_superblock() };
         let rest = (victim.next..end).map(|number| PageAddress(first.0 + number));
-        let living = rest.filter(|&page| !io.media.validity.page_is_dead(page));
-        let pages: Vec<PageAddress> = living.take(self.width(io.media.superblocks.free())).collect();
+        let living = rest.filter(|&page| !io.media.space.validity.page_is_dead(page));
+        let pages: Vec<PageAddress> = living.take(self.width(io.media.space.superblocks.free())).collect();
         let Some(&last) = pages.last() else {
             self.victims.pop();
             self.counters.pages_skipped += u64::from(end - victim.next);
@@ -206,8 +208,8 @@ impl Collector {
         };
         let unread: Vec<PageAddress> = pages.iter().copied().filter(|page| page.0 >= first.0 + victim.read).collect();
         victim.read = victim.read.max(last.0 + 1 - first.0);
-        let stream = io.media.superblocks.get(victim.superblock).stream;
-        if !io.media.emulator.victims_unread {
+        let stream = io.media.space.superblocks.get(victim.superblock).stream;
+        if !io.media.controller.emulator.victims_unread {
             io.read_all(&unread, if stream == Stream::Map { Cause::GcIndex } else { Cause::Gc });
         }
         let oobs = self.oobs_of(io, namespaces, &pages)?;
@@ -238,7 +240,7 @@ impl Collector {
         namespaces: &Namespaces,
         pages: &[PageAddress],
     ) -> Result<Vec<Option<Oob>>, KvError> {
-        let packing = io.media.packing;
+        let packing = io.media.space.packing;
         io.warm(&pages.iter().map(|&page| packing.grain(page, 0)).collect::<Vec<_>>());
         let mut oobs = Vec::with_capacity(pages.len());
         let mut pairs = 0;
@@ -256,21 +258,21 @@ impl Collector {
 
 fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> Result<(), KvError> {
     let Victim { superblock, .. } = victim;
-    let grains_per_page = io.media.packing.grains_per_page;
-    for spill in io.media.validity.close_victim(superblock) {
+    let grains_per_page = io.media.space.packing.grains_per_page;
+    for spill in io.media.space.validity.close_victim(superblock) {
         io.discard(spill, grains_per_page);
     }
     // What could not be read stays, and so does what no page named: nothing that lives is erased, whatever the pages
     // say.
-    if io.media.superblocks.get(superblock).live_grains > 0 {
-        io.media.superblocks.retire(superblock);
+    if io.media.space.superblocks.get(superblock).live_grains > 0 {
+        io.media.space.superblocks.retire(superblock);
         io.note(Change::Retired { superblock });
         return Ok(());
     }
     // The erase takes the last other copy of what was moved out.
     let at = io.make_durable()?;
     let erased = io.media.flash.erase(superblock, at)?;
-    io.media.superblocks.release(superblock, at, erased);
+    io.media.space.superblocks.release(superblock, at, erased);
     io.media.held.erased(superblock);
     io.note(Change::Erased { superblock });
     counters.superblocks += 1;
@@ -278,12 +280,12 @@ fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> R
 }
 
 fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {
-    if !io.media.validity.spills(superblock).contains(&from) {
+    if !io.media.space.validity.spills(superblock).contains(&from) {
         return Ok(());
     }
-    let page_bytes = io.media.packing.page_bytes() as usize;
+    let page_bytes = io.media.space.packing.page_bytes() as usize;
     let mut bytes = Rope::default();
-    bytes.push_slice(io.data(io.media.packing.page_of(from))?, 0..page_bytes);
+    bytes.push_slice(io.data(io.media.space.packing.page_of(from))?, 0..page_bytes);
     let to = io.append(NewRecord {
         stream: Stream::Gc,
         kind: Kind::InvalidMappings,
@@ -292,9 +294,9 @@ fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<
         unbroken_bytes: page_bytes,
         cause: Cause::InvalidMappings,
     })?;
-    io.media.validity.spill_moved(superblock, from, to);
+    io.media.space.validity.spill_moved(superblock, from, to);
     io.note(Change::SpillMoved { superblock, from, to });
-    io.discard(from, io.media.packing.grains_per_page);
+    io.discard(from, io.media.space.packing.grains_per_page);
     Ok(())
 }
 
@@ -307,9 +309,10 @@ fn move_pages(
     first: PageAddress,
     counters: &mut GcCounters,
 ) -> Result<(), KvError> {
-    let Superblock { stream, has_strays, .. } = *io.media.superblocks.get(io.media.geometry.superblock_of(first));
+    let Superblock { stream, has_strays, .. } =
+        *io.media.space.superblocks.get(io.media.space.geometry.superblock_of(first));
     let is_map = stream == Stream::Map;
-    let packing = io.media.packing;
+    let packing = io.media.space.packing;
     let oobs: Vec<(PageAddress, Oob)> = pages.iter().zip(oobs).filter_map(|(&page, oob)| Some((page, oob?))).collect();
     if is_map {
         let entries = || oobs.iter().flat_map(|(_, oob)| &oob.entries);
@@ -339,7 +342,7 @@ fn move_pages(
         }
         for entry in &oob.entries {
             let from = packing.grain(*page, entry.grain);
-            io.cpu(io.media.costs.gc_record_ns);
+            io.cpu(io.media.controller.costs.gc_record_ns);
             match oob.kind {
                 Kind::Pair => {
                     let lives = fate(io, entry.tag, from, has_strays);
@@ -357,7 +360,7 @@ fn move_pages(
             }
         }
     }
-    copies.bind(io, namespaces, io.media.geometry.superblock_of(first), counters)
+    copies.bind(io, namespaces, io.media.space.geometry.superblock_of(first), counters)
 }
 
 /// Whether the record at `place` is to be moved: if it lives, or an iterator may want it.
@@ -368,7 +371,7 @@ fn or_held(io: &Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
 /// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records
 /// that were appended and never bound, which validity takes for alive.
 fn fate(io: &Io<'_>, tag: u64, from: Grain, has_strays: bool) -> Option<bool> {
-    io.media.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
+    io.media.space.validity.is_live(tag, from).filter(|&lives| !lives || !has_strays)
 }
 
 /// Asks the indexes about the pairs in pages that validity does not know; gives their answers in order.
@@ -378,7 +381,7 @@ fn ask(
     oobs: &[(PageAddress, Oob)],
     has_strays: bool,
 ) -> Result<Vec<Option<bool>>, KvError> {
-    let packing = io.media.packing;
+    let packing = io.media.space.packing;
     let pairs = oobs.iter().filter(|(_, oob)| oob.kind == Kind::Pair);
     let pairs = pairs.flat_map(|(page, oob)| {
         oob.entries.iter().map(|entry| (entry.namespace, (entry.tag, packing.grain(*page, entry.grain))))
@@ -414,11 +417,11 @@ enum Head {
 
 /// The tag of the record that starts at `head`, in another superblock.
 fn tag_of(io: &mut Io<'_>, namespaces: &Namespaces, head: Grain) -> Result<Head, KvError> {
-    let packing = io.media.packing;
+    let packing = io.media.space.packing;
     let page = packing.page_of(head);
     // The superblock of the head may have been collected, the record with it, and its pages be written anew or not at
     // all.
-    let Superblock { state, stream, .. } = *io.media.superblocks.get(packing.superblock_of(head));
+    let Superblock { state, stream, .. } = *io.media.space.superblocks.get(packing.superblock_of(head));
     let is_full = matches!(state, State::Closed | State::Victim | State::Retired);
     if !matches!(stream, Stream::User | Stream::Gc) || !is_full {
         return Ok(Head::Gone);

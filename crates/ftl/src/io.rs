@@ -11,7 +11,7 @@ use crate::spent::{Spent, SpentOn};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
-use kvssd_flash::{Cause, CoreCosts, Flash, Geometry, PageAddress, PageView};
+use kvssd_flash::{Cause, CoreCosts, Flash, PageAddress, PageView};
 use kvssd_types::{KvError, NamespaceId, Nanos, RequestId};
 use std::ops::Range;
 
@@ -63,13 +63,13 @@ impl<'a> Io<'a> {
     /// How pages are divided into grains.
     #[must_use]
     pub fn packing(&self) -> Packing {
-        self.media.packing
+        self.media.space.packing
     }
 
     /// What the steps of the firmware cost.
     #[must_use]
     pub fn costs(&self) -> CoreCosts {
-        self.media.costs
+        self.media.controller.costs
     }
 
     /// What flash operations on the index are counted under.
@@ -125,15 +125,15 @@ impl<'a> Io<'a> {
 
     /// A read has moved the clock here from `before`: a core that waits for flash was busy all that time.
     fn hold_core(&mut self, before: Nanos) {
-        if self.media.costs.waits_for_flash && self.clock > before {
+        if self.media.controller.costs.waits_for_flash && self.clock > before {
             let end = self.take_core(before, self.clock - before, Work::Wait);
             self.wait_until(end, SpentOn::CoreQueue);
         }
     }
 
     fn take_core(&mut self, at: Nanos, length: Nanos, work: Work) -> Nanos {
-        let Media { cores, flash, now, .. } = &mut *self.media;
-        cores.take_for(at, length, *now, (flash.recording(), work))
+        let Media { flash, controller, .. } = &mut *self.media;
+        controller.take(at, length, (flash.recording(), work))
     }
 
     /// Lets the cores do the work that was gathered; gives the clock after it.
@@ -166,7 +166,7 @@ impl<'a> Io<'a> {
     /// Reads the sectors that hold these bytes of pages, side by side, and waits for the last. Gives whether there was
     /// a flash operation.
     pub fn read_parts(&mut self, parts: &[(PageAddress, Range<usize>)], cause: Cause) -> bool {
-        let geometry = self.media.geometry;
+        let geometry = self.media.space.geometry;
         let runs = parts.chunk_by(|(left, _), (right, _)| geometry.unit_of(*left) == geometry.unit_of(*right));
         self.read_runs(cause, |io| runs.fold(io.clock, |last, run| last.max(io.read_parts_without_waiting(run, cause))))
     }
@@ -195,7 +195,7 @@ impl<'a> Io<'a> {
     /// Has pages read side by side, and gives the moment when the last is in the controller. None of them twice, and
     /// those of a unit one after the other.
     pub fn read_without_waiting(&mut self, pages: &[PageAddress], cause: Cause) -> Nanos {
-        let geometry = self.media.geometry;
+        let geometry = self.media.space.geometry;
         let runs = pages.chunk_by(|left, right| geometry.unit_of(*left) == geometry.unit_of(*right));
         runs.fold(self.clock, |last, run| match self.gathered(run[0], cause) {
             Some(since) => last.max(since),
@@ -205,8 +205,8 @@ impl<'a> Io<'a> {
 
     /// For a page that is still gathered the moment, now or later, from which it can be had.
     fn gathered(&mut self, page: PageAddress, cause: Cause) -> Option<Nanos> {
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        let since = log.open_since(geometry, page)?;
+        let Media { flash, log, .. } = &mut *self.media;
+        let since = log.open_since(flash.geometry(), page)?;
         flash.count_buffer_hit(cause);
         Some(flash.ready_or_read(page, since, self.clock))
     }
@@ -220,21 +220,21 @@ impl<'a> Io<'a> {
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.
     /// A hint: it costs the drive nothing.
     pub fn warm(&self, places: &[Grain]) {
-        let packing = self.media.packing;
+        let packing = self.media.space.packing;
         let pages: Vec<_> = places.iter().map(|&place| (packing.page_of(place), packing.byte_in_page(place))).collect();
         self.media.flash.warm(&pages);
     }
 
     /// The records at these places will die soon: memory may begin to bring what is known of them closer.
     pub fn warm_fates(&self, places: &[Grain]) {
-        self.media.validity.warm(places);
+        self.media.space.validity.warm(places);
     }
 
     /// The bytes of the record at `place`, if memory has them at hand. It is no read: it may only tell what to warm
     /// next.
     #[must_use]
     pub fn peek(&self, place: Grain) -> Option<&Blob> {
-        let packing = self.media.packing;
+        let packing = self.media.space.packing;
         self.media.flash.peek(packing.page_of(place), packing.byte_in_page(place))
     }
 
@@ -243,10 +243,10 @@ impl<'a> Io<'a> {
     /// # Errors
     /// [`KvError::Unrecovered`] when the flash does not give back what was written.
     pub fn data(&mut self, page: PageAddress) -> Result<RopeRef<'_>, KvError> {
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        match log.open_page(geometry, page) {
+        let Media { flash, log, .. } = &mut *self.media;
+        match log.open_page(flash.geometry(), page) {
             Some(data) => Ok(data),
-            None => written(flash, geometry, page).map(|view| view.data),
+            None => written(flash, page).map(|view| view.data),
         }
     }
 
@@ -255,11 +255,11 @@ impl<'a> Io<'a> {
     /// # Errors
     /// As [`Io::data`], and when another record goes on there, or none.
     pub(crate) fn continued(&mut self, page: PageAddress, place: Grain) -> Result<RopeRef<'_>, KvError> {
-        let Media { flash, log, geometry, .. } = &mut *self.media;
-        let (continued, data) = match log.open_page(geometry, page) {
-            Some(data) => (log.continued(geometry, page), data),
+        let Media { flash, log, .. } = &mut *self.media;
+        let (continued, data) = match log.open_page(flash.geometry(), page) {
+            Some(data) => (log.continued(flash.geometry(), page), data),
             None => {
-                let PageView { oob, data } = written(flash, geometry, page)?;
+                let PageView { oob, data } = written(flash, page)?;
                 (OobFormat::continued(oob), data)
             }
         };
@@ -274,8 +274,7 @@ impl<'a> Io<'a> {
 
     /// A page of a closed superblock that was read, with its out-of-band area.
     pub(crate) fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, KvError> {
-        let Media { flash, geometry, .. } = &mut *self.media;
-        written(flash, geometry, page)
+        written(&mut self.media.flash, page)
     }
 }
 
@@ -291,12 +290,8 @@ pub fn readable<T>(read: Result<T, KvError>) -> Result<Option<T>, KvError> {
 }
 
 /// A page of the flash. Its number may come from flash and be wrong: it is checked.
-pub(crate) fn written<'f>(
-    flash: &'f mut Flash,
-    geometry: &Geometry,
-    page: PageAddress,
-) -> Result<PageView<'f>, KvError> {
-    if u64::from(page.0) >= geometry.pages() || !flash.is_programmed(page) {
+pub(crate) fn written<'f>(flash: &'f mut Flash, page: PageAddress) -> Result<PageView<'f>, KvError> {
+    if u64::from(page.0) >= flash.geometry().pages() || !flash.is_programmed(page) {
         return Err(KvError::Unrecovered(format!("page {} is wanted and was never written", page.0)));
     }
     Ok(flash.page(page)?)

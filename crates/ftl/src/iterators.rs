@@ -311,7 +311,7 @@ impl Live {
         unread.retain(|part| !self.prefetch.is_at_hand(part));
         io.read_parts(&unread, Cause::User);
         if let Some(last) = parts.last().and_then(|(parts, _)| parts.last()) {
-            self.prefetch.brought(last, io.media.geometry.sector_bytes());
+            self.prefetch.brought(last, io.media.space.geometry.sector_bytes());
         }
         for (_, ahead) in &parts {
             io.wait_for_flash(self.prefetch.ready(ahead), SpentOn::Record);

@@ -25,7 +25,7 @@ impl Limits {
     /// Whether the records of a namespace may take `bytes` more.
     pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
         let records = utilization.record_bytes + bytes;
-        let capacity = self.capacity_grains(media) * u64::from(media.packing.grain_bytes);
+        let capacity = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
         self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
     }
 
@@ -36,7 +36,7 @@ impl Limits {
 
     /// Grains that may live.
     pub(crate) fn capacity_grains(&self, media: &Media) -> u64 {
-        let retired = media.superblocks.retired() * media.packing.grains_per_superblock;
+        let retired = media.space.superblocks.retired() * media.space.packing.grains_per_superblock;
         self.capacity_grains.saturating_sub(retired)
     }
 }

@@ -11,7 +11,7 @@
 use crate::address::Grain;
 use crate::oob::{Entry, Kind, Oob, OobFormat, Stream};
 use crate::packing::Packing;
-use crate::placement::LogId;
+use crate::placement::{LogId, Placement};
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
 use kvssd_types::{NamespaceId, Nanos};
@@ -41,6 +41,9 @@ pub(crate) struct Log {
     targets: u32,
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
+    pub(crate) placement: Placement,
+    /// Room for an out-of-band area that is encoded.
+    oob_bytes: Vec<u8>,
 }
 
 /// A log's open superblock, unit and page.
@@ -85,7 +88,13 @@ impl Log {
         };
         let targets = geometry.targets();
         let logs = Stream::ALL.into_iter().flat_map(|stream| (0..targets).map(move |_| open(stream))).collect();
-        Log { logs, targets, format, sequence: 0 }
+        Log { logs, targets, format, sequence: 0, placement: Placement::new(targets), oob_bytes: Vec::new() }
+    }
+
+    /// [`OpenLog::turn_page`] of a log.
+    pub(crate) fn turn_page(&mut self, log: LogId, geometry: &Geometry) -> bool {
+        let index = self.index(log);
+        self.logs[index].turn_page(geometry, self.format, &mut self.oob_bytes)
     }
 
     pub(crate) fn get(&self, log: LogId) -> &OpenLog {

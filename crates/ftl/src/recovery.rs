@@ -19,6 +19,7 @@ use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::planted::PlantedBug;
+use crate::space::Space;
 use crate::staging::{self, Item};
 use crate::superblock::{State, Superblock};
 use crate::trust::stands_at_the_end;
@@ -53,17 +54,17 @@ pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 /// Brings `media` and the new `namespaces` to where they were.
 pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<MountReport, KvError> {
     let staged = media.flash.backing().staged()?;
-    let Media { log, flash, packing, journal, .. } = &mut *media;
-    let restored = staging::restore(&staged, log, flash, packing, journal)?;
-    media.staged_bytes = staged.len() as u64;
+    let Media { log, flash, space, durability, .. } = &mut *media;
+    let restored = staging::restore(&staged, log, flash, &space.packing, &mut durability.journal)?;
+    media.durability.staged_bytes = staged.len() as u64;
     let mut io = Io::new(media, Nanos::ZERO, true);
     let (pages, sequence) = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
-    if io.media.power_loss == PowerLoss::Protected {
+    if io.media.durability.power_loss == PowerLoss::Protected {
         let is_there = restored.journal_number.is_some() || image.is_last;
         if !is_there
             || sequence > io.media.log.sequence
-            || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.geometry)
+            || !stands_at_the_end(&io.media.log, &io.media.flash, &io.media.space.geometry)
         {
             return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
         }
@@ -76,7 +77,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     redo.all(image, &all)?;
     let Redo { spills, .. } = redo;
     // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
-    let is_volatile = io.media.power_loss == PowerLoss::Volatile;
+    let is_volatile = io.media.durability.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
     settle_superblocks(&mut io, &pages, checkpoint.start..end)?;
     if !io.media.all_life_is_written() {
@@ -87,13 +88,13 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     if let Some(stale) = io.media.stale_superblock() {
         return Err(damaged(&format!("superblock {} is in another life than what is known of it", stale.0)));
     }
-    if io.media.power_loss == PowerLoss::Volatile {
+    if io.media.durability.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
-        io.media.journal.number = last + 1 + u64::from(io.media.geometry.pages_per_superblock());
+        io.media.durability.journal.number = last + 1 + u64::from(io.media.space.geometry.pages_per_superblock());
     }
-    io.media.journal.pages = journal_pages;
-    io.media.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
+    io.media.durability.journal.pages = journal_pages;
+    io.media.durability.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
     io.stage(&Item::Mounted, None)?;
     if is_torn {
         io.note(Change::Batch(BatchNote::Abandoned));
@@ -101,7 +102,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     for spill in spills {
         io.write_spill(spill)?;
     }
-    if io.media.power_loss == PowerLoss::Volatile {
+    if io.media.durability.power_loss == PowerLoss::Volatile {
         io.checkpoint(namespaces, false)?;
     }
     let report = MountReport {
@@ -128,7 +129,7 @@ fn damaged(why: &str) -> KvError {
 /// The out-of-band area of a page, if it was written and can be read.
 fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
     let format = io.media.log.format;
-    if let Some(view) = io.media.log.gathered_page(&io.media.geometry, page) {
+    if let Some(view) = io.media.log.gathered_page(&io.media.space.geometry, page) {
         return format.decode(view.oob);
     }
     if !io.media.flash.is_programmed(page) {
@@ -141,7 +142,7 @@ fn oob_of(io: &mut Io<'_>, page: PageAddress) -> Option<Oob> {
 /// All pages of the journal's stream that can be read, and the highest sequence number of a superblock's first page.
 fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
     let (mut pages, mut sequence) = (Numbered::new(), 0);
-    let geometry = io.media.geometry;
+    let geometry = io.media.space.geometry;
     for superblock in (1..geometry.superblocks()).map(SuperblockId) {
         let first = geometry.first_page(superblock);
         // The first page says whose it is; if that is damaged, one of its neighbours does.
@@ -163,19 +164,19 @@ fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
 }
 
 fn content(io: &mut Io<'_>, page: PageAddress) -> Result<Vec<u8>, KvError> {
-    let page_bytes = io.media.packing.page_bytes() as usize;
+    let page_bytes = io.media.space.packing.page_bytes() as usize;
     let content = io.data(page)?.whole_blob(0..page_bytes);
     Ok(content.ok_or_else(|| damaged("a page of its journal is not whole"))?.to_vec())
 }
 
 /// The numbers of the pages of the last checkpoint that is whole, and what it holds.
 pub(crate) fn last_checkpoint(io: &mut Io<'_>, pages: &Numbered) -> Result<(std::ops::Range<u64>, Image), KvError> {
-    let page_bytes = u64::from(io.media.packing.page_bytes());
+    let page_bytes = u64::from(io.media.space.packing.page_bytes());
     for (&start, &(page, _)) in pages.iter().rev().filter(|(_, (_, kind))| *kind == Kind::Checkpoint) {
         let Ok(first) = content(io, page) else { continue };
         let Some(length) = image_bytes(&first) else { continue };
         let count = (length.saturating_add(crate::durability::CHECKPOINT_HEAD_BYTES as u64)).div_ceil(page_bytes);
-        if count > io.media.geometry.pages() {
+        if count > io.media.space.geometry.pages() {
             continue;
         }
         let mut bytes = Vec::new();
@@ -207,7 +208,7 @@ fn journal_changes(
         number += 1;
     }
     // A unit of the journal is begun when the one before the last is in flash: no cut leaves more behind a hole.
-    let torn = 2 * u64::from(io.media.geometry.pages_per_program);
+    let torn = 2 * u64::from(io.media.space.geometry.pages_per_program);
     let is_hole = pages.range(number + torn..).any(|(_, &(_, kind))| kind == Kind::Journal);
     if staged_from.is_some_and(|staged| number < staged) || staged_from.is_none() && is_hole {
         return Err(damaged(&format!("page {number} of its journal is missing")));
@@ -217,7 +218,8 @@ fn journal_changes(
 
 /// Sets the state of each superblock: the journal's by what lies in it; one that a stream has left is full.
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
-    let Media { superblocks, log, geometry, packing, planted, flash, .. } = &mut *io.media;
+    let Media { log, flash, space, durability, .. } = &mut *io.media;
+    let Space { superblocks, geometry, packing, .. } = space;
     // What was read of the journal was of the life that its superblocks are in: no other page would have been one.
     let of_journal_in =
         |state, id| Superblock { generation: flash.generation(id), ..Superblock::new(state, Stream::Journal) };
@@ -245,7 +247,7 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
         }
         // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to
         // the next life.
-        if superblock.state == State::Free && *planted != Some(PlantedBug::ReusedBlock) {
+        if superblock.state == State::Free && durability.planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn parts_of(io: &Io<'_>, place: Grain, head: &RecordHead, wanted: Ran
             break;
         }
         if number > 0 {
-            page = io.media.page_after(page);
+            page = io.media.space.page_after(page);
         }
         let (begin, end) = (part.start.max(wanted.start), part.end.min(wanted.end));
         if begin < end {

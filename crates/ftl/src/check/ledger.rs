@@ -36,7 +36,7 @@ impl Ledger {
 impl Walk<'_> {
     /// The key of the record at a place, for people.
     fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
-        let packing = self.media.packing;
+        let packing = self.media.space.packing;
         let (page, start) = (packing.page_of(at), packing.byte_in_page(at));
         let (_, data) = look(self.media, page).ok()??;
         let head = packing.head(data, start).ok()?;
@@ -53,9 +53,9 @@ impl Walk<'_> {
         let mut runs = std::mem::take(&mut self.ledger.runs);
         runs.sort_unstable();
         for &(first, grains, record) in &runs {
-            let (page, last) = (self.media.packing.page_of(first).0, Grain(first.0 + u64::from(grains) - 1));
-            for page in (page..=self.media.packing.page_of(last).0).map(PageAddress) {
-                let is_head = page == self.media.packing.page_of(record);
+            let (page, last) = (self.media.space.packing.page_of(first).0, Grain(first.0 + u64::from(grains) - 1));
+            for page in (page..=self.media.space.packing.page_of(last).0).map(PageAddress) {
+                let is_head = page == self.media.space.packing.page_of(record);
                 let why = match self.continues[page.0 as usize] {
                     _ if is_head => continue,
                     Some(continued) if continued == record => continue,
@@ -80,8 +80,8 @@ impl Walk<'_> {
 
     /// Whether what lives is what the validity and the table of superblocks say.
     pub(super) fn grains(&mut self) {
-        let packing = self.media.packing;
-        let mut by_page = vec![0u32; self.media.geometry.pages() as usize];
+        let packing = self.media.space.packing;
+        let mut by_page = vec![0u32; self.media.space.geometry.pages() as usize];
         for &(first, grains, record) in &self.ledger.runs {
             let mut left = u64::from(grains);
             let mut grain = first;
@@ -91,17 +91,17 @@ impl Walk<'_> {
                 grain.0 += count;
                 left -= count;
             }
-            if !self.media.validity.can_remove(first, grains) {
+            if !self.media.space.validity.can_remove(first, grains) {
                 let what =
                     format!("{grains} grains live here, of a record at {}, and validity does not know", record.0);
                 self.report.find(Harm::PairLost, place(self.media, first), what);
             }
         }
-        let pages_per_superblock = self.media.geometry.pages_per_superblock() as usize;
+        let pages_per_superblock = self.media.space.geometry.pages_per_superblock() as usize;
         for (number, pages) in by_page.chunks(pages_per_superblock).enumerate() {
             let superblock = SuperblockId(number as u32);
-            for (page, &found) in (self.media.geometry.first_page(superblock).0..).map(PageAddress).zip(pages) {
-                let known = self.media.validity.live_grains_of(page);
+            for (page, &found) in (self.media.space.geometry.first_page(superblock).0..).map(PageAddress).zip(pages) {
+                let known = self.media.space.validity.live_grains_of(page);
                 let harm = if found > known { Harm::PairLost } else { Harm::SpaceLeaked };
                 if found != known {
                     let what = format!("{found} grains live in it, and validity says {known}");
@@ -109,7 +109,7 @@ impl Walk<'_> {
                 }
             }
             let found: u64 = pages.iter().map(|&grains| u64::from(grains)).sum();
-            let known = self.media.superblocks.get(superblock).live_grains;
+            let known = self.media.space.superblocks.get(superblock).live_grains;
             let harm = if found > known { Harm::PairLost } else { Harm::SpaceLeaked };
             if found != known {
                 let what = format!("{found} grains live in it, and its table says {known}");

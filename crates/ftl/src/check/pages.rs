@@ -55,7 +55,7 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(super) fn new(media: &'a mut Media, namespaces: &'a Namespaces) -> Self {
         let (report, ledger) = (CheckReport::default(), Ledger::default());
-        let continues = vec![None; media.geometry.pages() as usize];
+        let continues = vec![None; media.space.geometry.pages() as usize];
         Walk {
             media,
             namespaces,
@@ -79,11 +79,11 @@ impl<'a> Walk<'a> {
             let namespace = self.namespaces.get(id).expect("it was surveyed");
             self.audits.insert(id, namespace.index.audit(survey));
         }
-        for number in 1..self.media.geometry.superblocks() {
+        for number in 1..self.media.space.geometry.superblocks() {
             let superblock = SuperblockId(number);
-            let first = self.media.geometry.first_page(superblock).0;
-            let pages = (first..first + self.media.geometry.pages_per_superblock()).map(PageAddress);
-            if self.media.superblocks.get(superblock).state == State::Free {
+            let first = self.media.space.geometry.first_page(superblock).0;
+            let pages = (first..first + self.media.space.geometry.pages_per_superblock()).map(PageAddress);
+            if self.media.space.superblocks.get(superblock).state == State::Free {
                 pages.for_each(|page| self.miss(page, "lies in a superblock that is free"));
                 continue;
             }
@@ -98,16 +98,17 @@ impl<'a> Walk<'a> {
 
     /// What can be said of a drive that was not mounted: which of its pages can be read.
     pub(super) fn count(&mut self, report: &mut CheckReport) {
-        let Media { flash, geometry, log, .. } = &mut *self.media;
+        let Media { flash, log, space, .. } = &mut *self.media;
+        let geometry = space.geometry;
         for page in (0..geometry.pages() as u32).map(PageAddress).filter(|&page| geometry.superblock_of(page).0 > 0) {
             if !flash.is_programmed(page) {
                 continue;
             }
-            match written(flash, geometry, page).map(|view| log.format.decode(view.oob)) {
+            match written(flash, page).map(|view| log.format.decode(view.oob)) {
                 Ok(Some(oob)) => report.pages[oob.kind as usize] += 1,
                 Ok(None) | Err(_) => {
                     report.pages_unreadable += 1;
-                    name_origin(flash, geometry, page, report);
+                    name_origin(flash, &geometry, page, report);
                 }
             }
         }
@@ -120,7 +121,7 @@ impl<'a> Walk<'a> {
 
     fn collect(&mut self) {
         let Walk { media, namespaces, surveys, living, report, ledger, .. } = self;
-        let page_bytes = media.packing.page_bytes();
+        let page_bytes = media.space.packing.page_bytes();
         for namespace in namespaces.iter() {
             let id = namespace.id;
             let survey = &surveys[&id];
@@ -136,8 +137,8 @@ impl<'a> Walk<'a> {
                 report.find(harm, format!("section {} of the index{at}", fault.number), fault.why.clone());
             }
         }
-        for number in 0..media.geometry.superblocks() {
-            let spills = media.validity.spills(SuperblockId(number));
+        for number in 0..media.space.geometry.superblocks() {
+            let spills = media.space.validity.spills(SuperblockId(number));
             let kind = Kind::InvalidMappings;
             let spilled =
                 |&place| Living { place, kind, namespace: NamespaceId::FIRST, tag: number.into(), bytes: page_bytes };
@@ -147,21 +148,21 @@ impl<'a> Walk<'a> {
         // What iterators keep is nobody's pair, and is there.
         let kept: Vec<(Grain, u32)> = media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
         for (place, grains) in kept {
-            let runs = media.runs_of(place, grains).unwrap_or_default();
+            let runs = media.space.runs_of(place, grains).unwrap_or_default();
             ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, place)));
         }
     }
 
     fn is_inside(&self, place: Grain) -> bool {
-        let grains = self.media.packing.grains_per_superblock;
-        (grains..grains * u64::from(self.media.geometry.superblocks())).contains(&place.0)
+        let grains = self.media.space.packing.grains_per_superblock;
+        (grains..grains * u64::from(self.media.space.geometry.superblocks())).contains(&place.0)
     }
 
     /// The dead pairs of a superblock, from its buffer and its spilled pages.
     fn dead(&mut self, superblock: SuperblockId) -> Dead {
-        let spills = self.media.validity.spills(superblock).iter().filter(|&&spill| self.is_inside(spill));
-        let spills: Vec<PageAddress> = spills.map(|&spill| self.media.packing.page_of(spill)).collect();
-        let page_bytes = self.media.packing.page_bytes() as usize;
+        let spills = self.media.space.validity.spills(superblock).iter().filter(|&&spill| self.is_inside(spill));
+        let spills: Vec<PageAddress> = spills.map(|&spill| self.media.space.packing.page_of(spill)).collect();
+        let page_bytes = self.media.space.packing.page_bytes() as usize;
         let mut pages: Vec<Blob> = Vec::new();
         for page in spills {
             // One that cannot be read is named where it lies.
@@ -169,15 +170,15 @@ impl<'a> Walk<'a> {
                 pages.extend(data.whole_blob(0..page_bytes));
             }
         }
-        let mut dead = self.media.validity.dead_places(superblock, &pages)?;
+        let mut dead = self.media.space.validity.dead_places(superblock, &pages)?;
         dead.sort_unstable();
         Some(dead)
     }
 
     /// What must lie in a page.
     fn starts_in(&self, page: PageAddress) -> std::ops::Range<usize> {
-        let first = self.media.packing.grain(page, 0).0;
-        let end = first + u64::from(self.media.packing.grains_per_page);
+        let first = self.media.space.packing.grain(page, 0).0;
+        let end = first + u64::from(self.media.space.packing.grains_per_page);
         let before = |end: u64| self.living.partition_point(|living| living.place.0 < end);
         before(first)..before(end)
     }
@@ -200,13 +201,13 @@ impl<'a> Walk<'a> {
 
     fn page(&mut self, page: PageAddress, dead: &Dead) {
         let starts = self.starts_in(page);
-        let (packing, format) = (self.media.packing, self.media.log.format);
+        let (packing, format) = (self.media.space.packing, self.media.log.format);
         let (oob, seen) = match look(self.media, page) {
             Ok(None) => return self.miss(page, "lies on a page that was never written"),
             Err(why) => {
                 self.report.pages_unreadable += 1;
-                let Media { flash, geometry, .. } = &mut *self.media;
-                name_origin(flash, geometry, page, &mut self.report);
+                let Media { flash, space, .. } = &mut *self.media;
+                name_origin(flash, &space.geometry, page, &mut self.report);
                 return self.miss(page, &format!("cannot be read: {why}"));
             }
             Ok(Some((None, _))) => {
@@ -243,7 +244,7 @@ impl<'a> Walk<'a> {
     /// Whether a page fits the superblock that it lies in.
     fn judge(&mut self, page: PageAddress, oob: &Oob) {
         self.report.pages[oob.kind as usize] += 1;
-        let superblock = self.media.superblocks.get(self.media.geometry.superblock_of(page));
+        let superblock = self.media.space.superblocks.get(self.media.space.geometry.superblock_of(page));
         let fits = match oob.stream {
             Stream::User | Stream::Gc => matches!(oob.kind, Kind::Pair | Kind::InvalidMappings | Kind::Padding),
             Stream::Map => matches!(oob.kind, Kind::Section | Kind::Padding),
@@ -256,7 +257,7 @@ impl<'a> Walk<'a> {
             let what = format!("a page of {kind} of stream {stream:?} in a superblock of stream {other:?}");
             self.report.find(Harm::DriveStops, page_name(self.media, page), what);
         }
-        let grains_per_page = self.media.packing.grains_per_page;
+        let grains_per_page = self.media.space.packing.grains_per_page;
         let is_sorted = oob.entries.is_sorted_by(|left, right| left.grain < right.grain);
         if !is_sorted || oob.entries.iter().any(|entry| entry.grain >= grains_per_page) {
             let what = "the entries of its out-of-band area are out of order";
@@ -270,12 +271,12 @@ impl<'a> Walk<'a> {
     /// Counts the pairs of a page that nobody has, though garbage collection would take them for living.
     fn orphans(&mut self, page: PageAddress, oob: &Oob, dead: &Dead) {
         let Some(dead) = dead.as_ref().filter(|_| oob.kind == Kind::Pair) else { return };
-        if self.media.validity.live_grains_of(page) == 0 {
+        if self.media.space.validity.live_grains_of(page) == 0 {
             return;
         }
-        let has_strays = self.media.superblocks.get(self.media.geometry.superblock_of(page)).has_strays;
+        let has_strays = self.media.space.superblocks.get(self.media.space.geometry.superblock_of(page)).has_strays;
         for entry in &oob.entries {
-            let place = self.media.packing.grain(page, entry.grain);
+            let place = self.media.space.packing.grain(page, entry.grain);
             // What only iterators want is nobody's, and garbage collection knows.
             let lives =
                 self.media.held.has(place) || self.living.binary_search_by_key(&place, |living| living.place).is_ok();
@@ -292,7 +293,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the page knows of what lives in it, and the lists of the dead do not.
     fn entry(&mut self, living: Living, oob: &Oob, dead: &Dead) {
-        let grain = self.media.packing.index_in_page(living.place);
+        let grain = self.media.space.packing.index_in_page(living.place);
         let entry = oob.entries.iter().find(|entry| entry.grain == grain);
         let what = match entry {
             _ if oob.kind != living.kind => format!("lies in a page of {}", oob.kind.name()),
@@ -312,7 +313,7 @@ impl<'a> Walk<'a> {
             self.report.find(Harm::PairLost, at, what);
         }
         if living.kind != Kind::Pair {
-            let grains = self.media.packing.grains_of(living.bytes as usize);
+            let grains = self.media.space.packing.grains_of(living.bytes as usize);
             self.ledger.runs.push((living.place, grains, living.place));
         }
     }
@@ -325,14 +326,14 @@ impl<'a> Walk<'a> {
         if let Some(why) = audit.pair(key, living.tag) {
             self.report.find(Harm::PairLost, at(), why);
         }
-        let grains = self.media.packing.grains_of_record(&pair.head);
-        let Some(runs) = self.media.runs_of(living.place, grains) else {
+        let grains = self.media.space.packing.grains_of_record(&pair.head);
+        let Some(runs) = self.media.space.runs_of(living.place, grains) else {
             let what = "the record runs into a superblock that the drive has not";
             return self.report.find(Harm::PairLost, at(), what);
         };
         self.report.pairs += 1;
         self.report.pair_bytes += u64::from(pair.head.key_bytes) + u64::from(pair.head.value_bytes);
-        self.ledger.add((living.namespace, living.place), key, self.media.packing.bytes_charged(&pair.head));
+        self.ledger.add((living.namespace, living.place), key, self.media.space.packing.bytes_charged(&pair.head));
         self.ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, living.place)));
     }
 
@@ -361,26 +362,26 @@ impl Living {
 
 /// A place, for people.
 pub(super) fn place(media: &Media, place: Grain) -> String {
-    let Packing { grains_per_superblock, grains_per_page, .. } = media.packing;
+    let Packing { grains_per_superblock, grains_per_page, .. } = media.space.packing;
     let page = place.0 / u64::from(grains_per_page);
-    let grain = media.packing.index_in_page(place);
+    let grain = media.space.packing.index_in_page(place);
     format!("superblock {}, page {page}, grain {grain}", place.0 / grains_per_superblock)
 }
 
 /// A page, for people.
 pub(super) fn page_name(media: &Media, page: PageAddress) -> String {
-    format!("superblock {}, page {}", media.geometry.superblock_of(page).0, page.0)
+    format!("superblock {}, page {}", media.space.geometry.superblock_of(page).0, page.0)
 }
 
 /// A page as it is in the write buffer or in flash.
 pub(super) fn look(media: &mut Media, page: PageAddress) -> Look<'_> {
-    let Media { log, flash, geometry, .. } = media;
+    let Media { log, flash, .. } = media;
     let gathered =
         |stream: &&crate::log::OpenLog| stream.superblock.is_some() && stream.page == page && !stream.data.is_empty();
     if let Some(stream) = log.iter().find(gathered) {
         return Ok(Some((Some(stream.oob.clone()), stream.data.as_ref())));
     }
-    if let Some(view) = log.gathered_page(geometry, page) {
+    if let Some(view) = log.gathered_page(flash.geometry(), page) {
         return Ok(Some((log.format.decode(view.oob), view.data)));
     }
     if !flash.is_programmed(page) {

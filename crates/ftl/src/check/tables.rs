@@ -13,14 +13,14 @@ use kvssd_types::Nanos;
 impl Walk<'_> {
     /// Whether each superblock can be in the state that it is in.
     pub(super) fn superblocks(&mut self) {
-        let mut listed: Vec<SuperblockId> = self.media.superblocks.list_of_free().collect();
+        let mut listed: Vec<SuperblockId> = self.media.space.superblocks.list_of_free().collect();
         listed.sort_unstable();
         let is_twice = listed.windows(2).any(|pair| pair[0] == pair[1]);
         if is_twice {
             self.report.find(Harm::PairLost, "list of free superblocks", "one is listed twice");
         }
-        let grains_max = self.media.packing.grains_per_superblock;
-        for (number, superblock) in self.media.superblocks.all().iter().enumerate() {
+        let grains_max = self.media.space.packing.grains_per_superblock;
+        for (number, superblock) in self.media.space.superblocks.all().iter().enumerate() {
             let id = SuperblockId(number as u32);
             let mut find = |harm, what: &str| self.report.find(harm, format!("superblock {number}"), what);
             let is_listed = listed.binary_search(&id).is_ok();
@@ -50,12 +50,12 @@ impl Walk<'_> {
             if is_void && superblock.live_grains > 0 {
                 find(Harm::DriveStops, "nothing can live in it, and its table says so");
             }
-            if superblock.state == State::Free && !self.media.validity.spills(id).is_empty() {
+            if superblock.state == State::Free && !self.media.space.validity.spills(id).is_empty() {
                 find(Harm::SpaceLeaked, "it is free, and pages of invalid mappings speak of it");
             }
         }
-        let sum: u64 = self.media.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
-        let known = self.media.superblocks.live_grains();
+        let sum: u64 = self.media.space.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
+        let known = self.media.space.superblocks.live_grains();
         if sum != known {
             let what = format!("{sum} grains live, and {known} are counted");
             self.report.find(Harm::SpaceLeaked, "table of superblocks", what);
@@ -64,11 +64,11 @@ impl Walk<'_> {
 
     /// Whether each stream can go on where it stands: all before it is programmed, and nothing behind.
     pub(super) fn streams(&mut self) {
-        let geometry = self.media.geometry;
+        let geometry = self.media.space.geometry;
         for open in self.media.log.iter() {
             let stream = open.oob.stream;
             let Some(superblock) = open.superblock else { continue };
-            let state = self.media.superblocks.get(superblock);
+            let state = self.media.space.superblocks.get(superblock);
             if state.stream != stream {
                 let what = format!("stream {stream:?} writes to it, and its table says {:?}", state.stream);
                 self.report.find(Harm::DriveStops, format!("superblock {}", superblock.0), what);
@@ -106,15 +106,15 @@ impl Walk<'_> {
 
     /// Whether the next mount will find a checkpoint and all of the journal behind it.
     pub(super) fn journal(&mut self) {
-        if !self.media.is_durable() {
+        if !self.media.durability.is_on() {
             return;
         }
-        let end = self.media.journal.number;
+        let end = self.media.durability.journal.number;
         let mut io = Io::new(self.media, Nanos::ZERO, true);
         let checkpoint = match last_checkpoint(&mut io, &self.numbered) {
             Ok((checkpoint, image)) => {
                 let count = image.superblocks.len();
-                if count != self.media.superblocks.all().len() {
+                if count != self.media.space.superblocks.all().len() {
                     let what = format!("it speaks of {count} superblocks");
                     self.report.find(Harm::DriveStops, "checkpoint", what);
                 }

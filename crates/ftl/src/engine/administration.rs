@@ -86,7 +86,7 @@ impl Engine {
     }
 
     fn delete(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
-        if self.media.packing.layout == RecordLayout::Blocks {
+        if self.media.space.packing.layout == RecordLayout::Blocks {
             return Err(KvError::InvalidNamespace("a block drive keeps its one".to_owned()));
         }
         self.namespaces.living(id)?.fate = NamespaceFate::Dies(None);
@@ -120,7 +120,7 @@ impl Engine {
     /// Tells the logs whose they are.
     pub(super) fn share_logs(&mut self) {
         let wanted = self.namespaces.iter().map(|namespace| (namespace.id, namespace.attributes.logs));
-        self.media.placement.share(wanted);
+        self.media.log.placement.share(wanted);
     }
 
     /// The namespaces that hosts see, in the order of their numbers.
@@ -194,7 +194,7 @@ impl Engine {
             self.remove_some(id)?;
         }
         self.collector.clock = self.collector.clock.max(self.grown);
-        if self.media.is_durable() {
+        if self.media.durability.is_on() {
             while self.collector.is_busy() {
                 self.collect()?;
             }

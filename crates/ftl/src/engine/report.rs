@@ -16,7 +16,7 @@ impl Engine {
     /// How the flash is divided.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
-        &self.media.geometry
+        &self.media.space.geometry
     }
 
     /// The largest value that a store takes, and the most bytes of keys and values of a batch.
@@ -28,15 +28,15 @@ impl Engine {
     /// The most changes of a batch.
     #[must_use]
     pub fn batch_changes_max(&self) -> usize {
-        batch::changes_max(&self.media.geometry)
+        batch::changes_max(&self.media.space.geometry)
     }
 
     /// How full the drive is.
     #[must_use]
     pub fn utilization(&self) -> Utilization {
-        let grain_bytes = u64::from(self.media.packing.grain_bytes);
+        let grain_bytes = u64::from(self.media.space.packing.grain_bytes);
         Utilization {
-            live_bytes: self.media.superblocks.live_grains() * grain_bytes,
+            live_bytes: self.media.space.superblocks.live_grains() * grain_bytes,
             capacity_bytes: self.limits.capacity_grains(&self.media) * grain_bytes,
             ..self.namespaces.utilization()
         }
@@ -46,7 +46,7 @@ impl Engine {
     #[must_use]
     pub fn busy(&self) -> [(&'static str, Vec<Nanos>); 3] {
         let (dies, channels) = self.media.flash.busy();
-        [("dies", dies), ("channels", channels), ("cores", self.media.cores.busy().collect())]
+        [("dies", dies), ("channels", channels), ("cores", self.media.controller.cores.busy().collect())]
     }
 
     /// Who records what dies, channels and cores are taken for, and what commands wait for.
@@ -63,12 +63,12 @@ impl Engine {
     /// Superblocks that nothing is written to, those that collection keeps for itself with them.
     #[must_use]
     pub fn free_superblocks(&self) -> usize {
-        self.media.superblocks.free()
+        self.media.space.superblocks.free()
     }
 
     /// How often each block of the log was erased; the system superblock's are not.
     pub fn erases(&self) -> impl Iterator<Item = u32> {
-        self.media.flash.erases().skip(self.media.geometry.target_dies() as usize)
+        self.media.flash.erases().skip(self.media.space.geometry.target_dies() as usize)
     }
 
     /// What all indexes counted so far.
@@ -133,9 +133,13 @@ impl Engine {
     /// # Panics
     /// When it does not.
     pub fn check_invariants(&self) {
-        let live: u64 = self.media.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
-        assert_eq!(live, self.media.superblocks.live_grains(), "the sum of living grains is that of the superblocks");
-        let geometry = &self.media.geometry;
+        let live: u64 = self.media.space.superblocks.all().iter().map(|superblock| superblock.live_grains).sum();
+        assert_eq!(
+            live,
+            self.media.space.superblocks.live_grains(),
+            "the sum of living grains is that of the superblocks"
+        );
+        let geometry = &self.media.space.geometry;
         let programmed = self.media.flash.counters().programs.total();
         let dies: u64 = self.media.flash.counters().die_programs.iter().sum();
         assert_eq!(programmed, dies, "every program has a cause and a die");

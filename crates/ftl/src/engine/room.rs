@@ -22,15 +22,16 @@ impl Engine {
     /// as the drive has: what is moved then takes all that is freed. It tries again when a record has died, or a superblock more was
     /// written.
     pub(super) fn collect_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
-        let (live, programs) = (self.media.superblocks.live_grains(), self.flash_counters().programs.total());
+        let (live, programs) = (self.media.space.superblocks.live_grains(), self.flash_counters().programs.total());
         if self.in_vain.is_some_and(|(then, until)| live >= then && programs < until) {
             return Ok(false);
         }
-        let most = self.collector.counters.superblocks + IN_VAIN_TURNS * u64::from(self.media.geometry.superblocks());
+        let most =
+            self.collector.counters.superblocks + IN_VAIN_TURNS * u64::from(self.media.space.geometry.superblocks());
         while !has_room(self) {
             if self.collector.counters.superblocks >= most || !self.collect()? {
                 let programs = self.flash_counters().programs.total();
-                self.in_vain = Some((live, programs + u64::from(self.media.geometry.pages_per_superblock())));
+                self.in_vain = Some((live, programs + u64::from(self.media.space.geometry.pages_per_superblock())));
                 return Ok(false);
             }
         }
@@ -77,7 +78,7 @@ impl Engine {
     /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may
     /// need.
     pub(super) fn has_room_to_grow(&self) -> bool {
-        self.media.superblocks.free() >= self.free_to_grow()
+        self.media.space.superblocks.free() >= self.free_to_grow()
     }
 
     /// So many superblocks are free for such a step.
@@ -92,15 +93,15 @@ impl Engine {
         if bytes > 0 {
             self.finish_removal(bytes, at)?;
         }
-        let superblocks = (bytes / self.media.packing.superblock_bytes()) as usize;
+        let superblocks = (bytes / self.media.space.packing.superblock_bytes()) as usize;
         let reserve = if is_change(command) { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
         let mut has_room = true;
-        if self.media.superblocks.free() < needed {
-            self.collector.clock = self.collector.clock.max(self.media.now);
-            has_room = self.make_room(|engine| engine.media.superblocks.free() >= needed)?;
+        if self.media.space.superblocks.free() < needed {
+            self.collector.clock = self.collector.clock.max(self.media.controller.now);
+            has_room = self.make_room(|engine| engine.media.space.superblocks.free() >= needed)?;
         }
-        let from = self.media.superblocks.free_from(needed, *at).unwrap_or(self.collector.clock).max(*at);
+        let from = self.media.space.superblocks.free_from(needed, *at).unwrap_or(self.collector.clock).max(*at);
         self.collector.counters.stall_ns += (from - *at).0;
         *at = from;
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
@@ -114,7 +115,7 @@ impl Engine {
         while let Some(namespace) = self.namespaces.dying()
             && self.namespaces.taken_bytes() + bytes > capacity_bytes
         {
-            self.collector.clock = self.collector.clock.max(self.media.now);
+            self.collector.clock = self.collector.clock.max(self.media.controller.now);
             if !self.has_room_to_grow() && !self.make_room(|engine| engine.has_room_to_grow())? {
                 break;
             }
@@ -126,7 +127,7 @@ impl Engine {
 
     /// The most bytes of flash that a command writes, beside the few that every command may.
     fn bytes_wanted(&self, command: &Command<'_>) -> Result<u64, KvError> {
-        let packing = &self.media.packing;
+        let packing = &self.media.space.packing;
         Ok(match command {
             Command::Store { value, .. } | Command::Write { value, .. }
                 if value.len() as u64 > self.limits.value_bytes_max =>

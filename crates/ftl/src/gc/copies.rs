@@ -43,14 +43,14 @@ impl Copies {
         victim: SuperblockId,
         counters: &mut GcCounters,
     ) -> Result<(), KvError> {
-        let packing = io.media.packing;
+        let packing = io.media.space.packing;
         // A record that only iterators want is unknown to the index, and to the next mount.
         let (kept, mut moves): (Vec<_>, Vec<_>) =
             self.moves.into_iter().partition(|(_, pair)| io.media.held.has(pair.from));
         for (_, pair) in kept {
             io.media.held.dead_moved(pair.from, pair.to);
             io.vacate(pair.from, pair.grains);
-            io.media.superblocks.suspect(packing.superblock_of(pair.to));
+            io.media.space.superblocks.suspect(packing.superblock_of(pair.to));
         }
         let ids: Vec<NamespaceId> = namespaces.iter().map(|namespace| namespace.id).collect();
         for id in ids {
@@ -67,7 +67,7 @@ impl Copies {
 
 /// Frees the old records of pairs that the index could move.
 fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut GcCounters) -> Result<(), KvError> {
-    let packing = io.media.packing;
+    let packing = io.media.space.packing;
     for pair in moves {
         match pair.fate {
             Fate::Dead => panic!("validity and index disagree about {pair:?}"),
@@ -80,7 +80,7 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
             }
             Fate::Unreadable => {
                 io.discard(pair.to, pair.grains);
-                io.media.superblocks.suspect(packing.superblock_of(pair.to));
+                io.media.space.superblocks.suspect(packing.superblock_of(pair.to));
                 continue;
             }
         }
@@ -92,8 +92,8 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
 
 /// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
 fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
-    let packing = io.media.packing;
-    let page_bytes = io.media.packing.page_bytes() as usize;
+    let packing = io.media.space.packing;
+    let page_bytes = io.media.space.packing.page_bytes() as usize;
     let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
     let head = packing.head(io.data(page)?, start)?;
     let length = packing.record_bytes(&head);
@@ -105,7 +105,7 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
         if copy.len() == length {
             break;
         }
-        page = io.media.page_after(page);
+        page = io.media.space.page_after(page);
         start = 0;
         if read.binary_search(&page).is_err() {
             io.read(page, Cause::Gc);

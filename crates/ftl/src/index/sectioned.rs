@@ -226,7 +226,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
 
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         if I::SHRINKS_IN_STEPS {
-            let stripe = io.media.geometry.channels * io.media.geometry.pages_per_program;
+            let stripe = io.media.space.geometry.channels * io.media.space.geometry.pages_per_program;
             (0..stripe).for_each(|_| self.sections.wear_off_surplus());
             self.sections.keep_to_budget(io)?;
         }

@@ -136,7 +136,7 @@ impl<F: SectionForm> View<'_, '_, F> {
     /// Pages of a superblock.
     #[must_use]
     pub fn superblock_pages(&self) -> usize {
-        self.io.media.geometry.pages_per_superblock() as usize
+        self.io.media.space.geometry.pages_per_superblock() as usize
     }
 
     /// The DRAM that the index and its sections may take together.

@@ -8,18 +8,12 @@ use kvssd_types::KvError;
 impl Io<'_> {
     /// A record of `grains` grains lives at `place`.
     pub(crate) fn occupy(&mut self, place: Grain, grains: u32) {
-        self.media.each_run(place, grains, |media, superblock, first, grains| {
-            media.superblocks.add_live(superblock, grains.into());
-            media.validity.add(first, grains);
-        });
+        self.media.space.occupy(place, grains);
     }
 
     /// The record at `place`, of `grains` grains, lives no more. No invalid mapping is noted.
     pub fn vacate(&mut self, place: Grain, grains: u32) {
-        self.media.each_run(place, grains, |media, superblock, first, grains| {
-            media.superblocks.remove_live(superblock, grains.into());
-            media.validity.remove(first, grains);
-        });
+        self.media.space.vacate(place, grains);
     }
 
     /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes.
@@ -47,16 +41,16 @@ impl Io<'_> {
         if let Some(bytes) = taken.filter(|bytes| bytes.len() == length) {
             return Ok(bytes);
         }
-        let start = self.media.packing.byte_in_page(place);
-        Ok(self.data(self.media.packing.page_of(place))?.blob(start..start + length))
+        let start = self.media.space.packing.byte_in_page(place);
+        Ok(self.data(self.media.space.packing.page_of(place))?.blob(start..start + length))
     }
 
     fn is_flashed(&self, place: Grain) -> bool {
-        self.media.log.open_page(&self.media.geometry, self.media.packing.page_of(place)).is_none()
+        self.media.log.open_page(&self.media.space.geometry, self.media.space.packing.page_of(place)).is_none()
     }
 
     fn take(&mut self, place: Grain) -> Option<Blob> {
-        let (page, start) = (self.media.packing.page_of(place), self.media.packing.byte_in_page(place));
+        let (page, start) = (self.media.space.packing.page_of(place), self.media.space.packing.byte_in_page(place));
         self.media.flash.take(page, start)
     }
 
@@ -66,7 +60,7 @@ impl Io<'_> {
     /// # Errors
     /// As [`Io::append`]: a page of invalid mappings may have become full.
     pub(crate) fn pair_died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
-        let superblock_grains = self.media.packing.grains_per_superblock;
+        let superblock_grains = self.media.space.packing.grains_per_superblock;
         if !self.media.held.die(place, grains, superblock_grains) {
             self.vacate(place, grains);
         }
@@ -78,7 +72,7 @@ impl Io<'_> {
     /// # Errors
     /// As [`Io::pair_died`].
     pub(crate) fn mapping_died(&mut self, tag: u64, place: Grain) -> Result<(), KvError> {
-        match self.media.validity.pair_died(tag, place) {
+        match self.media.space.validity.pair_died(tag, place) {
             Some(spill) => self.write_spill(spill),
             None => Ok(()),
         }

@@ -7,6 +7,7 @@ use crate::log::NewRecord;
 use crate::media::Media;
 use crate::oob::{Kind, Stream};
 use crate::placement::LogId;
+use crate::space::Space;
 use crate::spent::SpentOn;
 use crate::staging::Item;
 use crate::validity::Spill;
@@ -22,16 +23,16 @@ impl Io<'_> {
     /// [`KvError::Failed`] when the flash fails to take a unit.
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
         let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
-        self.cpu(self.media.costs.append_ns);
-        let page_bytes = self.media.packing.page_bytes() as usize;
-        let grain_bytes = self.media.packing.grain_bytes as usize;
+        self.cpu(self.media.controller.costs.append_ns);
+        let page_bytes = self.media.space.packing.page_bytes() as usize;
+        let grain_bytes = self.media.space.packing.grain_bytes as usize;
         let log = self.choose_log(stream, bytes.len());
         if self.media.log.get(log).must_turn_page(kind, unbroken_bytes, page_bytes) {
             self.stage(&Item::Turned(log), None)?;
             self.turn_page(log)?;
         }
         self.open(log, false)?;
-        let packing = self.media.packing;
+        let packing = self.media.space.packing;
         let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
         self.stage(&Item::Appended(stream, kind, (self.namespace.0, tag), place), Some(bytes))?;
         let length = bytes.len();
@@ -63,7 +64,7 @@ impl Io<'_> {
 
     /// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
     pub(crate) fn user_frontier(&self) -> Vec<(SuperblockId, Grain)> {
-        let packing = &self.media.packing;
+        let packing = &self.media.space.packing;
         let frontier = |log| {
             let open = self.media.log.get(log);
             let index = open.data.len() / packing.grain_bytes as usize;
@@ -74,8 +75,8 @@ impl Io<'_> {
 
     /// The log that takes a record of so many bytes.
     pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
-        let Media { placement, superblocks, .. } = &*self.media;
-        placement.choose(stream, self.namespace, superblocks.free(), |log| self.media.room_of(log, bytes))
+        let Media { log, space, .. } = &*self.media;
+        log.placement.choose(stream, self.namespace, space.superblocks.free(), |log| self.media.room_of(log, bytes))
     }
 
     /// Writes a page of invalid mappings.
@@ -90,7 +91,7 @@ impl Io<'_> {
             bytes: &mut bytes,
             cause: Cause::InvalidMappings,
         })?;
-        self.media.validity.spilled(spill.superblock, place);
+        self.media.space.validity.spilled(spill.superblock, place);
         self.note(Change::Spilled { superblock: spill.superblock, place });
         Ok(())
     }
@@ -141,7 +142,8 @@ impl Io<'_> {
 
     fn open_superblock(&mut self, log: LogId, within: bool) -> Result<(), KvError> {
         let stream = log.stream;
-        let Media { log: logs, superblocks, geometry, flash, victims, .. } = &mut *self.media;
+        let Media { log: logs, flash, space, .. } = &mut *self.media;
+        let Space { superblocks, geometry, victims, .. } = space;
         if *victims != VictimPolicy::Greedy {
             superblocks.bring_forward(log.target, |superblock| flash.superblock_erases(superblock));
         }
@@ -158,12 +160,12 @@ impl Io<'_> {
         open.superblock = Some(superblock);
         open.erased = erased;
         open.page = geometry.first_page(superblock);
-        if self.media.is_durable() {
+        if self.media.durability.is_on() {
             // A cut must not find it in use and half erased.
             self.wait_until(erased, SpentOn::Buffer);
         }
         let generation = self.media.flash.generation(superblock);
-        self.media.superblocks.set_generation(superblock, generation);
+        self.media.space.superblocks.set_generation(superblock, generation);
         if stream == Stream::User {
             self.media.held.opened(superblock);
         }
@@ -176,21 +178,20 @@ impl Io<'_> {
         if self.media.log.get(log).data.is_empty() {
             self.skip_page(log);
         }
-        let Media { log: logs, geometry, oob_bytes, .. } = &mut *self.media;
-        let format = logs.format;
-        let open = logs.get_mut(log);
-        let unit_is_full = open.turn_page(geometry, format, oob_bytes);
-        let page = open.page;
+        let Media { log: logs, space, .. } = &mut *self.media;
+        let geometry = space.geometry;
+        let unit_is_full = logs.turn_page(log, &geometry);
+        let page = logs.get(log).page;
         let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
         if unit_is_full {
             self.program(log, page)?;
         }
-        let Media { log: logs, superblocks, .. } = &mut *self.media;
+        let Media { log: logs, space, .. } = &mut *self.media;
         let open = logs.get_mut(log);
         if page.0 < last {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
-            superblocks.close(superblock);
+            space.superblocks.close(superblock);
             self.note_of(log.stream, Change::Closed { superblock });
         }
         Ok(())
@@ -198,20 +199,20 @@ impl Io<'_> {
 
     /// The open page will be programmed without a record: all of it counts as given to records that are dead.
     fn skip_page(&mut self, log: LogId) {
-        let Media { log: logs, geometry, packing, superblocks, .. } = &mut *self.media;
-        let superblock = geometry.superblock_of(logs.get(log).page);
-        superblocks.add_appended(superblock, packing.grains_per_page.into());
+        let Media { log: logs, space, .. } = &mut *self.media;
+        let superblock = space.geometry.superblock_of(logs.get(log).page);
+        space.superblocks.add_appended(superblock, space.packing.grains_per_page.into());
         self.note_of(log.stream, Change::Skipped { superblock });
     }
 
     fn program(&mut self, log: LogId, last: PageAddress) -> Result<(), KvError> {
         self.settle();
-        let Media { log: logs, geometry, flash, placement, .. } = &mut *self.media;
-        placement.turn(log.stream);
+        let Media { log: logs, flash, space, .. } = &mut *self.media;
+        logs.placement.turn(log.stream);
         let open = logs.get_mut(log);
         // Its last record may be that of a clock ahead.
         let at = open.unit_since.iter().fold(self.clock.max(open.erased), |last, &since| last.max(since));
-        let done = flash.program(geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
+        let done = flash.program(space.geometry.unit_of(last), open.unit.finish(), &open.causes, at)?;
         open.causes.clear();
         open.unit_since.clear();
         open.buffered = false;
@@ -222,7 +223,7 @@ impl Io<'_> {
     }
 
     fn waits_for_program_of(&self, stream: Stream) -> bool {
-        let Emulator { evictions_wait, stores_wait, .. } = self.media.emulator;
+        let Emulator { evictions_wait, stores_wait, .. } = self.media.controller.emulator;
         let waits = (stream == Stream::Map && evictions_wait) || (stream == Stream::User && stores_wait);
         waits && !self.background
     }

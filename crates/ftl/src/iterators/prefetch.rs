@@ -101,7 +101,7 @@ impl Prefetch {
     /// Whether another value may be read ahead: every iterator has its share of the buffer, and an adaptive one has no
     /// more pages on their way than its share of the dies.
     pub(super) fn has_room(&self, io: &Io<'_>, plan: &IteratorPlan, pool: &PrefetchPool, sharers: Sharers) -> bool {
-        let geometry = &io.media.geometry;
+        let geometry = &io.media.space.geometry;
         let own_bytes = self.sectors.len() as u64 * pool.sector_bytes;
         if own_bytes >= pool.bytes_max / u64::from(sharers.holding.max(1)) || pool.bytes >= pool.bytes_max {
             return false;
@@ -139,7 +139,7 @@ impl Prefetch {
     pub(super) fn read(&mut self, io: &mut Io<'_>, mut fresh: Vec<Sector>) {
         io.settle();
         fresh.sort_unstable();
-        let geometry = io.media.geometry;
+        let geometry = io.media.space.geometry;
         let sector_bytes = geometry.sector_bytes() as usize;
         for unit in fresh.chunk_by(|left, right| geometry.unit_of(left.0) == geometry.unit_of(right.0)) {
             let bytes = |sector: u32| sector as usize * sector_bytes..(sector as usize + 1) * sector_bytes;

@@ -9,6 +9,7 @@ use crate::media::Media;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::record::RecordHead;
 use crate::recovery::damaged;
+use crate::space::OF_ANOTHER;
 use crate::superblock::{State, Superblock};
 use crate::validity::Spill;
 use kvssd_flash::SuperblockId;
@@ -33,22 +34,15 @@ pub(super) struct Redo<'a, 'b> {
 impl Redo<'_, '_> {
     /// Afterwards `io` works for the namespace that the last changes are of.
     pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
-        let Media { superblocks, validity, packing, clients, .. } = &mut *self.io.media;
-        let is_ours = image.superblocks.len() == superblocks.all().len()
-            && image.is_possible(packing.grains_per_superblock)
-            && validity.restore(&image.validity).is_some();
-        if !is_ours {
-            return Err(damaged("its checkpoint is that of another design or geometry"));
+        let Media { space, durability, .. } = &mut *self.io.media;
+        if !image.is_possible(space.packing.grains_per_superblock) {
+            return Err(damaged(OF_ANOTHER));
         }
+        space.restore(image.superblocks, &image.validity).map_err(damaged)?;
         let saved = ClientTable::from_saved(image.clients);
-        *clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
+        durability.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         let restored = self.namespaces.restore(image.namespaces);
         restored.map_err(|why| damaged(&format!("its checkpoint has a namespace that cannot be: {why}")))?;
-        superblocks.recover(image.superblocks);
-        superblocks.suspect_open();
-        if !self.io.media.counts_agree() {
-            return Err(damaged("its checkpoint counts the living records in two ways"));
-        }
         self.own(all)?;
         let removed: BTreeSet<NamespaceId> = all.iter().filter_map(removed_by).collect();
         self.io.namespace = NamespaceId::FIRST;
@@ -62,7 +56,7 @@ impl Redo<'_, '_> {
             }
         }
         let grains_max = self.io.packing().grains_per_superblock;
-        if self.io.media.superblocks.all().iter().any(|superblock| superblock.appended_grains > grains_max) {
+        if self.io.media.space.superblocks.all().iter().any(|superblock| superblock.appended_grains > grains_max) {
             return Err(damaged("its journal gives a superblock more grains than it has"));
         }
         let last = self.io.namespace;
@@ -120,11 +114,11 @@ impl Redo<'_, '_> {
                 Ok(())
             }
             Change::Client { slot, client } => {
-                let opened = self.io.media.clients.open(slot, ClientId(client));
+                let opened = self.io.media.durability.clients.open(slot, ClientId(client));
                 opened.ok_or_else(|| damaged("its journal gives a client a slot that there is not"))
             }
             Change::Request { slot, serial } => {
-                let recorded = self.io.media.clients.record_in(slot, serial);
+                let recorded = self.io.media.durability.clients.record_in(slot, serial);
                 recorded.ok_or_else(|| damaged("its journal speaks of a client that it has not"))
             }
             Change::Gone { place, grains } => self.disappear(place, grains),
@@ -178,7 +172,7 @@ impl Redo<'_, '_> {
                 }
                 // What only iterators kept lives no more: it can be collected.
                 if retired.live_grains > 0 {
-                    self.io.media.superblocks.retire(superblock);
+                    self.io.media.space.superblocks.retire(superblock);
                 }
                 self.forget(superblock)?;
             }
@@ -234,7 +228,7 @@ impl Redo<'_, '_> {
                 let full = self.spills.iter().position(|spill| spill.superblock == superblock);
                 self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
                 self.appear(place, grains_per_page)?;
-                self.io.media.validity.spilled(superblock, place);
+                self.io.media.space.validity.spilled(superblock, place);
             }
             Change::Merged { ref taken, ref made } => {
                 // A table may change its level and stay where it is.
@@ -250,7 +244,7 @@ impl Redo<'_, '_> {
             Change::SpillMoved { superblock, from, to } => {
                 self.superblock(superblock)?;
                 self.appear(to, grains_per_page)?;
-                self.io.media.validity.spill_moved(superblock, from, to);
+                self.io.media.space.validity.spill_moved(superblock, from, to);
                 self.disappear(from, grains_per_page)?;
             }
             _ => {}
@@ -262,14 +256,14 @@ impl Redo<'_, '_> {
     fn forget(&mut self, superblock: SuperblockId) -> Result<(), KvError> {
         self.superblock(superblock)?;
         self.spills.retain(|spill| spill.superblock != superblock);
-        for spill in self.io.media.validity.close_victim(superblock) {
+        for spill in self.io.media.space.validity.close_victim(superblock) {
             self.disappear(spill, self.io.packing().grains_per_page)?;
         }
         Ok(())
     }
 
     fn superblock(&mut self, superblock: SuperblockId) -> Result<&mut Superblock, KvError> {
-        let found = self.io.media.superblocks.get_mut(superblock).filter(|found| found.state != State::System);
+        let found = self.io.media.space.superblocks.get_mut(superblock).filter(|found| found.state != State::System);
         found.ok_or_else(|| damaged("its journal speaks of a superblock that it has not"))
     }
 
@@ -291,7 +285,7 @@ impl Redo<'_, '_> {
     }
 
     fn appear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
-        if !self.io.media.can_occupy(place, grains) {
+        if !self.io.media.space.can_occupy(place, grains) {
             return Err(damaged("its journal puts a record where it cannot be"));
         }
         self.io.occupy(place, grains);
@@ -299,7 +293,7 @@ impl Redo<'_, '_> {
     }
 
     fn disappear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {
-        if !self.io.media.can_vacate(place, grains) {
+        if !self.io.media.space.can_vacate(place, grains) {
             return Err(damaged("its journal ends a record that does not live"));
         }
         self.io.vacate(place, grains);
@@ -308,7 +302,7 @@ impl Redo<'_, '_> {
 
     fn died(&mut self, tag: u64, place: Grain, grains: u32) -> Result<(), KvError> {
         self.disappear(place, grains)?;
-        self.spills.extend(self.io.media.validity.pair_died(tag, place));
+        self.spills.extend(self.io.media.space.validity.pair_died(tag, place));
         Ok(())
     }
 }

@@ -1,0 +1,27 @@
+//! The controller: its cores, and what they and the flash are made to do as a paper's emulator does it.
+
+use kvssd_flash::timing::{Pool, Recording, Work};
+use kvssd_flash::{CoreCosts, Emulator, Profile};
+use kvssd_types::Nanos;
+
+/// The cores and their clock.
+#[derive(Clone)]
+pub(crate) struct Controller {
+    pub(crate) cores: Pool,
+    pub(crate) costs: CoreCosts,
+    pub(crate) emulator: Emulator,
+    /// No clock lies before it any more.
+    pub(crate) now: Nanos,
+}
+
+impl Controller {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let costs = profile.core_costs;
+        Controller { cores: Pool::new(costs.cores), costs, emulator: profile.emulator, now: Nanos::ZERO }
+    }
+
+    /// Has a core work for `length`, from `at` on at the earliest; gives when it ends.
+    pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recorded: (&mut Recording, Work)) -> Nanos {
+        self.cores.take_for(at, length, self.now, recorded)
+    }
+}
