@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sweeps from Python on a Ray cluster of two workers and through submitit, and the example that searches with Optuna.
+# Sweeps from Python on a Ray cluster of two workers and through submitit, and the example that searches with Optuna; or the tests that are given.
 #
 #   a virtual environment in target/ -> the tools of test.sh, Ray, submitit and Optuna, by their hashes -> maturin -> the program -> pytest
 set -euo pipefail
@@ -16,5 +16,4 @@ export VIRTUAL_ENV=$environment PATH=$environment/bin:$PATH
 maturin develop --quiet --locked
 cargo build --quiet --locked --package kvssd --features campaigns,papers
 export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
-pytest --quiet crates/py/tests/test_cluster.py
-python examples/python/pareto.py
+pytest --quiet "${@:-crates/py/tests/test_cluster.py}"

@@ -1,12 +1,15 @@
-"""Sweeps on a Ray cluster and through submitit, as crates/py/test_cluster.sh runs them."""
+"""Sweeps on a Ray cluster and through submitit, and the example that searches with Optuna, as crates/py/test_cluster.sh runs them."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import kvssd
 import pytest
+from test_documents import ROOT
 from test_sweep import SPACE, file, files, whole
 
 ray = pytest.importorskip("ray")
@@ -54,3 +57,9 @@ def test_submitit_goes_on_where_a_sweep_on_this_machine_was_ended(whole: dict[st
     executor.update_parameters(timeout_min=5)
     kvssd.sweep(SPACE, tmp_path / "out", executor)
     assert files(tmp_path / "out") == whole
+
+
+def test_the_example_of_optuna_finds_what_nobody_beats() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "python" / "pareto.py")]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert said[0] == "of 40 trials these are beaten by none:" and len(said) > 1

@@ -18,10 +18,12 @@ ROOT = Path(__file__).parents[3]
 EXPERIMENT = '[options]\nscale = "1/512"\noperations = 2000\nrecords = 4000\n[axes]\nseed = [1, 2]\n'
 
 
-def blocks(document: str) -> list[str]:
-    """The blocks of Python in a document, but for those of clusters, which crates/py/test_cluster.sh has its own of."""
+def blocks(document: str, of: str | None = None) -> list[str]:
+    """The blocks of Python in a document: those with the line ``of``, else all but those of clusters."""
     text = (ROOT / document).read_text(encoding="utf-8")
     found = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    if of is not None:
+        return [block for block in found if of in block]
     return [block for block in found if "import ray" not in block and "import submitit" not in block]
 
 
