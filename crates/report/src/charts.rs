@@ -20,7 +20,7 @@ pub struct Section {
 }
 
 /// The most of a section: a page of a large sweep stays one that a browser shows at once.
-const CHARTS_MAX: usize = 48;
+pub const CHARTS_MAX: usize = 48;
 
 /// All sections that have charts.
 pub fn sections(study: &Study) -> Vec<Section> {

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::palette::SERIES;
-use crate::study::{Axis, Group, Study};
+use crate::study::{Axis, Group, ROW, Study};
 
 /// The plots of a study.
 pub struct Layout<'a> {
@@ -54,7 +54,22 @@ impl<'a> Layout<'a> {
         self.panels_but(&[self.colour])
     }
 
-    fn panels_but(&self, shown: &[Option<usize>]) -> Vec<Panel<'a>> {
+    /// The axes of a heat map, along its rows and its columns: `row` and `design`, else the names with the most values. None where fewer
+    /// than two axes have names.
+    pub fn map_axes(&self) -> Option<(usize, usize)> {
+        let axes = &self.study.axes;
+        let names = || (0..axes.len()).filter(|axis| axes[*axis].numbers().is_none());
+        let most = |but: &dyn Fn(usize) -> bool| {
+            names().rev().filter(|axis| !but(*axis)).max_by_key(|axis| axes[*axis].values.len())
+        };
+        let called = |name: &str| names().find(|axis| axes[*axis].name == name);
+        let rows = called(ROW).or_else(|| most(&|axis| axes[axis].name == "design"))?;
+        let columns = called("design").or_else(|| most(&|axis| axis == rows))?;
+        Some((rows, columns))
+    }
+
+    /// Panels in which these axes are shown, one for each combination of values of the others.
+    pub fn panels_but(&self, shown: &[Option<usize>]) -> Vec<Panel<'a>> {
         let axes: Vec<usize> = (0..self.study.axes.len()).filter(|axis| !shown.contains(&Some(*axis))).collect();
         let mut panels: Vec<Panel<'a>> = Vec::new();
         for group in &self.study.groups {

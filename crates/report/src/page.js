@@ -9,6 +9,7 @@ function filter() {
     const isOther = select => (element.getAttribute("data-axis-" + select.dataset.axis) ?? select.value) !== select.value;
     element.hidden = chosen.some(isOther);
   }
+  all("table").forEach(table => { table.closest("section").hidden = all("tbody tr", table).every(row => row.hidden); });
   const colours = chosen.flatMap(select => all("option[data-colour]", select).filter(option => !option.selected));
   document.getElementById("hidden").textContent = colours.map(option => option.dataset.colour).map(colour =>
     `.coloured [fill="${colour}"], .coloured [stroke="${colour}"], .coloured rect[fill="${colour}"] + text { display: none }`).join("\n");

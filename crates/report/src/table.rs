@@ -1,5 +1,6 @@
 //! Tables: of the figures of groups, of claims.
 
+use crate::charts::CHARTS_MAX;
 use crate::layout::Layout;
 use crate::run::{FIGURES, Figure};
 use crate::study::{Estimate, Study};
@@ -13,6 +14,8 @@ pub struct Table {
     pub title: String,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
+    /// How many more of the kind there are behind this one, for which a page has no room.
+    pub left_out: usize,
 }
 
 /// A row, with as many cells as there are columns.
@@ -43,13 +46,10 @@ pub fn tables(study: &Study) -> Vec<Table> {
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// Throughput by two axes of names: one along the rows, the one of the colours along the columns.
+/// Throughput by two axes of names, a map for each combination of values of the other axes.
 fn heat_maps(study: &Study) -> Vec<Table> {
     let layout = Layout::of(study);
-    let (Some(along), Some(colour)) = (layout.along, layout.colour) else { return Vec::new() };
-    if [along, colour].iter().any(|axis| study.axes[*axis].numbers().is_some()) {
-        return Vec::new();
-    }
+    let Some((along, across)) = layout.map_axes() else { return Vec::new() };
     let figure = &FIGURES[0];
     let of_panel = |panel: &crate::layout::Panel<'_>| {
         let name = if panel.name.is_empty() { String::new() } else { format!(": {}", panel.name) };
@@ -57,27 +57,31 @@ fn heat_maps(study: &Study) -> Vec<Table> {
         let rows = study.axes[along].values.iter().enumerate().map(|(row, name)| {
             let of_row = panel.groups.iter().copied().filter(|group| group.at[along] == row);
             let at = panel.at.iter().copied().chain([(along, row)]).collect();
-            Row { at, cells: heat_row(name, study.axes[colour].values.len(), colour, of_row, figure) }
+            Row { at, cells: heat_row(name, study.axes[across].values.len(), across, of_row, figure) }
         });
         Table {
             title: format!("{} by {}{name}", figure.name, study.axes[along].name),
-            columns: heading.chain(study.axes[colour].values.iter().cloned()).collect(),
+            columns: heading.chain(study.axes[across].values.iter().cloned()).collect(),
             rows: rows.collect(),
+            left_out: 0,
         }
     };
-    layout.panels().iter().map(of_panel).collect()
+    let panels = layout.panels_but(&[Some(along), Some(across)]);
+    let mut maps: Vec<Table> = panels.iter().take(CHARTS_MAX).map(of_panel).collect();
+    maps.last_mut().into_iter().for_each(|last| last.left_out = panels.len().saturating_sub(CHARTS_MAX));
+    maps
 }
 
 fn heat_row<'a>(
     name: &str,
     columns: usize,
-    colour: usize,
+    across: usize,
     groups: impl Iterator<Item = &'a crate::study::Group>,
     figure: &Figure,
 ) -> Vec<Cell> {
     let mut means = vec![None; columns];
     for group in groups {
-        means[group.at[colour]] = group.estimate(figure).map(|estimate| estimate.mean);
+        means[group.at[across]] = group.estimate(figure).map(|estimate| estimate.mean);
     }
     let highest = means.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
     let cell = |mean: Option<f64>| match mean {
@@ -116,13 +120,14 @@ fn figures(study: &Study) -> Table {
         });
         Row { at, cells: places.chain([count]).chain(figures).collect() }
     };
-    Table { title: "Figures".to_owned(), columns, rows: study.groups.iter().map(row).collect() }
+    let rows = study.groups.iter().map(row).collect();
+    Table { title: "Figures".to_owned(), columns, rows, left_out: 0 }
 }
 
 fn claims(claims: &[Value]) -> Table {
     const FIELDS: [&str; 7] = ["id", "claim", "paper", "ours", "scale", "verdict", "cause"];
     let rows = claims.iter().map(|claim| row(FIELDS.map(|field| cell(field, &claim[field])))).collect();
-    Table { title: "Claims".to_owned(), columns: names(FIELDS), rows }
+    Table { title: "Claims".to_owned(), columns: names(FIELDS), rows, left_out: 0 }
 }
 
 /// What came out under assumptions of the paper's testbed.
@@ -141,6 +146,7 @@ fn ablations(claims: &[Value]) -> Table {
         title: "Claims under assumptions of the testbed".to_owned(),
         columns: names(["id", "assumed", "ours", "verdict"]),
         rows,
+        left_out: 0,
     }
 }
 

@@ -101,6 +101,40 @@ fn means_have_intervals_over_seeds() {
 }
 
 #[test]
+fn a_sweep_over_names_and_more_has_a_heat_map_for_each_place_on_the_other_axes() {
+    let mut points = Vec::new();
+    for row in ["reads", "writes", "ranges", "batches"] {
+        for (design, size) in DESIGNS.iter().flat_map(|design| SIZES.iter().map(move |size| (design, size))) {
+            let at = json!({ "row": row, "design": design, "distribution": "zipfian", "value-bytes": size });
+            let mut uniform = at.clone();
+            uniform["distribution"] = json!("uniform");
+            points.extend([at, uniform].map(|at| json!({ "at": at, "report": format!("{design}/{size}/1") })));
+        }
+    }
+    let axes = json!([{ "row": ["reads"] }, { "design": DESIGNS }, { "distribution": ["zipfian", "uniform"] }, { "value-bytes": SIZES }]);
+    let index = json!({ "program": {}, "options": {}, "axes": axes, "points": points });
+    let page = html("names", &Study::of_sweep(&index, report).unwrap());
+    let maps = between(&page, "<h2>throughput", "</table>");
+    assert_eq!(maps.len(), 2 * SIZES.len());
+    for map in maps {
+        assert!(map.contains("by row: distribution ") && map.contains(", value-bytes "), "{map}");
+        assert_eq!((map.matches("<tr").count(), map.matches("--heat").count()), (1 + 4, 4 * DESIGNS.len()));
+    }
+    assert!(!self::page().contains("--heat: "), "one axis of names is none");
+}
+
+#[test]
+fn heat_maps_that_a_page_has_no_room_for_are_counted() {
+    let point = |row: &str, design: &str, size: u64| json!({ "at": { "row": row, "design": design, "value-bytes": size }, "report": format!("{design}/{size}/1") });
+    let of_size =
+        |size: u64| ["a", "b"].into_iter().flat_map(move |row| ["plus", "rhik"].map(|design| point(row, design, size)));
+    let index = json!({ "axes": [{ "row": [] }, { "design": [] }, { "value-bytes": [] }], "points": (1..=50).flat_map(of_size).collect::<Vec<_>>() });
+    let page = html("many", &Study::of_sweep(&index, report).unwrap());
+    assert_eq!(between(&page, "<h2>throughput", "</h2>").len(), 48);
+    assert!(page.contains("2 more are not drawn"));
+}
+
+#[test]
 fn what_a_report_says_is_text_in_the_page() {
     let nasty = "</script><script>alert('1')</script>";
     let report = json!({ "runs": [run(nasty, 9, 1), run("plus", 9, 1)] });
