@@ -1,6 +1,6 @@
 //! The command line of `kvssd bench`.
 
-use super::units::{count, duration, scale, small_size, window};
+use super::units::{count, duration, named, scale, small_size, window};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
@@ -78,23 +78,24 @@ pub struct DriveOptions {
     /// The part of the testbed's capacity and DRAM, as 1/64 or 0.25
     #[arg(long, conflicts_with = "store", default_value = "1/64", value_parser = scale, value_name = "FACTOR")]
     pub scale: f64,
-    /// ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f
-    #[arg(long, conflicts_with = "store", default_value = "ycsb-a", value_name = "NAME")]
+    /// A workload of YCSB
+    #[arg(long, conflicts_with = "store", default_value = "ycsb-a", value_name = "NAME",
+        value_parser = named(YcsbCore::ALL, YcsbCore::name))]
     pub workload: YcsbCore,
     /// Runs a workload of KVbench, from its ini file, instead of a YCSB one: what it is and how long is all in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["store", "workload", "distribution", "records", "operations", "threads",
         "queue_depth", "rate", "batch_pairs", "key_bytes", "value_bytes", "value_distribution", "overwrites", "fill"])]
     pub kvbench: Option<PathBuf>,
-    /// Runs benchmarks of db_bench on each drive, one after the other, instead of a YCSB workload: fillseq, fillrandom, overwrite,
-    /// readrandom, readseq, seekrandom, readwhilewriting, seekrandomwhilewriting, seekrandomwhilechanging
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["store", "workload", "kvbench", "distribution",
-        "overwrites", "queue_depth", "rate", "batch_pairs", "value_distribution"])]
+    /// Runs benchmarks of db_bench on each drive, one after the other, instead of a YCSB workload
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = named(DbBenchmark::ALL, DbBenchmark::name),
+        conflicts_with_all = ["store", "workload", "kvbench", "distribution", "overwrites", "queue_depth", "rate", "batch_pairs",
+        "value_distribution"])]
     pub db_bench: Vec<DbBenchmark>,
     /// Calls of Next behind each Seek of db_bench's ranges
     #[arg(long, value_name = "N", requires = "db_bench", default_value_t = 128)]
     pub scan_length: u32,
-    /// uniform, zipfian, sequential or latest [default: the workload's own]
-    #[arg(long, conflicts_with = "store", value_name = "NAME")]
+    /// Which records are asked for [default: the workload's own]
+    #[arg(long, conflicts_with = "store", value_name = "NAME", value_parser = named(Distribution::ALL, Distribution::name))]
     pub distribution: Option<Distribution>,
     /// The part of the flash that pairs take after the fill, of each design alone; where a design cannot, as much as it can
     /// [default: 0.745, as in the Plus paper]
@@ -129,8 +130,9 @@ pub struct DriveOptions {
     /// Bytes of a key, 1 to 255
     #[arg(long, conflicts_with = "store", default_value_t = 8, value_name = "N")]
     pub key_bytes: usize,
-    /// How the sizes of values are distributed: constant, uniform or zipfian
-    #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME")]
+    /// How the sizes of values are distributed
+    #[arg(long, conflicts_with = "store", default_value = "constant", value_name = "NAME",
+        value_parser = named(SizeDistribution::ALL, SizeDistribution::name))]
     pub value_distribution: SizeDistribution,
     /// Overrides a key of the profile (nand.erase_ns=0) or a parameter of the designs (design.grain_bytes=64)
     #[arg(long, conflicts_with = "store", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -158,7 +160,7 @@ pub struct StoreOptions {
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub depths: Vec<u16>,
     /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]
-    #[arg(long, requires = "store", value_name = "NAME")]
+    #[arg(long, requires = "store", value_name = "NAME", value_parser = named(Durability::ALL, Durability::name))]
     pub durability: Option<Durability>,
     /// Leaves the folder where it is
     #[arg(long, requires = "store")]

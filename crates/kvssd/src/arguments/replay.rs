@@ -1,6 +1,6 @@
 //! The command line of `kvssd replay`.
 
-use super::units::scale;
+use super::units::{named, scale};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_sim::trace::{BadLines, TraceName};
@@ -20,8 +20,8 @@ Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, mooncake, csv w
 pub struct ReplayOptions {
     /// The trace: a file, or - for the standard input
     pub trace: PathBuf,
-    /// twitter, meta, ibm, oracle-general, mooncake or csv [default: told from the content; oracle-general must be named]
-    #[arg(long, value_name = "NAME")]
+    /// What the trace looks like [default: told from the content; oracle-general must be named]
+    #[arg(long, value_name = "NAME", value_parser = named(TraceName::ALL, TraceName::name))]
     pub format: Option<TraceName>,
     /// closed: as fast as the drive can; trace: requests arrive when the trace says
     #[arg(long, default_value = "closed", value_name = "NAME")]

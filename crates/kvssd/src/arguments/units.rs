@@ -1,5 +1,6 @@
-//! Numbers as people write them: 1e6, 4KiB, 1/64, 10ms.
+//! Numbers as people write them (1e6, 4KiB, 1/64, 10ms), and choices by their names.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kvssd_device::LARGE_VALUE_BYTES_MAX;
 use kvssd_sim::TraceWindow;
 use kvssd_types::Nanos;
@@ -55,6 +56,15 @@ pub fn value_bytes(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|bytes| *bytes <= LARGE_VALUE_BYTES_MAX)
         .ok_or_else(|| format!("a value has {} MiB at the most", most >> 20))
+}
+
+/// One of several that have names: help, manual and completions list them.
+pub fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let of_name = move |given: String| all.into_iter().find(|one| name(*one) == given);
+    PossibleValuesParser::new(all.map(name)).map(move |given| of_name(given).expect("it is among the possible values"))
 }
 
 /// A fraction such as 1/64, or a number.

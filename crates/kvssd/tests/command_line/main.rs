@@ -52,6 +52,9 @@ fn pages_of_the_manual_are_written_and_quiet_programs_say_nothing() {
     desk.prints("man pages");
     let page = desk.read("pages/kvssd-bench.1");
     assert!(page.contains("value\\-bytes") && desk.path("pages/kvssd-namespace-create.1").exists());
+    for choice in ["[default: ycsb\\-a]", "Possible values:", "ycsb\\-f", "seekrandomwhilechanging", "latest"] {
+        assert!(page.contains(choice), "{choice}");
+    }
     let said = |arguments: &str| String::from_utf8(desk.command(arguments).output().unwrap().stderr).unwrap();
     assert!(said("put drive.kv key value").contains("is new"));
     assert_eq!(said("put other.kv key value --quiet"), "");
