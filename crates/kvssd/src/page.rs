@@ -14,6 +14,10 @@ pub fn run(options: &ReportOptions) -> Outcome {
     let path = options.results.as_path();
     let wrong = |path: &Path, why: String| Failure::Input { path: path.to_owned(), why };
     let of_study = |why: StudyError| wrong(path, why.to_string());
+    if !path.exists() {
+        let why = "there is no such folder or file: give the folder of kvssd sweep --out, or what --json wrote";
+        return Err(wrong(path, why.to_owned()));
+    }
     let page = JsonFile::open(Some(&options.out))?;
     let study = if path.is_dir() {
         let index_path = path.join("index.json");
