@@ -7,7 +7,8 @@
 //!                     | another process has the lock: busy; who waits for it finds the document, or makes it if that one died
 //! ```
 //!
-//! A process that is killed leaves an empty or broken `name.part` and no lock; the next one that makes the document takes it over.
+//! Who ends in order takes its parts away. A process that is killed leaves an empty or broken `name.part` and no lock; the next one that
+//! makes the document takes it over.
 
 use crate::Outcome;
 use crate::fail::Failure;
@@ -23,17 +24,22 @@ pub struct Kept {
     folder: PathBuf,
 }
 
-/// The right to make a document, while other processes wait.
+/// The right to make a document, while other processes wait. It ends when this is dropped, and the part goes with it.
 pub struct Claim {
-    part: File,
-    part_path: PathBuf,
+    part: Part,
+    path: PathBuf,
+}
+
+/// The file that who makes a document has locked.
+struct Part {
+    file: File,
     path: PathBuf,
 }
 
 impl Kept {
     /// The folder, which is made.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
-        fs::create_dir_all(folder).map_err(|why| Failure::Output { path: folder.to_owned(), why })?;
+        fs::create_dir_all(folder).map_err(|why| failed(folder, why))?;
         Ok(Kept { folder: folder.to_owned() })
     }
 
@@ -50,12 +56,12 @@ impl Kept {
     /// The right to make a document; none while another process has it.
     pub fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
         loop {
-            let claim = self.part(name)?;
-            match claim.part.try_lock() {
-                Ok(()) if claim.is_of_this_part() => return Ok(Some(claim)),
+            let part = self.part(name)?;
+            match part.file.try_lock() {
+                Ok(()) if part.is_of_its_name() => return Ok(Some(Claim { part, path: self.path(name) })),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(why)) => return Err(claim.failed(why)),
+                Err(TryLockError::Error(why)) => return Err(failed(&part.path, why)),
             }
         }
     }
@@ -63,19 +69,27 @@ impl Kept {
     /// The right to make a document, as soon as no other process has it.
     pub fn wait(&self, name: &str) -> Result<Claim, Failure> {
         loop {
-            let claim = self.part(name)?;
-            claim.part.lock().map_err(|why| claim.failed(why))?;
-            if claim.is_of_this_part() {
-                return Ok(claim);
+            let part = self.part(name)?;
+            part.file.lock().map_err(|why| failed(&part.path, why))?;
+            if part.is_of_its_name() {
+                return Ok(Claim { part, path: self.path(name) });
             }
         }
     }
 
-    fn part(&self, name: &str) -> Result<Claim, Failure> {
-        let part_path = self.folder.join(format!("{name}.part"));
-        let part = OpenOptions::new().write(true).create(true).truncate(false).open(&part_path);
-        let part = part.map_err(|why| Failure::Output { path: part_path.clone(), why })?;
-        Ok(Claim { part, part_path, path: self.path(name) })
+    fn part(&self, name: &str) -> Result<Part, Failure> {
+        let path = self.folder.join(format!("{name}.part"));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        file.map_err(|why| failed(&path, why)).map(|file| Part { file, path })
+    }
+}
+
+impl Part {
+    /// Whether the file is the one of that name. Who had it before may have made the document of it, or taken it away.
+    fn is_of_its_name(&self) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let [locked, named] = [self.file.metadata(), fs::metadata(&self.path)].map(|known| known.map(identity).ok());
+        locked.is_some() && locked == named
     }
 }
 
@@ -86,33 +100,28 @@ impl Claim {
     /// When it cannot be written.
     pub fn keep(mut self, document: &impl Serialize) -> Outcome {
         let text = serde_json::to_string_pretty(document).expect("documents can be written") + "\n";
-        self.write(text.as_bytes()).map_err(|why| self.failed(why))
-    }
-
-    /// Whether the file that is locked is the one of that name. Who had it before may have made the document of it, or taken it away.
-    fn is_of_this_part(&self) -> bool {
-        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let [locked, named] =
-            [self.part.metadata(), fs::metadata(&self.part_path)].map(|known| known.map(identity).ok());
-        locked.is_some() && locked == named
-    }
-
-    /// Gives the right up, because the document is there already.
-    pub fn done(self) {
-        // The part that was made for the lock alone: if it stays, nobody is misled.
-        let _ = fs::remove_file(self.part_path);
+        self.write(text.as_bytes()).map_err(|why| failed(&self.path, why))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.part.set_len(0)?;
-        self.part.write_all(bytes)?;
-        self.part.sync_all()?;
-        fs::rename(&self.part_path, &self.path)
+        self.part.file.set_len(0)?;
+        self.part.file.write_all(bytes)?;
+        self.part.file.sync_all()?;
+        fs::rename(&self.part.path, &self.path)
     }
+}
 
-    fn failed(&self, why: io::Error) -> Failure {
-        Failure::Output { path: self.path.clone(), why }
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Behind a rename, the part of that name is another one's. If this one stays, nobody is misled.
+        if self.part.is_of_its_name() {
+            let _ = fs::remove_file(&self.part.path);
+        }
     }
+}
+
+fn failed(path: &Path, why: io::Error) -> Failure {
+    Failure::Output { path: path.to_owned(), why }
 }
 
 #[cfg(test)]
@@ -123,6 +132,10 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let kept = Kept::open(&folder.path().join("kept")).unwrap();
         (folder, kept)
+    }
+
+    fn files(kept: &Kept) -> Vec<std::ffi::OsString> {
+        fs::read_dir(&kept.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     }
 
     #[test]
@@ -145,7 +158,7 @@ mod tests {
             for round in 0..300 {
                 let claim = kept.wait("a").unwrap();
                 match (number + round).is_multiple_of(3) {
-                    true => claim.done(),
+                    true => drop(claim),
                     false => claim.keep(&vec![number; 1000]).unwrap(),
                 }
                 let found: Option<Vec<u32>> = kept.found("a");
@@ -163,8 +176,18 @@ mod tests {
         fs::write(kept.folder.join("a.part"), "{ \"a long beginning of somebody\": ").unwrap();
         kept.claim("a").unwrap().expect("the dead hold no lock").keep(&7).unwrap();
         assert_eq!(fs::read_to_string(kept.path("a")).unwrap(), "7\n");
-        kept.wait("a").unwrap().done();
-        let files: Vec<_> = fs::read_dir(&kept.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(files, ["a.json"]);
+        drop(kept.wait("a").unwrap());
+        assert_eq!(files(&kept), ["a.json"]);
+    }
+
+    #[test]
+    fn who_ends_without_a_document_leaves_nothing_and_takes_nothing_from_others() {
+        let (_folder, kept) = kept();
+        drop(kept.claim("a").unwrap());
+        assert_eq!(files(&kept), [""; 0]);
+        let claim = kept.claim("a").unwrap().expect("nobody has it");
+        assert!(kept.claim("a").unwrap().is_none(), "somebody has it");
+        assert_eq!(files(&kept), ["a.part"]);
+        drop(claim);
     }
 }

@@ -58,7 +58,6 @@ impl Wanted {
         let name = self.name();
         let claim = kept.map(|kept| kept.wait(&name)).transpose()?;
         if let Some(found) = kept.and_then(|kept| kept.found(&name)) {
-            claim.into_iter().for_each(|claim| claim.done());
             return Ok(found);
         }
         let started = Instant::now();

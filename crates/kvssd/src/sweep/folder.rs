@@ -76,7 +76,6 @@ impl Folder {
 
     fn make_with(&self, claim: Claim, run: &Run, make: impl FnOnce() -> Result<Report, SimError>) -> Outcome {
         if self.found(run).is_some() {
-            claim.done();
             return Ok(());
         }
         claim.keep(&make()?)

@@ -203,6 +203,18 @@ fn a_sweep_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     assert_eq!(files(&desk.path("killed")), whole);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_no_parts() {
+    let desk = Desk::new();
+    desk.put(
+        "experiment.toml",
+        "[options]\nscale = '1/512'\nrecords = 100000\noverwrites = 1000000000\n[axes]\nseed = [1, 2]",
+    );
+    crate::interrupted(&desk, "sweep experiment.toml --out out");
+    assert_eq!(fs::read_dir(desk.path("out/runs")).unwrap().count(), 0);
+}
+
 #[test]
 fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     let desk = desk();
