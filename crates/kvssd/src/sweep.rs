@@ -26,6 +26,7 @@ use crate::workers::{self, Job, Limits};
 use kvssd_measure::{columns, grouped, size};
 use kvssd_sim::SimError;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -106,7 +107,18 @@ fn list(plan: &Plan, runs: &[(String, &Run)], out: Option<&Path>) -> Outcome {
         0 => {}
         same => print(&format!("{} more, the same as others\n", counted(same, "point")))?,
     }
-    plan.impossible().try_for_each(|(at, why)| print(&format!("impossible: {at}: {why}\n")))
+    list_impossible(plan)
+}
+
+/// Lists what is impossible, each reason once.
+fn list_impossible(plan: &Plan) -> Outcome {
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    plan.impossible().for_each(|(at, why)| reasons.entry(why).or_default().push(at));
+    if !reasons.is_empty() {
+        print(&format!("\nimpossible: {}\n", counted(plan.impossible().count(), "point")))?;
+    }
+    let points = |points: &[String]| points.iter().map(|at| format!("    {at}\n")).collect::<String>();
+    reasons.iter().try_for_each(|(why, at)| print(&format!("  {why}\n{}", points(at))))
 }
 
 /// Says what is in the folder now; an error when a drive gave back wrong values.
