@@ -112,6 +112,19 @@ pub fn is_url(path: &Path) -> bool {
     path.to_str().and_then(DriveUrl::of).is_some()
 }
 
+/// What is wrong with options, as said of the keys of a file: `--scale <FACTOR>` of a command line is `scale` there.
+pub fn of_keys(why: &str) -> String {
+    let word = |word: &str| {
+        let (quote, name) = word.split_at(usize::from(word.starts_with('\'')));
+        match (name.strip_prefix("--"), name.split_once('>')) {
+            (Some(key), _) => format!(" {quote}{key}"),
+            (None, Some((value_name, behind))) if value_name.starts_with('<') => behind.to_owned(),
+            _ => format!(" {word}"),
+        }
+    };
+    why.split(' ').map(word).collect::<String>().trim_start().to_owned()
+}
+
 impl Failure {
     /// That something is not in this program.
     #[cfg(not(all(feature = "campaigns", feature = "papers")))]
@@ -176,5 +189,25 @@ impl From<DesignError> for Failure {
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Self {
         Failure::Sim(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_options_is_said_of_keys() {
+        for (of_options, of_file) in [
+            ("--rounds 4: 5 rounds must be steady", "rounds 4: 5 rounds must be steady"),
+            ("invalid value '0' for '--scale <FACTOR>': a scale", "invalid value '0' for 'scale': a scale"),
+            (
+                "the argument '--fill <SHARE>' cannot be used with '--records <N>'",
+                "the argument 'fill' cannot be used with 'records'",
+            ),
+            ("profile a--b: 1 < 2 -> no such file", "profile a--b: 1 < 2 -> no such file"),
+        ] {
+            assert_eq!(of_keys(of_options), of_file);
+        }
     }
 }

@@ -6,7 +6,7 @@
 //!                                   what is asked, whole          what came out; its `host` alone is of the machine
 //! ```
 
-use crate::fail::Failure;
+use crate::fail::{Failure, of_keys};
 use crate::output::say;
 use crate::program::{Program, content_hash};
 use kvssd_sim::{Experiment, RunReport, SimError};
@@ -72,7 +72,7 @@ impl Report {
             Ok(runs) => Ok(Report::of(asked, &[runs]).without_host()),
             Err(SimError::Interrupted) => Err(SimError::Interrupted),
             // Such as a drive that is full.
-            Err(why) => Ok(Report { failure: Some(why.to_string()), ..Report::of(asked, &[]) }),
+            Err(why) => Ok(Report { failure: Some(of_keys(&why.to_string())), ..Report::of(asked, &[]) }),
         }
     }
 

@@ -4,7 +4,7 @@ use super::file::{Axis, Place, Setting, SweepFile, arguments, flat, json, text};
 use crate::arguments::bench::BenchOptions;
 use crate::arguments::{Action, Arguments};
 use crate::bench::experiments;
-use crate::fail::Failure;
+use crate::fail::{Failure, of_keys};
 use crate::program::{Program, content_hash};
 use clap::Parser;
 use kvssd_report::ROW;
@@ -76,8 +76,8 @@ impl Plan {
         }
         let mut points = Vec::new();
         for Place { at, settings } in file.points()? {
-            let options = options_of_point(&settings).map_err(|why| in_words(&at) + ": " + &why)?;
-            let run = run(&options).map_err(|why| why.to_string());
+            let options = options_of_point(&settings).map_err(|why| in_words(&at) + ": " + &of_keys(&why))?;
+            let run = run(&options).map_err(|why| of_keys(&why.to_string()));
             points.push(Point { at, run });
         }
         let plan = Plan { file, points };

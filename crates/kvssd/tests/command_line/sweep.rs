@@ -274,6 +274,7 @@ fn a_run_that_ends_early_is_a_result() {
     let output = sweep(&desk, "--out full");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("is full after") && text.contains("1 of them"), "{output:?}");
+    assert!(text.contains("ask for fewer records, smaller values or a larger scale"), "{text}");
     assert!(!said(&sweep(&desk, "--out full")).contains("at once"), "it is known now");
 }
 
@@ -281,7 +282,10 @@ fn a_run_that_ends_early_is_a_result() {
 fn what_is_wrong_with_the_file_is_named() {
     let desk = Desk::new();
     for (text, names) in [
-        ("[options]\nvalue-byte = 1", ["experiment.toml", "--value-bytes"]),
+        ("[options]\nvalue-byte = 1", ["experiment.toml", "'value-bytes'"]),
+        ("[options]\nscale = 0", ["'scale'", "such as 1/64"]),
+        ("[options]\nrecords = 0", ["none of its points", ": records must be above 0"]),
+        ("[options]\nfill = 0.5\nrecords = 9", ["'fill'", "'records'"]),
         ("[axes]\nworkload = ['ycsb-a', 'ycsb-z']", ["workload=ycsb-z", "ycsb-a, ycsb-b"]),
         ("[options]\nstore = 'folder'", ["store", "virtual time"]),
         ("[options]\ndesign = ['plus', 'rhik']", ["one design", "[axes]"]),
@@ -291,6 +295,8 @@ fn what_is_wrong_with_the_file_is_named() {
     ] {
         desk.put("experiment.toml", text);
         desk.refuses("sweep experiment.toml --out out", &names);
+        let output = sweep(&desk, "--out out");
+        assert!(!said(&output).contains("--"), "the file has no options of a command line: {output:?}");
     }
     desk.refuses("sweep nowhere.toml --out out", &["nowhere.toml", "cannot be read"]);
     desk.refuses("sweep experiment.toml --out out --shard 3/2", &["--shard", "1/8"]);
