@@ -14,13 +14,15 @@ fn the_lines_of_the_readme_work_one_after_the_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let desk = Desk::new();
     fs::create_dir(desk.path("examples")).unwrap();
-    for example in ["sweep.toml", "requests.csv", "kvbench.ini"] {
+    for example in ["requests.csv", "kvbench.ini"] {
         fs::copy(root.join("examples").join(example), desk.path("examples").join(example)).unwrap();
     }
     let program = Path::new(env!("CARGO_BIN_EXE_kvssd")).parent().unwrap().to_owned();
     let path = var_os("PATH").unwrap_or_default();
     let path = join_paths(std::iter::once(program).chain(split_paths(&path))).unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, experiment) = readme.split_once("```toml\n# experiment.toml\n").expect("it shows a sweep");
+    desk.put("experiment.toml", experiment.split("```").next().unwrap());
     let blocks = readme.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     let lines: Vec<&str> = blocks
         .flat_map(str::lines)

@@ -158,6 +158,13 @@ fn the_matrix_is_a_sweep_that_comes_along() {
 }
 
 #[test]
+fn the_example_to_begin_with_is_possible() {
+    let desk = Desk::new();
+    desk.put("experiment.toml", include_str!("../../../../examples/sweep.toml"));
+    assert!(!desk.prints("sweep experiment.toml --list").contains("impossible"));
+}
+
+#[test]
 fn every_point_has_a_report_or_a_reason() {
     let desk = desk();
     let files = whole(&desk);
