@@ -17,6 +17,7 @@ create_exception!(kvssd, ReadOnlyError, Error, "The store was opened to be read.
 create_exception!(kvssd, RefusedError, Error, "The drive does not do that, and goes on.");
 create_exception!(kvssd, DamagedError, Error, "Bytes are not what was written; other pairs may be whole.");
 create_exception!(kvssd, FailedError, Error, "The drive failed or is not reached: open it again.");
+create_exception!(kvssd, ClosedError, Error, "The store was closed: open it again.");
 create_exception!(kvssd, ForkedError, Error, "The store was opened by another process: open it again in this one.");
 create_exception!(kvssd, AbortedError, Error, "A transaction was aborted, and nothing is left of it: try it again.");
 create_exception!(kvssd, ExperimentError, Error, "An experiment that cannot be, or found something wrong.");
@@ -39,6 +40,14 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
         StoreError::Damaged { .. } => DamagedError::new_err(line),
         StoreError::KeyNotFound | StoreError::KeyExists => PyKeyError::new_err(line),
         _ => FailedError::new_err(line),
+    }
+}
+
+/// The exception of a store that could not be opened: also where the system has no folder for the image, or lets nobody read it.
+pub(crate) fn of_opening(error: &StoreError) -> PyErr {
+    match error {
+        StoreError::Io { why } => OpenError::new_err(why.clone()),
+        other => of_store(other),
     }
 }
 
@@ -72,5 +81,5 @@ pub(crate) fn check_owner(owner: &Owner) -> PyResult<()> {
 
 /// A store that was closed.
 pub(crate) fn closed() -> PyErr {
-    Error::new_err("the store is closed")
+    ClosedError::new_err("the store is closed")
 }

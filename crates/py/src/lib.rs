@@ -26,8 +26,8 @@ use pyo3::prelude::*;
 mod _kvssd {
     #[pymodule_export]
     use crate::errors::{
-        AbortedError, DamagedError, Error, ExperimentError, FailedError, ForkedError, FullError, InvalidError,
-        NamespaceError, OpenError, ReadOnlyError, RefusedError,
+        AbortedError, ClosedError, DamagedError, Error, ExperimentError, FailedError, ForkedError, FullError,
+        InvalidError, NamespaceError, OpenError, ReadOnlyError, RefusedError,
     };
     #[pymodule_export]
     use crate::experiments::{bench, reproduce};

@@ -6,7 +6,7 @@
 )]
 
 use crate::bytes::Bytes;
-use crate::errors::{Error, check_owner, closed, of_store};
+use crate::errors::{RefusedError, check_owner, closed, of_opening, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
@@ -67,7 +67,7 @@ impl RawStore {
         };
         let options =
             Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only, cache_bytes };
-        let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_store(&error))?;
+        let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_opening(&error))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })
     }
@@ -80,7 +80,7 @@ impl RawStore {
             let transactions = place.as_mut().and_then(|open| open.transactions.take());
             if let Some(Err(busy)) = transactions.map(Arc::try_unwrap) {
                 place.as_mut().map(|open| open.transactions.set(busy));
-                return Err(Error::new_err("a transaction is open: end it before the store is closed"));
+                return Err(RefusedError::new_err("a transaction is open: end it before the store is closed"));
             }
             let Some(Open { store, .. }) = place.take() else { return Ok(()) };
             // Nobody else can have it: calls hold the lock, and transactions are gone.

@@ -151,8 +151,10 @@ def test_errors_say_what_is_wrong(image: Path, tmp_path: Path) -> None:
             store[b"%d" % number] = bytes(100_000)
     store.close()
     store.close()
-    with pytest.raises(kvssd.Error, match="closed"):
+    with pytest.raises(kvssd.ClosedError, match="closed"):
         store[b"key"]
+    with pytest.raises(kvssd.OpenError, match="nowhere/drive.kv"):
+        kvssd.open(tmp_path / "nowhere" / "drive.kv", create=True)
     for family in (kvssd.OpenError, kvssd.FullError, kvssd.AbortedError, kvssd.ExperimentError):
         assert issubclass(family, kvssd.Error)
 

@@ -13,6 +13,7 @@
 
 from kvssd._kvssd import (
     AbortedError,
+    ClosedError,
     DamagedError,
     Error,
     ExperimentError,
@@ -42,6 +43,7 @@ __all__ = [
     "AbortedError",
     "Batch",
     "Claims",
+    "ClosedError",
     "DamagedError",
     "Error",
     "ExperimentError",
