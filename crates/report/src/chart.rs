@@ -8,15 +8,33 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 pub struct Chart {
     pub title: String,
+    /// What is to be said of it, below.
+    pub about: String,
     /// The number of the value that it is of, for each axis that gives plots of their own.
     pub at: Vec<(usize, usize)>,
     /// Whether its colours are the values of an axis, which can be chosen.
     pub is_coloured: bool,
     pub x: Scale,
     pub y: Scale,
-    pub legend: Vec<(Colour, String)>,
+    pub legend: Vec<Entry>,
     pub marks: Vec<Mark>,
     pub data: Data,
+}
+
+/// What a colour stands for.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub colour: Colour,
+    /// Whether its marks are frames and rings.
+    pub is_hollow: bool,
+    pub name: String,
+}
+
+impl Entry {
+    /// Of marks that are filled.
+    pub fn filled(colour: Colour, name: String) -> Entry {
+        Entry { colour, is_hollow: false, name }
+    }
 }
 
 /// What is drawn, at places of the scales.
@@ -30,6 +48,11 @@ pub enum Mark {
         colour: Colour,
         at: (f64, f64),
     },
+    /// A hollow dot.
+    Ring {
+        colour: Colour,
+        at: (f64, f64),
+    },
     /// From one end to the other, along an axis.
     Interval {
         colour: Colour,
@@ -38,6 +61,12 @@ pub enum Mark {
     },
     /// Two corners.
     Bar {
+        colour: Colour,
+        from: (f64, f64),
+        to: (f64, f64),
+    },
+    /// A hollow bar.
+    Frame {
         colour: Colour,
         from: (f64, f64),
         to: (f64, f64),

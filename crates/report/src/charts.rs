@@ -2,6 +2,7 @@
 
 mod by_axis;
 mod cdf;
+mod of_papers;
 mod over_time;
 mod stacks;
 
@@ -11,7 +12,7 @@ use crate::study::Study;
 
 /// Charts of one kind.
 pub struct Section {
-    pub title: &'static str,
+    pub title: String,
     /// What they show.
     pub about: &'static str,
     pub charts: Vec<Chart>,
@@ -45,12 +46,13 @@ pub fn sections(study: &Study) -> Vec<Section> {
             over_time::charts(&layout),
         ),
     ];
-    let section = |(title, about, mut charts): (_, _, Vec<Chart>)| {
+    let section = |(title, about, mut charts): (&str, _, Vec<Chart>)| {
         let left_out = charts.len().saturating_sub(CHARTS_MAX);
         charts.truncate(CHARTS_MAX);
-        Section { title, about, charts, left_out }
+        Section { title: title.to_owned(), about, charts, left_out }
     };
-    all.into_iter().map(section).filter(|section| !section.charts.is_empty()).collect()
+    let of_papers = of_papers::sections(&study.figures);
+    all.into_iter().map(section).filter(|section| !section.charts.is_empty()).chain(of_papers).collect()
 }
 
 /// A name, with that of its panel.

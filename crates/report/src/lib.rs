@@ -4,7 +4,7 @@
 //!   index.json and reports of a sweep, a report of a bench, claims      as JSON
 //!     | study      groups: runs that differ in their seed alone; the axes on which groups differ
 //!     | layout     which axis is along a plot, which gives colours, which gives plots of their own
-//!     | charts     by axis, CDFs, parts of latency and of DRAM, over time: marks on two scales, and their data
+//!     | charts     by axis, CDFs, parts of latency and of DRAM, over time, figures of papers: marks on two scales, and their data
 //!     | draw       a chart -> SVG (plotters)
 //!     v page       page.html, with its style and script
 //! ```
@@ -21,7 +21,7 @@ mod run;
 mod scale;
 mod study;
 mod table;
-mod unit;
+mod text;
 
 pub use page::html;
 pub use study::{ROW, Study, StudyError};

@@ -20,7 +20,7 @@ struct Page<'a> {
     notes: &'a [String],
     filters: Vec<Filter<'a>>,
     tables: Vec<Table>,
-    sections: Vec<Filled>,
+    sections: Vec<Filled<'a>>,
     colours: Vec<Colour>,
     paper: Colour,
     style: &'static str,
@@ -37,8 +37,8 @@ struct Filter<'a> {
 }
 
 #[derive(Serialize)]
-struct Filled {
-    title: &'static str,
+struct Filled<'a> {
+    title: &'a str,
     about: &'static str,
     figures: Vec<Figure>,
     left_out: usize,
@@ -47,6 +47,8 @@ struct Filled {
 #[derive(Serialize)]
 struct Figure {
     title: String,
+    /// What is said below it.
+    about: String,
     /// What its files are called.
     name: String,
     at: BTreeMap<usize, usize>,
@@ -64,6 +66,7 @@ pub fn html(title: &str, study: &Study) -> String {
         false => Vec::new(),
     };
     let axes = study.axes.iter().enumerate();
+    let sections = sections(study);
     let page = Page {
         title,
         facts: &study.facts,
@@ -72,7 +75,7 @@ pub fn html(title: &str, study: &Study) -> String {
             .map(|(number, axis)| Filter { name: &axis.name, choices: &axis.values, colours: colours(number) })
             .collect(),
         tables: tables(study),
-        sections: sections(study).iter().map(filled).collect(),
+        sections: sections.iter().map(filled).collect(),
         colours: SERIES.into_iter().chain([INK, GRID]).collect(),
         paper: PAPER,
         style: include_str!("page.css"),
@@ -85,9 +88,10 @@ pub fn html(title: &str, study: &Study) -> String {
     templates.render_str(include_str!("page.html"), Serde(&page)).expect("the template fits the page")
 }
 
-fn filled(section: &Section) -> Filled {
+fn filled(section: &Section) -> Filled<'_> {
     let figure = |chart: &crate::chart::Chart| Figure {
         title: chart.title.clone(),
+        about: chart.about.clone(),
         name: file_name(&chart.title),
         at: chart.at.iter().copied().collect(),
         is_coloured: chart.is_coloured,

@@ -1,7 +1,7 @@
 //! A run of a report, and what its figures are called.
 
-use crate::unit::Unit;
 use kvssd_measure::Latencies;
+use kvssd_measure::Unit;
 use serde_json::Value;
 
 /// A figure of a run.

@@ -1,6 +1,6 @@
 //! The two directions of a chart: where a value is, and what stands at the axis.
 
-use crate::unit::Unit;
+use kvssd_measure::Unit;
 
 /// A direction. Places are values, their logarithms, or the numbers of names.
 #[derive(Clone, Debug)]
@@ -27,24 +27,31 @@ impl Scale {
         Scale { title: title.to_owned(), from: 0.0, to: f64::from(count) * step, ticks, is_log: false }
     }
 
-    /// Logarithmic, with ticks at 1, 2 and 5 of each power of ten, or at powers alone where there are many.
+    /// Logarithmic, of values above 0, with ticks at 1, 2 and 5 of each power of ten, or at powers alone where there are many.
     pub fn log(title: &str, least: f64, most: f64, unit: Unit) -> Scale {
-        let (from, to) = (least.max(1.0).log10(), most.max(least.max(1.0) * 1.2).log10());
+        let (from, to) = (least.log10(), most.max(least * 1.2).log10());
         let mantissas: &[f64] = if to - from > 2.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let decades = from.floor() as i32..=to.ceil() as i32;
         let marks = decades.flat_map(|decade| mantissas.iter().map(move |one| one * 10_f64.powi(decade)));
-        let ticks = marks.filter(|mark| (from..=to).contains(&mark.log10()));
-        let ticks = ticks.map(|mark| (mark.log10(), unit.tick(mark))).collect();
+        let round: Vec<f64> = marks.filter(|mark| (from..=to).contains(&mark.log10())).collect();
+        let marks = if round.len() > 1 { round } else { steps(least, most) };
+        let ticks = marks.into_iter().map(|mark| (mark.log10(), unit.tick(mark))).collect();
         Scale { title: title.to_owned(), from, to, ticks, is_log: true }
     }
 
-    /// With a tick at each of the values, at least two, in ascending order.
+    /// From one value to another.
+    pub fn between(title: &str, from: f64, to: f64, unit: Unit) -> Scale {
+        let ticks = steps(from, to).into_iter().map(|at| (at, unit.tick(at))).collect();
+        Scale { title: title.to_owned(), from, to, ticks, is_log: false }
+    }
+
+    /// With a tick at each of the values, at least one, in ascending order.
     pub fn of_values(title: &str, values: &[(f64, String)]) -> Scale {
         let (least, most) = (values[0].0, values[values.len() - 1].0);
         let is_log = least > 0.0 && most / least >= LOG_FROM;
         let mut scale = Scale { title: title.to_owned(), from: 0.0, to: 0.0, ticks: Vec::new(), is_log };
         (scale.from, scale.to) = (scale.place(least), scale.place(most));
-        let margin = 0.04 * (scale.to - scale.from);
+        let margin = if least < most { 0.04 * (scale.to - scale.from) } else { 0.5 };
         // Values that are too near to one another share a tick.
         for (value, text) in values {
             let (at, apart) = (scale.place(*value), 2.0 * margin);
@@ -74,6 +81,17 @@ impl Scale {
     }
 }
 
+/// Round values from one to another.
+fn steps(from: f64, to: f64) -> Vec<f64> {
+    if from >= to {
+        return vec![from];
+    }
+    // Rounding must not make a step of the next size.
+    let step = round_step((to - from) / TICKS_MAX * (1.0 - 1e-9));
+    let (first, last) = ((from / step - 1e-9).ceil() as u64, (to / step + 1e-9).floor() as u64);
+    (first..=last).map(|number| number as f64 * step).collect()
+}
+
 /// 1, 2 or 5 times a power of ten, at least as large.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
@@ -95,6 +113,15 @@ mod tests {
         assert!(Scale::from_zero("", 0.0, Unit::Plain).to > 0.0);
         assert_eq!(texts(&Scale::log("", 9_000.0, 110_000.0, Unit::Time)), ["10 us", "20 us", "50 us", "100 us"]);
         assert_eq!(texts(&Scale::log("", 100.0, 1e6, Unit::Time)), ["100 ns", "1 us", "10 us", "100 us", "1 ms"]);
+        assert_eq!(
+            texts(&Scale::log("", 60e3, 90e3, Unit::Time)),
+            ["60 us", "70 us", "80 us", "90 us"],
+            "none is 1, 2 or 5"
+        );
+        assert_eq!(
+            texts(&Scale::between("", 0.99, 1.0, Unit::Share)),
+            ["99 %", "99.2 %", "99.4 %", "99.6 %", "99.8 %", "100 %"]
+        );
     }
 
     #[test]

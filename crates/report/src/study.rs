@@ -1,7 +1,9 @@
 //! What was run: groups of runs that differ in their seed alone, and the axes on which groups differ.
 
-use crate::run::{Figure, Run};
+use crate::run::{self, Run};
+use kvssd_measure::Figure;
 use kvssd_sim::steady::Confidence;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -15,6 +17,8 @@ pub struct Study {
     pub(crate) axes: Vec<Axis>,
     pub(crate) groups: Vec<Group>,
     pub(crate) claims: Vec<Value>,
+    /// Of papers.
+    pub(crate) figures: Vec<Figure>,
 }
 
 /// Options that groups differ in.
@@ -42,6 +46,9 @@ pub enum StudyError {
     /// A report of embedded stores or a drive on the wire.
     #[error("it was measured on wall-clock time: there are pages of drives on virtual time only")]
     WallClock,
+    /// A report of claims with a figure that is none.
+    #[error("a figure in it cannot be drawn: {0}")]
+    Figure(String),
     /// A report, but an empty one.
     #[error("there are no runs in it: {0}")]
     Empty(String),
@@ -74,7 +81,7 @@ impl Study {
     /// It is something else, or has no runs.
     pub fn of_report(document: &Value) -> Result<Study, StudyError> {
         if let Some(claims) = document["claims"].as_array() {
-            return Ok(Study { claims: claims.clone(), ..Study::default() });
+            return Ok(Study { claims: claims.clone(), figures: figures_of(document)?, ..Study::default() });
         }
         let runs = document["runs"].as_array().ok_or(StudyError::Unknown)?;
         if runs.iter().any(|run| run.get("wall_ns").is_some()) {
@@ -177,7 +184,7 @@ impl Axis {
 
 impl Group {
     /// A figure of its runs: over seeds or, of one run in rounds, over rounds.
-    pub fn estimate(&self, figure: &Figure) -> Option<Estimate> {
+    pub fn estimate(&self, figure: &run::Figure) -> Option<Estimate> {
         let figures: Vec<f64> = self.runs.iter().filter_map(|run| run.number(figure.pointer)).collect();
         match figures[..] {
             [] => None,
@@ -197,6 +204,19 @@ impl Group {
     pub fn mean(&self, of_run: impl Fn(&Run) -> f64) -> f64 {
         self.runs.iter().map(of_run).sum::<f64>() / self.runs.len() as f64
     }
+}
+
+/// The figures of papers in a document, which older ones do not have.
+fn figures_of(document: &Value) -> Result<Vec<Figure>, StudyError> {
+    let figures = document["figures"].as_array().map_or(&[][..], Vec::as_slice);
+    let read = |figure: &Value| {
+        let figure: Figure = Figure::deserialize(figure).map_err(|why| StudyError::Figure(why.to_string()))?;
+        match figure.fault() {
+            None => Ok(figure),
+            Some(fault) => Err(StudyError::Figure(format!("{} figure {}: {fault}", figure.paper, figure.number))),
+        }
+    };
+    figures.iter().map(read).collect()
 }
 
 fn found(mut at: Vec<(String, String)>, run: &Value) -> Option<Found> {

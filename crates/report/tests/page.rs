@@ -153,6 +153,91 @@ fn claims_have_their_verdicts() {
     assert_eq!(page.matches("<table>").count(), 2);
 }
 
+/// A figure of a paper as `kvssd reproduce` writes it.
+fn figure(number: &str, kind: &str, places: &Value, series: &[(&str, &str, Value)]) -> Value {
+    let series: Vec<Value> = series
+        .iter()
+        .map(|(name, source, values)| json!({ "name": name, "source": source, "values": values }))
+        .collect();
+    json!({ "paper": "plus", "number": number, "caption": "Faster <here>.", "claims": ["plus.1"], "kind": kind,
+        "along": { "title": "place", "unit": "count", "places": places },
+        "values": { "title": "latency", "unit": "ns", "scale": "log" }, "series": series })
+}
+
+#[test]
+fn figures_of_papers_have_ours_and_hollow_marks_beside_them() {
+    let figures = [
+        figure(
+            "2",
+            "bars",
+            &json!(["a", "b"]),
+            &[("plus", "ours", json!([9, 8])), ("plus", "paper", json!([7, null]))],
+        ),
+        figure(
+            "3",
+            "lines",
+            &json!([1, 20]),
+            &[("plus", "ours", json!([9, 8])), ("plus", "paper, up to", json!([null, 7]))],
+        ),
+        figure("4", "lines", &json!(["a", "b", "c"]), &[("plus", "ours", json!([9, 8, null]))]),
+        figure("5", "cdf", &json!([0.99, 0.995, 1.0]), &[("plus", "ours", json!([100, 200, 9000]))]),
+        figure("6", "lines", &json!([7]), &[("plus", "ours", json!([9]))]),
+    ];
+    let page = html("claims", &Study::of_report(&json!({ "claims": [], "figures": figures })).unwrap());
+    let figures = between(&page, "<figure ", "</figure>");
+    let svgs: Vec<Document<'_>> =
+        figures.iter().map(|figure| Document::parse(between(figure, "<svg", "</svg>")[0]).unwrap()).collect();
+    // Of all, and of those beside legends and axes: filled bars and dots of ours, frames and rings of the paper's.
+    let marks = |at: usize, tag: &str, fill: &str| {
+        let is_mark = |node: &roxmltree::Node<'_, '_>| node.has_tag_name(tag) && node.attribute("fill") == Some(fill);
+        svgs[at].descendants().filter(is_mark).count()
+    };
+    assert_eq!(marks(0, "rect", "#0072B2"), 2 + 1, "bars, and the legend");
+    assert_eq!(
+        svgs[0].descendants().filter(|node| node.attribute("stroke") == Some("#0072B2")).count(),
+        1 + 1,
+        "frames"
+    );
+    assert_eq!((marks(1, "circle", "#0072B2"), marks(1, "circle", "none")), (2, 1));
+    assert_eq!((marks(2, "circle", "#0072B2"), marks(4, "circle", "#0072B2")), (2, 1));
+    assert!(figures[0].contains("<p>Faster &lt;here&gt;. (plus.1)</p>") && page.contains("<h2>Figures of plus</h2>"));
+    assert!(figures[0].contains("place,series,value_ns\na,plus,9\nb,plus,8\na,plus (paper),7\n"), "{}", figures[0]);
+    assert!(figures[1].contains("plus (paper, up to)"));
+}
+
+#[test]
+fn a_figure_that_cannot_be_drawn_is_refused_by_name() {
+    let error =
+        |figure: Value| Study::of_report(&json!({ "claims": [], "figures": [figure] })).unwrap_err().to_string();
+    let short = error(figure("2", "bars", &json!(["a", "b"]), &[("plus", "ours", json!([9]))]));
+    assert_eq!(short, "a figure in it cannot be drawn: plus figure 2: plus has 1 values for 2 places");
+    assert!(error(figure("2", "pie", &json!(["a"]), &[("plus", "ours", json!([9]))])).contains("pie"));
+    assert!(error(figure("2", "bars", &json!(["a"]), &[("plus", "ours", json!([0]))])).contains("0 cannot be drawn"));
+    assert!(error(json!(7)).contains("cannot be drawn"));
+}
+
+#[test]
+fn names_beside_bars_are_not_cut_off_at_the_left() {
+    let name = "a rather long name of a workload, WWWWWWWW";
+    let report = json!({ "runs": [run("plus", 9, 1), run(name, 9, 1)] });
+    let page = html("a bench", &Study::of_report(&report).unwrap());
+    let bars: Vec<&str> = between(&page, "<svg", "</svg>")
+        .into_iter()
+        .filter(|svg| svg.contains("text-anchor=\"end\"") && svg.contains(" of a workload"))
+        .collect();
+    assert!(!bars.is_empty());
+    for svg in bars {
+        let svg = Document::parse(svg).unwrap();
+        let number = |node: &roxmltree::Node<'_, '_>, name: &str| node.attribute(name).unwrap().parse::<f64>().unwrap();
+        let labels = svg.descendants().filter(|node| node.attribute("text-anchor") == Some("end"));
+        for label in labels.filter(|node| node.text().is_some_and(|text| text.contains(" of a workload"))) {
+            let letters = label.text().unwrap().trim().chars().count() as f64;
+            let wide = 0.6 * letters * number(&label, "font-size");
+            assert!(number(&label, "x") > wide, "{label:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_report_is_refused() {
     let error = |document: Value| Study::of_report(&document).unwrap_err();

@@ -1,13 +1,13 @@
 //! A figure by an axis: lines along numbers, bars for names.
 
 use super::titled;
-use crate::chart::{Chart, Data, Mark};
+use crate::chart::{Chart, Data, Entry, Mark};
 use crate::layout::{Layout, Panel};
-use crate::palette::{Colour, series};
+use crate::palette::series;
 use crate::run::{FIGURES, Figure};
 use crate::scale::Scale;
 use crate::study::{Axis, Estimate, Group};
-use crate::unit::Unit;
+use kvssd_measure::Unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A group in a chart.
@@ -50,9 +50,10 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, figure: &Figure) -> Option<Char
     Some(chart)
 }
 
-fn empty(x: Scale, y: Scale, legend: Vec<(Colour, String)>) -> Chart {
+fn empty(x: Scale, y: Scale, legend: Vec<Entry>) -> Chart {
     Chart {
         title: String::new(),
+        about: String::new(),
         at: Vec::new(),
         is_coloured: false,
         x,
@@ -118,19 +119,20 @@ fn bars(layout: &Layout<'_>, shown: &[Shown<'_>], x: Scale) -> Chart {
     chart
 }
 
-fn legend(layout: &Layout<'_>, shown: &[Shown<'_>]) -> Vec<(Colour, String)> {
+fn legend(layout: &Layout<'_>, shown: &[Shown<'_>]) -> Vec<Entry> {
     if layout.colour.is_none() {
         return Vec::new();
     }
     let names: BTreeMap<usize, &String> = shown.iter().map(|shown| (shown.colour, &shown.name)).collect();
-    names.into_iter().map(|(number, name)| (series(number), name.clone())).collect()
+    names.into_iter().map(|(number, name)| Entry::filled(series(number), name.clone())).collect()
 }
 
 fn data(layout: &Layout<'_>, shown: &[Shown<'_>], figure: &Figure) -> Data {
     let unit = match figure.unit {
         Unit::Time => "_ns",
         Unit::Bytes => "_bytes",
-        Unit::PerSecond | Unit::Share | Unit::Plain => "",
+        Unit::BytesPerSecond => "_bytes_s",
+        Unit::PerSecond | Unit::Share | Unit::Count | Unit::Plain => "",
     };
     let mut data = Data::new(["at", "runs", &format!("mean{unit}"), &format!("half_width_95{unit}")]);
     for Shown { group, estimate, .. } in shown {

@@ -1,13 +1,13 @@
 //! How latencies are distributed: a line for each colour, from all seeds together.
 
 use super::titled;
-use crate::chart::{Chart, Data, Mark};
+use crate::chart::{Chart, Data, Entry, Mark};
 use crate::layout::{Layout, Panel};
 use crate::palette::series;
 use crate::scale::Scale;
 use crate::study::Group;
-use crate::unit::Unit;
 use kvssd_measure::Latencies;
+use kvssd_measure::Unit;
 use std::collections::BTreeSet;
 
 /// Shares of the commands, in parts of this: those of a line.
@@ -39,9 +39,10 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, command: &str) -> Option<Chart>
     let most = lines.iter().filter_map(|(_, _, steps)| steps.last()).map(|(_, latency)| *latency).max()?;
     let mut chart = Chart {
         title: titled(&format!("{command} latency"), &panel.name),
+        about: String::new(),
         at: panel.at.clone(),
         is_coloured: layout.colour.is_some(),
-        x: Scale::log("latency", least as f64, most as f64, Unit::Time),
+        x: Scale::log("latency", least.max(1) as f64, most as f64, Unit::Time),
         y: Scale::from_zero("commands", 0.98, Unit::Share),
         legend: Vec::new(),
         marks: Vec::new(),
@@ -55,7 +56,7 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, command: &str) -> Option<Chart>
             chart.data.add([name.clone(), share.to_string(), latency.to_string()]);
         }
         if layout.colour.is_some() {
-            chart.legend.push((colour, name));
+            chart.legend.push(Entry::filled(colour, name));
         }
     }
     Some(chart)

@@ -1,11 +1,11 @@
 //! Figures over virtual time: those of intervals, else of rounds.
 
 use super::titled;
-use crate::chart::{Chart, Data, Mark};
+use crate::chart::{Chart, Data, Entry, Mark};
 use crate::layout::{Layout, Panel};
 use crate::palette::series;
 use crate::scale::Scale;
-use crate::unit::Unit;
+use kvssd_measure::Unit;
 
 /// Columns of a series that are drawn.
 const COLUMNS: [(&str, &str, Unit); 5] = [
@@ -50,6 +50,7 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, (column, name, unit): (&str, &s
     let most = all().map(|(_, figure)| *figure).reduce(f64::max)?;
     let mut chart = Chart {
         title: titled(name, &panel.name),
+        about: String::new(),
         at: panel.at.clone(),
         is_coloured: layout.colour.is_some(),
         x: Scale::from_zero("time", end, Unit::Time),
@@ -65,7 +66,7 @@ fn chart(layout: &Layout<'_>, panel: &Panel<'_>, (column, name, unit): (&str, &s
         }
         chart.marks.push(Mark::Line { colour, points: thinned(&points) });
         if layout.colour.is_some() {
-            chart.legend.push((colour, name));
+            chart.legend.push(Entry::filled(colour, name));
         }
     }
     Some(chart)

@@ -1,12 +1,12 @@
 //! What something is made of: a bar for each group, its parts one behind the other.
 
 use super::titled;
-use crate::chart::{Chart, Data, Mark};
+use crate::chart::{Chart, Data, Entry, Mark};
 use crate::layout::{Layout, Panel};
 use crate::palette::{SERIES, series};
 use crate::run::Run;
 use crate::scale::Scale;
-use crate::unit::Unit;
+use kvssd_measure::Unit;
 
 /// Commands whose time is split.
 const COMMANDS: [&str; 2] = ["retrieve", "store"];
@@ -56,12 +56,13 @@ fn chart(
     // The largest have colours of their own, the others share the last.
     let own = if names.len() > SERIES.len() { SERIES.len() - 1 } else { names.len() };
     let mut legend: Vec<_> =
-        names[..own].iter().enumerate().map(|(number, name)| (series(number), words(name))).collect();
+        names[..own].iter().enumerate().map(|(number, name)| Entry::filled(series(number), words(name))).collect();
     if own < names.len() {
-        legend.push((series(own), "other".to_owned()));
+        legend.push(Entry::filled(series(own), "other".to_owned()));
     }
     let mut chart = Chart {
         title: titled(title, &panel.name),
+        about: String::new(),
         at: panel.at.clone(),
         is_coloured: false,
         x: Scale::from_zero("", most, unit),

@@ -1,39 +1,57 @@
 //! Figures as people read them.
 
-use kvssd_measure::grouped;
+use crate::grouped;
+use serde::{Deserialize, Serialize};
 
 /// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
+    /// Of anything, in a second.
+    #[serde(rename = "per_s")]
     PerSecond,
     /// Nanoseconds.
+    #[serde(rename = "ns")]
     Time,
+    /// Of memory or flash.
+    #[serde(rename = "bytes")]
     Bytes,
+    /// Of values, in a second.
+    #[serde(rename = "bytes_s")]
+    BytesPerSecond,
     /// A part of one.
+    #[serde(rename = "share")]
     Share,
-    /// A number.
+    /// Of things, all together.
+    #[serde(rename = "count")]
+    Count,
+    /// A number, such as a ratio.
+    #[serde(rename = "number")]
     Plain,
 }
 
 impl Unit {
     /// In a cell.
+    #[must_use]
     pub fn text(self, figure: f64) -> String {
         match self {
-            Unit::PerSecond => grouped(figure.round() as u64),
+            Unit::PerSecond | Unit::Count => grouped(figure.round() as u64),
             Unit::Time => scaled(figure, &TIMES, 1),
             Unit::Bytes => scaled(figure, &BYTES, 1),
+            Unit::BytesPerSecond => scaled(figure, &RATES, 1),
             Unit::Share => format!("{:.1} %", 100.0 * figure),
             Unit::Plain => format!("{figure:.2}"),
         }
     }
 
     /// At an axis: as short as it can be.
+    #[must_use]
     pub fn tick(self, figure: f64) -> String {
         match self {
-            Unit::PerSecond => scaled(figure, &COUNTS, 0),
+            Unit::PerSecond | Unit::Count => scaled(figure, &COUNTS, 0),
             Unit::Time => scaled(figure, &TIMES, 0),
             Unit::Bytes => scaled(figure, &BYTES, 0),
-            Unit::Share => format!("{:.0} %", 100.0 * figure),
+            Unit::BytesPerSecond => scaled(figure, &RATES, 0),
+            Unit::Share => trimmed(100.0 * figure, 0) + " %",
             Unit::Plain => trimmed(figure, 0),
         }
     }
@@ -42,6 +60,7 @@ impl Unit {
 const COUNTS: [(f64, &str); 4] = [(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")];
 const TIMES: [(f64, &str); 4] = [(1e9, " s"), (1e6, " ms"), (1e3, " us"), (1.0, " ns")];
 const BYTES: [(f64, &str); 4] = [(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")];
+const RATES: [(f64, &str); 4] = [(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")];
 
 /// With the largest of the units that leaves at least 1.
 fn scaled(figure: f64, units: &[(f64, &str)], digits: usize) -> String {
