@@ -41,7 +41,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     reproduction.sort();
     let document = document::markdown(&reproduction.claims, &times);
     if let Some(claim) = &options.explain {
-        reproduction.claims.retain(|found| found.id == *claim);
+        reproduction.retain(claim);
     }
     if !json_file.takes_stdout() && !html_file.takes_stdout() {
         print(&document::text(&reproduction.claims))?;

@@ -179,6 +179,11 @@ fn scale_name(scale: f64) -> String {
     }
 }
 
+/// A size of values, as the papers write it.
+fn size_name(bytes: u32) -> String {
+    if bytes >= 1024 && bytes.is_multiple_of(1024) { format!("{} KB", bytes >> 10) } else { format!("{bytes} B") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! `kvssd reproduce`: what is refused before the first operation, one claim alone, and a folder that is gone on with.
 
 use crate::desk::Desk;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 
 #[test]
@@ -38,6 +38,20 @@ fn one_claim_is_run_alone() {
     assert_eq!(document["claims"].as_array().map(Vec::len), Some(1));
     assert_eq!(document["claims"][0]["verdict"], "by construction");
     assert!(desk.read("claims.html").contains("<td class=\"good\">by construction</td>"));
+    assert!(document.get("figures").is_none(), "no figure of the paper is of this claim");
+}
+
+#[test]
+fn the_figures_that_a_claim_rests_on_are_in_the_report_and_on_the_page() {
+    let desk = Desk::new();
+    let run = desk.command("reproduce rhik --explain rhik.4 --json claims.json --html claims.html").output();
+    assert!(run.expect("the program runs").status.success());
+    let document: Value = serde_json::from_str(&desk.read("claims.json")).expect("it is JSON");
+    let figures = document["figures"].as_array().expect("there are figures");
+    assert_eq!((figures.len(), &figures[0]["number"], &figures[0]["claims"]), (1, &"8b".into(), &json!(["rhik.4"])));
+    let page = desk.read("claims.html");
+    assert!(page.contains("<h2>Figures of rhik</h2>") && page.contains("rhik figure 8b: insertions that fail"));
+    assert_eq!(page.matches("<svg").count(), 1);
 }
 
 #[test]

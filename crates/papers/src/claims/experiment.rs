@@ -8,7 +8,7 @@
 
 use super::{Ablation, Cell, Claim, Paper, Verdict};
 use kvssd_flash::Profile;
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Observer};
 use kvssd_sim::SimError;
 use kvssd_sim::bench::{Assignment, split_overrides};
 use serde::{Deserialize, Serialize};
@@ -48,11 +48,21 @@ pub struct Findings {
     pub claims: Vec<Claim>,
     /// The cells that they were read from, where the paper sweeps over something.
     pub cells: Vec<Cell>,
+    /// The figures of the paper that the claims rest on.
+    pub figures: Vec<Figure>,
+}
+
+impl Findings {
+    /// With figures that the claims rest on.
+    pub(super) fn with(mut self, figures: impl IntoIterator<Item = Figure>) -> Self {
+        self.figures.extend(figures);
+        self
+    }
 }
 
 impl From<Vec<Claim>> for Findings {
     fn from(claims: Vec<Claim>) -> Self {
-        Findings { claims, cells: Vec::new() }
+        Findings { claims, cells: Vec::new(), figures: Vec::new() }
     }
 }
 
@@ -106,6 +116,7 @@ impl Experiment {
     /// When the conditions are impossible, a drive fails, or the observer interrupts.
     pub fn run(&self, conditions: &Conditions, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let mut findings = (self.run)(&conditions.context(&[])?, observer)?;
+        assert_drawable(&findings.figures, self.ids);
         if self.assumptions.is_empty() || findings.claims.iter().all(|claim| claim.verdict.has_come_out()) {
             return Ok(findings);
         }
@@ -137,6 +148,16 @@ impl Experiment {
 
     fn facts(&self) -> Vec<&Assumption> {
         self.assumptions.iter().filter(|assumption| assumption.is_fact).collect()
+    }
+}
+
+/// Asserts that every figure can be drawn, and is of claims that are among `ids`.
+pub(super) fn assert_drawable(figures: &[Figure], ids: &[&str]) {
+    for figure in figures {
+        let name = format!("figure {} of {}", figure.number, figure.paper);
+        assert_eq!(figure.fault(), None, "{name}");
+        let are_known = figure.claims.iter().all(|claim| ids.contains(&claim.as_str()));
+        assert!(are_known && !figure.claims.is_empty(), "{name}: {:?} are not of {ids:?}", figure.claims);
     }
 }
 

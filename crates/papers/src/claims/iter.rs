@@ -2,17 +2,18 @@
 //!
 //! All drives are the paper's board; `iter-b` is `iter` with nothing read ahead, `iter-i` with the index alone, `iter-p` with values too.
 
+mod drawn;
 mod figures;
 mod sweep;
 mod versions;
 
 pub use self::sweep::SweepCell;
 
-use self::sweep::{Bench, DEGREES, Row, SCAN_LENGTHS, VALUE_BYTES, cell, plan, rows};
+use self::sweep::{Bench, DEGREES, Row, SCAN_LENGTHS, VALUE_BYTES, cell, plan, ranges, rows};
 use super::experiment::Context;
 use super::{Assumption, Cell, Claim, Experiment, Findings, Verdict, scale_name};
 use kvssd_ftl::{IteratorPlan, PrefetchDegree};
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Latencies, Observer};
 use kvssd_sim::SimError;
 use kvssd_sim::dbbench::DbBenchmark;
 
@@ -41,7 +42,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             let random = cells.len();
             cells.extend(bench.sweep(DbBenchmark::FillSeq, observer)?);
             let claims = bench.claims_of_sweep(&cells, random);
-            Ok(Findings { claims, cells: cells.into_iter().map(Cell::Iter).collect() })
+            let figures = drawn::of_sweep(&rows(&cells[..random]), &rows(&cells[random..]));
+            Ok(Findings { claims, cells: cells.into_iter().map(Cell::Iter).collect(), figures })
         },
         assumptions: BOARD,
     },
@@ -52,7 +54,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let claim = "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without";
-            Ok(bench.claim("iter.3", claim, "3.6x; unchanged", bench.index_alone(observer)?).into())
+            let (found, figures) = bench.index_alone(observer)?;
+            Ok(Findings::from(bench.claim("iter.3", claim, "3.6x; unchanged", found)).with(figures))
         },
         assumptions: &[],
     },
@@ -66,7 +69,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             let claim =
                 "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated";
             let claim = bench.claim("iter.5", claim, "rises with both", by_threads(&rows(&cells)));
-            Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect() })
+            let figures = vec![drawn::threads(&cells)];
+            Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect(), figures })
         },
         assumptions: BOARD,
     },
@@ -201,14 +205,17 @@ impl Bench<'_> {
         Ok(cells)
     }
 
-    fn index_alone(&self, observer: &mut dyn Observer) -> Result<(String, Verdict), SimError> {
+    fn index_alone(&self, observer: &mut dyn Observer) -> Result<((String, Verdict), [Figure; 2]), SimError> {
         let (order, value_bytes) = (DbBenchmark::FillRandom, VALUE_BYTES[0]);
         let mut session = self.filled("iter", order, value_bytes, observer)?;
         let mut run = |index_prefetch| {
             let plan = IteratorPlan { index_prefetch, ..IteratorPlan::NONE };
-            cell(&mut session, order, (value_bytes, LONG_SCAN, 1), plan, observer)
+            let report = ranges(&mut session, (LONG_SCAN, 1), plan, observer)?;
+            let next = Latencies::from_base64(&report.latency_histograms["next"]).expect("a report has histograms");
+            Ok::<_, SimError>((report.latency_ns["next"].clone(), next))
         };
-        let (without, with) = (run(false)?.next, run(true)?.next);
+        let ((without, all_without), (with, all_with)) = (run(false)?, run(true)?);
+        let figures = drawn::next_latencies(&all_without, &all_with);
         let (tail, mean) = (without.p999 as f64 / with.p999 as f64, with.mean / without.mean);
         let is_unchanged = if (1.0 - mean).abs() <= EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced };
         let most = without.max as f64 / with.max as f64;
@@ -217,7 +224,7 @@ impl Bench<'_> {
             without.p999 as f64 / 1e3,
             with.p999 as f64 / 1e3
         );
-        Ok((ours, Verdict::worst([Verdict::of(3.6, tail, 1.0), is_unchanged])))
+        Ok(((ours, Verdict::worst([Verdict::of(3.6, tail, 1.0), is_unchanged])), figures))
     }
 
     fn pinned(&self, observer: &mut dyn Observer) -> Result<(String, Verdict), SimError> {

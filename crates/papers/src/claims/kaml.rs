@@ -3,6 +3,7 @@
 
 mod cell;
 mod conflicts;
+mod drawn;
 mod drives;
 mod logs;
 mod oltp;
@@ -100,7 +101,8 @@ fn with(
     let Context { profile, parameters, scale, seed } = context;
     let mut bench = Bench::new(profile, parameters, *scale, *seed, observer)?;
     let claims = run(&mut bench)?;
-    Ok(Findings { claims, cells: bench.cells.into_iter().map(Cell::Kaml).collect() })
+    let Bench { cells, figures, .. } = bench;
+    Ok(Findings { claims, cells: cells.into_iter().map(Cell::Kaml).collect(), figures })
 }
 
 #[cfg(test)]

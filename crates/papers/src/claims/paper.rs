@@ -1,7 +1,7 @@
 //! The papers, and their claims as a document.
 
 use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, iter, kaml, plus, rhik, study};
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Observer};
 use kvssd_sim::SimError;
 use kvssd_sim::bench::Assignment;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Reproduction {
     /// All that was measured, where a paper sweeps over something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<Cell>,
+    /// The figures of the papers that the claims rest on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
 }
 
 /// A cell of a sweep.
@@ -91,6 +94,12 @@ impl Paper {
         }
     }
 
+    /// The claims, as experiments have them.
+    #[cfg(test)]
+    pub(super) fn ids(self) -> Vec<&'static str> {
+        self.experiments().iter().flat_map(|experiment| experiment.ids).copied().collect()
+    }
+
     /// Runs its claims, one experiment after the other, at a `scale` of its testbed.
     ///
     /// # Errors
@@ -118,13 +127,22 @@ impl Reproduction {
     pub fn add(&mut self, findings: Findings) {
         self.claims.extend(findings.claims);
         self.sweep.extend(findings.cells);
+        self.figures.extend(findings.figures);
     }
 
-    /// Puts the claims into the order of papers and numbers.
+    /// Leaves one claim, and the figures that it rests on.
+    pub fn retain(&mut self, id: &str) {
+        self.claims.retain(|claim| claim.id == id);
+        self.figures.retain(|figure| figure.claims.iter().any(|claim| claim == id));
+    }
+
+    /// Puts claims and figures into the order of papers and numbers.
     pub fn sort(&mut self) {
         let number = |id: &str| id.rsplit('.').next().and_then(|number| number.parse::<u32>().ok());
         let order = |claim: &Claim| (claim.id.split('.').next().map(str::to_owned), number(&claim.id));
         self.claims.sort_by_key(order);
+        let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u32>().ok();
+        self.figures.sort_by_key(|figure| (figure.paper.clone(), digits(&figure.number), figure.number.clone()));
     }
 }
 
@@ -143,13 +161,33 @@ impl FromStr for Paper {
 mod tests {
     use super::*;
     use crate::claims::Verdict;
+    use kvssd_measure::Unit;
+    use kvssd_measure::figure::{Along, Kind, Values};
 
     #[test]
     fn a_reproduction_is_a_list_of_claims() {
         let claim = Claim::new("plus.1", "faster", "2.1 x", "1.9 x", Verdict::NotReproduced, "1/64");
-        let json = |sweep| serde_json::to_string(&Reproduction { claims: vec![claim.clone()], sweep }).unwrap();
+        let claims = vec![claim];
+        let json = |sweep| {
+            serde_json::to_string(&Reproduction { claims: claims.clone(), sweep, ..Reproduction::default() }).unwrap()
+        };
         let claims = r#"{"claims":[{"id":"plus.1","claim":"faster","paper":"2.1 x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
         assert_eq!(json(Vec::new()), format!("{claims}}}"));
+    }
+
+    #[test]
+    fn figures_come_in_the_order_of_papers_and_numbers_and_go_with_their_claims() {
+        let figure = |paper: &str, number: &str, claims: &[u32]| {
+            let (along, values) = (Along::names("workload", ["A"]), Values::linear("throughput", Unit::Plain));
+            Figure::new(paper, number, claims, "Faster.", Kind::Bars, along, values).ours("plus", [2.0])
+        };
+        let figures = vec![figure("plus", "10a", &[1]), figure("plus", "2", &[1, 2]), figure("iter", "7", &[3])];
+        let mut reproduction = Reproduction { figures, ..Reproduction::default() };
+        reproduction.sort();
+        let numbers = |of: &Reproduction| of.figures.iter().map(|figure| figure.number.clone()).collect::<Vec<_>>();
+        assert_eq!(numbers(&reproduction), ["7", "2", "10a"]);
+        reproduction.retain("plus.2");
+        assert_eq!(numbers(&reproduction), ["2"]);
     }
 
     #[test]

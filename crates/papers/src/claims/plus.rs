@@ -1,5 +1,8 @@
 //! The claims of the Plus paper (section V, and the accounting of section IV).
 
+mod drawn;
+
+use self::drawn::Traffic;
 use super::experiment::Context;
 use crate::claims::{Assumption, Claim, Experiment, Findings, Verdict, scale_name};
 use kvssd_designs::SlotEntry;
@@ -167,7 +170,9 @@ fn against_original(context: &Context, observer: &mut dyn Observer) -> Result<Fi
     let plus = Runs::of(&plus, &COMPARED, context.scale, observer)?;
     let mut claims = throughput_claims(&original, &plus, context.scale);
     claims.extend(traffic_claims(&original, &plus, context.scale));
-    Ok(claims.into())
+    let ratios = COMPARED.map(|load| plus.throughput(load) / original.throughput(load));
+    let figures = [drawn::throughput(ratios), drawn::traffic(&traffic(&original, &plus))];
+    Ok(Findings::from(claims).with(figures))
 }
 
 fn setup(design: &Design, profile: &Profile, records: u64, value_bytes: u32, seed: u64) -> Setup {
@@ -230,15 +235,23 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     ]
 }
 
+/// What moves under YCSB-A uniform.
+fn traffic(original: &Runs, plus: &Runs) -> Traffic {
+    let (original, plus) = (original.under(COMPARED[0]), plus.under(COMPARED[0]));
+    let ratio = |of: &dyn Fn(&Run) -> u64| of(plus) as f64 / of(original).max(1) as f64;
+    Traffic {
+        pairs_read: ratio(&|run| run.flash.reads[Cause::User]),
+        pairs_written: ratio(&|run| run.flash.programs[Cause::User]),
+        table_pages: ratio(&|run| run.flash.reads[Cause::GcIndex] + run.flash.programs[Cause::GcIndex]),
+        table_bytes: ratio(&|run| run.gc_index_bytes),
+    }
+}
+
 fn traffic_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
-    let load = (YcsbCore::A, Distribution::Uniform);
-    let (original, plus) = (original.under(load), plus.under(load));
-    let change = |plus: u64, original: u64| plus as f64 / original.max(1) as f64 - 1.0;
+    let Traffic { pairs_read, table_pages, table_bytes, .. } = traffic(original, plus);
+    let [user_reads, gc_index, gc_index_bytes] = [pairs_read, table_pages, table_bytes].map(|ratio| ratio - 1.0);
     let shown = |change: f64| format!("{:+.0} %", change * 100.0);
-    let user_reads = change(plus.flash.reads[Cause::User], original.flash.reads[Cause::User]);
-    let pages = |run: &Run| run.flash.reads[Cause::GcIndex] + run.flash.programs[Cause::GcIndex];
-    let gc_index = change(pages(plus), pages(original));
-    let gc_index_bytes = change(plus.gc_index_bytes, original.gc_index_bytes);
+    let plus = plus.under(COMPARED[0]);
     let invalid_mappings =
         plus.flash.programs[Cause::InvalidMappings] as f64 / plus.flash.programs.total().max(1) as f64;
     let scale = scale_name(scale);
@@ -279,7 +292,8 @@ fn small_values(context: &Context, observer: &mut dyn Observer) -> Result<Findin
     let small = setup(&large.design, &drive, (SMALL_RECORDS * scale) as u64, 50, *seed);
     let large = Runs::of(&large, &LOADS, *scale, observer)?;
     let small = Runs::of(&small, &LOADS, *scale, observer)?;
-    Ok(worst_drop(&large, &small, *scale).into())
+    let left = LOADS.map(|load| (format!("{} {}", load.0, load.1), small.throughput(load) / large.throughput(load)));
+    Ok(Findings::from(worst_drop(&large, &small, *scale)).with([drawn::small_values(&left)]))
 }
 
 fn worst_drop(large: &Runs, small: &Runs, scale: f64) -> Claim {

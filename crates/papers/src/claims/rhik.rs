@@ -2,12 +2,13 @@
 
 mod cluster;
 mod doubling;
+mod drawn;
 mod failure;
 mod growing;
 mod miss;
 
 use super::experiment::Context;
-use crate::claims::{Assumption, Claim, Experiment, Verdict, scale_name};
+use crate::claims::{Assumption, Claim, Experiment, Findings, Verdict, scale_name};
 use kvssd_designs::RecordTable;
 use kvssd_flash::Profile;
 use kvssd_ftl::index::SectionForm;
@@ -57,21 +58,21 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         ids: &["rhik.1"],
         seconds: 45,
         check,
-        run: |context, observer| Ok(Drives::new(context)?.flash_reads(observer)?.into()),
+        run: |context, observer| Drives::new(context)?.flash_reads(observer),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.2"],
         seconds: 60,
         check,
-        run: |context, observer| Ok(Drives::new(context)?.misses(observer)?.into()),
+        run: |context, observer| Drives::new(context)?.misses(observer),
         assumptions: &[],
     },
     Experiment {
         ids: &["rhik.3"],
         seconds: 20,
         check,
-        run: |context, observer| Ok(Drives::new(context)?.doubling(observer)?.into()),
+        run: |context, observer| Drives::new(context)?.doubling(observer),
         assumptions: IN_MEMORY,
     },
     Experiment {
@@ -79,8 +80,10 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         seconds: 5,
         check: |_| Ok(()),
         run: |context, _| {
-            let failures = [failure::by_occupancy(context.seed), failure::by_key_size(context.seed)];
-            Ok(failures.into_iter().chain([directory(&context.profile)]).collect::<Vec<_>>().into())
+            let (by_occupancy, drawn_occupancy) = failure::by_occupancy(context.seed);
+            let (by_key_size, drawn_key_size) = failure::by_key_size(context.seed);
+            let claims = vec![by_occupancy, by_key_size, directory(&context.profile)];
+            Ok(Findings::from(claims).with([drawn_occupancy, drawn_key_size]))
         },
         assumptions: &[],
     },
@@ -88,7 +91,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         ids: &["rhik.7"],
         seconds: 60,
         check,
-        run: |context, observer| Ok(Drives::new(context)?.throughput(observer)?.into()),
+        run: |context, observer| Drives::new(context)?.throughput(observer),
         assumptions: &[],
     },
     Experiment {
@@ -102,7 +105,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         ids: &["rhik.9"],
         seconds: 45,
         check,
-        run: |context, observer| Ok(Drives::new(context)?.growing(observer)?.into()),
+        run: |context, observer| Drives::new(context)?.growing(observer),
         assumptions: &[],
     },
 ];
@@ -166,7 +169,7 @@ impl Drives {
         index_bytes * OCCUPANCY_PERCENT / 100 / RECORD_BYTES
     }
 
-    fn flash_reads(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    fn flash_reads(&self, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let records = self.records_over_cache(INDEX_OVER_CACHE);
         let lookups = LOOKUPS.map(|lookups| (lookups * self.scale) as u64);
         let mut most = [0; 2];
@@ -179,7 +182,7 @@ impl Drives {
             most[number] = report.index.flash_reads_per_lookup_max;
             mean[number] = report.index.flash_reads_per_lookup_mean;
         }
-        Ok(Claim::new(
+        let claim = Claim::new(
             "rhik.1",
             "flash reads per index look-up, the index 20x its cache: rhik / 8-level hash, at most",
             "<= 1 always / up to 8",
@@ -189,7 +192,9 @@ impl Drives {
             ),
             if most[0] <= 1 && most[1] > 1 { Verdict::Reproduced } else { Verdict::NotReproduced },
             scale_name(self.scale),
-        ))
+        );
+        let reads = [0, 1].map(|design| [most[design] as f64, mean[design]]);
+        Ok(Findings::from(claim).with([drawn::flash_reads(reads)]))
     }
 
     /// Writes and reads of one value size: operations a second of virtual time.
@@ -209,26 +214,29 @@ impl Drives {
         Ok([write, read.report.throughput_ops_s])
     }
 
-    fn throughput(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    fn throughput(&self, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let (mut shown, mut ahead, mut all) = (Vec::new(), 0, 0);
-        for (mode, queue_depth) in [("async", ASYNC_DEPTH), ("sync", 1)] {
+        let mut by_mode = [Vec::new(), Vec::new()];
+        for (by_size, (mode, queue_depth)) in by_mode.iter_mut().zip([("async", ASYNC_DEPTH), ("sync", 1)]) {
             for value_bytes in VALUE_BYTES {
                 let rhik = self.rates(&self.rhik, value_bytes, queue_depth, observer)?;
                 let multilevel = self.rates(&self.multilevel, value_bytes, queue_depth, observer)?;
                 let ratios = [rhik[0] / multilevel[0], rhik[1] / multilevel[1]];
+                by_size.push(ratios);
                 all += ratios.len();
                 ahead += ratios.iter().filter(|&&ratio| ratio >= HIGHER).count();
                 shown.push(format!("{mode} {value_bytes} B {:.2}x, {:.2}x", ratios[0], ratios[1]));
             }
         }
-        Ok(Claim::new(
+        let claim = Claim::new(
             "rhik.7",
             "write, read throughput by value size, rhik over the multi-level drive",
             "higher for almost all sizes",
             format!("{} ({ahead} of {all} higher)", shown.join("; ")),
             if ahead * 4 >= all * 3 { Verdict::Reproduced } else { Verdict::NotReproduced },
             scale_name(self.scale),
-        ))
+        );
+        Ok(Findings::from(claim).with(drawn::throughput(&VALUE_BYTES, by_mode)))
     }
 
     /// A small part of the drive is filled with ever smaller values.

@@ -2,15 +2,17 @@
 //! that use the block drive.
 
 mod cell;
+mod drawn;
 mod hosts;
 mod race;
 
 use self::cell::{Bench, Side};
+use self::drawn::ByDepth;
 use self::hosts::{Races, SCALE_MIN, full_drives};
 use super::experiment::Context;
-use crate::claims::{Assumption, Claim, Experiment, Verdict};
+use crate::claims::{Assumption, Claim, Experiment, Findings, Verdict};
 use kvssd_ftl::Design;
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Observer};
 use kvssd_sim::workload::Distribution;
 use kvssd_sim::{Session, SimError};
 
@@ -50,7 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         run: |context, observer| {
             let bench = bench(context)?;
             let grid = Grid::run(&bench, observer)?;
-            Ok(vec![grid.worst(&bench), grid.by_size(&bench)].into())
+            Ok(Findings::from(vec![grid.worst(&bench), grid.by_size(&bench)]).with(grid.drawn()))
         },
         assumptions: INDEX_CACHE,
     },
@@ -58,28 +60,28 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         ids: &["study.2"],
         seconds: 10,
         check,
-        run: |context, observer| Ok(orders(&bench(context)?, observer)?.into()),
+        run: |context, observer| orders(&bench(context)?, observer),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.3"],
         seconds: 30,
         check,
-        run: |context, observer| Ok(overflow(&bench(context)?, observer)?.into()),
+        run: |context, observer| overflow(&bench(context)?, observer),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.5"],
         seconds: 10,
         check,
-        run: |context, observer| Ok(dips(&bench(context)?, observer)?.into()),
+        run: |context, observer| dips(&bench(context)?, observer),
         assumptions: &[],
     },
     Experiment {
         ids: &["study.6"],
         seconds: 60,
         check,
-        run: |context, observer| Ok(full_drives(&bench(context)?, observer)?.into()),
+        run: |context, observer| full_drives(&bench(context)?, observer),
         assumptions: &[],
     },
     Experiment {
@@ -88,7 +90,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         check,
         run: |context, observer| {
             let bench = bench(context)?;
-            Ok(vec![space(&bench, observer)?, long_keys(&bench, observer)?].into())
+            let ((space, space_drawn), (keys, keys_drawn)) = (space(&bench, observer)?, long_keys(&bench, observer)?);
+            Ok(Findings::from(vec![space, keys]).with([space_drawn, keys_drawn]))
         },
         assumptions: &[],
     },
@@ -100,7 +103,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             let scale = context.scale.max(SCALE_MIN);
             let raced = Bench { profile: context.profile.scaled(scale)?, scale, ..bench(context)? };
             let races = Races::run(&raced, observer)?;
-            Ok(vec![races.processors(), races.latencies()].into())
+            Ok(Findings::from(vec![races.processors(), races.latencies()]).with([races.drawn()]))
         },
         assumptions: &[],
     },
@@ -167,6 +170,13 @@ impl Grid {
         self.cells.iter().map(|(_, _, ratios)| of(ratios)).fold(0.0, f64::max)
     }
 
+    fn drawn(&self) -> [Figure; 2] {
+        let of = |depth: u32, mean: fn(&Ratios) -> f64| VALUE_BYTES.map(|bytes| mean(self.at(bytes, depth))).to_vec();
+        let by_depth = |mean| ByDepth { alone: of(1, mean), deep: of(DEEP, mean) };
+        let (reads, writes) = (by_depth(|ratios| ratios.read.mean), by_depth(|ratios| ratios.insert.mean));
+        drawn::latencies(&VALUE_BYTES, WHOLE_BYTES_MAX, reads, writes)
+    }
+
     fn worst(&self, bench: &Bench) -> Claim {
         let (one, deep) = (self.at(4096, 1), self.at(4096, DEEP));
         let bandwidths = [one.read.rate.min(deep.read.rate), one.update.rate.min(deep.update.rate)];
@@ -224,7 +234,7 @@ impl Grid {
 }
 
 /// The order of the commands: it makes no difference where keys are hashed (figure 2).
-fn orders(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+fn orders(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimError> {
     let orders = [Distribution::Sequential, Distribution::Uniform, Distribution::Zipfian];
     let mut latencies = |design: &Design| -> Result<[[f64; 2]; 3], SimError> {
         let mut found = [[0.0; 2]; 3];
@@ -244,18 +254,19 @@ fn orders(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError>
     let same = spreads.iter().all(|&spread| spread <= SAME);
     let papers = [(0.8, lower[0]), (0.6, lower[1])];
     let of_blocks = Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0)));
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.2",
         "sequential = uniform = zipfian on the key drive, slowest over fastest, read / update; sequential reads / writes on the block drive are lower in latency by",
         "the same; up to 0.8 / 0.6",
         format!("{:.2}x / {:.2}x; {:.2} / {:.2}", spreads[0], spreads[1], lower[0], lower[1]),
         if same { of_blocks } else { Verdict::NotReproduced },
         bench.scale_name(),
-    ))
+    );
+    Ok(Findings::from(claim).with([drawn::orders(&keys, &blocks)]))
 }
 
 /// Few pairs and as many as there may be (figure 3).
-fn overflow(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+fn overflow(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimError> {
     const VALUE: u32 = 512;
     // More than the write buffer holds, which does not scale.
     let few = bench.workload(16, VALUE, 1, Distribution::Uniform).records;
@@ -273,42 +284,50 @@ fn overflow(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimErro
     let papers = [(2.0, keys[0]), (16.4, keys[1])];
     let is_flat = blocks.iter().all(|ratio| (1.0 / SAME..=SAME).contains(ratio));
     let verdict = Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0)));
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.3",
         "index overflow, 512 B values: read / insert latency with many pairs over that with few; the same of the block drive",
         "2x / 16.4x from 1.5 M to 3 B pairs; about 1x",
         format!("{:.2}x / {:.2}x from {few} to {many} pairs; {:.2}x / {:.2}x", keys[0], keys[1], blocks[0], blocks[1]),
         if is_flat { verdict } else { Verdict::NotReproduced },
         bench.scale_name(),
-    ))
+    );
+    Ok(Findings::from(claim).with([drawn::overflow(keys, blocks)]))
 }
 
 /// The bandwidth of inserts where a value outgrows the pages that it fitted into (figure 5).
-fn dips(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+fn dips(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimError> {
     let mut shown = Vec::new();
     let mut holds = true;
+    let mut steps = Vec::new();
     for (kilobytes, dips) in [(16, false), (25, true), (32, false), (40, false), (49, true)] {
-        let mut step = |design: &Design, kilobytes: u32| -> Result<f64, SimError> {
+        let mut bandwidths = |kilobytes: u32| -> Result<[f64; 2], SimError> {
             let workload = bench.workload(16, kilobytes << 10, DEEP, Distribution::Uniform);
-            Ok(bench.cell(design, &workload, observer)?.insert.rate * f64::from(kilobytes))
+            let mut found = [0.0; 2];
+            for (found, design) in found.iter_mut().zip([&bench.keys, &bench.blocks]) {
+                *found = bench.cell(design, &workload, observer)?.insert.rate * f64::from(kilobytes << 10);
+            }
+            steps.push((kilobytes, found));
+            Ok(found)
         };
-        let keys = step(&bench.keys, kilobytes)? / step(&bench.keys, kilobytes - 1)?;
-        let blocks = step(&bench.blocks, kilobytes)? / step(&bench.blocks, kilobytes - 1)?;
+        let (before, after) = (bandwidths(kilobytes - 1)?, bandwidths(kilobytes)?);
+        let [keys, blocks] = [after[0] / before[0], after[1] / before[1]];
         holds &= (keys < DIP) == dips && blocks >= DIP;
         shown.push(format!("{kilobytes} KB {keys:.2}x, {blocks:.2}x"));
     }
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.5",
         "insert bandwidth at a value size over that at 1 KB less, key drive, block drive: a dip where a pair outgrows a page",
         "dips at 25 KB and 49 KB; none on the block drive",
         shown.join("; "),
         Verdict::if_true(holds).by_construction(),
         bench.scale_name(),
-    ))
+    );
+    Ok(Findings::from(claim).with([drawn::dips(&steps)]))
 }
 
 /// Flash that pairs take over their bytes (figure 7).
-fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<(Claim, Figure), SimError> {
     let mut of = |value_bytes: u32| -> Result<f64, SimError> {
         let workload = bench.workload(16, value_bytes, DEEP, Distribution::Uniform);
         Ok(bench.cell(&bench.keys, &workload, observer)?.space)
@@ -316,7 +335,7 @@ fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> 
     let small = of(50)?;
     let large = [of(1024)?, of(2048)?, of(4096)?];
     let is_about_one = large.iter().all(|&space| Verdict::of(1.0, space, 17.0) == Verdict::Reproduced);
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.7",
         "space amplification of 50 B values; of 1, 2 and 4 KB values; what of pages is the controller's own aside",
         "17x (20x at worst); about 1",
@@ -333,13 +352,15 @@ fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> 
             Verdict::NotReproduced
         },
         bench.scale_name(),
-    ))
+    );
+    Ok((claim, drawn::space(small, large)))
 }
 
 /// Keys that a command has no room for (figure 8).
-fn long_keys(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+fn long_keys(bench: &Bench, observer: &mut dyn Observer) -> Result<(Claim, Figure), SimError> {
     let mut shown = Vec::new();
     let mut worst: f64 = 1.0;
+    let mut all = Vec::new();
     for (mode, depth) in [("sync", 1), ("async", DEEP)] {
         let mut rates = |key_bytes: u32| -> Result<[f64; 2], SimError> {
             let workload = bench.workload(key_bytes, 512, depth, Distribution::Uniform);
@@ -350,13 +371,15 @@ fn long_keys(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimErr
         let ratios = [long[0] / short[0], long[1] / short[1]];
         worst = worst.min(ratios[0]).min(ratios[1]);
         shown.push(format!("{mode} {:.2}x / {:.2}x", ratios[0], ratios[1]));
+        all.extend([(format!("{mode} insert"), ratios[0]), (format!("{mode} retrieve"), ratios[1])]);
     }
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.8",
         "bandwidth with keys of 17 B over 16 B, insert / retrieve: a second command brings the key",
         "0.53x at worst",
         shown.join("; "),
         Verdict::of(0.53, worst, 1.0).by_construction(),
         bench.scale_name(),
-    ))
+    );
+    Ok((claim, drawn::long_keys(&all)))
 }

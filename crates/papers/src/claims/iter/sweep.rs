@@ -5,8 +5,8 @@ use kvssd_flash::Profile;
 use kvssd_ftl::{Design, IteratorPlan, PrefetchDegree};
 use kvssd_measure::LatencySummary;
 use kvssd_measure::Observer;
-use kvssd_sim::SimError;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
+use kvssd_sim::{RunReport, SimError};
 use serde::{Deserialize, Serialize};
 
 /// The paper's pairs (section 5.1).
@@ -109,6 +109,19 @@ impl<'b> Bench<'b> {
     }
 }
 
+/// Goes along ranges on a drive that was filled.
+pub(super) fn ranges(
+    session: &mut DbBenchSession,
+    (scan_length, threads): (u32, u32),
+    plan: IteratorPlan,
+    observer: &mut dyn Observer,
+) -> Result<RunReport, SimError> {
+    session.set(scan_length, threads);
+    session.set_iterator_plan(plan);
+    let queries = (NEXTS / u64::from(scan_length)).max(QUERIES_MIN) * u64::from(threads);
+    Ok(session.run(DbBenchmark::SeekRandom, queries, observer)?.report)
+}
+
 /// Runs a cell on a drive that was filled.
 pub(super) fn cell(
     session: &mut DbBenchSession,
@@ -117,10 +130,7 @@ pub(super) fn cell(
     plan: IteratorPlan,
     observer: &mut dyn Observer,
 ) -> Result<SweepCell, SimError> {
-    session.set(scan_length, threads);
-    session.set_iterator_plan(plan);
-    let queries = (NEXTS / u64::from(scan_length)).max(QUERIES_MIN) * u64::from(threads);
-    let report = session.run(DbBenchmark::SeekRandom, queries, observer)?.report;
+    let report = ranges(session, (scan_length, threads), plan, observer)?;
     let (read, interval) = session.device().engine().iterator_times();
     Ok(SweepCell {
         order: order.name().to_owned(),

@@ -6,7 +6,7 @@ use kvssd_designs::BLOCK;
 use kvssd_device::Device;
 use kvssd_flash::{PowerLoss, Profile, RopeBacking};
 use kvssd_ftl::Design;
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Observer};
 use kvssd_sim::SimError;
 use kvssd_types::Nanos;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,7 @@ pub(super) struct Bench<'o> {
     pub(super) blocks: Design,
     pub(super) observer: &'o mut dyn Observer,
     pub(super) cells: Vec<KamlCell>,
+    pub(super) figures: Vec<Figure>,
 }
 
 impl<'o> Bench<'o> {
@@ -74,7 +75,7 @@ impl<'o> Bench<'o> {
         let profile = profile.scaled(scale)?;
         keys.check_parameters(&profile)?;
         let blocks = Design { victims: keys.victims, ..BLOCK };
-        Ok(Bench { profile, scale, seed, keys, blocks, observer, cells: Vec::new() })
+        Ok(Bench { profile, scale, seed, keys, blocks, observer, cells: Vec::new(), figures: Vec::new() })
     }
 
     pub(super) fn scale_name(&self) -> String {

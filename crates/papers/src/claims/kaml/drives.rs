@@ -1,6 +1,7 @@
 //! Both drives under the microbenchmarks (section V-B, figures 5 to 7).
 
 use super::cell::{Bench, THREADS};
+use super::drawn;
 use crate::claims::{Claim, Verdict};
 use crate::transactions::{MicroBench, MicroKind, MicroReport};
 use kvssd_sim::SimError;
@@ -47,6 +48,7 @@ pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
             measured[number] = load;
         }
     }
+    bench.figures.push(drawn::load_factors(&measured, &READ_RECORD_BYTES, &ratios));
     let [low, middle, high] = ratios.map(|[small, large]| [small.min(large), small.max(large)]);
     let is_same = middle.iter().all(|ratio| (0.8..=1.2).contains(ratio));
     let verdicts = [
@@ -97,8 +99,14 @@ pub(super) fn small_records(bench: &mut Bench<'_>) -> Result<[Claim; 5], SimErro
     let rows = RECORD_BYTES.map(|record_bytes| row(bench, record_bytes));
     let rows: Vec<Row> = rows.into_iter().collect::<Result<_, _>>()?;
     let scale = format!("{}, load factor {LOAD_FACTOR}", bench.scale_name());
+    let ratios = |of: fn(&Row) -> [f64; 2]| rows.iter().map(|row| Row::ratio(of(row))).collect::<Vec<_>>();
+    bench.figures.extend(drawn::bandwidths(&RECORD_BYTES, ratios(|row| row.update), ratios(|row| row.insert)));
+    let latencies =
+        [ratios(|row| row.fetch_latency), ratios(|row| row.update_latency), ratios(|row| row.insert_latency)];
+    bench.figures.extend(drawn::latencies(&RECORD_BYTES, latencies));
+    bench.figures.push(drawn::batches(&RECORD_BYTES, ratios(|row| [row.batched, row.update[0]])));
     let of = |claim: fn(&[Row], &str) -> Claim| claim(&rows, &scale);
-    Ok([of(updates), of(latencies), of(batches), of(inserts), of(fetches)])
+    Ok([of(updates), of(self::latencies), of(batches), of(inserts), of(fetches)])
 }
 
 fn row(bench: &mut Bench<'_>, record_bytes: u32) -> Result<Row, SimError> {
@@ -230,6 +238,7 @@ pub(super) fn filling(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
         Ok(report.seconds)
     };
     let change = -(1.0 - seconds(BATCH)? / seconds(1)?);
+    bench.figures.push(drawn::filling(1.0 + change));
     Ok(Claim::new(
         "kaml.5",
         "time to fill a namespace to load factor 0.7, records of 512 B, 8 threads: batches of 4 against single Puts",

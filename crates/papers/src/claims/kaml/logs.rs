@@ -4,6 +4,7 @@
 //! written than a namespace's own logs can take: with 4 KB and many threads on few logs, that is what is measured.
 
 use super::cell::{Bench, THREADS};
+use super::drawn;
 use crate::claims::{Claim, Verdict};
 use crate::transactions::MicroKind;
 use kvssd_sim::SimError;
@@ -25,7 +26,7 @@ const PAIRS: u64 = 100_000;
 pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     let slots = bench.slots();
     let records = (slots as f64 * LOAD_FACTOR) as u64;
-    let (mut shown, mut judged) = (Vec::new(), 0.0);
+    let (mut shown, mut judged, mut all) = (Vec::new(), 0.0, Vec::new());
     for record_bytes in RECORD_BYTES {
         let mut rates = [[0.0; LOGS.len()]; 2];
         for (number, logs) in LOGS.into_iter().enumerate() {
@@ -38,10 +39,12 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
                 rates[number] = bench.keep("kaml.6", ("logs", logs.to_string()), &report);
             }
         }
+        all.push((record_bytes, rates));
         let [few, many] = rates.map(|rates| rates[LOGS.len() - 1] / rates[0]);
         shown.push(format!("{record_bytes} B {few:.2}x, with {MANY_THREADS} threads {many:.2}x"));
         judged = few;
     }
+    bench.figures.push(drawn::logs(&LOGS, [THREADS, MANY_THREADS], &all));
     Ok(Claim::new(
         "kaml.6",
         "Update: Put throughput with 64 logs over that with 16, 4 KB records, 8 threads",

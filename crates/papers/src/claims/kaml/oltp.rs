@@ -1,6 +1,7 @@
 //! TPC-B and TPC-C on both engines (section V-D, figure 9).
 
 use super::cell::{Bench, THREADS};
+use super::drawn::{self, Oltp};
 use super::side::{cached, paged};
 use crate::claims::{Claim, Verdict, scale_name};
 use crate::transactions::pages::{LockedUnit, PAGE_BYTES};
@@ -177,6 +178,13 @@ pub(super) fn transactions(bench: &mut Bench<'_>) -> Result<[Claim; 2], SimError
     for benchmark in Benchmark::ALL {
         all.push(Rates::run(bench, benchmark)?);
     }
+    let drawn = all.iter().map(|Rates { benchmark, cached, less_cached, paged }| Oltp {
+        transaction: benchmark.name(),
+        paper: benchmark.paper(),
+        over_record_locks: [cached[0], cached[RECORDS_PER_LOCK.len() - 1], less_cached.0, paged[0], paged[1]]
+            .map(|rate| rate / paged[0]),
+    });
+    bench.figures.push(drawn::transactions(&drawn.collect::<Vec<_>>()));
     Ok([against_pages(&all, bench), by_lock(&all, bench)])
 }
 

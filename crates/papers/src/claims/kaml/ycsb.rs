@@ -1,6 +1,7 @@
 //! YCSB on both engines (section V-E, figure 10).
 
 use super::cell::{Bench, THREADS};
+use super::drawn;
 use super::side::{cached, paged};
 use crate::claims::{Claim, Verdict};
 use crate::transactions::YcsbTransactions;
@@ -41,6 +42,8 @@ pub(super) fn workloads(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
         [ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max)];
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
     let papers = [(1.1, least), (3.0, largest), (2.3, mean)];
+    let named = CORES.iter().map(ToString::to_string).zip(ratios.iter().copied());
+    bench.figures.push(drawn::ycsb(named, [least, largest, mean]));
     let shown = CORES.iter().zip(&ratios).map(|(core, ratio)| format!("{core} {ratio:.2}x"));
     Ok(Claim::new(
         "kaml.9",

@@ -1,7 +1,7 @@
 //! How long doubling takes (rhik.3): all tables split before the next command comes in, as in the paper.
 
-use super::{Drives, INDEX_OVER_CACHE};
-use crate::claims::{Claim, Verdict, scale_name};
+use super::{Drives, INDEX_OVER_CACHE, drawn};
+use crate::claims::{Claim, Findings, Verdict, scale_name};
 use kvssd_device::Device;
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::Design;
@@ -38,11 +38,14 @@ fn rate_max() -> f64 {
 }
 
 impl Drives {
-    pub(super) fn doubling(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    pub(super) fn doubling(&self, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let mut design = self.rhik.clone();
         design.set("incremental", "false")?;
         let doublings = self.doublings(&design, observer)?;
-        Ok(claim(&doublings, scale_name(self.scale)))
+        let rates = rates(&doublings);
+        let pairs: Vec<f64> = doublings.iter().skip(1).map(|doubling| doubling.pairs as f64).collect();
+        let paper = (PAPER.map(|(keys, _)| keys), rate_max());
+        Ok(Findings::from(claim(&doublings, scale_name(self.scale))).with([drawn::doubling(&pairs, &rates, paper)]))
     }
 
     /// Stores pairs one after the other on a new drive, and looks at each doubling on the way.
@@ -83,8 +86,13 @@ impl Drives {
     }
 }
 
+/// The time a key of each doubling over that of the one before.
+fn rates(doublings: &[Doubling]) -> Vec<f64> {
+    doublings.windows(2).map(|pair| pair[1].ns_a_key() / pair[0].ns_a_key()).collect()
+}
+
 fn claim(doublings: &[Doubling], scale: String) -> Claim {
-    let rates: Vec<f64> = doublings.windows(2).map(|pair| pair[1].ns_a_key() / pair[0].ns_a_key()).collect();
+    let rates = rates(doublings);
     let shown: Vec<String> = rates.iter().map(|rate| format!("{rate:.3}")).collect();
     let ends: Vec<String> = [doublings.first(), doublings.last()]
         .into_iter()

@@ -1,9 +1,11 @@
 //! Insertions into record tables that fail (rhik.4, rhik.5): hopscotch with 32 slots from a record's home, in tables of 32 KiB.
 
+use super::drawn;
 use crate::claims::{Claim, Verdict};
 use kvssd_designs::{RecordTable, Signature};
 use kvssd_ftl::Grain;
 use kvssd_ftl::index::SectionForm;
+use kvssd_measure::Figure;
 use kvssd_types::{Key, Random};
 
 const PAGE_BYTES: u32 = 32_768;
@@ -74,7 +76,7 @@ impl Share {
 }
 
 /// Insertions that fail by how full tables are, with random signatures.
-pub(super) fn by_occupancy(seed: u64) -> Claim {
+pub(super) fn by_occupancy(seed: u64) -> (Claim, Figure) {
     let form = RecordTable::new(PAGE_BYTES, SIGNATURE_BITS);
     let mut random = Random::new(seed);
     let mut filled = || {
@@ -95,14 +97,17 @@ pub(super) fn by_occupancy(seed: u64) -> Claim {
         (false, true) => Verdict::Direction,
         _ => Verdict::NotReproduced,
     };
-    Claim::new(
+    let bands: Vec<(String, f64)> =
+        STEPS.iter().enumerate().map(|(band, step)| (format!("to {step} %"), share(band) / 100.0)).collect();
+    let claim = Claim::new(
         "rhik.4",
         "hopscotch (H = 32): insertions that fail, by occupancy",
         "sharp rise above 80 %",
         shown.join(", "),
         verdict,
         "tables of 32 KiB pages, by the code".to_owned(),
-    )
+    );
+    (claim, drawn::failures_by_occupancy(&bands))
 }
 
 /// Fills the tables of a directory with keys of `key_bytes`, each table with as many as it has room for. The keys are decimal numbers with
@@ -129,7 +134,7 @@ fn fill_with_keys(form: &RecordTable, key_bytes: usize, directory_bits: u32, see
 }
 
 /// Insertions that fail by the size of keys, which the index's own hash makes signatures of.
-pub(super) fn by_key_size(seed: u64) -> Claim {
+pub(super) fn by_key_size(seed: u64) -> (Claim, Figure) {
     let form = RecordTable::new(PAGE_BYTES, SIGNATURE_BITS);
     let shares: Vec<[Share; STEPS.len()]> = KEY_BYTES
         .iter()
@@ -146,7 +151,13 @@ pub(super) fn by_key_size(seed: u64) -> Claim {
         .collect();
     let distance = farthest(&shares);
     let error = shares.iter().map(|shares| shares[4].error.max(shares[5].error)).fold(0.0, f64::max);
-    Claim::new(
+    let bands = [3, 4, 5].map(|band: usize| {
+        (
+            format!("{} to {} % full", STEPS[band - 1], STEPS[band]),
+            shares.iter().map(|shares| shares[band].mean).collect(),
+        )
+    });
+    let claim = Claim::new(
         "rhik.5",
         "insertions that fail from 80 to 90, to 95, to 100 % occupancy, by the size of keys",
         "no dependence",
@@ -157,7 +168,8 @@ pub(super) fn by_key_size(seed: u64) -> Claim {
         ),
         Verdict::at_most(STANDARD_ERRORS_MAX, distance),
         format!("{} tables of 32 KiB pages a size, by the code", 1 << DIRECTORY_BITS),
-    )
+    );
+    (claim, drawn::failures_by_key_size(&KEY_BYTES, &bands))
 }
 
 /// How many standard errors lie between the two sizes that differ most, in any band.

@@ -1,7 +1,7 @@
 //! Write bandwidth while the index grows beyond its cache (rhik.9).
 
-use super::{ASYNC_DEPTH, Drives, HIGHER};
-use crate::claims::{Claim, Verdict, scale_name};
+use super::{ASYNC_DEPTH, Drives, HIGHER, drawn};
+use crate::claims::{Claim, Findings, Verdict, scale_name};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_sim::{Session, SimError};
@@ -16,34 +16,40 @@ const PARTS: u64 = 8;
 const KEPT: f64 = 0.8;
 
 impl Drives {
-    pub(super) fn growing(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
-        let mut left = [0.0; 2];
-        let mut shown = Vec::new();
-        for (left, design) in left.iter_mut().zip(self.both()) {
-            let rates = self.rates_of_growth(design, observer)?;
-            *left = rates[rates.len() - 1] / rates[0];
+    pub(super) fn growing(&self, observer: &mut dyn Observer) -> Result<Findings, SimError> {
+        let [rhik, multilevel] = self.both();
+        let rates = [self.rates_of_growth(rhik, observer)?, self.rates_of_growth(multilevel, observer)?];
+        let left = rates.each_ref().map(|rates| rates[rates.len() - 1] / rates[0]);
+        let shown = self.both().into_iter().zip(&rates).zip(left).map(|((design, rates), left)| {
             let rates: Vec<String> = rates.iter().map(|rate| format!("{:.0}", rate / 1e3)).collect();
-            shown.push(format!("{} {} k/s, {:.2}x", design.name, rates.join(", "), *left));
-        }
+            format!("{} {} k/s, {left:.2}x", design.name, rates.join(", "))
+        });
         let holds = left[0] >= KEPT && left[1] < KEPT && left[0] >= HIGHER * left[1];
-        Ok(Claim::new(
+        let claim = Claim::new(
             "rhik.9",
             "stores a second while the index grows to 10x its cache, in eight parts, the last over the first: rhik, multi-level",
             "rhik stays; the multi-level drive drops",
-            shown.join("; "),
+            shown.collect::<Vec<_>>().join("; "),
             Verdict::if_true(holds),
             scale_name(self.scale),
-        ))
+        );
+        let pairs: Vec<f64> = (1..=PARTS).map(|part| (part * self.part_of_growth()) as f64).collect();
+        Ok(Findings::from(claim).with([drawn::growing(&pairs, &rates)]))
+    }
+
+    /// Pairs of each part.
+    fn part_of_growth(&self) -> u64 {
+        self.records_over_cache(INDEX_OVER_CACHE) / PARTS
     }
 
     /// Stores a second in each part.
     fn rates_of_growth(&self, design: &Design, observer: &mut dyn Observer) -> Result<Vec<f64>, SimError> {
-        let records = self.records_over_cache(INDEX_OVER_CACHE) / PARTS * PARTS;
-        let mut session = Session::new(&self.setup(design, records, VALUE_BYTES, ASYNC_DEPTH), 0)?;
+        let records = self.part_of_growth();
+        let mut session = Session::new(&self.setup(design, records * PARTS, VALUE_BYTES, ASYNC_DEPTH), 0)?;
         let part = |_| {
             let before = session.clock();
-            session.fill_more(records / PARTS, observer)?;
-            Ok((records / PARTS) as f64 / (session.clock() - before).as_seconds())
+            session.fill_more(records, observer)?;
+            Ok(records as f64 / (session.clock() - before).as_seconds())
         };
         (0..PARTS).map(part).collect()
     }

@@ -2,8 +2,8 @@
 //! of the paper has room for in its cache, or not (`cluster.rs`).
 
 use super::cluster::ClusterTrace;
-use super::{ASYNC_DEPTH, Drives, HIGHER};
-use crate::claims::{Claim, Verdict, scale_name};
+use super::{ASYNC_DEPTH, Drives, HIGHER, drawn};
+use crate::claims::{Claim, Findings, Verdict, scale_name};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_sim::Pace;
@@ -32,27 +32,32 @@ struct Misses {
 type Pair = [Misses; 2];
 
 impl Drives {
-    pub(super) fn misses(&self, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+    pub(super) fn misses(&self, observer: &mut dyn Observer) -> Result<Findings, SimError> {
         let mut of = |sizes: &[f64]| {
             let both = |&times: &f64| self.misses_of_both(times, observer);
             sizes.iter().map(both).collect::<Result<Vec<Pair>, SimError>>()
         };
         let (small, about_equal, large) = (of(&SMALL)?, of(&ABOUT_EQUAL)?, of(&LARGE)?);
-        let all = SMALL.iter().chain(&ABOUT_EQUAL).chain(&LARGE).zip([&small[..], &about_equal, &large].concat());
-        let shown: Vec<String> = all
+        let sizes = [&SMALL[..], &ABOUT_EQUAL, &LARGE].concat();
+        let found = [&small[..], &about_equal, &large].concat();
+        let shown: Vec<String> = sizes
+            .iter()
+            .zip(&found)
             .map(|(times, [rhik, multilevel])| {
                 let ratios = format!("{:.1} / {:.1} %", rhik.ratio * 100.0, multilevel.ratio * 100.0);
                 format!("{times}x {ratios} ({:.2} / {:.2})", rhik.reads, multilevel.reads)
             })
             .collect();
-        Ok(Claim::new(
+        let ratios = [0, 1].map(|design: usize| found.iter().map(|pair| pair[design].ratio).collect());
+        let claim = Claim::new(
             "rhik.2",
             "index-cache misses of all accesses (index reads from flash a look-up) on synthetic traces of the sizes of the paper's clusters, index over cache: rhik / 8-level hash",
             "8-level higher for the two large, equal for the four small",
             shown.join("; "),
             verdict(&small, &large),
             scale_name(self.scale),
-        ))
+        );
+        Ok(Findings::from(claim).with([drawn::misses(&sizes, ratios)]))
     }
 
     fn misses_of_both(&self, times: f64, observer: &mut dyn Observer) -> Result<Pair, SimError> {

@@ -3,13 +3,13 @@
 //! All run the same workload on the same profile, one request at a time, and pay for the host's processors. The LSM store's sizes are
 //! scaled as its data is.
 
-use super::DEEP;
 use super::cell::Bench;
 use super::race::{Lap, Race, WINDOWS};
-use crate::claims::{Claim, Verdict};
+use super::{DEEP, drawn};
+use crate::claims::{Claim, Findings, Verdict};
 use crate::stores::{HashOptions, HashStore, HostStore, KeyDrive, LsmOptions, LsmStore};
 use kvssd_ftl::RecordHead;
-use kvssd_measure::Observer;
+use kvssd_measure::{Figure, Observer};
 use kvssd_sim::Session;
 use kvssd_sim::SimError;
 use kvssd_sim::workload::{Distribution, KvBench, RunLength};
@@ -80,12 +80,17 @@ impl Races {
         )
     }
 
+    pub(super) fn drawn(&self) -> Figure {
+        drawn::stores(self.latencies_over_keys(&self.lsm), self.latencies_over_keys(&self.hash))
+    }
+
+    fn latencies_over_keys(&self, store: &Laps) -> [f64; 3] {
+        std::array::from_fn(|lap| store.0[lap].side.mean / self.keys.0[lap].side.mean)
+    }
+
     /// Latencies on the host.
     pub(super) fn latencies(&self) -> Claim {
-        let over = |store: &Laps| -> [f64; 3] {
-            std::array::from_fn(|lap| store.0[lap].side.mean / self.keys.0[lap].side.mean)
-        };
-        let (lsm, hash) = (over(&self.lsm), over(&self.hash));
+        let (lsm, hash) = (self.latencies_over_keys(&self.lsm), self.latencies_over_keys(&self.hash));
         let best = [lsm[0].max(hash[0]), lsm[1].max(hash[1])];
         let figures = [(23.08, best[0]), (3.64, best[1])];
         let means = self.keys.0.each_ref().map(|lap| lap.side.mean / 1e3);
@@ -133,7 +138,7 @@ fn of_three(figures: &[f64; 3]) -> String {
 }
 
 /// A drive that is 80 % full of pairs, and uniform updates of as many (figure 6).
-pub(super) fn full_drives(bench: &Bench, observer: &mut dyn Observer) -> Result<Claim, SimError> {
+pub(super) fn full_drives(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimError> {
     let keys = updates_of_keys(bench, DEEP, observer)?;
     let alone = updates_of_keys(bench, 1, observer)?;
     let lsm = updates_of_lsm(bench, observer)?;
@@ -141,20 +146,21 @@ pub(super) fn full_drives(bench: &Bench, observer: &mut dyn Observer) -> Result<
         format!(
             "{:.2} of {:.0} MB/s, slowest {:.2}, collector busy {:.0} % and waited for {:.0} % of the time",
             updates.left,
-            updates.first / 1e6,
+            updates.bytes_s[0] / 1e6,
             updates.slowest,
             100.0 * updates.collecting,
             100.0 * updates.waiting
         )
     };
-    Ok(Claim::new(
+    let claim = Claim::new(
         "study.6",
         "80 % full, uniform updates of all pairs: rate in the second half over that at the beginning, key drive at QD 64, at QD 1; LSM store on the block drive",
         "collapses in foreground collection; does not",
         format!("QD 64 {}; QD 1 {}; LSM {}", shown(&keys), shown(&alone), shown(&lsm)),
         verdict_of_full(keys.left, lsm.left),
         bench.scale_name(),
-    ))
+    );
+    Ok(Findings::from(claim).with([drawn::updates([&keys.bytes_s, &alone.bytes_s, &lsm.bytes_s])]))
 }
 
 /// The verdict on what is left of the rate of the key drive and of the LSM store.
@@ -168,8 +174,8 @@ fn verdict_of_full(keys: f64, lsm: f64) -> Verdict {
 
 /// How updates went.
 struct Updates {
-    /// Bytes of pairs a second in the first part.
-    first: f64,
+    /// Bytes of pairs a second in each part.
+    bytes_s: Vec<f64>,
     /// The mean rate of the second half over the first part's.
     left: f64,
     /// The lowest rate over the first part's.
@@ -188,7 +194,8 @@ impl Updates {
         let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let first = rates[0];
         let pair_bytes = f64::from(KEY_BYTES + VALUE_BYTES);
-        Updates { first: first * pair_bytes, left: mean / first, slowest: slowest / first, collecting, waiting }
+        let bytes_s = rates.iter().map(|rate| rate * pair_bytes).collect();
+        Updates { bytes_s, left: mean / first, slowest: slowest / first, collecting, waiting }
     }
 }
 
