@@ -133,6 +133,7 @@ pub type Assignment = (String, String);
   kvssd reproduce plus                          the Plus paper's claims, on all cores
   kvssd reproduce plus --explain plus.1         one claim; if it does not come out, under each assumption of the testbed
   kvssd reproduce all                           all papers, into the folder reproduction; goes on where it was interrupted
+  kvssd reproduce plus --html plus.html         a page, with the paper's figures drawn
   kvssd reproduce rhik --scale 1/8 --json rhik.json")]
 pub struct ReproduceOptions {
     /// The paper

@@ -29,7 +29,8 @@ impl Scale {
 
     /// Logarithmic, of values above 0, with ticks at 1, 2 and 5 of each power of ten, or at powers alone where there are many.
     pub fn log(title: &str, least: f64, most: f64, unit: Unit) -> Scale {
-        let (from, to) = (least.log10(), most.max(least * 1.2).log10());
+        let most = most.max(least * 1.2);
+        let (from, to) = (least.log10(), most.log10());
         let mantissas: &[f64] = if to - from > 2.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let decades = from.floor() as i32..=to.ceil() as i32;
         let marks = decades.flat_map(|decade| mantissas.iter().map(move |one| one * 10_f64.powi(decade)));
@@ -39,8 +40,9 @@ impl Scale {
         Scale { title: title.to_owned(), from, to, ticks, is_log: true }
     }
 
-    /// From one value to another.
+    /// From one value to another, which is larger, or else from the first on.
     pub fn between(title: &str, from: f64, to: f64, unit: Unit) -> Scale {
+        let to = if from < to { to } else { from + 1.0 };
         let ticks = steps(from, to).into_iter().map(|at| (at, unit.tick(at))).collect();
         Scale { title: title.to_owned(), from, to, ticks, is_log: false }
     }
@@ -83,9 +85,6 @@ impl Scale {
 
 /// Round values from one to another.
 fn steps(from: f64, to: f64) -> Vec<f64> {
-    if from >= to {
-        return vec![from];
-    }
     // Rounding must not make a step of the next size.
     let step = round_step((to - from) / TICKS_MAX * (1.0 - 1e-9));
     let (first, last) = ((from / step - 1e-9).ceil() as u64, (to / step + 1e-9).floor() as u64);

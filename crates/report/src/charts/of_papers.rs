@@ -48,7 +48,7 @@ fn chart(figure: &Figure) -> Chart {
         data: data(figure),
     };
     chart.marks = match figure.kind {
-        Kind::Bars => bars(figure),
+        Kind::Bars => bars(figure, &chart.x),
         Kind::Lines => figure.series.iter().flat_map(|series| line(figure, &chart.x, &chart.y, series)).collect(),
         Kind::Cdf => figure.series.iter().map(|series| cdf(figure, &chart.x, series)).collect(),
     };
@@ -90,7 +90,8 @@ fn along_scale(figure: &Figure) -> Scale {
                 names.iter().enumerate().map(|(at, name)| (at as f64, name.clone())).collect();
             Scale::of_values(&along.title, &ticks)
         }
-        (Places::Numbers(shares), Kind::Cdf) => {
+        // Of parts of a whole none is drawn larger than another.
+        (Places::Numbers(shares), _) if figure.kind == Kind::Cdf || along.unit == Unit::Share => {
             Scale::between(&along.title, shares[0], shares[shares.len() - 1], along.unit)
         }
         (Places::Numbers(numbers), _) => {
@@ -115,7 +116,7 @@ fn places(figure: &Figure, scale: &Scale) -> Vec<f64> {
 }
 
 /// The bars of a row stand without gaps, in the middle of it: where the paper says nothing, nothing is left free.
-fn bars(figure: &Figure) -> Vec<Mark> {
+fn bars(figure: &Figure, x: &Scale) -> Vec<Mark> {
     let rows = figure.series[0].values.len();
     let bars_of = |row: usize| {
         let all = figure.series.iter().filter_map(move |series| Some((series, series.values[row]?)));
@@ -127,7 +128,7 @@ fn bars(figure: &Figure) -> Vec<Mark> {
         let first = -(row as f64) - (1.0 - bars.len() as f64 * thick) / 2.0;
         let mark = |(number, (series, value)): (usize, (&figure::Series, f64))| {
             let (colour, top) = (colour(figure, series), first - number as f64 * thick);
-            let (from, to) = ((0.0, top), (value, top - thick * BAR));
+            let (from, to) = ((x.from, top), (x.place(value), top - thick * BAR));
             if is_hollow(series) { Mark::Frame { colour, from, to } } else { Mark::Bar { colour, from, to } }
         };
         bars.into_iter().enumerate().map(mark).collect::<Vec<_>>()

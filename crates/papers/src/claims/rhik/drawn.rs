@@ -90,7 +90,7 @@ pub(super) fn failures_by_key_size(key_bytes: &[usize], bands: &[(String, Vec<f6
 pub(super) fn failures_by_occupancy(bands: &[(String, f64)]) -> Figure {
     let caption =
         "Insertions that fail by how full a table is. The paper names no share: it finds many more above 80 %.";
-    let along = Along::names("occupancy", bands.iter().map(|(band, _)| band));
+    let along = Along::names("occupancy, up to", bands.iter().map(|(band, _)| band));
     let values = Values::linear("insertions that fail", Unit::Share);
     Figure::new("rhik", "8b", &[4], caption, Kind::Lines, along, values)
         .ours(RHIK, bands.iter().map(|(_, share)| *share))

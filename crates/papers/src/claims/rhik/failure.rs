@@ -98,7 +98,7 @@ pub(super) fn by_occupancy(seed: u64) -> (Claim, Figure) {
         _ => Verdict::NotReproduced,
     };
     let bands: Vec<(String, f64)> =
-        STEPS.iter().enumerate().map(|(band, step)| (format!("to {step} %"), share(band) / 100.0)).collect();
+        STEPS.iter().enumerate().map(|(band, step)| (format!("{step} %"), share(band) / 100.0)).collect();
     let claim = Claim::new(
         "rhik.4",
         "hopscotch (H = 32): insertions that fail, by occupancy",

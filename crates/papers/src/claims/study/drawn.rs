@@ -63,7 +63,7 @@ pub(super) fn latencies(value_bytes: &[u32], whole_bytes: u32, reads: ByDepth, w
         let caption =
             format!("Mean latency of {what} by value size, key drive over block drive. The paper says: {says}.");
         let along = Along::names("value size", value_bytes.iter().map(|bytes| size_name(*bytes)));
-        let values = Values::linear(&format!("{what}, over the block drive"), Unit::Plain);
+        let values = Values::linear("latency over the block drive's", Unit::Plain);
         Figure::new("study", number, &[1, 4], &caption, Kind::Bars, along, values)
             .ours("QD 1", alone)
             .ours("QD 64", deep)
