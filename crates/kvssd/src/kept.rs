@@ -12,12 +12,19 @@
 
 use crate::Outcome;
 use crate::fail::Failure;
+use kvssd_measure::Observer;
+use kvssd_sim::SimError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often who waits for another process looks whether it is done.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// The folder.
 pub struct Kept {
@@ -67,13 +74,19 @@ impl Kept {
     }
 
     /// The right to make a document, as soon as no other process has it.
-    pub fn wait(&self, name: &str) -> Result<Claim, Failure> {
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the observer interrupts.
+    pub fn wait(&self, name: &str, observer: &dyn Observer) -> Result<Claim, Failure> {
         loop {
-            let part = self.part(name)?;
-            part.file.lock().map_err(|why| failed(&part.path, why))?;
-            if part.is_of_its_name() {
-                return Ok(Claim { part, path: self.path(name) });
+            if let Some(claim) = self.claim(name)? {
+                return Ok(claim);
             }
+            // A lock that is waited for would not end with Ctrl-C.
+            if observer.is_interrupted() {
+                return Err(SimError::Interrupted.into());
+            }
+            thread::sleep(LOOK_AGAIN_AFTER);
         }
     }
 
@@ -127,11 +140,25 @@ fn failed(path: &Path, why: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvssd_measure::Quiet;
 
     fn kept() -> (tempfile::TempDir, Kept) {
         let folder = tempfile::TempDir::new().unwrap();
         let kept = Kept::open(&folder.path().join("kept")).unwrap();
         (folder, kept)
+    }
+
+    /// Somebody who wants everything to end.
+    struct Interrupts;
+
+    impl Observer for Interrupts {
+        fn begin(&mut self, _phase: &str, _total: u64) {}
+
+        fn progress(&mut self, _done: u64) {}
+
+        fn is_interrupted(&self) -> bool {
+            true
+        }
     }
 
     fn files(kept: &Kept) -> Vec<std::ffi::OsString> {
@@ -155,8 +182,8 @@ mod tests {
     fn who_waited_for_a_file_that_is_a_document_now_makes_one_of_its_own() {
         let (_folder, kept) = kept();
         let make = |number: u32| {
-            for round in 0..300 {
-                let claim = kept.wait("a").unwrap();
+            for round in 0..100 {
+                let claim = kept.wait("a", &Quiet).unwrap();
                 match (number + round).is_multiple_of(3) {
                     true => drop(claim),
                     false => claim.keep(&vec![number; 1000]).unwrap(),
@@ -176,7 +203,7 @@ mod tests {
         fs::write(kept.folder.join("a.part"), "{ \"a long beginning of somebody\": ").unwrap();
         kept.claim("a").unwrap().expect("the dead hold no lock").keep(&7).unwrap();
         assert_eq!(fs::read_to_string(kept.path("a")).unwrap(), "7\n");
-        drop(kept.wait("a").unwrap());
+        drop(kept.wait("a", &Quiet).unwrap());
         assert_eq!(files(&kept), ["a.json"]);
     }
 
@@ -187,6 +214,7 @@ mod tests {
         assert_eq!(files(&kept), [""; 0]);
         let claim = kept.claim("a").unwrap().expect("nobody has it");
         assert!(kept.claim("a").unwrap().is_none(), "somebody has it");
+        assert!(matches!(kept.wait("a", &Interrupts), Err(Failure::Sim(SimError::Interrupted))));
         assert_eq!(files(&kept), ["a.part"]);
         drop(claim);
     }

@@ -56,7 +56,7 @@ impl Wanted {
     /// Runs it, or takes what another process found by now.
     fn find(&self, kept: Option<&Kept>, observer: &mut dyn Observer) -> Result<Found, Failure> {
         let name = self.name();
-        let claim = kept.map(|kept| kept.wait(&name)).transpose()?;
+        let claim = kept.map(|kept| kept.wait(&name, observer)).transpose()?;
         if let Some(found) = kept.and_then(|kept| kept.found(&name)) {
             return Ok(found);
         }

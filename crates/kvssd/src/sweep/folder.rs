@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::fail::Failure;
 use crate::kept::{Claim, Kept};
 use crate::report::Report;
-use kvssd_measure::Observer;
+use kvssd_measure::{Observer, Quiet};
 use kvssd_sim::SimError;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl Folder {
     /// When it cannot be written.
     pub fn open(path: &Path, plan: &Plan) -> Result<Folder, Failure> {
         let folder = Folder { reports: Kept::open(&path.join("runs"))? };
-        Kept::open(path)?.wait("index")?.keep(&plan.index())?;
+        Kept::open(path)?.wait("index", &Quiet)?.keep(&plan.index())?;
         Ok(folder)
     }
 
@@ -48,14 +48,6 @@ impl Folder {
         self.reports.claim(&run.hash)
     }
 
-    /// The right to make the report of a run, as soon as no other process has it: by then the report may be there.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
-    pub fn wait(&self, run: &Run) -> Result<Claim, Failure> {
-        self.reports.wait(&run.hash)
-    }
-
     /// Makes the report of a run, unless another process does; gives whether it is there.
     pub(super) fn make_if_free(
         &self,
@@ -70,8 +62,8 @@ impl Folder {
 
     /// Makes the report of a run, or waits for the process that does.
     pub(super) fn make(&self, run: &Run, observer: &mut dyn Observer) -> Outcome {
-        let make = || Report::make(&run.experiment, |experiment| experiment.run(observer));
-        self.make_with(self.wait(run)?, run, make)
+        let claim = self.reports.wait(&run.hash, observer)?;
+        self.make_with(claim, run, || Report::make(&run.experiment, |experiment| experiment.run(observer)))
     }
 
     fn make_with(&self, claim: Claim, run: &Run, make: impl FnOnce() -> Result<Report, SimError>) -> Outcome {
