@@ -2,7 +2,7 @@
 
 mod presets;
 
-pub use self::presets::{BLOCK, DESIGNS};
+pub use self::presets::{BLOCK, DESIGNS, ITER, KAML, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK};
 use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice};
 use std::sync::{PoisonError, RwLock};
 

@@ -31,7 +31,9 @@ pub mod section;
 
 pub use dram_hash::DramHashPlan;
 pub use hash::{HashCompact, HashFixed};
-pub use known::{BLOCK, DESIGNS, Known, add, added, all, from_table, named};
+pub use known::{
+    BLOCK, DESIGNS, ITER, KAML, Known, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, add, added, all, from_table, named,
+};
 pub use lsm::LsmPlan;
 pub use multilevel::MultilevelPlan;
 pub use page_map::PageMapPlan;

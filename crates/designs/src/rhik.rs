@@ -148,6 +148,8 @@ impl Rhik {
 impl SectionIndex for Rhik {
     type Form = RecordTable;
 
+    const SPLITS: bool = true;
+
     fn form(&self) -> RecordTable {
         self.form
     }

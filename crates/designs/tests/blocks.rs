@@ -1,6 +1,6 @@
 //! The block drive against plain bytes: reads and writes of every alignment, garbage collection, and power cuts.
 
-use kvssd_designs::{BLOCK, DESIGNS};
+use kvssd_designs::{BLOCK, PLUS};
 use kvssd_flash::{Backing, ByteBacking, PowerCut, PowerLoss, Profile, RopeBacking};
 use kvssd_ftl::Engine;
 use kvssd_types::{BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
@@ -138,8 +138,8 @@ fn what_it_cannot_do_is_refused() {
     for command in [store, Command::Exist { key }, Command::Delete { key }] {
         assert!(matches!(drive.run(command), Err(KvError::InvalidCommand(_))));
     }
-    let profile = DESIGNS[1].tiny_profile(&[]).unwrap();
-    let mut plus = DESIGNS[1].build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+    let profile = PLUS.tiny_profile(&[]).unwrap();
+    let mut plus = PLUS.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
     let (_, reply) = plus.execute(Command::Read { offset_bytes: 0, length_bytes: 512 }, Nanos::ZERO);
     assert!(matches!(reply, Err(KvError::InvalidCommand(_))));
 }

@@ -74,7 +74,7 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kvssd_designs::DESIGNS;
+    use kvssd_designs::{DESIGNS, PLUS};
     use kvssd_flash::PROFILE_NAMES;
 
     fn protected() -> [(String, String); 1] {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let profile = Profile::load("kvvirt", &protected()).unwrap();
-        let text = Description { profile, design: DESIGNS[1].clone(), value_bytes_max: Some(1 << 28) }.text();
+        let text = Description { profile, design: PLUS, value_bytes_max: Some(1 << 28) }.text();
         for (old, new, named) in [
             ("268435456", "268435457", "value_bytes_max"),
             ("protected", "volatile", "volatile"),

@@ -36,7 +36,7 @@ pub fn design() -> Design {
         name: "two-choice",
         description: "hash index with two buckets a key and fingerprints, an example of a design of one's own",
         index: IndexChoice::of(&TwoChoicePlan { flash_bytes_per_slot: 512, load_percent_max: 90 }),
-        ..kvssd_designs::DESIGNS[2].clone()
+        ..kvssd_designs::RHIK
     }
 }
 

@@ -43,6 +43,10 @@ impl SectionPlan for RhikPlan {
         ]
     }
 
+    fn begin_small(&mut self) {
+        self.directory_bits = 0;
+    }
+
     fn check(&self) -> Result<(), String> {
         let RhikPlan { signature_bits, directory_bits, occupancy_percent, .. } = *self;
         if !(32..=64).contains(&signature_bits) || !signature_bits.is_multiple_of(8) {

@@ -1,7 +1,7 @@
 //! Planted damage: each kind of it is reported by the check, or refused by the mount in words that the check passes on.
 
 use crate::drive::{Medium, Mortal, Snapshot, each, has_sections, overlay_check, powered, tiny};
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, PLUS};
 use kvssd_flash::codec::{self, PageIdentity};
 use kvssd_flash::{PageAddress, PowerLoss, Profile};
 use kvssd_ftl::{CheckReport, Design, Entry, Harm, Kind, Oob, OobFormat};
@@ -264,7 +264,7 @@ fn a_section_that_was_changed_is_found() {
 #[test]
 fn a_page_of_invalid_mappings_that_cannot_be_read_is_found() {
     for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-        let design = &DESIGNS[1];
+        let design = &PLUS;
         let victim = Victim { before: spilled(design, power_loss), ..Victim::new(design, power_loss, 1) };
         let found = victim.each_page(Kind::InvalidMappings, |damaged, page| flip(damaged, page, 9));
         victim.fails("invalid mappings", &found, &["a page of invalid mappings of superblock"], Harm::DriveStops);

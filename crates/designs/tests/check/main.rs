@@ -7,7 +7,7 @@ mod random;
 mod unreadable;
 
 use drive::{Mortal, each, overlay_check};
-use kvssd_designs::DESIGNS;
+use kvssd_designs::PLUS;
 use kvssd_flash::PowerLoss;
 use kvssd_types::Nanos;
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ fn a_mount_may_be_cut_as_often_as_one_likes() {
 fn records_whose_notes_were_lost_are_collected() {
     let mut seen = 0;
     for seed in 10..14 {
-        let mut drive = Mortal::new(&DESIGNS[1], PowerLoss::Protected, seed);
+        let mut drive = Mortal::new(&PLUS, PowerLoss::Protected, seed);
         for _ in 0..26 {
             drive.life(300_000_000, |_| {});
             if overlay_check(&drive.design, drive.power_loss, &drive.medium).orphans > 0 {

@@ -1,7 +1,7 @@
 //! A drive in a file: whatever ends its life, the next one finds what was answered.
 
 use crate::retrieve;
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, ORIGINAL, PLUS};
 use kvssd_device::{CreateDrive, Drive, DriveError, image_design, image_profile};
 use kvssd_flash::{ImageFault, OpenOptions};
 use kvssd_ftl::{Design, NamespaceAttributes};
@@ -123,7 +123,7 @@ fn a_deleted_namespace_goes_on_going_in_the_next_life() {
 #[test]
 fn held_commits_come_together() {
     let folder = TempDir::new().unwrap();
-    let mut drive = create(&image(&folder), &DESIGNS[1]);
+    let mut drive = create(&image(&folder), &PLUS);
     store(&mut drive, b"before", b"1");
     let lengths = |name: &str| {
         let copy = folder.path().join(name);
@@ -164,14 +164,14 @@ fn reading_changes_no_byte() {
 #[test]
 fn a_drive_in_use_and_a_file_that_is_there_are_refused() {
     let folder = TempDir::new().unwrap();
-    let drive = create(&image(&folder), &DESIGNS[0]);
+    let drive = create(&image(&folder), &ORIGINAL);
     let holder = format!("process {}", std::process::id());
     match Drive::open(image(&folder), WRITE).map(|_| ()) {
         Err(DriveError::Image(error)) => assert!(error.to_string().contains(&holder), "{error}"),
         other => panic!("{other:?}"),
     }
     let profile = image_profile(IMAGE_BYTES).unwrap();
-    match Drive::create(image(&folder), &profile, &DESIGNS[0], CreateDrive::default()).map(|_| ()) {
+    match Drive::create(image(&folder), &profile, &ORIGINAL, CreateDrive::default()).map(|_| ()) {
         Err(DriveError::Image(error)) => assert_eq!(error.fault, ImageFault::Exists),
         other => panic!("{other:?}"),
     }
@@ -184,6 +184,6 @@ fn a_design_that_does_not_fit_leaves_no_file() {
     let folder = TempDir::new().unwrap();
     let mut profile = image_profile(IMAGE_BYTES).unwrap();
     profile.memory.dram_bytes = 1000;
-    assert!(Drive::create(image(&folder), &profile, &DESIGNS[1], CreateDrive::default()).is_err());
+    assert!(Drive::create(image(&folder), &profile, &PLUS, CreateDrive::default()).is_err());
     assert!(!image(&folder).exists());
 }

@@ -51,6 +51,11 @@ impl IndexChoice {
         }
     }
 
+    /// Chooses that the index begins as small as it can.
+    pub fn begin_small(&mut self) {
+        self.plan_mut().begin_small();
+    }
+
     /// All that was chosen, by name.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {

@@ -39,6 +39,14 @@ pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Chooses that it begins as small as it can: on the tiny drives of tests, an index that grows must.
+    fn begin_small(&mut self) {}
+
+    /// Whether it is one of sections that split ([`SectionIndex::SPLITS`](crate::index::SectionIndex::SPLITS)).
+    fn splits(&self) -> bool {
+        false
+    }
+
     /// Builds the empty index. The choices were checked.
     ///
     /// # Errors

@@ -74,6 +74,9 @@ pub trait SectionIndex: Clone + Send + Sized {
     /// As [`IndexPlan::has_tags_of_keys`](crate::index::IndexPlan::has_tags_of_keys).
     const HAS_TAGS_OF_KEYS: bool = true;
 
+    /// Whether its sections split ([`View::split`]). Campaigns of power cuts see to it that splits are made again.
+    const SPLITS: bool = false;
+
     /// Whether sections that no longer fit the DRAM budget leave step by step, as work of the index's own.
     const SHRINKS_IN_STEPS: bool = false;
 

@@ -27,6 +27,9 @@ pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// As [`IndexPlan::begin_small`].
+    fn begin_small(&mut self) {}
+
     /// As [`IndexPlan::pairs_max`].
     fn pairs_max(&self, room: &Room) -> Option<u64> {
         let _ = room;
@@ -57,6 +60,14 @@ impl<P: SectionPlan> IndexPlan for P {
 
     fn check(&self) -> Result<(), String> {
         SectionPlan::check(self)
+    }
+
+    fn begin_small(&mut self) {
+        SectionPlan::begin_small(self);
+    }
+
+    fn splits(&self) -> bool {
+        P::Index::SPLITS
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {

@@ -30,7 +30,7 @@ impl<I: SectionIndex> Sectioned<I> {
     /// The empty index on a drive with pages of `page_bytes`.
     pub fn new(index: I, page_bytes: u32) -> Self {
         Sectioned {
-            sections: Sections::new(index.form(), index.sections(), page_bytes),
+            sections: Sections::new(index.form(), index.sections(), page_bytes, I::SPLITS),
             index,
             lookups: Lookups::default(),
             budget_bytes: u64::MAX,

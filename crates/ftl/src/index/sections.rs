@@ -56,6 +56,8 @@ pub fn cached_bytes(bytes: u32) -> u64 {
 #[derive(Clone)]
 pub(crate) struct Sections<F> {
     form: F,
+    /// Whether they may be split.
+    splits: bool,
     page_bytes: u32,
     /// What the log knows section 0 by.
     first_number: u64,
@@ -96,9 +98,10 @@ impl DirectoryEntry {
 
 impl<F: SectionForm> Sections<F> {
     /// `count` sections without entries, on a drive with pages of `page_bytes`.
-    pub(crate) fn new(form: F, count: u64, page_bytes: u32) -> Self {
+    pub(crate) fn new(form: F, count: u64, page_bytes: u32, splits: bool) -> Self {
         Sections {
             form,
+            splits,
             page_bytes,
             first_number: 0,
             directory: vec![DirectoryEntry::NOWHERE; count as usize],
@@ -334,6 +337,17 @@ impl<F: SectionForm> Sections<F> {
         halves: [u64; 2],
         parts: [Blob; 2],
     ) -> Result<(), KvError> {
+        assert!(self.splits, "an index whose sections split says so: SectionIndex::SPLITS");
+        let known = self.directory.len() as u64;
+        assert!(
+            halves.iter().all(|&half| half < known),
+            "View::resize comes before View::split: {halves:?} of {known}"
+        );
+        let length = self.form.bytes_max() as usize;
+        assert!(
+            parts.iter().all(|part| part.len() == length),
+            "the halves of a section have its largest length, {length}"
+        );
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
         self.count_footprint(0, self.bytes(cached).len());
         let forgotten = self.cache.abandon(cached);

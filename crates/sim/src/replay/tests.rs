@@ -4,7 +4,7 @@ use super::{ReplaySetup, Trace};
 use crate::host::Pace;
 use crate::report::{RunReport, TraceReport};
 use crate::trace::{BadLines, InputBytes, TraceName, TraceReader};
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, ORIGINAL, PLUS};
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
@@ -84,9 +84,9 @@ fn every_command_does_what_a_map_does() {
 fn many_commands_under_way_are_answered_right_at_both_paces_and_the_same_each_time() {
     let (text, _) = all_commands(20_000);
     for pace in [Pace::Closed, Pace::Trace] {
-        let once = replay(&setup(&DESIGNS[1], pace), TraceName::Twitter, text.as_bytes());
+        let once = replay(&setup(&PLUS, pace), TraceName::Twitter, text.as_bytes());
         assert!(counts(&once).hits > 3_000);
-        let again = replay(&setup(&DESIGNS[1], pace), TraceName::Twitter, text.as_bytes());
+        let again = replay(&setup(&PLUS, pace), TraceName::Twitter, text.as_bytes());
         assert_eq!(once.simulated_ns, again.simulated_ns);
         // 20 000 lines are 200 ticks of a second; a closed loop takes no such time.
         let seconds = once.simulated_ns as f64 / 1e9;
@@ -102,7 +102,7 @@ fn a_full_drive_is_counted_and_the_replay_goes_on() {
         writeln!(text, "key{key},set,200000").unwrap();
     }
     (0..3_000).for_each(|key| writeln!(text, "key{key},get,0").unwrap());
-    let report = replay(&setup(&DESIGNS[1], Pace::Closed), TraceName::Csv, text.as_bytes());
+    let report = replay(&setup(&PLUS, Pace::Closed), TraceName::Csv, text.as_bytes());
     let counts = counts(&report);
     assert!(counts.refused_full > 500, "{}", counts.refused_full);
     assert_eq!((counts.hits + counts.refused_full, counts.hits + counts.misses), (3_000, 3_000));
@@ -116,7 +116,7 @@ fn what_is_read_first_is_filled_where_the_trace_tells_of_no_stores() {
     let oracle: Vec<u8> = objects.iter().flat_map(record).collect();
     let mooncake = br#"{"timestamp": 0, "hash_ids": [1, 2, 1, 3, 2, 1]}"#;
     for (name, text, exist) in [(TraceName::OracleGeneral, &oracle[..], 0), (TraceName::Mooncake, mooncake, 6)] {
-        let setup = ReplaySetup { threads: 1, queue_depth: 1, ..setup(&DESIGNS[0], Pace::Closed) };
+        let setup = ReplaySetup { threads: 1, queue_depth: 1, ..setup(&ORIGINAL, Pace::Closed) };
         let report = replay(&setup, name, text);
         let counts = counts(&report);
         assert_eq!((counts.filled, counts.hits, counts.pairs), (3, 3, 3), "{name}");
@@ -128,7 +128,7 @@ fn what_is_read_first_is_filled_where_the_trace_tells_of_no_stores() {
 fn parts_of_objects_and_values_that_are_too_large_are_verified() {
     let text = "1 REST.PUT.OBJECT a 5000\n2 REST.GET.OBJECT a 5000 100 199\n3 REST.GET.OBJECT a 5000 4990 9000\n\
                 4 REST.PUT.OBJECT b 99999999999\n5 REST.GET.OBJECT b 99999999999 50000000 50000009\n6 REST.GET.OBJECT b\n";
-    let setup = ReplaySetup { threads: 1, queue_depth: 1, ..setup(&DESIGNS[0], Pace::Closed) };
+    let setup = ReplaySetup { threads: 1, queue_depth: 1, ..setup(&ORIGINAL, Pace::Closed) };
     let report = replay(&setup, TraceName::Ibm, text.as_bytes());
     let counts = counts(&report);
     assert_eq!((counts.hits, counts.values_cut, counts.misses), (4, 1, 0));
@@ -148,7 +148,7 @@ fn a_trace_without_times_has_no_pace() {
     let mut input = &b"key\nk\n"[..];
     let reader = TraceReader::new(&mut input, b"", TraceName::Csv.format(1), BadLines::Stop);
     let trace = Trace { name: TraceName::Csv, reader, input: InputBytes::default(), input_bytes: 0 };
-    let error = setup(&DESIGNS[0], Pace::Trace).replay(trace, &mut Quiet).unwrap_err();
+    let error = setup(&ORIGINAL, Pace::Trace).replay(trace, &mut Quiet).unwrap_err();
     assert!(error.to_string().contains("--pace trace"), "{error}");
 }
 
@@ -157,7 +157,7 @@ fn a_drive_that_forgets_is_found_out() {
     use super::player::Player;
     use crate::trace::{Action, Request, Requests};
     use kvssd_types::Nanos;
-    let setup = setup(&DESIGNS[0], Pace::Closed);
+    let setup = setup(&ORIGINAL, Pace::Closed);
     let mut player = Player::new(&setup.design, &setup.profile, 1).unwrap();
     let mut requests = Requests::new();
     requests.push(b"k", 1, Request::new(Action::Set, 10));

@@ -3,7 +3,7 @@
 //! DESIGN, WORLD_DRIVES and WORLD_SEED choose others, as a line of a loss says.
 
 use crate::{number, scenario, variable};
-use kvssd_designs::DESIGNS;
+use kvssd_designs::{DESIGNS, PLUS};
 use kvssd_world::lives::Report;
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ fn live(name: &str, drives: u64) {
 fn repeat(name: &str) {
     let reports = [4, 4, 5].map(|seed| {
         let mut report = Report::default();
-        (scenario(name).run)(&DESIGNS[1], seed, &mut report).unwrap_or_else(|loss| panic!("{loss:?}"));
+        (scenario(name).run)(&PLUS, seed, &mut report).unwrap_or_else(|loss| panic!("{loss:?}"));
         report
     });
     assert_eq!(reports[0], reports[1]);
