@@ -135,10 +135,26 @@ fn show_with(
 
 /// What the options ask of each design, with nothing left to a default. What is impossible is said here.
 pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+    check_company(options)?;
     match &options.drive.kvbench {
         Some(path) => kvbench::experiments(options, path),
         None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),
         None => Ok(asked_for(options).experiments()?),
+    }
+}
+
+/// Refuses options whose company is missing. The parser does not, where the company could not be there either: beside `--scale`, say.
+fn check_company(options: &BenchOptions) -> Result<(), Failure> {
+    let BenchOptions { drive, store, .. } = options;
+    let alone = [
+        ("--scan-length", "--db-bench", drive.scan_length.is_some() && drive.db_bench.is_empty()),
+        ("--depths", "--store", !store.depths.is_empty()),
+        ("--durability", "--store", store.durability.is_some()),
+        ("--keep", "--store", store.keep),
+    ];
+    match alone.into_iter().find(|&(.., is_alone)| is_alone) {
+        Some((option, company, _)) => Err(SimError::Setup(format!("{option} is for {company}")).into()),
+        None => Ok(()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a person is told when something cannot be done, and the exit status.
 
+use crate::arguments::bench::BenchOptions;
+use clap::Args;
 #[cfg(feature = "campaigns")]
 use kvssd_conformance::CampaignError;
 use kvssd_device::DriveError;
@@ -112,17 +114,27 @@ pub fn is_url(path: &Path) -> bool {
     path.to_str().and_then(DriveUrl::of).is_some()
 }
 
-/// What is wrong with options, as said of the keys of a file: `--scale <FACTOR>` of a command line is `scale` there.
+/// What is wrong with options of `kvssd bench`, as said of the keys of a file: `--scale <FACTOR>` of a command line is `scale` there. All
+/// other words stay as they are: they may be the user's own.
 pub fn of_keys(why: &str) -> String {
+    let command = BenchOptions::augment_args(clap::Command::new("bench"));
+    let options: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+    let mut is_behind_option = false;
     let word = |word: &str| {
         let (quote, name) = word.split_at(usize::from(word.starts_with('\'')));
-        match (name.strip_prefix("--"), name.split_once('>')) {
+        // The parser quotes what it takes for an option.
+        let is_option = |key: &&str| !quote.is_empty() || options.contains(&key.trim_end_matches([',', ':', '.']));
+        let key = name.strip_prefix("--").filter(is_option);
+        let value_name = name.split_once('>').filter(|(value_name, _)| value_name.starts_with('<') && is_behind_option);
+        is_behind_option = key.is_some();
+        match (key, value_name) {
             (Some(key), _) => format!(" {quote}{key}"),
-            (None, Some((value_name, behind))) if value_name.starts_with('<') => behind.to_owned(),
+            (None, Some((_, behind))) => behind.to_owned(),
             _ => format!(" {word}"),
         }
     };
-    why.split(' ').map(word).collect::<String>().trim_start().to_owned()
+    let words: String = why.split(' ').map(word).collect();
+    words[1..].to_owned()
 }
 
 impl Failure {
@@ -206,6 +218,8 @@ mod tests {
                 "the argument 'fill' cannot be used with 'records'",
             ),
             ("profile a--b: 1 < 2 -> no such file", "profile a--b: 1 < 2 -> no such file"),
+            ("profile --nope.toml: no such file", "profile --nope.toml: no such file"),
+            ("my <a>b/x.ini: cannot be read", "my <a>b/x.ini: cannot be read"),
         ] {
             assert_eq!(of_keys(of_options), of_file);
         }

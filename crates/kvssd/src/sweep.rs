@@ -48,7 +48,7 @@ pub fn run_plan(plan: &Plan, options: &RunsOptions) -> Outcome {
     let mut limits = Limits::of_machine();
     limits.cores = options.jobs.map_or(limits.cores, usize::from);
     let missing: Vec<&Run> = runs.iter().map(|(_, run)| *run).filter(|run| folder.found(run).is_none()).collect();
-    let groups = Group::of(&missing, limits.cores);
+    let groups = Group::of(&missing, &limits);
     announce(plan, runs.len(), missing.len(), &groups, &limits);
     let of_others = workers::run(groups.into_iter().map(|group| group.job(&folder)).collect(), &limits, "runs")?;
     // If a process that makes one of these dies, it is made here.

@@ -161,6 +161,10 @@ impl Observer for Watched<'_> {
         self.count.progress(done);
     }
 
+    fn item_done(&mut self) {
+        self.count.item_done();
+    }
+
     fn is_interrupted(&self) -> bool {
         self.progress.is_interrupted() || self.first_failed.load(Ordering::Relaxed) < self.number
     }

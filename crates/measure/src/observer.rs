@@ -8,6 +8,9 @@ pub trait Observer {
     /// `done` operations of the phase are done.
     fn progress(&mut self, done: u64);
 
+    /// Of several things that are made, one is.
+    fn item_done(&mut self) {}
+
     /// Whether the work is to end now.
     fn is_interrupted(&self) -> bool;
 }

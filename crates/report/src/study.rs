@@ -41,7 +41,7 @@ pub struct Group {
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum StudyError {
     /// A document of something else.
-    #[error("it is no report of kvssd bench, replay or reproduce, and no index of kvssd sweep")]
+    #[error("it is no report of kvssd bench, replay or reproduce; of a sweep, give the folder")]
     Unknown,
     /// A report of embedded stores or a drive on the wire.
     #[error("it was measured on wall-clock time: there are pages of drives on virtual time only")]

@@ -92,8 +92,9 @@ pub struct DriveOptions {
         "value_distribution"])]
     pub db_bench: Vec<DbBenchmark>,
     /// Calls of Next behind each Seek of db_bench's ranges
-    #[arg(long, value_name = "N", requires = "db_bench", default_value_t = 128)]
-    pub scan_length: u32,
+    /// [default: 128]
+    #[arg(long, value_name = "N", requires = "db_bench")]
+    pub scan_length: Option<u32>,
     /// Which records are asked for [default: the workload's own]
     #[arg(long, conflicts_with = "store", value_name = "NAME", value_parser = named(Distribution::ALL, Distribution::name))]
     pub distribution: Option<Distribution>,
@@ -156,7 +157,8 @@ pub struct StoreOptions {
     #[arg(long, value_name = "PATH|URL")]
     pub store: Option<PathBuf>,
     /// Of a drive on the wire: commands that each thread has under way, measured one after the other
-    #[arg(long, requires = "store", value_name = "N", value_delimiter = ',', default_value = "1,32,128",
+    /// [default: 1,32,128]
+    #[arg(long, requires = "store", value_name = "N", value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub depths: Vec<u16>,
     /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]

@@ -8,6 +8,7 @@ use kvssd_sim::{Experiment, Setup};
 
 /// Operations of a benchmark that does not go over all records, if nothing else is asked for.
 const OPERATIONS: u64 = 1000;
+const SCAN_LENGTH: u32 = 128;
 
 /// The benchmarks on each design.
 pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
@@ -21,7 +22,7 @@ pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
         operations: options.operations.unwrap_or(OPERATIONS),
         key_bytes: drive.key_bytes,
         value_bytes,
-        scan_length: drive.scan_length,
+        scan_length: drive.scan_length.unwrap_or(SCAN_LENGTH),
         threads: options.threads.unwrap_or(1),
     };
     let experiment = |design| testbed.experiment(design, options.experiment.seed, Work::DbBench(work.clone()));

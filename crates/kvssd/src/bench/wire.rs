@@ -13,6 +13,7 @@ use std::path::Path;
 const RECORDS: u64 = 20_000;
 const OPERATIONS: u64 = 100_000;
 const VALUE_BYTES: usize = 4096;
+const DEPTHS: [u16; 3] = [1, 32, 128];
 
 /// Measures the drive at `url`.
 pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
@@ -25,7 +26,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
     let url: DriveUrl = path.to_string_lossy().parse().map_err(Failure::of_store(path))?;
     let plan = WirePlan {
         url,
-        queue_depths: options.store.depths.clone(),
+        queue_depths: if store.depths.is_empty() { DEPTHS.to_vec() } else { store.depths.clone() },
         threads: options.threads.unwrap_or(1),
         records: options.records.unwrap_or(RECORDS),
         operations: options.operations.unwrap_or(OPERATIONS),

@@ -16,7 +16,8 @@ use std::path::Path;
 use toml::Value as Toml;
 
 /// Options that say what is done with a report, or are of wall-clock time.
-const NOT_OF_RUNS: [&str; 6] = ["store", "json", "html", "from", "trace-out", "trace-window"];
+const NOT_OF_RUNS: [&str; 9] =
+    ["store", "depths", "durability", "keep", "json", "html", "from", "trace-out", "trace-window"];
 
 /// What a sweep runs.
 pub struct Plan {
@@ -184,5 +185,8 @@ fn run(options: &BenchOptions) -> Result<Run, Failure> {
 }
 
 fn in_words(at: &[Setting]) -> String {
-    at.iter().map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(" ")
+    match at {
+        [] => "the only run".to_owned(),
+        at => at.iter().map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(" "),
+    }
 }

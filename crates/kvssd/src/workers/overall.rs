@@ -79,6 +79,7 @@ impl Drop for Overall {
 pub struct Count<'a> {
     overall: &'a Overall,
     operations: u64,
+    /// Those that are not done.
     items: usize,
     /// Of the phases that ended.
     of_phases: u64,
@@ -99,9 +100,16 @@ impl Count<'_> {
         self.done = done;
     }
 
+    /// One of its items is done.
+    pub fn item_done(&mut self) {
+        let items = self.items.min(1);
+        self.items -= items;
+        self.overall.items_done.fetch_add(items, Ordering::Relaxed);
+    }
+
     /// The job is done.
     pub fn end(&mut self) {
-        self.overall.items_done.fetch_add(self.items, Ordering::Relaxed);
+        self.overall.items_done.fetch_add(std::mem::take(&mut self.items), Ordering::Relaxed);
         self.progress(u64::MAX);
     }
 }

@@ -178,7 +178,11 @@ class Store(Namespace):
         return f"<kvssd.Store {self._drive}: {stats['design']}, {full:.1%} of {stats['capacity_bytes'] >> 20} MiB taken>"
 
     def _repr_html_(self) -> str:
-        figures = [(key, value) for key, value in self.stats().items() if not isinstance(value, dict)]
+        try:
+            stats = self.stats()
+        except Error as why:
+            return html_table([["store", self._drive], ["state", str(why)]])
+        figures = [(key, value) for key, value in stats.items() if not isinstance(value, dict)]
         return html_table([["store", self._drive], *([key, str(value)] for key, value in figures)])
 
     def close(self) -> None:
