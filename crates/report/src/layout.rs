@@ -85,8 +85,16 @@ impl<'a> Layout<'a> {
 
     fn in_words(&self, at: &[(usize, usize)]) -> String {
         let axis = |number: usize| &self.study.axes[number];
-        let words = at.iter().map(|(number, value)| format!("{} {}", axis(*number).name, axis(*number).values[*value]));
-        words.collect::<Vec<_>>().join(", ")
+        // An axis of pairs has several names, and as many values at each place.
+        let words = |&(number, value): &(usize, usize)| {
+            let (names, values) = (&axis(number).name, &axis(number).values[value]);
+            let pairs = names.split(", ").zip(values.split(", ")).map(|(name, value)| format!("{name} {value}"));
+            match names.split(", ").count() == values.split(", ").count() {
+                true => pairs.collect::<Vec<_>>().join(", "),
+                false => format!("{names} {values}"),
+            }
+        };
+        at.iter().map(words).collect::<Vec<_>>().join(", ")
     }
 
     /// The number and the name of a group's colour.

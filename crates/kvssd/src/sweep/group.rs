@@ -94,3 +94,27 @@ fn run_next(
     *drive = others_follow.then(|| filled.snapshot());
     experiment.run_on(filled, observer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Plan;
+
+    #[test]
+    fn a_drive_is_shared_where_its_copy_fits_too_and_no_core_is_left_idle() {
+        let plan = Plan::of_json(
+            r#"{ "options": { "design": "plus", "scale": "1/512" }, "axes": { "workload": ["ycsb-a", "ycsb-b", "ycsb-c"] } }"#,
+        );
+        let plan = plan.unwrap();
+        let runs: Vec<&Run> = plan.runs().into_iter().map(|(_, run)| run).collect();
+        let bytes = runs[0].memory_bytes;
+        let lengths = |cores, memory_bytes| {
+            let groups = Group::of(&runs, &Limits { cores, memory_bytes });
+            groups.iter().map(|group| (group.runs.len(), group.memory_bytes() / bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(1, 2 * bytes), [(3, 2)]);
+        assert_eq!(lengths(2, 2 * bytes), [(2, 2), (1, 1)]);
+        assert_eq!(lengths(8, 2 * bytes), [(1, 1); 3]);
+        assert_eq!(lengths(1, 2 * bytes - 1), [(1, 1); 3]);
+    }
+}
