@@ -7,6 +7,7 @@ mod drawn;
 mod drives;
 mod logs;
 mod oltp;
+mod paper;
 mod side;
 mod ycsb;
 

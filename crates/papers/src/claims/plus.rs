@@ -1,6 +1,7 @@
 //! The claims of the Plus paper (section V, and the accounting of section IV).
 
 mod drawn;
+mod paper;
 mod reckoned;
 
 use self::drawn::Traffic;
@@ -201,7 +202,7 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-A, uniform: throughput of plus over original",
             "up to 2.1x",
             shown(a_uniform),
-            Verdict::of(2.1, a_uniform, 1.0),
+            Verdict::of(paper::A_UNIFORM, a_uniform, 1.0),
             scale.clone(),
         ),
         Claim::new(
@@ -209,7 +210,7 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-A, zipfian: throughput of plus over original",
             "up to 1.25x",
             shown(a_zipfian),
-            Verdict::of(1.25, a_zipfian, 1.0),
+            Verdict::of(paper::A_ZIPFIAN, a_zipfian, 1.0),
             scale.clone(),
         ),
         Claim::new(
@@ -217,7 +218,7 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-B and C, uniform: throughput of plus over original",
             "up to 1.4x",
             format!("B {b_uniform:.2}x, C {c_uniform:.2}x"),
-            Verdict::of(1.4, b_uniform.max(c_uniform), 1.0),
+            Verdict::of(paper::READS_UNIFORM, b_uniform.max(c_uniform), 1.0),
             scale.clone(),
         ),
         Claim::new(
@@ -225,7 +226,7 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-C, zipfian: plus slightly behind original",
             "0.97x",
             shown(c_zipfian),
-            Verdict::within(0.92..=1.0, 0.97, c_zipfian, 1.0),
+            Verdict::within(0.92..=1.0, paper::C_ZIPFIAN, c_zipfian, 1.0),
             scale,
         ),
     ]
@@ -257,7 +258,7 @@ fn traffic_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-A uniform: key-value bytes read for user requests, plus against original",
             "-25 %",
             shown(user_reads),
-            Verdict::of(-0.25, user_reads, 0.0),
+            Verdict::of(paper::PAIRS_READ - 1.0, user_reads, 0.0),
             scale.clone(),
         ),
         Claim::new(
@@ -265,7 +266,7 @@ fn traffic_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
             "YCSB-A uniform: pages of the hash table read and written during GC, plus against original (bytes of its sections)",
             "-90 %",
             format!("{} ({})", shown(gc_index), shown(gc_index_bytes)),
-            Verdict::of(-0.9, gc_index, 0.0),
+            Verdict::of(paper::TABLE_PAGES - 1.0, gc_index, 0.0),
             scale.clone(),
         ),
         Claim::new(
@@ -301,7 +302,7 @@ fn worst_drop(large: &Runs, small: &Runs, scale: f64) -> Claim {
         "plus, 50 B values at equal occupancy on a quarter of the drive: worst throughput drop against 1000 B values",
         "50 % at most",
         format!("{:.0} % ({core}, {distribution})", drop * 100.0),
-        Verdict::at_most(0.5, drop),
+        Verdict::at_most(1.0 - paper::SMALL_VALUES, drop),
         format!("{}, the same DRAM", scale_name(scale)),
     )
 }

@@ -1,5 +1,6 @@
 //! The paper's figures 5 to 10, of what was measured. Its text gives ratios, so that these show what is compared over its baseline.
 
+use super::paper;
 use crate::claims::size_name;
 use kvssd_measure::figure::{Along, Kind, Source, Values};
 use kvssd_measure::{Figure, Unit};
@@ -27,11 +28,12 @@ pub(super) fn load_factors(loads: &[f64; 3], record_bytes: &[u32; 2], ratios: &[
     let of_size = |figure: Figure, (number, bytes): (usize, &u32)| {
         figure.ours(&format!("Get, {}", size_name(*bytes)), ratios.map(|ratios| ratios[number]))
     };
-    record_bytes.iter().enumerate().fold(figure, of_size).with("Get", Source::PaperUpTo, &[Some(1.2), None, None]).with(
-        "Get",
-        Source::Paper,
-        &[None, Some(1.0), None],
-    )
+    record_bytes
+        .iter()
+        .enumerate()
+        .fold(figure, of_size)
+        .with("Get", Source::PaperUpTo, &[Some(paper::READS), None, None])
+        .with("Get", Source::Paper, &[None, Some(1.0), None])
 }
 
 /// Figure 5, Update and Insert: writes by size of records.
@@ -41,12 +43,12 @@ pub(super) fn bandwidths(record_bytes: &[u32], updates: Vec<f64>, inserts: Vec<f
     let caption = "Put over block write, 8 threads. The paper says up to 10 % ahead below 4 KB, and behind at 4 KB.";
     let insert = bars("5 Insert", &[10], caption, sizes(record_bytes), "Put over write, throughput");
     [
-        update.ours("Put", updates).with("Put", Source::PaperAtLeast, &small(6.7, record_bytes)).with(
+        update.ours("Put", updates).with("Put", Source::PaperAtLeast, &small(paper::UPDATES[0], record_bytes)).with(
             "Put",
             Source::PaperUpTo,
-            &small(7.9, record_bytes),
+            &small(paper::UPDATES[1], record_bytes),
         ),
-        insert.ours("Put", inserts).with("Put", Source::PaperUpTo, &small(1.1, record_bytes)),
+        insert.ours("Put", inserts).with("Put", Source::PaperUpTo, &small(paper::INSERTS[1], record_bytes)),
     ]
 }
 
@@ -54,7 +56,7 @@ pub(super) fn bandwidths(record_bytes: &[u32], updates: Vec<f64>, inserts: Vec<f
 pub(super) fn latencies(record_bytes: &[u32], [fetch, update, insert]: [Vec<f64>; 3]) -> [Figure; 3] {
     let same = vec![Some(1.0); record_bytes.len()];
     let mut largest = vec![None; record_bytes.len()];
-    largest[record_bytes.len() - 1] = Some(2.9);
+    largest[record_bytes.len() - 1] = Some(paper::INSERT_LATENCY_4_KIB);
     let figure = |number: &str, claim: u32, says: &str, name: &str, values: &str, ours: Vec<f64>| {
         let caption = format!("One thread, load factor 0.4. The paper says: {says}.");
         bars(number, &[claim], &caption, sizes(record_bytes), values).ours(name, ours)
@@ -64,11 +66,11 @@ pub(super) fn latencies(record_bytes: &[u32], [fetch, update, insert]: [Vec<f64>
         figure("6 Update", 3, "0.20x for small records", "Put", "Put over write, latency", update).with(
             "Put",
             Source::Paper,
-            &small(0.2, record_bytes),
+            &small(paper::UPDATE_LATENCY, record_bytes),
         ),
         figure("6 Insert", 3, "0.63x to 0.75x below 4 KB, 2.9x at 4 KB", "Put", "Put over write, latency", insert)
-            .with("Put", Source::PaperAtLeast, &small(0.63, record_bytes))
-            .with("Put", Source::PaperUpTo, &small(0.75, record_bytes))
+            .with("Put", Source::PaperAtLeast, &small(paper::INSERT_LATENCY[0], record_bytes))
+            .with("Put", Source::PaperUpTo, &small(paper::INSERT_LATENCY[1], record_bytes))
             .with("Put", Source::Paper, &largest),
     ]
 }
@@ -79,8 +81,8 @@ pub(super) fn batches(record_bytes: &[u32], ratios: Vec<f64>) -> Figure {
     let all = |value: f64| vec![Some(value); record_bytes.len()];
     bars("7 Update", &[4], caption, sizes(record_bytes), "batches over single, throughput")
         .ours("batches of 4", ratios)
-        .with("batches of 4", Source::PaperAtLeast, &all(1.2))
-        .with("batches of 4", Source::PaperUpTo, &all(1.3))
+        .with("batches of 4", Source::PaperAtLeast, &all(paper::BATCHES[0]))
+        .with("batches of 4", Source::PaperUpTo, &all(paper::BATCHES[1]))
 }
 
 /// Figure 7, filling: the time that a namespace takes in batches.
@@ -90,7 +92,7 @@ pub(super) fn filling(over_single: f64) -> Figure {
     bars("7 filling", &[5], caption, along, "time to fill, over single Puts").ours("time", [1.0, over_single]).with(
         "time",
         Source::Paper,
-        &[None, Some(0.6)],
+        &[None, Some(paper::FILLING)],
     )
 }
 
@@ -107,7 +109,7 @@ pub(super) fn logs(logs: &[u32; 3], threads: [u32; 2], rates: &[(u32, [[f64; 3];
     all.fold(figure, |figure, (bytes, threads, rates)| {
         figure.ours(&format!("{}, {threads} threads", size_name(*bytes)), rates.map(|rate| rate / rates[0]))
     })
-    .with("Put", Source::Paper, &[Some(1.0), None, Some(5.8)])
+    .with("Put", Source::Paper, &[Some(1.0), None, Some(paper::LOGS)])
 }
 
 /// A transaction in figure 9.
@@ -146,7 +148,7 @@ pub(super) fn ycsb(workloads: impl Iterator<Item = (String, f64)>, [least, large
     let mut paper = vec![None; names.len()];
     names.extend(["the least", "the largest", "the mean"].map(str::to_owned));
     ratios.extend([least, largest, mean]);
-    paper.extend([1.1, 3.0, 2.3].map(Some));
+    paper.extend(paper::YCSB.map(Some));
     bars("10", &[9], caption, Along::names("workload", names), "throughput over pages").ours("kaml", ratios).with(
         "kaml",
         Source::Paper,

@@ -1,7 +1,7 @@
 //! Both drives under the microbenchmarks (section V-B, figures 5 to 7).
 
 use super::cell::{Bench, THREADS};
-use super::drawn;
+use super::{drawn, paper};
 use crate::claims::{Claim, Verdict};
 use crate::transactions::{MicroBench, MicroKind, MicroReport};
 use kvssd_sim::SimError;
@@ -52,7 +52,7 @@ pub(super) fn load_factors(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     let [low, middle, high] = ratios.map(|[small, large]| [small.min(large), small.max(large)]);
     let is_same = middle.iter().all(|ratio| (0.8..=1.2).contains(ratio));
     let verdicts = [
-        Verdict::of(1.2, low[1], 1.0),
+        Verdict::of(paper::READS, low[1], 1.0),
         if is_same { Verdict::Reproduced } else { Verdict::NotReproduced },
         if high[1] < 1.0 { Verdict::Reproduced } else { Verdict::NotReproduced },
     ];
@@ -150,6 +150,11 @@ fn shown(ratios: impl Iterator<Item = f64>) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// Of the least and the largest.
+fn of_range(paper: [f64; 2], ours: [f64; 2]) -> Verdict {
+    Verdict::worst([0, 1].map(|end: usize| Verdict::of(paper[end], ours[end], 1.0)))
+}
+
 fn updates(rows: &[Row], scale: &str) -> Claim {
     let ratios = || rows.iter().map(|row| Row::ratio(row.update));
     let [least, largest] = range(ratios().take(SMALL));
@@ -158,7 +163,7 @@ fn updates(rows: &[Row], scale: &str) -> Claim {
         "Update of records below 4 KB: Put over block write throughput, 8 threads",
         "6.7x to 7.9x",
         format!("{least:.1}x to {largest:.1}x ({})", shown(ratios())),
-        Verdict::worst([Verdict::of(6.7, least, 1.0), Verdict::of(7.9, largest, 1.0)]),
+        of_range(paper::UPDATES, [least, largest]),
         scale.to_owned(),
     )
 }
@@ -169,7 +174,12 @@ fn latencies(rows: &[Row], scale: &str) -> Claim {
     let update = updates().take(SMALL).sum::<f64>() / SMALL as f64;
     let [least, largest] = range(inserts().take(SMALL));
     let large = Row::ratio(rows[SMALL].insert_latency);
-    let papers = [(0.2, update), (0.63, least), (0.75, largest), (2.9, large)];
+    let papers = [
+        (paper::UPDATE_LATENCY, update),
+        (paper::INSERT_LATENCY[0], least),
+        (paper::INSERT_LATENCY[1], largest),
+        (paper::INSERT_LATENCY_4_KIB, large),
+    ];
     Claim::new(
         "kaml.3",
         "latency, one thread, Put over block write: Update of small records; Insert of small records; Insert of 4 KB",
@@ -192,7 +202,7 @@ fn batches(rows: &[Row], scale: &str) -> Claim {
         "Update: throughput in batches of 4 over that of single Puts, 8 threads",
         "1.2x to 1.3x",
         format!("{least:.2}x to {largest:.2}x ({})", shown(ratios())),
-        Verdict::worst([Verdict::of(1.2, least, 1.0), Verdict::of(1.3, largest, 1.0)]),
+        of_range(paper::BATCHES, [least, largest]),
         scale.to_owned(),
     )
 }
@@ -207,7 +217,7 @@ fn inserts(rows: &[Row], scale: &str) -> Claim {
         "Insert: Put over block write throughput, 8 threads, records below 4 KB; of 4 KB",
         "1.0x to 1.1x; below 1.0x",
         format!("{least:.2}x to {largest:.2}x; {large:.2}x ({})", shown(ratios())),
-        Verdict::worst([Verdict::of(1.0, least, 1.0), Verdict::of(1.1, largest, 1.0), is_behind]),
+        Verdict::worst([of_range(paper::INSERTS, [least, largest]), is_behind]),
         scale,
     )
 }
@@ -244,7 +254,7 @@ pub(super) fn filling(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
         "time to fill a namespace to load factor 0.7, records of 512 B, 8 threads: batches of 4 against single Puts",
         "-40 %",
         format!("{:+.0} %", change * 100.0),
-        Verdict::of(-0.4, change, 0.0),
+        Verdict::of(paper::FILLING - 1.0, change, 0.0),
         format!("{}, {records} records", bench.scale_name()),
     ))
 }

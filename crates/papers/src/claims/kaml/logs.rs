@@ -4,7 +4,7 @@
 //! written than a namespace's own logs can take: with 4 KB and many threads on few logs, that is what is measured.
 
 use super::cell::{Bench, THREADS};
-use super::drawn;
+use super::{drawn, paper};
 use crate::claims::{Claim, Verdict};
 use crate::transactions::MicroKind;
 use kvssd_sim::SimError;
@@ -50,7 +50,7 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
         "Update: Put throughput with 64 logs over that with 16, 4 KB records, 8 threads",
         "5.8x",
         format!("{judged:.2}x ({})", shown.join("; ")),
-        Verdict::of(5.8, judged, 1.0),
+        Verdict::of(paper::LOGS, judged, 1.0),
         format!("{}, {records} records", bench.scale_name()),
     ))
 }

@@ -1,5 +1,6 @@
 //! The paper's figures, of what was measured. Its text gives ratios and no rates, so that these show plus over original.
 
+use super::paper;
 use kvssd_measure::figure::{Along, Kind, Source, Values};
 use kvssd_measure::{Figure, Unit};
 
@@ -10,8 +11,18 @@ pub(super) fn throughput(over_original: [f64; 5]) -> Figure {
     let values = Values::linear("throughput over original", Unit::Plain);
     Figure::new("plus", "2", &[1, 2, 3, 4], caption, Kind::Bars, Along::names("workload", workloads), values)
         .ours("plus", over_original)
-        .with("plus", Source::PaperUpTo, &[Some(2.1), Some(1.25), Some(1.4), Some(1.4), None])
-        .with("plus", Source::Paper, &[None, None, None, None, Some(0.97)])
+        .with(
+            "plus",
+            Source::PaperUpTo,
+            &[
+                Some(paper::A_UNIFORM),
+                Some(paper::A_ZIPFIAN),
+                Some(paper::READS_UNIFORM),
+                Some(paper::READS_UNIFORM),
+                None,
+            ],
+        )
+        .with("plus", Source::Paper, &[None, None, None, None, Some(paper::C_ZIPFIAN)])
 }
 
 /// What plus reads and writes over what original does.
@@ -30,7 +41,7 @@ pub(super) fn traffic(over_original: &Traffic) -> Figure {
     let values = Values::linear("data moved, of original's", Unit::Share);
     Figure::new("plus", "3 left and middle", &[5, 6], caption, Kind::Bars, Along::names("data", along), values)
         .ours("plus", [*pairs_read, *pairs_written, *table_pages, *table_bytes])
-        .with("plus", Source::Paper, &[Some(0.75), None, Some(0.1), None])
+        .with("plus", Source::Paper, &[Some(paper::PAIRS_READ), None, Some(paper::TABLE_PAGES), None])
 }
 
 /// Figure 3, right: the throughput that is left with small values, by workload.
@@ -40,7 +51,7 @@ pub(super) fn small_values(left: &[(String, f64)]) -> Figure {
     let values = Values::linear("throughput with 50 B over 1000 B", Unit::Share);
     Figure::new("plus", "3 right", &[8], caption, Kind::Bars, along, values)
         .ours("plus", left.iter().map(|(_, left)| *left))
-        .with("plus", Source::PaperAtLeast, &vec![Some(0.5); left.len()])
+        .with("plus", Source::PaperAtLeast, &vec![Some(paper::SMALL_VALUES); left.len()])
 }
 
 #[cfg(test)]
