@@ -18,7 +18,7 @@ mod local;
 mod merge;
 mod plan;
 
-use self::iterator::{Bucket, IteratorBuckets, SavedIterators, Standing};
+use self::iterator::{Bucket, IteratorBuckets, SavedIterators, SortKey};
 use self::local::LocalIndex;
 use crate::bloom::Bloom;
 use crate::record_table::{HOPS, RecordTable, Signature};
@@ -307,7 +307,7 @@ impl SectionIndex for Multilevel {
         {
             let mut listed = self.iterators.list(buckets.io, first, count)?;
             let last = listed.last().filter(|_| listed.len() == count).map(|&(order, _)| order);
-            let is_next = |order: Standing| order >= first && last.is_none_or(|last| order <= last);
+            let is_next = |order: SortKey| order >= first && last.is_none_or(|last| order <= last);
             listed.extend(newcomers.iter().filter(|(order, _)| is_next(*order)));
             listed.sort_unstable();
             listed.dedup();

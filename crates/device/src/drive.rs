@@ -23,7 +23,7 @@ use crate::clocked::Clocked;
 use crate::description::{Description, read};
 use crate::error::{DriveError, mount_error};
 use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues};
-use crate::medium::{Medium, Standing};
+use crate::medium::{Medium, MediumState};
 use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_flash::{
@@ -61,7 +61,7 @@ pub struct Drive {
     /// Of a drive that was made for them.
     pub(crate) large: Option<LargeValues>,
     mounted: Option<MountReport>,
-    standing: Arc<Standing>,
+    medium_state: Arc<MediumState>,
     is_read_only: bool,
 }
 
@@ -120,10 +120,10 @@ impl Drive {
     fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
         let Description { profile, design, value_bytes_max } = description;
         let medium = Medium::new(image);
-        let standing = medium.standing();
+        let medium_state = medium.state();
         let mut clocked = Clocked::new(Device::over(design.build(&profile, Box::new(medium))?, &profile), Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
-        let mut drive = Drive { clocked, design, large, mounted: None, standing, is_read_only: false };
+        let mut drive = Drive { clocked, design, large, mounted: None, medium_state, is_read_only: false };
         drive.commit()?;
         Ok(drive)
     }
@@ -166,12 +166,12 @@ impl Drive {
         }
         let is_read_only = options.read_only;
         let medium = if is_read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
-        let standing = medium.standing();
+        let medium_state = medium.state();
         let (engine, report) = design.mount(&profile, Box::new(medium)).map_err(|error| mount_error(path, error))?;
         let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
         let large = large.map_err(|error| mount_error(path, error.into()))?;
-        let mut drive = Drive { clocked, design, large, mounted: Some(report), standing, is_read_only };
+        let mut drive = Drive { clocked, design, large, mounted: Some(report), medium_state, is_read_only };
         if !is_read_only {
             // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
             drive.commit().map_err(|error| mount_error(path, error.into()))?;
@@ -341,7 +341,7 @@ impl Drive {
     /// Whether commands are committed each (false, as in the beginning) or all together by [`Drive::commit`] (true): what was
     /// executed in between is then lost together when the process ends.
     pub fn hold_commits(&self, hold: bool) {
-        self.standing.holds_commits.store(hold, Ordering::Relaxed);
+        self.medium_state.holds_commits.store(hold, Ordering::Relaxed);
     }
 
     /// Commits what was executed while commits were held.
@@ -349,9 +349,9 @@ impl Drive {
     /// # Errors
     /// When the image failed.
     pub fn commit(&mut self) -> Result<(), KvError> {
-        let held = self.standing.holds_commits.swap(false, Ordering::Relaxed);
+        let held = self.medium_state.holds_commits.swap(false, Ordering::Relaxed);
         let committed = self.clocked.device.engine.commit();
-        self.standing.holds_commits.store(held, Ordering::Relaxed);
+        self.medium_state.holds_commits.store(held, Ordering::Relaxed);
         committed
     }
 
@@ -360,7 +360,7 @@ impl Drive {
     /// # Errors
     /// When the image failed.
     pub fn close(mut self) -> Result<(), KvError> {
-        self.standing.holds_commits.store(false, Ordering::Relaxed);
+        self.medium_state.holds_commits.store(false, Ordering::Relaxed);
         if self.is_read_only {
             return Ok(());
         }
@@ -371,7 +371,7 @@ impl Drive {
     /// Why the image takes nothing any more, if so. What was committed before is in it, for the next who opens it.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
-        self.standing.failure.get().map(String::as_str)
+        self.medium_state.failure.get().map(String::as_str)
     }
 
     /// The firmware, to look at.

@@ -18,17 +18,17 @@ use std::sync::{Arc, OnceLock};
 
 /// What the owner of the drive and its medium tell each other.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct MediumState {
     /// Commits are to wait.
     pub(crate) holds_commits: AtomicBool,
     /// Why the medium takes nothing any more.
     pub(crate) failure: OnceLock<String>,
 }
 
-/// A backing with these manners.
+/// A backing that does so.
 pub(crate) struct Medium<B> {
     image: B,
-    standing: Arc<Standing>,
+    state: Arc<MediumState>,
     owes_commit: bool,
     /// What a drive that is only read would have written, if it is one.
     unwritten: Option<Unwritten>,
@@ -44,7 +44,7 @@ struct Unwritten {
 impl<B: Backing> Medium<B> {
     /// Passes everything on to `image`.
     pub(crate) fn new(image: B) -> Self {
-        Medium { image, standing: Arc::default(), owes_commit: false, unwritten: None }
+        Medium { image, state: Arc::default(), owes_commit: false, unwritten: None }
     }
 
     /// Writes nothing to `image`.
@@ -53,8 +53,8 @@ impl<B: Backing> Medium<B> {
         Medium { unwritten, ..Medium::new(image) }
     }
 
-    pub(crate) fn standing(&self) -> Arc<Standing> {
-        Arc::clone(&self.standing)
+    pub(crate) fn state(&self) -> Arc<MediumState> {
+        Arc::clone(&self.state)
     }
 
     fn catch_up(&mut self) -> Result<(), MediaError> {
@@ -68,7 +68,7 @@ impl<B: Backing> Medium<B> {
     /// Remembers that the medium failed.
     fn noted<T>(&self, result: Result<T, MediaError>) -> Result<T, MediaError> {
         if let Err(MediaError::Failed(why)) = &result {
-            let _ = self.standing.failure.set(why.clone());
+            let _ = self.state.failure.set(why.clone());
         }
         result
     }
@@ -153,7 +153,7 @@ impl<B: Backing> Backing for Medium<B> {
 
     fn commit(&mut self) -> Result<(), MediaError> {
         self.owes_commit = self.unwritten.is_none();
-        if self.standing.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }
+        if self.state.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }
     }
 
     fn warm(&self, places: &[(PageAddress, usize)]) {

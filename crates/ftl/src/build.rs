@@ -75,9 +75,9 @@ impl Design {
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
         let mut media = Media::new(flash, packing, format, validity, profile);
-        media.durability.planted = self.planted;
+        media.durable.planted = self.planted;
         media.space.victims = self.victims;
-        let journal_step = if media.durability.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
+        let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let targets = geometry.targets() as usize;
         let low = self.low_superblocks(&geometry) as usize + journal_step;
         let high = self.gc_high_superblocks as usize * targets + journal_step;

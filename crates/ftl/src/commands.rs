@@ -63,7 +63,7 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
 
 /// Notes the key of the next change, for an index that needs it at a mount.
 fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u32) {
-    if io.media.durability.is_on() && index.notes_keys() {
+    if io.media.durable.is_on() && index.notes_keys() {
         io.note(Change::Key { key: key.bytes().into(), value_bytes });
     }
 }

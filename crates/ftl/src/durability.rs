@@ -9,19 +9,19 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
-use crate::clients::{ClientTable, SavedClients};
+use crate::clients::SavedClients;
 use crate::io::Io;
-use crate::journal::{BatchNote, Change, Journal};
+use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
 use crate::space::Run;
 use crate::spent::SpentOn;
-use crate::staging::{Item, Standing, encode};
+use crate::staging::{Item, LogPosition, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Cause, PowerLoss, Profile, SuperblockId};
+use kvssd_flash::{Cause, PowerLoss, SuperblockId};
 use kvssd_types::{KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -44,49 +44,18 @@ pub(crate) struct Image {
     pub(crate) clients: SavedClients,
 }
 
-/// What a mount will read.
-#[derive(Clone)]
-pub(crate) struct Durability {
-    pub(crate) journal: Journal,
-    /// What clients have had made.
-    pub(crate) clients: ClientTable,
-    pub(crate) power_loss: PowerLoss,
-    pub(crate) write_buffer_bytes: u64,
-    /// Bytes that the write buffer's memory holds.
-    pub(crate) staged_bytes: u64,
-    pub(crate) planted: Option<PlantedBug>,
-}
-
-impl Durability {
-    pub(crate) fn new(profile: &Profile) -> Self {
-        Durability {
-            journal: Journal::default(),
-            clients: ClientTable::default(),
-            power_loss: profile.memory.power_loss,
-            write_buffer_bytes: profile.memory.write_buffer_bytes,
-            staged_bytes: 0,
-            planted: None,
-        }
-    }
-
-    /// Whether anything is written for a mount.
-    pub(crate) fn is_on(&self) -> bool {
-        self.power_loss != PowerLoss::Ignored
-    }
-}
-
 impl Io<'_> {
     /// Notes a change of what the firmware keeps in DRAM, for the journal. Flash may be ahead of the note, never behind
     /// it.
     pub fn note(&mut self, change: Change) {
         let is_lost = match change {
-            Change::Moved { .. } => self.media.durability.planted == Some(PlantedBug::LostRelocation),
-            Change::Batch(BatchNote::Begun) => self.media.durability.planted == Some(PlantedBug::TornBatch),
+            Change::Moved { .. } => self.media.durable.planted == Some(PlantedBug::LostRelocation),
+            Change::Batch(BatchNote::Begun) => self.media.durable.planted == Some(PlantedBug::TornBatch),
             _ => false,
         };
-        if self.media.durability.is_on() && !is_lost {
-            if self.media.durability.journal.namespace != Some(self.namespace) && change.is_of_namespace() {
-                self.media.durability.journal.namespace = Some(self.namespace);
+        if self.media.durable.is_on() && !is_lost {
+            if self.media.durable.journal.namespace != Some(self.namespace) && change.is_of_namespace() {
+                self.media.durable.journal.namespace = Some(self.namespace);
                 self.write_down(Change::In { namespace: self.namespace.0 });
             }
             self.write_down(change);
@@ -111,7 +80,7 @@ impl Io<'_> {
     /// Notes that the changes up to [`BatchNote::Committed`] are a client's request, if it may come again.
     pub(crate) fn note_request(&mut self) {
         if let Some(request) = self.request.take()
-            && let Some(slot) = self.media.durability.clients.record(request)
+            && let Some(slot) = self.media.durable.clients.record(request)
         {
             self.note(Change::Request { slot, serial: request.serial });
         }
@@ -119,7 +88,7 @@ impl Io<'_> {
 
     fn write_down(&mut self, change: Change) {
         let page_bytes = self.media.space.packing.page_bytes() as usize;
-        self.media.durability.journal.gather(&change, page_bytes);
+        self.media.durable.journal.gather(&change, page_bytes);
         // When it cannot be staged the power is gone: the next program says so.
         let _ = self.stage(&Item::Changed(change), None);
     }
@@ -133,11 +102,11 @@ impl Io<'_> {
 
     /// Puts an item into the write buffer's memory.
     pub(crate) fn stage(&mut self, item: &Item, follows: Option<&Rope>) -> Result<(), KvError> {
-        if self.media.durability.power_loss != PowerLoss::Protected {
+        if self.media.durable.power_loss != PowerLoss::Protected {
             return Ok(());
         }
         let bytes = encode(item, follows);
-        self.media.durability.staged_bytes += bytes.len() as u64;
+        self.media.durable.staged_bytes += bytes.len() as u64;
         Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
     }
 
@@ -149,13 +118,14 @@ impl Io<'_> {
         self.flush_records()?;
         self.write_journal(true)?;
         self.flush_stream(Stream::Journal)?;
-        if self.media.durability.power_loss == PowerLoss::Protected {
-            let standing = |open: &OpenLog| -> Standing { open.superblock.map(|superblock| (superblock, open.page)) };
-            let stale = self.media.durability.planted == Some(PlantedBug::StaleSequence);
-            let number = self.media.durability.journal.number.saturating_sub(stale.into());
-            let item = Item::Stood(self.media.log.iter().map(standing).collect(), self.media.log.sequence, number);
+        if self.media.durable.power_loss == PowerLoss::Protected {
+            let position =
+                |open: &OpenLog| -> LogPosition { open.superblock.map(|superblock| (superblock, open.page)) };
+            let stale = self.media.durable.planted == Some(PlantedBug::StaleSequence);
+            let number = self.media.durable.journal.number.saturating_sub(stale.into());
+            let item = Item::Positions(self.media.log.iter().map(position).collect(), self.media.log.sequence, number);
             let bytes = encode(&item, None);
-            self.media.durability.staged_bytes = bytes.len() as u64;
+            self.media.durable.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock)?;
         }
         Ok(self.media.flash.buffer.drained())
@@ -163,7 +133,7 @@ impl Io<'_> {
 
     /// Makes sure that a cut loses nothing of what was done so far; gives the clock when that is so.
     pub(crate) fn make_durable(&mut self) -> Result<Nanos, KvError> {
-        if self.media.durability.power_loss == PowerLoss::Volatile {
+        if self.media.durable.power_loss == PowerLoss::Volatile {
             let drained = self.flush()?;
             self.wait_until(drained, SpentOn::Buffer);
         }
@@ -174,7 +144,7 @@ impl Io<'_> {
         for stream in Stream::RECORDS {
             self.flush_stream(stream)?;
         }
-        if self.media.durability.power_loss == PowerLoss::Volatile {
+        if self.media.durable.power_loss == PowerLoss::Volatile {
             self.wait_until(self.media.flash.buffer.drained(), SpentOn::Buffer);
         }
         Ok(())
@@ -182,9 +152,9 @@ impl Io<'_> {
 
     /// Appends the journal pages that are full, with `all` also the one that is not.
     pub(crate) fn write_journal(&mut self, all: bool) -> Result<(), KvError> {
-        while let Some(page) = self.media.durability.journal.next_page(all) {
+        while let Some(page) = self.media.durable.journal.next_page(all) {
             self.append_numbered(Kind::Journal, page)?;
-            self.media.durability.journal.pages += 1;
+            self.media.durable.journal.pages += 1;
         }
         Ok(())
     }
@@ -193,15 +163,15 @@ impl Io<'_> {
         let pages_per_program = self.media.space.geometry.pages_per_program as usize;
         let fills_unit =
             self.media.log.get(self.choose_log(Stream::Journal, page.len())).unit.pages() + 1 == pages_per_program;
-        if self.media.durability.power_loss == PowerLoss::Volatile && fills_unit {
+        if self.media.durable.power_loss == PowerLoss::Volatile && fills_unit {
             self.flush_records()?;
         }
         let page_bytes = self.media.space.packing.page_bytes() as usize;
         page.resize(page_bytes, 0);
         let mut bytes = Rope::default();
         bytes.push_blob(page.into());
-        let tag = self.media.durability.journal.number;
-        self.media.durability.journal.number += 1;
+        let tag = self.media.durable.journal.number;
+        self.media.durable.journal.number += 1;
         let stream = Stream::Journal;
         let record =
             NewRecord { stream, kind, tag, bytes: &mut bytes, unbroken_bytes: page_bytes, cause: Cause::Journal };
@@ -221,7 +191,7 @@ impl Io<'_> {
 
     /// The write buffer's memory is bounded: what is in flash need not stay in it.
     fn end_long_staging(&mut self) -> Result<(), KvError> {
-        if self.media.durability.staged_bytes > 2 * self.media.durability.write_buffer_bytes {
+        if self.media.durable.staged_bytes > 2 * self.media.durable.write_buffer_bytes {
             self.flush()?;
         }
         Ok(())
@@ -229,7 +199,7 @@ impl Io<'_> {
 
     /// Whether the journal of a durable drive has become so long that a checkpoint is due.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let journal = &self.media.durability.journal;
+        let journal = &self.media.durable.journal;
         journal.pages > journal.checkpoint_pages.max(CHECKPOINT_PAGES_MIN)
     }
 
@@ -241,11 +211,10 @@ impl Io<'_> {
         let kept = self.kept_for_iterators(namespaces);
         let (superblocks, validity) = self.media.space.saved_without(&kept);
         let namespaces = namespaces.save();
-        let clients = self.media.durability.clients.save();
+        let clients = self.media.durable.clients.save();
         let image = Image { is_last, superblocks, validity, namespaces, clients };
         let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
-        let (first, page_bytes) =
-            (self.media.durability.journal.number, self.media.space.packing.page_bytes() as usize);
+        let (first, page_bytes) = (self.media.durable.journal.number, self.media.space.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
             self.end_long_staging()?;
@@ -254,9 +223,9 @@ impl Io<'_> {
         self.wait_until(drained, SpentOn::Buffer);
         // A mount that cannot read this checkpoint comes here from the one before, and from whichever namespace was
         // last there.
-        self.media.durability.journal.namespace = None;
-        self.media.durability.journal.pages = 0;
-        self.media.durability.journal.checkpoint_pages = self.media.durability.journal.number - first;
+        self.media.durable.journal.namespace = None;
+        self.media.durable.journal.pages = 0;
+        self.media.durable.journal.checkpoint_pages = self.media.durable.journal.number - first;
         if is_last {
             return Ok(());
         }

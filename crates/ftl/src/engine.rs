@@ -116,7 +116,7 @@ impl Engine {
         while self.collector.is_busy() {
             self.collect()?;
         }
-        if self.media.durability.is_on() { self.checkpoint(true) } else { Ok(()) }
+        if self.media.durable.is_on() { self.checkpoint(true) } else { Ok(()) }
     }
 
     /// Refuses when the flash has failed before.
@@ -146,7 +146,7 @@ impl Engine {
 
     /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
     fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
-        if !self.media.durability.is_on() {
+        if !self.media.durable.is_on() {
             return Ok(());
         }
         let mut io = Io::new(&mut self.media, at, true);

@@ -82,7 +82,7 @@ impl Collector {
         let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
         let wide = 2 * geometry.channels * geometry.pages_per_program;
         // What it passes on waits in the write buffer.
-        let in_hand = media.durability.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
+        let in_hand = media.durable.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
         let pages_per_step_max = u64::from(wide.min(geometry.pages_per_superblock())).min(in_hand.max(1)) as usize;
         Collector {
             clock: Nanos::ZERO,

@@ -30,6 +30,7 @@ mod design;
 mod dram;
 mod dram_shares;
 mod durability;
+mod durable;
 mod engine;
 mod gc;
 mod growth;

@@ -5,13 +5,13 @@
 //! | [`Flash`] | content, time and counters of the flash |
 //! | [`Space`] | what lives where: superblocks and validity |
 //! | [`Log`] | what is gathered, and which log takes what |
-//! | [`Durability`] | what a mount will read: journal, clients, the write buffer's memory |
+//! | [`Durable`] | what a mount will read: journal, clients, the write buffer's memory |
 //! | [`Controller`] | the cores |
 //! | [`Held`] | what iterators keep |
 
 use crate::controller::Controller;
 use crate::dram::DramUse;
-use crate::durability::Durability;
+use crate::durable::Durable;
 use crate::held::Held;
 use crate::log::Log;
 use crate::oob::OobFormat;
@@ -29,7 +29,7 @@ pub struct Media {
     pub(crate) flash: Flash,
     pub(crate) space: Space,
     pub(crate) log: Log,
-    pub(crate) durability: Durability,
+    pub(crate) durable: Durable,
     pub(crate) controller: Controller,
     pub(crate) held: Held,
 }
@@ -47,7 +47,7 @@ impl Media {
             flash,
             space: Space::new(geometry, packing, validity),
             log: Log::new(&geometry, format),
-            durability: Durability::new(profile),
+            durable: Durable::new(profile),
             controller: Controller::new(profile),
             held: Held::default(),
         }
@@ -59,7 +59,7 @@ impl Media {
             flash: self.flash.snapshot()?,
             space: self.space.clone(),
             log: self.log.clone(),
-            durability: self.durability.clone(),
+            durable: self.durable.clone(),
             controller: self.controller.clone(),
             held: self.held.clone(),
         })
@@ -75,13 +75,13 @@ impl Media {
         Superblocks::charge(self.space.superblocks.all().len() as u64, dram);
         dram.add("log", self.log.dram_bytes());
         // The pages that are gathered, programmed, and passed on by garbage collection.
-        dram.add("write_buffer", self.durability.write_buffer_bytes);
+        dram.add("write_buffer", self.durable.write_buffer_bytes);
         ReadAhead::charge(&self.space.packing, dram);
         self.space.validity.dram(dram);
         if self.held.is_on() {
             dram.add("held_records", self.held.bytes());
         }
-        self.durability.clients.dram(dram);
+        self.durable.clients.dram(dram);
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
@@ -89,10 +89,10 @@ impl Media {
         let superblocks = self.space.superblocks.all().len() as u64;
         superblocks * Superblocks::ENTRY_BYTES
             + self.log.dram_bytes()
-            + self.durability.write_buffer_bytes
+            + self.durable.write_buffer_bytes
             + self.space.validity.dram_bytes()
             + self.held.bytes()
-            + self.durability.clients.dram_bytes()
+            + self.durable.clients.dram_bytes()
     }
 
     /// Whether a log has room for a record of so many bytes.

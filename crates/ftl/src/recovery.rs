@@ -54,13 +54,13 @@ pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 /// Brings `media` and the new `namespaces` to where they were.
 pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<MountReport, KvError> {
     let staged = media.flash.backing().staged()?;
-    let Media { log, flash, space, durability, .. } = &mut *media;
-    let restored = staging::restore(&staged, log, flash, &space.packing, &mut durability.journal)?;
-    media.durability.staged_bytes = staged.len() as u64;
+    let Media { log, flash, space, durable, .. } = &mut *media;
+    let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
+    media.durable.staged_bytes = staged.len() as u64;
     let mut io = Io::new(media, Nanos::ZERO, true);
     let (pages, sequence) = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
-    if io.media.durability.power_loss == PowerLoss::Protected {
+    if io.media.durable.power_loss == PowerLoss::Protected {
         let is_there = restored.journal_number.is_some() || image.is_last;
         if !is_there
             || sequence > io.media.log.sequence
@@ -77,7 +77,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     redo.all(image, &all)?;
     let Redo { spills, .. } = redo;
     // Behind the end of the journal of a volatile drive lies only what mounts that were cut have begun to write.
-    let is_volatile = io.media.durability.power_loss == PowerLoss::Volatile;
+    let is_volatile = io.media.durable.power_loss == PowerLoss::Volatile;
     let end = if is_volatile { checkpoint.end + journal_pages } else { u64::MAX };
     settle_superblocks(&mut io, &pages, checkpoint.start..end)?;
     if !io.media.all_life_is_written() {
@@ -88,13 +88,13 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     if let Some(stale) = io.media.stale_superblock() {
         return Err(damaged(&format!("superblock {} is in another life than what is known of it", stale.0)));
     }
-    if io.media.durability.power_loss == PowerLoss::Volatile {
+    if io.media.durable.power_loss == PowerLoss::Volatile {
         // Pages behind the last that counts may be on flash: their numbers are not used again.
         let last = pages.last_key_value().map_or(0, |(&number, _)| number);
-        io.media.durability.journal.number = last + 1 + u64::from(io.media.space.geometry.pages_per_superblock());
+        io.media.durable.journal.number = last + 1 + u64::from(io.media.space.geometry.pages_per_superblock());
     }
-    io.media.durability.journal.pages = journal_pages;
-    io.media.durability.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
+    io.media.durable.journal.pages = journal_pages;
+    io.media.durable.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
     io.stage(&Item::Mounted, None)?;
     if is_torn {
         io.note(Change::Batch(BatchNote::Abandoned));
@@ -102,7 +102,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     for spill in spills {
         io.write_spill(spill)?;
     }
-    if io.media.durability.power_loss == PowerLoss::Volatile {
+    if io.media.durable.power_loss == PowerLoss::Volatile {
         io.checkpoint(namespaces, false)?;
     }
     let report = MountReport {
@@ -218,7 +218,7 @@ fn journal_changes(
 
 /// Sets the state of each superblock: the journal's by what lies in it; one that a stream has left is full.
 fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range<u64>) -> Result<(), KvError> {
-    let Media { log, flash, space, durability, .. } = &mut *io.media;
+    let Media { log, flash, space, durable, .. } = &mut *io.media;
     let Space { superblocks, geometry, packing, .. } = space;
     // What was read of the journal was of the life that its superblocks are in: no other page would have been one.
     let of_journal_in =
@@ -247,7 +247,7 @@ fn settle_superblocks(io: &mut Io<'_>, pages: &Numbered, wanted: std::ops::Range
         }
         // Whether an erase came to its end, nobody has written down: not even a close, which leaves the old journal to
         // the next life.
-        if superblock.state == State::Free && durability.planted != Some(PlantedBug::ReusedBlock) {
+        if superblock.state == State::Free && durable.planted != Some(PlantedBug::ReusedBlock) {
             superblock.must_erase = true;
         }
     }

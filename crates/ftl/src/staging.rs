@@ -4,7 +4,7 @@
 //!   [length u32] [crc32c u32] [item] [bytes of the record]      the CRC covers item and bytes
 //! ```
 //!
-//! It begins with where the streams stood when everything before was in flash ([`Item::Stood`]), and goes on with what
+//! It begins with where the streams stood when everything before was in flash ([`Item::Positions`]), and goes on with what
 //! was opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
 
 use crate::address::Grain;
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where a log stands: the superblock, and the page that comes next.
-pub(crate) type Standing = Option<(SuperblockId, PageAddress)>;
+pub(crate) type LogPosition = Option<(SuperblockId, PageAddress)>;
 
 /// One thing that was staged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Item {
     /// Where all logs stood, the sequence number and the number of the next journal page.
-    Stood(Vec<Standing>, u64, u64),
+    Positions(Vec<LogPosition>, u64, u64),
     /// A stream began to write to a superblock, with the log of its target.
     Opened(Stream, SuperblockId),
     /// A log's open page was finished before it was full.
@@ -93,7 +93,7 @@ pub(crate) fn restore(
     let mut opened = Opened::of(&items);
     for (number, (item, follows)) in items.iter().enumerate() {
         match *item {
-            Item::Stood(ref standings, sequence, journal_number) => {
+            Item::Positions(ref positions, sequence, journal_number) => {
                 let is_first = restored.journal_number.is_none();
                 let can_stand = |(superblock, page): &(SuperblockId, PageAddress)| {
                     let geometry = flash.geometry();
@@ -102,13 +102,13 @@ pub(crate) fn restore(
                         && page.0.is_multiple_of(geometry.pages_per_program)
                 };
                 let are_numbers = sequence < 1 << 48 && journal_number < 1 << 48;
-                let are_all = standings.len() == log.iter().count();
-                if !is_first || !are_numbers || !are_all || !standings.iter().flatten().all(can_stand) {
+                let are_all = positions.len() == log.iter().count();
+                if !is_first || !are_numbers || !are_all || !positions.iter().flatten().all(can_stand) {
                     return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
                 }
-                for (stream, standing) in log.iter_mut().zip(standings) {
-                    stream.superblock = standing.map(|(superblock, _)| superblock);
-                    stream.page = standing.map_or(PageAddress(0), |(_, page)| page);
+                for (stream, position) in log.iter_mut().zip(positions) {
+                    stream.superblock = position.map(|(superblock, _)| superblock);
+                    stream.page = position.map_or(PageAddress(0), |(_, page)| page);
                 }
                 log.sequence = sequence;
                 journal.number = journal_number;
@@ -218,7 +218,7 @@ impl Opened {
                     return None;
                 }
                 Item::Turned(other) if other == log => return None,
-                Item::Mounted | Item::Stood(..) => return None,
+                Item::Mounted | Item::Positions(..) => return None,
                 _ => {}
             }
         }

@@ -32,7 +32,7 @@ impl Testbed {
     /// The changes that were noted since they were asked for last.
     pub fn noted(&mut self) -> Vec<Change> {
         let mut all = Vec::new();
-        while let Some(mut page) = self.media.durability.journal.next_page(true) {
+        while let Some(mut page) = self.media.durable.journal.next_page(true) {
             page.push(0);
             all.extend(changes(&page));
         }

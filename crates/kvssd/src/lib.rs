@@ -19,6 +19,7 @@ mod kept;
 mod manual;
 mod matrix;
 mod namespaces;
+mod of_keys;
 mod output;
 mod page;
 mod pairs;

@@ -6,7 +6,8 @@
 //!                                   what is asked, whole          what came out; its `host` alone is of the machine
 //! ```
 
-use crate::fail::{Failure, of_keys};
+use crate::fail::Failure;
+use crate::of_keys::of_keys;
 use crate::output::say;
 use crate::program::{Program, content_hash};
 use kvssd_sim::{Experiment, RunReport, SimError};

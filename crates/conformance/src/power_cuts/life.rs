@@ -1,8 +1,8 @@
 //! One drive of a campaign, from mount to cut.
 
 use super::model::{Model, Step};
+use super::open_iterators::OpenIterators;
 use super::spaces::Spaces;
-use super::visitors::Visitors;
 use super::{CrashReport, check, words_of};
 use crate::CampaignError;
 use kvssd_flash::{FaultCounts, FaultRates, FaultyMedium, PowerCut, PowerLoss, Profile};
@@ -236,10 +236,10 @@ impl<'a> Drive<'a> {
         (cut_at, is_cut): (Nanos, &AtomicBool),
         report: &mut CrashReport,
     ) -> Result<(), End> {
-        let mut visitors = Visitors::default();
+        let mut open_iterators = OpenIterators::default();
         while *clock < cut_at && !is_cut.load(Ordering::Relaxed) {
             if self.random.below(VISITS) == 0 {
-                visitors.act(engine, clock, &mut self.random)?;
+                open_iterators.act(engine, clock, &mut self.random)?;
                 continue;
             }
             let action = self.random.below(40);

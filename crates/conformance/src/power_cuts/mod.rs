@@ -14,8 +14,8 @@
 
 mod life;
 mod model;
+mod open_iterators;
 mod spaces;
-mod visitors;
 
 use crate::CampaignError;
 use kvssd_flash::{FaultyMedium, PowerCut, PowerLoss, Profile};

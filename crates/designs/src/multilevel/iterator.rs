@@ -33,7 +33,7 @@ const NEWS_BYTES: u64 = 16;
 const TOLD_PER_STEP: usize = 32;
 
 /// Where a record stands in the order of all.
-pub(super) type Standing = (u64, Grain);
+pub(super) type SortKey = (u64, Grain);
 
 pub(super) type Bucket = u32;
 
@@ -147,7 +147,7 @@ impl IteratorBuckets {
     }
 
     /// What says where a signature stands in the order of all.
-    pub(super) fn order(bucket: Bucket, signature: Signature) -> Standing {
+    pub(super) fn order(bucket: Bucket, signature: Signature) -> SortKey {
         let (divided, rest) = record(bucket, signature);
         Rhik::order(divided, rest)
     }
@@ -156,9 +156,9 @@ impl IteratorBuckets {
     pub(super) fn list(
         &mut self,
         io: &mut Io<'_>,
-        first: Standing,
+        first: SortKey,
         count: usize,
-    ) -> Result<Vec<(Standing, Signature)>, KvError> {
+    ) -> Result<Vec<(SortKey, Signature)>, KvError> {
         let (rhik, mut tables) = self.records.parts(io);
         let listed = rhik.records_from(&mut tables, first, count)?;
         Ok(listed.into_iter().map(|order| (order, signature_of((order.0.reverse_bits(), order.1)))).collect())

@@ -106,10 +106,10 @@ impl Walk<'_> {
 
     /// Whether the next mount will find a checkpoint and all of the journal behind it.
     pub(super) fn journal(&mut self) {
-        if !self.media.durability.is_on() {
+        if !self.media.durable.is_on() {
             return;
         }
-        let end = self.media.durability.journal.number;
+        let end = self.media.durable.journal.number;
         let mut io = Io::new(self.media, Nanos::ZERO, true);
         let checkpoint = match last_checkpoint(&mut io, &self.numbered) {
             Ok((checkpoint, image)) => {

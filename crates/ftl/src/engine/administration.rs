@@ -194,7 +194,7 @@ impl Engine {
             self.remove_some(id)?;
         }
         self.collector.clock = self.collector.clock.max(self.grown);
-        if self.media.durability.is_on() {
+        if self.media.durable.is_on() {
             while self.collector.is_busy() {
                 self.collect()?;
             }

@@ -23,19 +23,19 @@ impl Engine {
 
     fn open(&mut self, client: ClientId, at: Nanos) -> Result<(Nanos, u64), KvError> {
         let mut done = at;
-        if let Some(slot) = self.media.durability.clients.free_slot(client) {
-            self.media.durability.clients.open(slot, client).expect("there is such a slot");
+        if let Some(slot) = self.media.durable.clients.free_slot(client) {
+            self.media.durable.clients.open(slot, client).expect("there is such a slot");
             done = self.note_at(at, Change::Client { slot, client: client.0 })?;
             self.share_dram();
         }
-        Ok((done, self.media.durability.clients.since(client).expect("it has a slot")))
+        Ok((done, self.media.durable.clients.since(client).expect("it has a slot")))
     }
 
     /// The answer to a change that was made before, or a refusal when that is not known any more; none for a change
     /// that is to be made.
     #[must_use]
     pub fn recognize(&self, request: RequestId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
-        match self.media.durability.clients.fate(request) {
+        match self.media.durable.clients.fate(request) {
             Fate::New => None,
             Fate::Forgotten => Some(Err(KvError::RequestForgotten)),
             Fate::Made => Some(match command {

@@ -160,7 +160,7 @@ impl Io<'_> {
         open.superblock = Some(superblock);
         open.erased = erased;
         open.page = geometry.first_page(superblock);
-        if self.media.durability.is_on() {
+        if self.media.durable.is_on() {
             // A cut must not find it in use and half erased.
             self.wait_until(erased, SpentOn::Buffer);
         }

@@ -34,13 +34,13 @@ pub(super) struct Redo<'a, 'b> {
 impl Redo<'_, '_> {
     /// Afterwards `io` works for the namespace that the last changes are of.
     pub(super) fn all(&mut self, image: Image, all: &[Change]) -> Result<(), KvError> {
-        let Media { space, durability, .. } = &mut *self.io.media;
+        let Media { space, durable, .. } = &mut *self.io.media;
         if !image.is_possible(space.packing.grains_per_superblock) {
             return Err(damaged(OF_ANOTHER));
         }
         space.restore(image.superblocks, &image.validity).map_err(damaged)?;
         let saved = ClientTable::from_saved(image.clients);
-        durability.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
+        durable.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         let restored = self.namespaces.restore(image.namespaces);
         restored.map_err(|why| damaged(&format!("its checkpoint has a namespace that cannot be: {why}")))?;
         self.own(all)?;
@@ -114,11 +114,11 @@ impl Redo<'_, '_> {
                 Ok(())
             }
             Change::Client { slot, client } => {
-                let opened = self.io.media.durability.clients.open(slot, ClientId(client));
+                let opened = self.io.media.durable.clients.open(slot, ClientId(client));
                 opened.ok_or_else(|| damaged("its journal gives a client a slot that there is not"))
             }
             Change::Request { slot, serial } => {
-                let recorded = self.io.media.durability.clients.record_in(slot, serial);
+                let recorded = self.io.media.durable.clients.record_in(slot, serial);
                 recorded.ok_or_else(|| damaged("its journal speaks of a client that it has not"))
             }
             Change::Gone { place, grains } => self.disappear(place, grains),

@@ -92,18 +92,18 @@ impl Reference {
     }
 
     /// Who keeps a transaction from taking a lock: who holds it, and who came before to take it alone, unless it holds it too.
-    fn keepers(&self, id: TransactionId, name: &Name, exclusive: bool) -> BTreeSet<TransactionId> {
+    fn holders(&self, id: TransactionId, name: &Name, exclusive: bool) -> BTreeSet<TransactionId> {
         let Some(locks) = self.locks.get(name) else { return BTreeSet::new() };
         let shared = locks.shared.iter().filter(|_| exclusive);
         let is_holder = locks.shared.contains(&id) || locks.exclusive == Some(id);
         let before = locks.waiting.iter().take_while(|waiting| **waiting != id && !is_holder);
         let alone = before.filter(|waiting| matches!(self.transactions[waiting].waits_for, Some((_, true))));
-        shared.chain(&locks.exclusive).chain(alone).copied().filter(|keeper| *keeper != id).collect()
+        shared.chain(&locks.exclusive).chain(alone).copied().filter(|holder| *holder != id).collect()
     }
 
     /// Takes a lock; gives whether it could.
     fn lock(&mut self, id: TransactionId, name: &Name, exclusive: bool) -> bool {
-        let is_free = self.keepers(id, name, exclusive).is_empty();
+        let is_free = self.holders(id, name, exclusive).is_empty();
         let locks = self.locks.entry(name.clone()).or_default();
         let state = self.transactions.get_mut(&id).expect("it has begun");
         state.is_woken = false;
@@ -130,12 +130,12 @@ impl Reference {
         let (mut seen, mut next) = (BTreeSet::new(), BTreeSet::from([id]));
         while let Some(waiting) = next.pop_first() {
             let Some((name, exclusive)) = &self.transactions[&waiting].waits_for else { continue };
-            for keeper in self.keepers(waiting, name, *exclusive) {
-                if keeper == id {
+            for holder in self.holders(waiting, name, *exclusive) {
+                if holder == id {
                     return true;
                 }
-                if seen.insert(keeper) {
-                    next.insert(keeper);
+                if seen.insert(holder) {
+                    next.insert(holder);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! The engine: transactions from their beginning to their end.
 
+use super::background_writer::BackgroundWriter;
 use super::entry::{Body, Change, Entry, Trail};
 use super::heap::{Heap, Place};
-use super::keeper::Keeper;
 use super::log::Log;
 use super::media::{Archive, Media, Traffic};
 use super::page::{Lsn, Page, PageId, Record};
@@ -105,7 +105,7 @@ pub struct PageEngine {
     pub(super) transactions: BTreeMap<TransactionId, Transaction>,
     pub(super) next_transaction: u64,
     pub(super) woken: Vec<(TransactionId, Nanos)>,
-    pub(super) keeper: Keeper,
+    pub(super) background_writer: BackgroundWriter,
     /// Pages that are being loaded.
     loading: BTreeMap<NamespaceId, (PageId, Page)>,
     pub(super) commits: u64,
@@ -134,7 +134,7 @@ impl PageEngine {
             transactions: BTreeMap::new(),
             next_transaction: 0,
             woken: Vec::new(),
-            keeper: Keeper::default(),
+            background_writer: BackgroundWriter::default(),
             loading: BTreeMap::new(),
             commits: 0,
             aborts: 0,
@@ -151,7 +151,7 @@ impl PageEngine {
             victims: self.victims,
             log_flushes: self.store.log.flushes,
             log_bytes: self.store.log.end().0,
-            checkpoints: self.keeper.checkpoints(),
+            checkpoints: self.background_writer.checkpoints(),
             evictions: self.store.evictions,
             traffic: self.store.media.traffic,
             locks: self.locks.counters(),
@@ -340,7 +340,7 @@ impl TransactionEngine for PageEngine {
     }
 
     fn begin(&mut self, at: Nanos) -> TransactionId {
-        assert!(self.keeper.checkpoints() > 0, "the load is ended before transactions begin");
+        assert!(self.background_writer.checkpoints() > 0, "the load is ended before transactions begin");
         self.store.processors.advance(at);
         self.store.processors.work(at, Nanos(costs::BEGIN_NS));
         self.next_transaction += 1;

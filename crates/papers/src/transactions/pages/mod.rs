@@ -8,7 +8,7 @@
 //!     v
 //!   Store   buffer pool, CLOCK       log, one flush at a time           steal, no force
 //!     |        ^                        |
-//!     |        +-- keeper: cleaner, fuzzy checkpoints, space of the log
+//!     |        +-- background_writer: cleaner, fuzzy checkpoints, space of the log
 //!     v                                 v
 //!   Media   pages of 8 KiB           log, around and around             Read, Write, Flush of a block drive
 //! ```
@@ -21,11 +21,11 @@
 //! What it does not do: scan ranges, latch pages, log or store the index (`heap.rs`), partial rollbacks, escalation of locks, or
 //! survive a drive that lost what it had said was there.
 
+mod background_writer;
 pub mod costs;
 mod engine;
 mod entry;
 mod heap;
-mod keeper;
 mod log;
 mod media;
 mod page;

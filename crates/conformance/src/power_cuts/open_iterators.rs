@@ -5,17 +5,17 @@ use kvssd_ftl::Engine;
 use kvssd_types::{Command, IteratorId, IteratorOptions, KvError, NamespaceId, Nanos, Random, Reply};
 
 /// Iterators at a time.
-const VISITORS_MAX: usize = 3;
+const ITERATORS_MAX: usize = 3;
 /// Pairs that one takes at a time.
 const PAIRS: u32 = 5;
 
 /// The iterators of a life.
 #[derive(Debug, Default)]
-pub(super) struct Visitors {
+pub(super) struct OpenIterators {
     live: Vec<(NamespaceId, IteratorId)>,
 }
 
-impl Visitors {
+impl OpenIterators {
     /// One comes to a namespace whose keys have an order, goes on or goes. Does nothing where there is no such namespace.
     pub(super) fn act(&mut self, engine: &mut Engine, clock: &mut Nanos, random: &mut Random) -> Result<(), KvError> {
         let namespaces = engine.namespaces();
@@ -28,7 +28,7 @@ impl Visitors {
         }
         let one_of = |random: &mut Random, count: usize| random.below(count as u64) as usize;
         let (namespace, command) = match (self.live.len(), random.below(4)) {
-            (0..VISITORS_MAX, 0) | (0, _) => {
+            (0..ITERATORS_MAX, 0) | (0, _) => {
                 let descending = random.below(2) == 0;
                 let options = IteratorOptions { descending, ..IteratorOptions::default() };
                 (ordered[one_of(random, ordered.len())], Command::CreateIterator { options })

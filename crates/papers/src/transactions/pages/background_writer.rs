@@ -43,37 +43,37 @@ enum Task {
 
 /// The background.
 #[derive(Debug, Default)]
-pub(super) struct Keeper {
+pub(super) struct BackgroundWriter {
     task: Task,
     /// When it can go on.
     free_at: Nanos,
     checkpoints: u64,
 }
 
-impl Keeper {
+impl BackgroundWriter {
     pub(super) fn checkpoints(&self) -> u64 {
         self.checkpoints
     }
 }
 
 impl PageEngine {
-    /// When the keeper wants to go on.
+    /// When the background_writer wants to go on.
     pub(super) fn keeper_at(&self) -> Option<Nanos> {
-        let wants = !matches!(self.keeper.task, Task::None)
+        let wants = !matches!(self.background_writer.task, Task::None)
             || self.wants_to_clean()
             || self.wants_checkpoint()
             || self.wants_flush();
-        wants.then_some(self.keeper.free_at.max(self.store.processors.now()))
+        wants.then_some(self.background_writer.free_at.max(self.store.processors.now()))
     }
 
     /// Does a step.
     pub(super) fn keep(&mut self, at: Nanos) -> Result<(), SimError> {
-        self.keeper.free_at = self.keeper.free_at.max(at);
+        self.background_writer.free_at = self.background_writer.free_at.max(at);
         self.store.settle(at);
-        match std::mem::take(&mut self.keeper.task) {
+        match std::mem::take(&mut self.background_writer.task) {
             Task::None if self.wants_to_clean() => {
                 let pages = self.oldest(at);
-                self.keeper.task = Task::Write(pages.into_iter().map(|id| self.store.copy(id)).collect());
+                self.background_writer.task = Task::Write(pages.into_iter().map(|id| self.store.copy(id)).collect());
                 self.write_copied(at)
             }
             Task::None if self.wants_checkpoint() => {
@@ -82,17 +82,17 @@ impl PageEngine {
             }
             Task::None if !self.wants_flush() => Ok(()),
             task @ Task::Write(_) => {
-                self.keeper.task = task;
+                self.background_writer.task = task;
                 self.write_copied(at)
             }
             Task::None | Task::Sync => {
-                self.keeper.free_at = self.store.media.flush(at)?;
+                self.background_writer.free_at = self.store.media.flush(at)?;
                 Ok(())
             }
             Task::Log(lsn) => self.write_master(lsn, at),
             Task::Master(lsn) if self.store.media.needs_flush() => {
-                self.keeper.free_at = self.store.media.flush(at)?;
-                self.keeper.task = Task::Reclaim(lsn);
+                self.background_writer.free_at = self.store.media.flush(at)?;
+                self.background_writer.task = Task::Reclaim(lsn);
                 Ok(())
             }
             Task::Master(lsn) | Task::Reclaim(lsn) => {
@@ -106,12 +106,12 @@ impl PageEngine {
     pub(super) fn checkpoint_waiting(&mut self, at: Nanos) -> Result<Nanos, SimError> {
         self.store.processors.advance(at);
         self.begin_checkpoint(at);
-        while !matches!(self.keeper.task, Task::None) {
-            let clock = self.keeper.free_at;
+        while !matches!(self.background_writer.task, Task::None) {
+            let clock = self.background_writer.free_at;
             self.store.processors.advance(clock);
             self.keep(clock)?;
         }
-        Ok(self.keeper.free_at)
+        Ok(self.background_writer.free_at)
     }
 
     /// The first record of the transactions under way.
@@ -150,19 +150,19 @@ impl PageEngine {
         let checkpoint = Checkpoint { active, dirty: self.store.dirty(at), pages: self.heap.pages() };
         let entry = Entry { transaction: None, previous: None, body: Body::Checkpoint(checkpoint) };
         let (lsn, done) = self.store.log.append(entry, at, &mut self.store.processors);
-        self.keeper.task = Task::Log(lsn);
-        self.keeper.free_at = done;
+        self.background_writer.task = Task::Log(lsn);
+        self.background_writer.free_at = done;
     }
 
     fn write_master(&mut self, lsn: Lsn, at: Nanos) -> Result<(), SimError> {
         let log = &mut self.store.log;
-        self.keeper.task = match log.harden(lsn, at, &mut self.store.media, &mut self.store.processors)? {
+        self.background_writer.task = match log.harden(lsn, at, &mut self.store.media, &mut self.store.processors)? {
             Some(again) => {
-                self.keeper.free_at = again;
+                self.background_writer.free_at = again;
                 Task::Log(lsn)
             }
             None => {
-                self.keeper.free_at = self.store.media.write_master(lsn, at)?;
+                self.background_writer.free_at = self.store.media.write_master(lsn, at)?;
                 Task::Master(lsn)
             }
         };
@@ -172,7 +172,7 @@ impl PageEngine {
     fn reclaim(&mut self, lsn: Lsn) {
         let horizon = self.store.log.checkpoint_at(lsn).horizon(lsn);
         self.store.log.reclaim(horizon, &mut self.store.media);
-        self.keeper.checkpoints += 1;
+        self.background_writer.checkpoints += 1;
     }
 
     /// The pages that are dirty for the longest time and not on their way already.
@@ -184,10 +184,10 @@ impl PageEngine {
 
     /// Writes the pages that were copied once their log is on the drive.
     fn write_copied(&mut self, at: Nanos) -> Result<(), SimError> {
-        let Task::Write(pages) = std::mem::take(&mut self.keeper.task) else { return Ok(()) };
+        let Task::Write(pages) = std::mem::take(&mut self.background_writer.task) else { return Ok(()) };
         if let Some(again) = self.store.harden(&pages, at)? {
-            self.keeper.free_at = again;
-            self.keeper.task = Task::Write(pages);
+            self.background_writer.free_at = again;
+            self.background_writer.task = Task::Write(pages);
             return Ok(());
         }
         // Pages that are all on their way are looked at again soon.
@@ -195,9 +195,9 @@ impl PageEngine {
         for copied in &pages {
             done = done.max(self.store.write(copied, at)?);
         }
-        self.keeper.free_at = done;
+        self.background_writer.free_at = done;
         if self.store.media.needs_flush() {
-            self.keeper.task = Task::Sync;
+            self.background_writer.task = Task::Sync;
         }
         Ok(())
     }

@@ -1,0 +1,37 @@
+//! What a mount will read, as far as it is kept in DRAM until it is written.
+
+use crate::clients::ClientTable;
+use crate::journal::Journal;
+use crate::planted::PlantedBug;
+use kvssd_flash::{PowerLoss, Profile};
+
+/// What a mount will read.
+#[derive(Clone)]
+pub(crate) struct Durable {
+    pub(crate) journal: Journal,
+    /// What clients have had made.
+    pub(crate) clients: ClientTable,
+    pub(crate) power_loss: PowerLoss,
+    pub(crate) write_buffer_bytes: u64,
+    /// Bytes that the write buffer's memory holds.
+    pub(crate) staged_bytes: u64,
+    pub(crate) planted: Option<PlantedBug>,
+}
+
+impl Durable {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        Durable {
+            journal: Journal::default(),
+            clients: ClientTable::default(),
+            power_loss: profile.memory.power_loss,
+            write_buffer_bytes: profile.memory.write_buffer_bytes,
+            staged_bytes: 0,
+            planted: None,
+        }
+    }
+
+    /// Whether anything is written for a mount.
+    pub(crate) fn is_on(&self) -> bool {
+        self.power_loss != PowerLoss::Ignored
+    }
+}
