@@ -110,7 +110,7 @@ impl Victim {
     }
 }
 
-fn each_victim(test: impl Fn(&Victim)) {
+fn each_victim(test: impl Fn(&Victim) + Sync) {
     each(|design, power_loss| {
         if has_sections(design) {
             test(&Victim::new(design, power_loss, 5));

@@ -11,6 +11,7 @@ use kvssd_types::{
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 pub type Medium = Arc<Mutex<ByteBacking>>;
 
@@ -47,13 +48,17 @@ pub fn designs() -> impl Iterator<Item = Design> {
     })
 }
 
-/// Every design with every way to lose power.
-pub fn each(test: impl Fn(&Design, PowerLoss)) {
-    for design in designs() {
-        for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
-            test(&design, power_loss);
+/// Every design with every way to lose power, side by side.
+pub fn each(test: impl Fn(&Design, PowerLoss) + Sync) {
+    let test = &test;
+    thread::scope(|scope| {
+        for design in designs() {
+            for power_loss in [PowerLoss::Protected, PowerLoss::Volatile] {
+                let design = design.clone();
+                scope.spawn(move || test(&design, power_loss));
+            }
         }
-    }
+    });
 }
 
 /// The check of a medium that nobody has mounted.
