@@ -11,10 +11,10 @@ const LOCK: &str = "../../Cargo.lock";
 
 fn main() {
     let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let compiler = said(Command::new(compiler).arg("--version")).unwrap_or_default();
+    let compiler = output_of(Command::new(compiler).arg("--version")).unwrap_or_default();
     let target = std::env::var("TARGET").unwrap_or_default();
-    let changes = said(Command::new("git").args(["status", "--porcelain", "--untracked-files=no", CRATES]));
-    let commit = said(Command::new("git").args(["rev-parse", "--short=12", "HEAD"])).unwrap_or_default();
+    let changes = output_of(Command::new("git").args(["status", "--porcelain", "--untracked-files=no", CRATES]));
+    let commit = output_of(Command::new("git").args(["rev-parse", "--short=12", "HEAD"])).unwrap_or_default();
     let changed = if changes.is_some_and(|changes| !changes.is_empty()) { "+changes" } else { "" };
     println!("cargo::rustc-env=KVSSD_COMMIT={commit}{changed}");
     println!("cargo::rustc-env=KVSSD_BUILD={:032x}", xxh3_128(&sources(&format!("{compiler}\n{target}\n"))));
@@ -22,7 +22,7 @@ fn main() {
     // That there are changes must be known of each.
     println!("cargo::rerun-if-changed={CRATES}");
     println!("cargo::rerun-if-changed={LOCK}");
-    if let Some(head) = said(Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"])) {
+    if let Some(head) = output_of(Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"])) {
         println!("cargo::rerun-if-changed={head}");
     }
 }
@@ -52,7 +52,7 @@ fn add_files(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// What a command says when it succeeds.
-fn said(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -15,7 +15,7 @@ use crate::probe::{Entry, PROBES_MAX, Probe};
 use crate::section::{CompactLayout, FixedLayout, SectionLayout};
 use kvssd_ftl::Grain;
 use kvssd_ftl::index::{
-    Audit, IndexEntry, PairChange, Position, Room, SectionIndex, SectionPlan, Survey, VerifyKey, View,
+    Audit, IndexContents, IndexEntry, PairChange, Position, Room, SectionIndex, SectionPlan, VerifyKey, View,
 };
 use kvssd_types::{Key, KvError};
 
@@ -234,7 +234,7 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
         slot < self.slots && self.section_of(slot) == section
     }
 
-    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
-        Box::new(ProbeAudit { probe: self.probe, passes_max: self.layout.passes_max(), survey, passed: Vec::new() })
+    fn audit(&self, contents: IndexContents) -> Box<dyn Audit + '_> {
+        Box::new(ProbeAudit { probe: self.probe, passes_max: self.layout.passes_max(), contents, passed: Vec::new() })
     }
 }

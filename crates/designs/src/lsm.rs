@@ -16,6 +16,7 @@
 //! What garbage collection moves comes into the MemTable like any other change.
 
 mod compaction;
+mod contents;
 mod cursor;
 mod memtable;
 mod page;
@@ -25,7 +26,6 @@ mod ranges;
 mod redo;
 mod search;
 mod summary;
-mod survey;
 mod table;
 
 use self::cursor::Cursor;
@@ -35,8 +35,8 @@ use self::redo::Redo;
 use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use kvssd_ftl::index::{
-    Fate, Growth, Index, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex, Room, Survey,
-    VerifyKey,
+    Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
+    Room, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
@@ -264,13 +264,13 @@ impl Index for Lsm {
         self.tables.all().flat_map(pages).collect()
     }
 
-    fn survey(&self, io: &mut Io<'_>) -> Survey {
-        let mut survey = Survey::default();
-        for (key, entry) in self.everything(io, &mut survey.faults) {
-            survey.entries.push(IndexEntry { tag: tag_of(&key), place: entry.place, note: 0 });
+    fn contents(&self, io: &mut Io<'_>) -> IndexContents {
+        let mut contents = IndexContents::default();
+        for (key, entry) in self.everything(io, &mut contents.faults) {
+            contents.entries.push(IndexEntry { tag: tag_of(&key), place: entry.place, note: 0 });
         }
-        survey.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
-        survey
+        contents.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        contents
     }
 
     fn tag_of(&self, key: Key<'_>) -> Option<u64> {

@@ -23,8 +23,8 @@ use self::local::LocalIndex;
 use crate::bloom::Bloom;
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
-    Growth, Index, IndexEntry, PairChange, Position, Room, SavedSections, SectionForm, SectionIndex, Survey, VerifyKey,
-    View,
+    Growth, Index, IndexContents, IndexEntry, PairChange, Position, Room, SavedSections, SectionForm, SectionIndex,
+    VerifyKey, View,
 };
 use kvssd_ftl::{DramUse, Grain};
 use kvssd_types::{Key, KvError};
@@ -330,8 +330,8 @@ impl SectionIndex for Multilevel {
         self.form.signature(hash)
     }
 
-    fn survey(&self, survey: &mut Survey) {
-        survey.entries.extend(self.local.places().map(|(tag, place)| IndexEntry { tag, place, note: 0 }));
+    fn contents(&self, contents: &mut IndexContents) {
+        contents.entries.extend(self.local.places().map(|(tag, place)| IndexEntry { tag, place, note: 0 }));
     }
 
     /// Gives the buckets what the others leave of the budget.

@@ -7,7 +7,7 @@
 //! A key is the number of a block, eight bytes, most significant first.
 
 use kvssd_ftl::index::{
-    Fate, Index, IndexCounters, IndexEntry, IndexPlan, Move, OwnRecord, Position, Room, Survey, VerifyKey,
+    Fate, Index, IndexContents, IndexCounters, IndexEntry, IndexPlan, Move, OwnRecord, Position, Room, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -122,10 +122,10 @@ impl Index for PageMap {
         Vec::new()
     }
 
-    fn survey(&self, _io: &mut Io<'_>) -> Survey {
+    fn contents(&self, _io: &mut Io<'_>) -> IndexContents {
         let taken = (0..).zip(&self.places).filter(|(_, place)| **place != 0);
         let entries = taken.map(|(tag, &place)| IndexEntry { tag, place: Grain(place.into()), note: 0 }).collect();
-        Survey { entries, ..Survey::default() }
+        IndexContents { entries, ..IndexContents::default() }
     }
 
     fn tag_of(&self, key: Key<'_>) -> Option<u64> {

@@ -62,13 +62,13 @@ impl Rhik {
     }
 
     /// Makes a change, with room for it.
-    pub(crate) fn make_room_and(
+    pub(crate) fn reserve_and_change(
         &mut self,
         tables: &mut Tables<'_, '_>,
         change: &PairChange<'_>,
     ) -> Result<(), KvError> {
         if change.from().is_none() {
-            self.make_room(tables, change.tag())?;
+            self.reserve(tables, change.tag())?;
         }
         assert!(self.change(tables, change)?, "what is there, or has room, can be changed");
         Ok(())
@@ -205,7 +205,7 @@ impl SectionIndex for Rhik {
         Ok(position)
     }
 
-    fn make_room(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
+    fn reserve(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
         loop {
             let table = self.directory.table_of(tag);
             let ticket = tables.load(table)?;

@@ -165,7 +165,7 @@ fn make(
                 take_back(io, namespaces, &planned[..number])?;
                 return Ok(false);
             }
-            index.make_room(io, position)?;
+            index.reserve(io, position)?;
             came.push(change.namespace);
         }
         let place = append_pair(io, record, (change.key, value, position.tag))?;

@@ -1,7 +1,7 @@
 //! The consistency walk: everything that flash and DRAM say of each other, and what is wrong with it.
 //!
 //! ```text
-//!   index  --survey-->  what lives: pairs, sections, pages of invalid mappings
+//!   index  --contents-->  what lives: pairs, sections, pages of invalid mappings
 //!                          |  by place
 //!   pages  --in order-->  each is read once: out-of-band area, heads, keys, tags      -> journal, orphans
 //!                          |

@@ -93,7 +93,7 @@ pub(crate) fn store(
         return Err(KvError::CapacityExceeded);
     }
     if found.is_none() {
-        index.make_room(io, position)?;
+        index.reserve(io, position)?;
     }
     io.begin_request();
     let put = append_pair(io, record, (key, value, position.tag))

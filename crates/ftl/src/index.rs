@@ -1,5 +1,6 @@
 //! The seam: where does a key live?
 
+mod contents;
 mod lookups;
 mod pair_change;
 mod plan;
@@ -7,10 +8,11 @@ mod section_index;
 mod section_plan;
 mod sectioned;
 mod sections;
-mod survey;
 mod view;
 
 pub use crate::parameters::{Parameter, Parameters};
+pub(crate) use contents::audit_tags;
+pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{IndexPlan, Room};
@@ -18,8 +20,6 @@ pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
 pub use sections::{SavedSections, SectionCounters, SectionEdit, SectionForm, Ticket, cached_bytes};
-pub(crate) use survey::audit_tags;
-pub use survey::{Audit, IndexEntry, IndexFault, OwnRecord, Survey};
 pub use view::View;
 
 use crate::address::Grain;
@@ -216,7 +216,7 @@ pub trait Index: DynClone + Send {
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         let _ = (io, position);
         Ok(())
     }
@@ -311,11 +311,11 @@ pub trait Index: DynClone + Send {
     fn own_records(&self) -> Vec<OwnRecord>;
 
     /// Reads all that the index holds, and what is wrong with it, for a check: nothing changes.
-    fn survey(&self, io: &mut Io<'_>) -> Survey;
+    fn contents(&self, io: &mut Io<'_>) -> IndexContents;
 
-    /// An audit of the pairs that live, against what a survey found.
-    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
-        let _ = survey;
+    /// An audit of the pairs that live, against what the index holds.
+    fn audit(&self, contents: IndexContents) -> Box<dyn Audit + '_> {
+        let _ = contents;
         audit_tags(|key| self.tag_of(key))
     }
 

@@ -50,8 +50,8 @@ fn wait_for(child: i32) {
 
 /// Every call of a store is refused, and says whose it is.
 fn all_is_refused(store: &Store, parent: u32) {
-    fn check<T: std::fmt::Debug>(said: Result<T, Error>, parent: u32) {
-        assert_eq!(said.unwrap_err(), Error::Forked { process: parent });
+    fn check<T: std::fmt::Debug>(result: Result<T, Error>, parent: u32) {
+        assert_eq!(result.unwrap_err(), Error::Forked { process: parent });
     }
     let mut batch = Batch::new();
     batch.store(b"a", b"b");

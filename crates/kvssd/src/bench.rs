@@ -30,6 +30,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
+    check_company(options)?;
     let files = Files {
         json: JsonFile::open(options.experiment.json.as_deref())?,
         html: JsonFile::open(options.html.as_deref())?,
@@ -135,7 +136,6 @@ fn show_with(
 
 /// What the options ask of each design, with nothing left to a default. What is impossible is said here.
 pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
-    check_company(options)?;
     match &options.drive.kvbench {
         Some(path) => kvbench::experiments(options, path),
         None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),

@@ -123,8 +123,8 @@ pub fn main() -> ExitCode {
 
 /// What the parser says before it goes on about usage.
 fn one_line(text: &str) -> String {
-    let said = text.split("\n\nUsage").next().unwrap_or(text).trim_start_matches("error: ");
-    said.split("\n\nFor more").next().unwrap_or(said).split_whitespace().collect::<Vec<_>>().join(" ")
+    let message = text.split("\n\nUsage").next().unwrap_or(text).trim_start_matches("error: ");
+    message.split("\n\nFor more").next().unwrap_or(message).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What an action gives back.

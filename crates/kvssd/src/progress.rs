@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How often a line is said where there is no terminal.
+/// How often a line is printed where there is no terminal.
 pub const LINE_EVERY: Duration = Duration::from_secs(20);
 
 /// Shows the phase that runs, its rate and the time left, on a terminal; ends it on Ctrl-C.
@@ -47,13 +47,13 @@ struct Lines {
     phase: String,
     total: u64,
     begun: Instant,
-    said: Instant,
+    last_line: Instant,
 }
 
 impl Lines {
     fn new() -> Option<Lines> {
         let now = Instant::now();
-        let lines = || Lines { phase: String::new(), total: 0, begun: now, said: now };
+        let lines = || Lines { phase: String::new(), total: 0, begun: now, last_line: now };
         (!stderr().is_terminal() && !is_quiet()).then(lines)
     }
 
@@ -62,10 +62,10 @@ impl Lines {
     }
 
     fn progress(&mut self, done: u64) {
-        if done == 0 || self.said.elapsed() < LINE_EVERY {
+        if done == 0 || self.last_line.elapsed() < LINE_EVERY {
             return;
         }
-        self.said = Instant::now();
+        self.last_line = Instant::now();
         let left = time_left(self.begun, done, self.total);
         note(&format!("{}: {} %, about {left} left", self.phase, done.saturating_mul(100) / self.total.max(1)));
     }

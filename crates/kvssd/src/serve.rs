@@ -41,9 +41,9 @@ pub fn run(options: &ServeOptions) -> Outcome {
         Some(address) => Some(serve_metrics(Arc::clone(&subsystem), *address, Arc::clone(&stop))?),
         None => None,
     };
-    let said =
+    let metrics_note =
         watcher.as_ref().map_or_else(String::new, |(address, _)| format!(", metrics on http://{address}/metrics"));
-    print(&format!("serving {} on {} as {nqn}{said}\n", image.display(), server.address()))?;
+    print(&format!("serving {} on {} as {nqn}{metrics_note}\n", image.display(), server.address()))?;
     server.serve(&stop);
     if let Some((_, thread)) = watcher {
         // One that panicked has said so.

@@ -5,7 +5,7 @@ use crate::draw::svg;
 use crate::layout::Layout;
 use crate::palette::{Colour, GRID, INK, PAPER, SERIES};
 use crate::study::Study;
-use crate::table::{Table, tables};
+use crate::table::{Table, details, tables};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -21,6 +21,8 @@ struct Page<'a> {
     filters: Vec<Filter<'a>>,
     tables: Vec<Table>,
     sections: Vec<Filled<'a>>,
+    /// Tables that are longer than what most come for: below the figures.
+    details: Vec<Table>,
     colours: Vec<Colour>,
     paper: Colour,
     style: &'static str,
@@ -76,6 +78,7 @@ pub fn html(title: &str, study: &Study) -> String {
             .collect(),
         tables: tables(study),
         sections: sections.iter().map(filled).collect(),
+        details: details(study),
         colours: SERIES.into_iter().chain([INK, GRID]).collect(),
         paper: PAPER,
         style: include_str!("page.css"),

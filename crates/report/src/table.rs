@@ -42,8 +42,13 @@ pub struct Cell {
 
 /// All tables that have rows.
 pub fn tables(study: &Study) -> Vec<Table> {
-    let all = heat_maps(study).into_iter().chain([figures(study), claims(&study.claims), ablations(&study.claims)]);
+    let all = heat_maps(study).into_iter().chain([figures(study), claims(&study.claims)]);
     all.filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// The tables behind those, which are long.
+pub fn details(study: &Study) -> Vec<Table> {
+    std::iter::once(ablations(&study.claims)).filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Throughput by two axes of names, a map for each combination of values of the other axes.

@@ -30,8 +30,8 @@ fn shown(folder: &Path, address: &str) -> (String, String) {
         .args([&profile, "--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", address])
         .output()
         .expect("chromium starts: it is a package of most systems");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let complaints = said.lines().filter(|line| line.contains("CONSOLE")).collect::<Vec<_>>().join("\n");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let complaints = message.lines().filter(|line| line.contains("CONSOLE")).collect::<Vec<_>>().join("\n");
     (String::from_utf8_lossy(&output.stdout).into_owned(), complaints)
 }
 

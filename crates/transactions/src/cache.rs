@@ -111,10 +111,10 @@ impl Cache {
             entry.cached = cached;
             entry.was_used = true;
         } else {
-            self.make_room(self.bytes_max - bytes);
+            self.evict_to(self.bytes_max - bytes);
             self.add(Entry { namespace: record.namespace, key: record.key.bytes().into(), cached, was_used: false });
         }
-        self.make_room(self.bytes_max);
+        self.evict_to(self.bytes_max);
     }
 
     /// Forgets the record.
@@ -145,7 +145,7 @@ impl Cache {
         self.table.insert_unique(hash, place, |&place| record_at(ring, place).hash());
     }
 
-    fn make_room(&mut self, bytes_max: u64) {
+    fn evict_to(&mut self, bytes_max: u64) {
         while self.bytes > bytes_max {
             let place = self.hand;
             self.hand = (self.hand + 1) % self.ring.len();

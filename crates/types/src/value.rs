@@ -142,7 +142,7 @@ impl ValueBuilder {
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.settle();
-            self.make_room();
+            self.allocate();
             self.bytes.extend_from_slice(bytes);
         }
     }
@@ -177,14 +177,14 @@ impl ValueBuilder {
         }
     }
 
-    fn make_room(&mut self) {
+    fn allocate(&mut self) {
         if self.bytes.is_empty() {
             self.bytes.reserve_exact(self.length);
         }
     }
 
     fn extend(&mut self, pattern: Pattern) {
-        self.make_room();
+        self.allocate();
         let start = self.bytes.len();
         self.bytes.resize(start + pattern.length as usize, 0);
         pattern.fill(0..pattern.length as usize, &mut self.bytes[start..]);

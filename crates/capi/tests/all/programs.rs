@@ -54,8 +54,8 @@ fn a_program_written_for_the_api_runs_as_it_is() {
     let Some(desk) = desk_or_skip() else { return };
     let (program, image) = (compile(&desk, "sample.c", &["-std=gnu99"]), image(&desk));
     for _ in 0..2 {
-        let said = output_of(&program, &["-d", &image, "-n", "2000"]);
-        assert_eq!(said, "stored 2000, retrieved 2000, iterated 2000, used some\n");
+        let message = output_of(&program, &["-d", &image, "-n", "2000"]);
+        assert_eq!(message, "stored 2000, retrieved 2000, iterated 2000, used some\n");
     }
 }
 
@@ -83,11 +83,11 @@ fn said_over_the_wire(desk: &TempDir, program: &Path) -> String {
     let (url, stop) = (format!("nvme+tcp://{}", server.address()), Arc::new(AtomicBool::new(false)));
     let until = Arc::clone(&stop);
     let service = thread::spawn(move || server.serve(&until));
-    let said = catch_unwind(|| output_of(program, &[&url]));
+    let message = catch_unwind(|| output_of(program, &[&url]));
     stop.store(true, Ordering::Relaxed);
     service.join().unwrap();
     subsystem.close().unwrap();
-    said.unwrap()
+    message.unwrap()
 }
 
 #[test]

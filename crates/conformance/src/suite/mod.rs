@@ -133,7 +133,7 @@ mod tests {
         let check = Check { name: "every_key_is_there", media: BOTH, run: a_check_that_finds_something };
         let report = run_check(&check, &kvssd_designs::named("plus").unwrap());
         assert_eq!(report.passed, 1);
-        let said: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["every_key_is_there: plus on bytes, seed 7, step 3 (store): a key is lost"]);
+        let failures: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
+        assert_eq!(failures, ["every_key_is_there: plus on bytes, seed 7, step 3 (store): a key is lost"]);
     }
 }

@@ -99,13 +99,13 @@ impl Bench {
             index.redo(&mut io, change, position).unwrap();
         }
         index.end_redo(&mut io).unwrap();
-        let survey = index.survey(&mut io);
-        assert_eq!(survey.faults, []);
+        let contents = index.contents(&mut io);
+        assert_eq!(contents.faults, []);
         let word = |number: u64| KeyWord::of(Key::new(&number.to_le_bytes()).unwrap()).tag();
         let mut expected: Vec<(u64, Grain)> =
             self.model.iter().map(|(&number, &place)| (word(number), Grain(place))).collect();
         expected.sort_unstable();
-        assert_eq!(survey.entries.iter().map(|entry| (entry.tag, entry.place)).collect::<Vec<_>>(), expected);
+        assert_eq!(contents.entries.iter().map(|entry| (entry.tag, entry.place)).collect::<Vec<_>>(), expected);
     }
 
     fn swap_out(&mut self) {

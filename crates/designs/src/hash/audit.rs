@@ -3,7 +3,7 @@
 
 use crate::probe::{PROBES_MAX, Probe};
 use kvssd_ftl::Grain;
-use kvssd_ftl::index::{Audit, IndexEntry, IndexFault, Survey};
+use kvssd_ftl::index::{Audit, IndexContents, IndexEntry, IndexFault};
 use kvssd_types::Key;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) struct ProbeAudit {
     pub(super) probe: Probe,
     pub(super) passes_max: u32,
-    pub(super) survey: Survey,
+    pub(super) contents: IndexContents,
     /// A slot for each pair that was put behind it.
     pub(super) passed: Vec<u64>,
 }
@@ -19,7 +19,7 @@ pub(super) struct ProbeAudit {
 impl ProbeAudit {
     /// The entry of a slot; none where a search ends.
     fn entry(&self, slot: u64) -> Option<IndexEntry> {
-        let entries = &self.survey.entries;
+        let entries = &self.contents.entries;
         entries.binary_search_by_key(&slot, |entry| entry.tag).ok().map(|index| entries[index])
     }
 }
@@ -44,7 +44,7 @@ impl Audit for ProbeAudit {
         let counted = |slot: &(u64, u64)| self.entry(slot.0).is_some_and(|entry| entry.note > 0);
         found.retain(|slot| !counted(slot));
         let uncounted = found.into_iter().map(|(slot, found)| (slot, found, 0));
-        let counting = self.survey.entries.iter().filter(|entry| entry.note > 0).map(|entry| {
+        let counting = self.contents.entries.iter().filter(|entry| entry.note > 0).map(|entry| {
             let first = self.passed.partition_point(|&slot| slot < entry.tag);
             let count = self.passed[first..].partition_point(|&slot| slot == entry.tag) as u64;
             (entry.tag, count, entry.note)

@@ -123,7 +123,7 @@ impl IteratorBuckets {
                     _ => continue,
                 };
                 let (rhik, mut tables) = self.records.parts(io);
-                readable(rhik.make_room_and(&mut tables, &change))?;
+                readable(rhik.reserve_and_change(&mut tables, &change))?;
             }
             left -= loaded;
         }

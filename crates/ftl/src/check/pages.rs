@@ -4,7 +4,7 @@ use crate::address::Grain;
 use crate::check::ledger::{Ledger, PairSeen};
 use crate::check::origins::name_origin;
 use crate::check::{CheckReport, Harm};
-use crate::index::{Audit, Survey};
+use crate::index::{Audit, IndexContents};
 use crate::io::{Io, written};
 use crate::media::Media;
 use crate::namespace::Namespaces;
@@ -40,7 +40,7 @@ pub(super) struct Walk<'a> {
     pub(super) media: &'a mut Media,
     pub(super) namespaces: &'a Namespaces,
     pub(super) report: CheckReport,
-    pub(super) surveys: BTreeMap<NamespaceId, Survey>,
+    pub(super) indexes: BTreeMap<NamespaceId, IndexContents>,
     /// Whether pairs are found, of each namespace.
     pub(super) audits: BTreeMap<NamespaceId, Box<dyn Audit + 'a>>,
     /// By place.
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
             media,
             namespaces,
             report,
-            surveys: BTreeMap::new(),
+            indexes: BTreeMap::new(),
             audits: BTreeMap::new(),
             living: Vec::new(),
             continues,
@@ -72,12 +72,12 @@ impl<'a> Walk<'a> {
     pub(super) fn all(&mut self) {
         for namespace in self.namespaces.iter() {
             let mut io = Io::new(self.media, Nanos::ZERO, true).of(namespace.id);
-            self.surveys.insert(namespace.id, namespace.index.survey(&mut io));
+            self.indexes.insert(namespace.id, namespace.index.contents(&mut io));
         }
         self.collect();
-        for (id, survey) in std::mem::take(&mut self.surveys) {
-            let namespace = self.namespaces.get(id).expect("it was surveyed");
-            self.audits.insert(id, namespace.index.audit(survey));
+        for (id, contents) in std::mem::take(&mut self.indexes) {
+            let namespace = self.namespaces.get(id).expect("its index was read");
+            self.audits.insert(id, namespace.index.audit(contents));
         }
         for number in 1..self.media.space.geometry.superblocks() {
             let superblock = SuperblockId(number);
@@ -120,17 +120,17 @@ impl<'a> Walk<'a> {
     }
 
     fn collect(&mut self) {
-        let Walk { media, namespaces, surveys, living, report, ledger, .. } = self;
+        let Walk { media, namespaces, indexes, living, report, ledger, .. } = self;
         let page_bytes = media.space.packing.page_bytes();
         for namespace in namespaces.iter() {
             let id = namespace.id;
-            let survey = &surveys[&id];
-            let pairs = survey.entries.iter().filter(|entry| entry.place != Grain(0));
+            let contents = &indexes[&id];
+            let pairs = contents.entries.iter().filter(|entry| entry.place != Grain(0));
             let lives = |kind, tag, place, bytes| Living { place, kind, namespace: id, tag, bytes };
             living.extend(pairs.map(|entry| lives(Kind::Pair, entry.tag, entry.place, 0)));
             let own = namespace.index.own_records().into_iter();
             living.extend(own.map(|own| lives(Kind::Section, own.number, own.place, own.bytes)));
-            for fault in &survey.faults {
+            for fault in &contents.faults {
                 let harm = if fault.loses_pairs { Harm::PairLost } else { Harm::SpaceLeaked };
                 let at =
                     if fault.place == Grain(0) { String::new() } else { format!(", {}", place(media, fault.place)) };
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
     fn lose(&mut self, living: Living, why: &str) {
         let harm = match living.kind {
             Kind::Pair => Harm::PairLost,
-            // Its entries may be in DRAM; if they are not, the survey has said so.
+            // Its entries may be in DRAM; if they are not, its contents say so.
             _ => Harm::DriveStops,
         };
         self.report.find(harm, place(self.media, living.place), format!("{} {why}", living.name()));

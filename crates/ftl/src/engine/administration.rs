@@ -186,7 +186,7 @@ impl Engine {
         while let Some(id) = self.namespaces.dying() {
             if !self.has_room_to_grow() {
                 self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.make_room(|engine| engine.has_room_to_grow())? {
+                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
                     break;
                 }
                 self.grown = self.grown.max(self.collector.clock);

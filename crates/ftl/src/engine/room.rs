@@ -55,7 +55,7 @@ impl Engine {
     }
 
     /// As [`Engine::collect_until`]; then deleted namespaces are removed for it, and iterators ended, the oldest first.
-    pub(super) fn make_room(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
+    pub(super) fn reclaim_until(&mut self, has_room: impl Fn(&Engine) -> bool) -> Result<bool, KvError> {
         loop {
             if self.collect_until(&has_room)? {
                 return Ok(true);
@@ -99,7 +99,7 @@ impl Engine {
         let mut has_room = true;
         if self.media.space.superblocks.free() < needed {
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
-            has_room = self.make_room(|engine| engine.media.space.superblocks.free() >= needed)?;
+            has_room = self.reclaim_until(|engine| engine.media.space.superblocks.free() >= needed)?;
         }
         let from = self.media.space.superblocks.free_from(needed, *at).unwrap_or(self.collector.clock).max(*at);
         self.collector.counters.stall_ns += (from - *at).0;
@@ -116,7 +116,7 @@ impl Engine {
             && self.namespaces.taken_bytes() + bytes > capacity_bytes
         {
             self.collector.clock = self.collector.clock.max(self.media.controller.now);
-            if !self.has_room_to_grow() && !self.make_room(|engine| engine.has_room_to_grow())? {
+            if !self.has_room_to_grow() && !self.reclaim_until(|engine| engine.has_room_to_grow())? {
                 break;
             }
             self.remove_some(namespace)?;

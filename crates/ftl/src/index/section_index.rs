@@ -50,18 +50,18 @@
 //!
 //! ```text
 //!   new index     restore -> redo_section, redo_split, in order -> change, in order -> end_redo         a mount
-//!   a command     prepare -> locate -> make_room, of a new key -> change
+//!   a command     prepare -> locate -> reserve, of a new key -> change
 //!   a list        prepare -> list
 //!   collection    prepare -> known -> find -> change(Move), of pairs that live
-//!   in between    grow, while growth says so; save, for a checkpoint; entries and survey, for a check
+//!   in between    grow, while growth says so; save, for a checkpoint; entries and contents, for a check
 //! ```
 
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::sections::SavedSections;
 use crate::index::{
-    Audit, DramTable, Growth, Index, IndexCounters, IndexEntry, PairChange, Position, SectionForm, Survey, VerifyKey,
-    View, audit_tags,
+    Audit, DramTable, Growth, Index, IndexContents, IndexCounters, IndexEntry, PairChange, Position, SectionForm,
+    VerifyKey, View, audit_tags,
 };
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -199,11 +199,11 @@ pub trait SectionIndex: Clone + Send + Sized {
         Ok(())
     }
 
-    /// As [`Index::make_room`].
+    /// As [`Index::reserve`].
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn make_room(&mut self, view: &mut View<'_, '_, Self::Form>, tag: u64) -> Result<(), KvError> {
+    fn reserve(&mut self, view: &mut View<'_, '_, Self::Form>, tag: u64) -> Result<(), KvError> {
         let _ = (view, tag);
         Ok(())
     }
@@ -269,19 +269,19 @@ pub trait SectionIndex: Clone + Send + Sized {
         (0..self.levels()).any(|level| self.section_at(tag, level) == section)
     }
 
-    /// How many pairs it counts, if it does: a survey must find as many.
+    /// How many pairs it counts, if it does: its contents must be as many.
     fn pairs(&self) -> Option<u64> {
         None
     }
 
-    /// Adds to a survey of all sections what else the index holds.
-    fn survey(&self, survey: &mut Survey) {
-        let _ = survey;
+    /// Adds what the index holds beside its sections.
+    fn contents(&self, contents: &mut IndexContents) {
+        let _ = contents;
     }
 
     /// As [`Index::audit`].
-    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
-        let _ = survey;
+    fn audit(&self, contents: IndexContents) -> Box<dyn Audit + '_> {
+        let _ = contents;
         audit_tags(|key| self.tag_of(key))
     }
 

@@ -7,8 +7,8 @@ use crate::index::lookups::Lookups;
 use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
-    Audit, DramTable, Fate, Growth, Index, IndexCounters, IndexFault, Move, OwnRecord, Position, SectionForm, Survey,
-    VerifyKey, View,
+    Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord, Position,
+    SectionForm, VerifyKey, View,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
@@ -158,9 +158,9 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         Ok(position)
     }
 
-    fn make_room(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
+    fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
-        index.make_room(&mut view, position.tag)
+        index.reserve(&mut view, position.tag)
     }
 
     fn bind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
@@ -268,34 +268,34 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         self.sections.own_records().chain(self.index.second().into_iter().flat_map(Index::own_records)).collect()
     }
 
-    fn survey(&self, io: &mut Io<'_>) -> Survey {
-        let mut survey = Survey::default();
-        self.sections.survey(io, &mut survey, |number, bytes, survey| {
+    fn contents(&self, io: &mut Io<'_>) -> IndexContents {
+        let mut contents = IndexContents::default();
+        self.sections.contents(io, &mut contents, |number, bytes, contents| {
             for entry in self.index.entries(number, bytes) {
                 if !self.index.belongs(entry.tag, number) {
                     let why = format!("it has an entry with tag {}, which belongs elsewhere", entry.tag);
-                    survey.faults.push(IndexFault { number, place: entry.place, why, loses_pairs: true });
+                    contents.faults.push(IndexFault { number, place: entry.place, why, loses_pairs: true });
                 }
-                survey.entries.push(entry);
+                contents.entries.push(entry);
             }
         });
-        self.index.survey(&mut survey);
-        let found = survey.entries.len() as u64;
-        if let Some(pairs) = self.index.pairs().filter(|&pairs| survey.faults.is_empty() && pairs != found) {
+        self.index.contents(&mut contents);
+        let found = contents.entries.len() as u64;
+        if let Some(pairs) = self.index.pairs().filter(|&pairs| contents.faults.is_empty() && pairs != found) {
             let why = format!("its sections have {found} pairs, and it counts {pairs}");
-            survey.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
+            contents.faults.push(IndexFault { number: 0, place: Grain(0), why, loses_pairs: false });
         }
         if let Some(second) = self.index.second() {
             // No pair is lost with what another one only stands on.
-            let faults = second.survey(io).faults.into_iter();
-            survey.faults.extend(faults.map(|fault| IndexFault { loses_pairs: false, ..fault }));
+            let faults = second.contents(io).faults.into_iter();
+            contents.faults.extend(faults.map(|fault| IndexFault { loses_pairs: false, ..fault }));
         }
-        survey.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
-        survey
+        contents.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        contents
     }
 
-    fn audit(&self, survey: Survey) -> Box<dyn Audit + '_> {
-        self.index.audit(survey)
+    fn audit(&self, contents: IndexContents) -> Box<dyn Audit + '_> {
+        self.index.audit(contents)
     }
 
     fn tag_of(&self, key: Key<'_>) -> Option<u64> {

@@ -8,9 +8,9 @@
 //! What a section looks like is its [`SectionForm`]; what its bytes mean is the index's business.
 
 mod cache;
+mod contents;
 mod form;
 mod redo;
-mod survey;
 
 use self::cache::{Cached, SectionCache};
 use self::redo::Redo;
@@ -233,7 +233,7 @@ impl<F: SectionForm> Sections<F> {
 
     /// Puts a section into the cache, and others out of it until it fits.
     fn admit(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Ticket, KvError> {
-        self.make_room(io, SectionCache::cost_bytes(bytes.len()))?;
+        self.evict_for(io, SectionCache::cost_bytes(bytes.len()))?;
         let ticket =
             self.cache.push(Cached { section: Some(number), bytes, dirty: false, forgotten: false, ready: io.clock });
         self.directory[number as usize].cached = ticket;
@@ -242,10 +242,10 @@ impl<F: SectionForm> Sections<F> {
 
     /// Puts out the sections that were loaded first until the others fit the budget.
     pub(crate) fn keep_to_budget(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.make_room(io, 0)
+        self.evict_for(io, 0)
     }
 
-    fn make_room(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
+    fn evict_for(&mut self, io: &mut Io<'_>, more_bytes: u64) -> Result<(), KvError> {
         while !self.held && self.cache.bytes() + more_bytes > self.budget_bytes.saturating_add(self.surplus_bytes) {
             if self.leavers_warm == 0 {
                 self.warm_leavers(io);

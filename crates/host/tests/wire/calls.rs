@@ -77,10 +77,10 @@ fn the_only_subsystem_is_found_and_several_are_named() {
     let store = connect(&format!("nvme+tcp://{}", peer.address)).unwrap();
     store.store(b"a", b"1").unwrap();
     assert_eq!(peer.value(1, b"a").unwrap(), b"1");
-    for (subsystems, said) in [(&[][..], "no subsystem"), (&["nqn.x:a", "nqn.x:b"], "nqn.x:a, nqn.x:b")] {
+    for (subsystems, message) in [(&[][..], "no subsystem"), (&["nqn.x:a", "nqn.x:b"], "nqn.x:a, nqn.x:b")] {
         let peer = Peer::new(Behaviour { subsystems, ..PLAIN }, |_, _| Act::Answer);
         let error = connect(&format!("nvme+tcp://{}", peer.address)).err().unwrap().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 

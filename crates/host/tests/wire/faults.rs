@@ -116,9 +116,9 @@ fn a_drive_that_is_never_ready_is_waited_for_no_longer_than_said() {
     store.store(b"a", b"1").unwrap_err();
     let mut batch = Batch::new();
     batch.store(b"a", b"1");
-    let (said, hears) = std::sync::mpsc::channel();
+    let (answer, hears) = std::sync::mpsc::channel();
     // Not joined: before, it never ended.
-    std::thread::spawn(move || said.send(store.bulk(&batch)));
+    std::thread::spawn(move || answer.send(store.bulk(&batch)));
     let error = hears.recv_timeout(Duration::from_secs(10)).expect("an answer in time").unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. } | Error::InDoubt { .. }), "{error}");
 }

@@ -353,8 +353,8 @@ mod tests {
             ("[rows.a]\nseed = 1\n[axes]\nseed = [1]", "seed is set in the row a and on an axis"),
             ("seed", "key"),
         ] {
-            let said = SweepFile::parse(text).unwrap_err();
-            assert!(said.contains(why) && !said.contains('\n'), "{text}: {said}");
+            let message = SweepFile::parse(text).unwrap_err();
+            assert!(message.contains(why) && !message.contains('\n'), "{text}: {message}");
         }
         let many = "[axes]\nseed = { from = 1, to = 1000 }\nthreads = { from = 1, to = 1000 }";
         assert!(SweepFile::parse(many).unwrap().points().unwrap_err().contains("100000"));

@@ -18,8 +18,8 @@ pub struct Overall {
     operations: u64,
     operations_done: AtomicU64,
     started: Instant,
-    /// When the last line was said; none on a terminal.
-    said: Option<Mutex<Instant>>,
+    /// When the last line was printed; none on a terminal.
+    last_line: Option<Mutex<Instant>>,
     bars: MultiProgress,
     bar: ProgressBar,
 }
@@ -39,9 +39,9 @@ impl Overall {
             true => bar(operations, &format!("0 of {items} {what}"), Some(&bars)),
             false => ProgressBar::hidden(),
         };
-        let said = (!stderr().is_terminal()).then_some(Mutex::new(started));
+        let last_line = (!stderr().is_terminal()).then_some(Mutex::new(started));
         let (items_done, operations_done) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Overall { what, items, items_done, operations, operations_done, started, said, bars, bar }
+        Overall { what, items, items_done, operations, operations_done, started, last_line, bars, bar }
     }
 
     /// The bars, of all jobs and of those that run.
@@ -59,10 +59,10 @@ impl Overall {
         let (what, items_done) = (self.what, self.items_done.load(Ordering::Relaxed));
         self.bar.set_position(done);
         self.bar.set_message(format!("{items_done} of {} {what}", self.items));
-        let Some(said) = &self.said else { return };
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.elapsed() >= LINE_EVERY && done > 0 {
-            *said = Instant::now();
+        let Some(last_line) = &self.last_line else { return };
+        let mut last_line = last_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_line.elapsed() >= LINE_EVERY && done > 0 {
+            *last_line = Instant::now();
             let left = time_left(self.started, done, self.operations);
             note(&format!("{items_done} of {} {what} done, about {left} left", self.items));
         }

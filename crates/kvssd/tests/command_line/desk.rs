@@ -77,22 +77,22 @@ impl Desk {
     pub fn wrong_with_refusal(&self, arguments: &str, names: &[&str]) -> Option<String> {
         let before = self.files();
         let output = self.run(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        let is_line = said.starts_with("kvssd: ") && said.lines().count() == 1;
+        let message = String::from_utf8_lossy(&output.stderr);
+        let is_line = message.starts_with("kvssd: ") && message.lines().count() == 1;
         let wrong = if output.status.code() != Some(2) {
             format!("{}", output.status)
         } else if !output.stdout.is_empty() {
             "it printed something".to_owned()
         } else if !is_line {
             "its message is not one line".to_owned()
-        } else if let Some(name) = names.iter().find(|name| !said.contains(**name)) {
+        } else if let Some(name) = names.iter().find(|name| !message.contains(**name)) {
             format!("its message does not name {name}")
         } else if self.files() != before {
             format!("it left {:?}", self.files())
         } else {
             return None;
         };
-        Some(format!("kvssd {arguments}: {wrong}: {said}"))
+        Some(format!("kvssd {arguments}: {wrong}: {message}"))
     }
 
     /// Asserts that the program refuses to work as it should.

@@ -55,10 +55,10 @@ fn pages_of_the_manual_are_written_and_quiet_programs_say_nothing() {
     for choice in ["[default: ycsb\\-a]", "Possible values:", "ycsb\\-f", "seekrandomwhilechanging", "latest"] {
         assert!(page.contains(choice), "{choice}");
     }
-    let said = |arguments: &str| String::from_utf8(desk.command(arguments).output().unwrap().stderr).unwrap();
-    assert!(said("put drive.kv key value").contains("is new"));
-    assert_eq!(said("put other.kv key value --quiet"), "");
-    assert!(said("-q put nowhere/other.kv key value").contains("nowhere"), "errors are said");
+    let message = |arguments: &str| String::from_utf8(desk.command(arguments).output().unwrap().stderr).unwrap();
+    assert!(message("put drive.kv key value").contains("is new"));
+    assert_eq!(message("put other.kv key value --quiet"), "");
+    assert!(message("-q put nowhere/other.kv key value").contains("nowhere"), "errors are said");
 }
 
 /// Starts a bench, interrupts it when it is at work, and gives what it printed.
@@ -105,8 +105,8 @@ fn what_was_done_before_an_interrupt_is_shown_and_kept() {
     // The one fills few pairs, and is done long before the other.
     let bench = "bench --scale 1/256 --value-bytes 30 --overwrites 0 --operations 10 --design kaml --design plus";
     let output = interrupted(&desk, &format!("{bench} --json runs.json"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "kvssd: 1 of 2 designs were done before the interrupt\nkvssd: interrupted\n");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(message, "kvssd: 1 of 2 designs were done before the interrupt\nkvssd: interrupted\n");
     assert!(String::from_utf8_lossy(&output.stdout).contains("kaml"));
     assert!(desk.read("runs.json").contains("interrupted: 1 of 2 designs are here"));
     let runs = desk::runs(&desk.read("runs.json"));

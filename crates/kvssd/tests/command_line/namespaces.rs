@@ -1,7 +1,7 @@
 //! Namespaces of an image, as a script uses them.
 
 use crate::desk::Desk;
-use crate::store::{desk_with_image, done, said};
+use crate::store::{desk_with_image, done, message};
 
 /// The cells of a line of `kvssd namespace list`, by the namespace's number.
 fn listed(desk: &Desk, number: &str) -> Option<Vec<String>> {
@@ -43,7 +43,7 @@ fn namespaces_come_fill_and_go() {
         assert!(desk.prints("check drive.kv").contains("pairs: 2,"));
         assert_eq!(desk.prints("get drive.kv alice"), "one");
         done(&desk, &["delete", "drive.kv", "alice", "--namespace", "log"], b"");
-        assert!(said(&desk, &["exist", "drive.kv", "alice", "--namespace", "log"], 1).contains("alice"));
+        assert!(message(&desk, &["exist", "drive.kv", "alice", "--namespace", "log"], 1).contains("alice"));
     }
 }
 
@@ -73,7 +73,7 @@ fn what_a_namespace_cannot_be_is_said_in_one_line() {
     }
     let value = "v".repeat(90_000);
     done(&desk, &["put", "drive.kv", "a", &value, "--namespace", "accounts"], b"");
-    let full = said(&desk, &["put", "drive.kv", "b", &value, "--namespace", "accounts"], 3);
+    let full = message(&desk, &["put", "drive.kv", "b", &value, "--namespace", "accounts"], 3);
     assert!(full.contains("drive.kv") && full.contains("full"), "{full}");
     done(&desk, &["put", "drive.kv", "b", &value], b"");
     for _ in 2..16 {

@@ -19,19 +19,19 @@ const NQN: &str = "nqn.2025-01.org.kvssd:drive";
 pub struct Service {
     child: Child,
     pub address: SocketAddr,
-    said: String,
+    message: String,
 }
 
 impl Service {
     pub fn start(desk: &Desk, arguments: &str) -> Self {
         let mut command = desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let mut said = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
-        let address = said.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
+        let mut message = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut message).unwrap();
+        let address = message.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
         let address =
-            address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{said:?} names no port"));
-        Service { child, address, said }
+            address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{message:?} names no port"));
+        Service { child, address, message }
     }
 
     /// Sends a signal and gives the exit status.
@@ -223,7 +223,7 @@ fn metrics_are_given_to_who_asks() {
     let (_admin, mut io) = Queue::pair(service.address);
     io.store(1, "k", b"a value").unwrap();
     assert_eq!(io.completion().unwrap().status(), Ok(Status::Success));
-    let url = service.said.split("http://").nth(1).expect("an address of the metrics").trim();
+    let url = service.message.split("http://").nth(1).expect("an address of the metrics").trim();
     let (host, path) = url.split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();

@@ -30,13 +30,13 @@ pub fn done(desk: &Desk, arguments: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 /// What it says in one line when it ends with that status.
-pub fn said(desk: &Desk, arguments: &[&str], status: i32) -> String {
+pub fn message(desk: &Desk, arguments: &[&str], status: i32) -> String {
     let output = run(desk, arguments, b"");
     assert_eq!(output.status.code(), Some(status), "kvssd {arguments:?}: {output:?}");
     assert!(output.stdout.is_empty(), "kvssd {arguments:?}: {output:?}");
-    let said = String::from_utf8(output.stderr).expect("messages are text");
-    assert!(said.starts_with("kvssd: ") && said.lines().count() == 1, "kvssd {arguments:?}: {said}");
-    said
+    let message = String::from_utf8(output.stderr).expect("messages are text");
+    assert!(message.starts_with("kvssd: ") && message.lines().count() == 1, "kvssd {arguments:?}: {message}");
+    message
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn pairs_come_and_go() {
 fn a_missing_key_is_status_1() {
     let desk = desk_with_image("plus");
     for command in ["get", "delete", "exist"] {
-        let said = said(&desk, &[command, "drive.kv", "no\nsuch"], 1);
-        assert!(said.contains("drive.kv") && said.contains("hex:6e6f0a73756368"), "{said}");
+        let message = message(&desk, &[command, "drive.kv", "no\nsuch"], 1);
+        assert!(message.contains("drive.kv") && message.contains("hex:6e6f0a73756368"), "{message}");
     }
 }
 
@@ -89,11 +89,11 @@ fn a_missing_key_is_status_1() {
 fn a_put_makes_an_image_and_says_so() {
     let desk = Desk::new();
     let output = run(&desk, &["put", "new.kv", "a", "1"], b"");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("new.kv is new") && said.lines().count() == 1, "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && message.contains("new.kv is new") && message.lines().count() == 1, "{message}");
     assert_eq!(done(&desk, &["get", "new.kv", "a"], b""), b"1");
     for command in [&["get", "other.kv", "a"][..], &["delete", "other.kv", "a"], &["list", "other.kv"]] {
-        assert!(self::said(&desk, command, 2).contains("other.kv"));
+        assert!(self::message(&desk, command, 2).contains("other.kv"));
     }
     assert_eq!(desk.files(), ["new.kv"]);
 }
@@ -132,8 +132,8 @@ fn a_dump_loads_back_to_the_same_pairs() {
 fn a_wrong_line_is_named_and_those_before_it_stay() {
     let desk = desk_with_image("plus");
     desk.put("pairs.csv", "a,1\nb,2\nc\nd,4\n");
-    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 2);
-    assert!(said.contains("pairs.csv: line 3"), "{said}");
+    let message = message(&desk, &["load", "drive.kv", "pairs.csv"], 2);
+    assert!(message.contains("pairs.csv: line 3"), "{message}");
     assert_eq!(desk.prints("list drive.kv").lines().count(), 2);
 }
 
@@ -150,13 +150,13 @@ fn what_is_no_image_is_refused_and_left_as_it_was() {
     for (image, named) in [("short.kv", "truncated"), ("header.kv", "damaged"), ("text.kv", "not a kvssd image")] {
         let before = fs::read(desk.path(image)).unwrap();
         for command in [&["get", image, "a"][..], &["put", image, "a", "2"], &["check", image], &["dump", image]] {
-            let said = said(&desk, command, 2);
-            assert!(said.contains(image) && said.contains(named), "{said}");
+            let message = message(&desk, command, 2);
+            assert!(message.contains(image) && message.contains(named), "{message}");
         }
         assert!(before == fs::read(desk.path(image)).unwrap(), "{image} has changed");
     }
-    assert!(said(&desk, &["create", "text.kv"], 2).contains("text.kv"));
-    assert!(said(&desk, &["create", "drive.kv"], 2).contains("exists"));
+    assert!(message(&desk, &["create", "text.kv"], 2).contains("text.kv"));
+    assert!(message(&desk, &["create", "drive.kv"], 2).contains("exists"));
     assert!(whole == fs::read(desk.path("drive.kv")).unwrap());
 }
 
@@ -193,8 +193,8 @@ fn what_cannot_be_asked_is_refused() {
         desk.refuses(arguments, &names);
     }
     let long = "k".repeat(256);
-    assert!(said(&desk, &["put", "drive.kv", &long, "1"], 2).contains("256"));
-    assert!(said(&desk, &["get", "drive.kv", ""], 2).contains("1 to 255"));
+    assert!(message(&desk, &["put", "drive.kv", &long, "1"], 2).contains("256"));
+    assert!(message(&desk, &["get", "drive.kv", ""], 2).contains("1 to 255"));
     let large = vec![0; 3 << 20];
     let output = run(&desk, &["put", "drive.kv", "large", "-"], &large);
     assert_eq!(output.status.code(), Some(2));
@@ -205,8 +205,8 @@ fn what_cannot_be_asked_is_refused() {
 fn a_full_drive_is_status_3() {
     let desk = desk_with_image("plus");
     desk.put("pairs.csv", &(0..90_000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
-    let said = said(&desk, &["load", "drive.kv", "pairs.csv"], 3);
-    assert!(said.contains("drive.kv") && said.contains("full"), "{said}");
+    let message = message(&desk, &["load", "drive.kv", "pairs.csv"], 3);
+    assert!(message.contains("drive.kv") && message.contains("full"), "{message}");
     let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1"], b"")).unwrap();
     done(&desk, &["delete", "drive.kv", key.trim()], b"");
 }
@@ -258,9 +258,9 @@ fn a_limit_of_the_size_of_files_is_said_and_loses_nothing() {
         let mut shell = std::process::Command::new("sh");
         shell.current_dir(desk.path("")).args(["-c", &format!("ulimit -f 64; exec {program} {arguments}")]);
         let output = shell.output().expect("there is a shell");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code().is_some_and(|code| code != 0), "{arguments}: {output:?}");
-        assert!(said.starts_with("kvssd: ") && said.trim_end().lines().count() == 1, "{said}");
+        assert!(message.starts_with("kvssd: ") && message.trim_end().lines().count() == 1, "{message}");
     };
     limited("create other.kv --mib 64");
     limited("load drive.kv pairs.csv");
@@ -270,7 +270,7 @@ fn a_limit_of_the_size_of_files_is_said_and_loses_nothing() {
 #[test]
 fn an_image_in_use_names_its_holder() {
     let desk = desk_with_image("plus");
-    let (mut holder, input, said) = (0..20)
+    let (mut holder, input, message) = (0..20)
         .find_map(|_| {
             let mut command = desk.command("load drive.kv -");
             let mut holder = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
@@ -279,9 +279,9 @@ fn an_image_in_use_names_its_holder() {
             // It takes a moment until it has the image and has said so; who asks too early may keep it from both.
             std::thread::sleep(std::time::Duration::from_millis(300));
             let output = run(&desk, &["get", "drive.kv", "a"], b"");
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.code() == Some(2) && said.contains(&format!("process {}", holder.id())) {
-                return Some((holder, input, said));
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.code() == Some(2) && message.contains(&format!("process {}", holder.id())) {
+                return Some((holder, input, message));
             }
             drop(input);
             holder.wait().expect("the program ends");
@@ -290,7 +290,7 @@ fn an_image_in_use_names_its_holder() {
         .expect("the image is in use, and its holder is named");
     drop(input);
     assert!(holder.wait().expect("the program ends").success());
-    assert!(said.contains("in use") && said.contains("drive.kv"), "{said}");
+    assert!(message.contains("in use") && message.contains("drive.kv"), "{message}");
     assert_eq!(done(&desk, &["get", "drive.kv", "a"], b""), b"1");
 }
 
@@ -379,8 +379,8 @@ fn a_disk_that_becomes_full_loses_nothing() {
     let output =
         command.args(["-c", script, env!("CARGO_BIN_EXE_kvssd")]).current_dir(desk.path(".")).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.lines().count() == 1 && said.contains("drive.kv") && said.contains("write"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.lines().count() == 1 && message.contains("drive.kv") && message.contains("write"), "{message}");
     desk.prints("check drive.kv");
     assert_eq!(done(&desk, &["get", "drive.kv", "first"], b""), b"1");
     let kept = String::from_utf8(done(&desk, &["dump", "drive.kv"], b"")).unwrap().lines().count();

@@ -26,7 +26,7 @@ fn sweep(desk: &Desk, arguments: &str) -> Output {
     desk.command(&format!("sweep experiment.toml {arguments}")).output().expect("the program starts")
 }
 
-fn said(output: &Output) -> String {
+fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -110,7 +110,7 @@ fn drives_that_are_filled_once_give_the_reports_of_drives_that_are_filled_each()
     let output = sweep(&desk, "--out shared --jobs 1");
     assert!(output.status.success(), "{output:?}");
     let shared = files(&desk.path("shared"));
-    assert!(said(&output).contains("31 runs on 15 filled drives"), "{}", said(&output));
+    assert!(message(&output).contains("31 runs on 15 filled drives"), "{}", message(&output));
     // Each shard has a run of its own.
     let runs = shared.len() - 1;
     for shard in 1..=runs {
@@ -229,14 +229,14 @@ fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     let desk = desk();
     let before = whole(&desk);
     let again = sweep(&desk, "--out whole");
-    assert!(again.status.success() && !said(&again).contains("at once"), "{again:?}");
+    assert!(again.status.success() && !message(&again).contains("at once"), "{again:?}");
     let broken = desk.path("whole").join("runs").read_dir().unwrap().next().unwrap().unwrap().path();
     fs::write(&broken, "{").unwrap();
-    let again = said(&sweep(&desk, "--out whole"));
+    let again = message(&sweep(&desk, "--out whole"));
     assert!(again.contains("1 run, up to 1 at once") && again.contains("7 more were run before"), "{again}");
     assert_eq!(files(&desk.path("whole")), before);
     desk.put("experiment.toml", &EXPERIMENT.replace("to = 2", "to = 3"));
-    let longer = said(&sweep(&desk, "--out whole"));
+    let longer = message(&sweep(&desk, "--out whole"));
     assert!(longer.contains("4 runs") && longer.contains("8 more were run before"), "{longer}");
 }
 
@@ -284,7 +284,7 @@ fn a_run_that_ends_early_is_a_result() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("is full after") && text.contains("1 of them"), "{output:?}");
     assert!(text.contains("ask for fewer records, smaller values or a larger scale"), "{text}");
-    assert!(!said(&sweep(&desk, "--out full")).contains("at once"), "it is known now");
+    assert!(!message(&sweep(&desk, "--out full")).contains("at once"), "it is known now");
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn what_is_wrong_with_the_file_is_named() {
         desk.put("experiment.toml", text);
         desk.refuses("sweep experiment.toml --out out", &names);
         let output = sweep(&desk, "--out out");
-        assert!(!said(&output).contains("--"), "the file has no options of a command line: {output:?}");
+        assert!(!message(&output).contains("--"), "the file has no options of a command line: {output:?}");
     }
     desk.refuses("sweep nowhere.toml --out out", &["nowhere.toml", "cannot be read"]);
     desk.refuses("sweep experiment.toml --out out --shard 3/2", &["--shard", "1/8"]);

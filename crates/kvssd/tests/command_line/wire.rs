@@ -1,7 +1,7 @@
 //! A drive that is served, and the client: from the command line, and as a program embeds it.
 
 use crate::desk::{Desk, number, runs};
-use crate::store::{desk_with_image, done, said};
+use crate::store::{desk_with_image, done, message};
 use kvssd_host::{Batch, Error, StoreCondition, connect};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -66,8 +66,8 @@ fn a_url_stands_wherever_an_image_does() {
     assert_eq!(done(&desk, &["get", &url, "hex:00ff"], b""), b"\0two\nlines");
     done(&desk, &["delete", &url, "gone"], b"");
     for command in ["get", "delete", "exist"] {
-        let said = said(&desk, &[command, &url, "gone"], 1);
-        assert!(said.contains(&service.address) && said.contains("no key gone"), "{said}");
+        let message = message(&desk, &[command, &url, "gone"], 1);
+        assert!(message.contains(&service.address) && message.contains("no key gone"), "{message}");
     }
     let lines: String = (0..3000).map(|number| format!("key {number},\"value, {number}\"\n")).collect();
     done(&desk, &["load", &url, "-"], lines.as_bytes());
@@ -99,11 +99,11 @@ fn what_only_an_image_can_is_refused_of_a_url() {
         (&["namespace", "create", &url], "Key Value command set"),
         (&["get", "nvme+tcp://127.0.0.1:port", "a"], "port=port"),
     ] {
-        let said = said(&desk, arguments, 2);
-        assert!(said.contains(named), "{said}");
+        let message = message(&desk, arguments, 2);
+        assert!(message.contains(named), "{message}");
     }
     drop(service);
-    assert!(said(&desk, &["get", &url, "a"], 3).contains("refused"));
+    assert!(message(&desk, &["get", &url, "a"], 3).contains("refused"));
 }
 
 #[test]

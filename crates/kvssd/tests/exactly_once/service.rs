@@ -33,14 +33,14 @@ impl Service {
         command.current_dir(folder).args(["serve", "drive.kv", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
-        let (mut said, mut metrics) = (String::new(), String::new());
-        lines.read_line(&mut said).unwrap();
-        if !said.contains("http://") {
+        let (mut message, mut metrics) = (String::new(), String::new());
+        lines.read_line(&mut message).unwrap();
+        if !message.contains("http://") {
             lines.read_line(&mut metrics).unwrap();
         }
-        let address = said.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
-        let address = address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{said:?}"));
-        let metrics = format!("{said}{metrics}");
+        let address = message.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
+        let address = address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{message:?}"));
+        let metrics = format!("{message}{metrics}");
         let metrics = metrics.split("http://").nth(1).expect("an address of the metrics").trim().to_owned();
         Service { child, address, metrics }
     }

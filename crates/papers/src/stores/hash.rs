@@ -243,7 +243,7 @@ impl HashStore {
     }
 
     /// Waits until there is a write block for what a client puts, and room in the write cache; gives when there is.
-    fn make_room(&mut self, bytes: u32, at: Nanos) -> Result<Nanos, SimError> {
+    fn wait_for_room(&mut self, bytes: u32, at: Nanos) -> Result<Nanos, SimError> {
         let mut clock = at;
         let open = self.open[Filler::Client as usize];
         if open.is_some_and(|open| open.used + bytes <= self.options.write_block_bytes) {
@@ -327,7 +327,7 @@ impl HostStore for HashStore {
         let clock = self.arrive(value.len(), at)?;
         let (mut clock, _) = self.fetch(key.bytes(), clock)?;
         self.advance(clock)?;
-        clock = self.make_room(self.record_bytes(&value)?, clock)?;
+        clock = self.wait_for_room(self.record_bytes(&value)?, clock)?;
         clock += self.blocks.work(costs::passes(value.len() as u64, 1));
         self.advance(clock)?;
         self.append(&key.bytes().into(), value, Filler::Client, clock)?;

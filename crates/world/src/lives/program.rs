@@ -136,7 +136,7 @@ impl<'a> Program<'a> {
     pub(super) fn note_collection(&mut self) {
         let Some(running) = self.store.as_ref().filter(|_| !self.has_collected) else { return };
         let stats = running.store.stats();
-        self.has_collected = stats.is_ok_and(|stats| stats.firmware.is_some_and(|said| said.pairs_moved > 0));
+        self.has_collected = stats.is_ok_and(|stats| stats.firmware.is_some_and(|firmware| firmware.pairs_moved > 0));
     }
 
     /// The end that an error means.

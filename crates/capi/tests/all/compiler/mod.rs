@@ -42,9 +42,9 @@ pub fn compile(desk: &TempDir, source: &str, options: &[&str]) -> PathBuf {
 /// What a program prints; it must succeed.
 pub fn output_of(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().expect("a program that was made can be called");
-    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{} {arguments:?}: {}\n{said}\n{complained}", program.display(), output.status);
-    said.into_owned()
+    let (message, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{} {arguments:?}: {}\n{message}\n{complained}", program.display(), output.status);
+    message.into_owned()
 }
 
 /// Where the shared library lies: beside the test, where cargo puts what it builds.

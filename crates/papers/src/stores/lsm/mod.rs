@@ -220,7 +220,7 @@ impl LsmStore {
         let pair = Pair { key: key.bytes().into(), value };
         let bytes = pair.bytes();
         self.advance(at)?;
-        let begin = self.make_room(bytes, at)?;
+        let begin = self.wait_for_room(bytes, at)?;
         if begin > at {
             self.usage.stalls += 1;
             self.usage.stalled += begin - at;
@@ -251,7 +251,7 @@ impl LsmStore {
     }
 
     /// Waits until there is room for a pair of so many bytes; gives when there is.
-    fn make_room(&mut self, bytes: u64, at: Nanos) -> Result<Nanos, SimError> {
+    fn wait_for_room(&mut self, bytes: u64, at: Nanos) -> Result<Nanos, SimError> {
         let mut clock = at;
         while self.pressure == Pressure::Stop {
             clock = clock.max(self.wait()?);

@@ -38,9 +38,9 @@ pub struct IndexFault {
     pub loses_pairs: bool,
 }
 
-/// Everything that an index holds ([`Index::survey`](crate::index::Index::survey)).
+/// Everything that an index holds ([`Index::contents`](crate::index::Index::contents)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub struct IndexContents {
     /// Its entries, ascending by tag and place.
     pub entries: Vec<IndexEntry>,
     /// What is wrong with it.

@@ -2,7 +2,7 @@
 
 use crate::address::Grain;
 use crate::index::sections::{SectionForm, Sections, Ticket};
-use crate::index::{IndexFault, OwnRecord, Survey};
+use crate::index::{IndexContents, IndexFault, OwnRecord};
 use crate::io::Io;
 use kvssd_flash::Blob;
 
@@ -14,12 +14,17 @@ impl<F: SectionForm> Sections<F> {
     }
 
     /// Lists what is wrong with any section; `see` lists what is in those that can be read.
-    pub(crate) fn survey(&self, io: &mut Io<'_>, survey: &mut Survey, mut see: impl FnMut(u64, &[u8], &mut Survey)) {
+    pub(crate) fn contents(
+        &self,
+        io: &mut Io<'_>,
+        contents: &mut IndexContents,
+        mut see: impl FnMut(u64, &[u8], &mut IndexContents),
+    ) {
         let mut footprint_bytes = 0;
         for (number, directory) in (0..).zip(&self.directory) {
             let (place, known) = (directory.place, self.first_number + number);
             let mut fault =
-                |why: String, loses_pairs| survey.faults.push(IndexFault { number: known, place, why, loses_pairs });
+                |why: String, loses_pairs| contents.faults.push(IndexFault { number: known, place, why, loses_pairs });
             let bytes = match self.bytes_of(io, number) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => continue,
@@ -35,11 +40,11 @@ impl<F: SectionForm> Sections<F> {
                 }
             }
             footprint_bytes += self.share_of_page(bytes.len());
-            see(number, &bytes, survey);
+            see(number, &bytes, contents);
         }
-        if survey.faults.is_empty() && footprint_bytes != self.footprint_bytes {
+        if contents.faults.is_empty() && footprint_bytes != self.footprint_bytes {
             let why = format!("its sections take {footprint_bytes} bytes, and it counts {}", self.footprint_bytes);
-            survey.faults.push(IndexFault { number: self.first_number, place: Grain(0), why, loses_pairs: false });
+            contents.faults.push(IndexFault { number: self.first_number, place: Grain(0), why, loses_pairs: false });
         }
     }
 
