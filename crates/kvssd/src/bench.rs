@@ -30,13 +30,12 @@ pub fn run(options: &BenchOptions) -> Outcome {
     if let Some(path) = &options.store.store {
         return if is_url(path) { wire::run(options, path) } else { embedded::run(options, path) };
     }
-    check_company(options)?;
     let files = Files {
         json: JsonFile::open(options.experiment.json.as_deref())?,
         html: JsonFile::open(options.html.as_deref())?,
     };
     let experiments = match &options.from {
-        Some(path) => experiments_of(path)?,
+        Some(path) => check_company(options).and_then(|()| experiments_of(path))?,
         None => experiments(options)?,
     };
     if options.drive.series.is_some() && !files.json.is_wanted() && !files.html.is_wanted() {
@@ -136,6 +135,7 @@ fn show_with(
 
 /// What the options ask of each design, with nothing left to a default. What is impossible is said here.
 pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+    check_company(options)?;
     match &options.drive.kvbench {
         Some(path) => kvbench::experiments(options, path),
         None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),

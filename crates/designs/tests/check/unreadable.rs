@@ -14,6 +14,9 @@ use std::thread;
 
 const KEYS: u64 = 600;
 
+/// So many stores are refused for room before [`Life::overwrite`] ends.
+const REFUSED_MAX: u32 = 300;
+
 /// What a drive must hold of a key: seed and length of the value.
 type Model = BTreeMap<u64, (u64, u32)>;
 
@@ -31,8 +34,9 @@ impl Life {
     }
 
     /// Random overwrites. Some are refused: what they replace cannot be read, or superblocks that cannot be collected have taken
-    /// the room.
+    /// the room. A drive without room collects all of itself again for many of its refusals; after some hundreds it has shown enough.
     fn overwrite(&mut self, random: &mut Random, count: u64, length_max: u64, model: &mut Model) {
+        let mut refused = 0;
         for _ in 0..count {
             let number = random.below(KEYS);
             let (seed, length) = (random.below(1 << 40), random.below(length_max) as u32);
@@ -42,7 +46,9 @@ impl Life {
             let command = Command::Store { key, value, condition: StoreCondition::Always };
             match self.run(command) {
                 Ok(_) => drop(model.insert(number, (seed, length))),
-                Err(KvError::Unrecovered(_) | KvError::CapacityExceeded) => {}
+                Err(KvError::Unrecovered(_)) => {}
+                Err(KvError::CapacityExceeded) if refused == REFUSED_MAX => return,
+                Err(KvError::CapacityExceeded) => refused += 1,
                 Err(other) => panic!("{other}"),
             }
         }
