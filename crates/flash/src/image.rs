@@ -325,6 +325,10 @@ impl Backing for ImageBacking {
         Ok(self.opened.get(page).expect("it was opened just now"))
     }
 
+    fn warm(&self, places: &[(PageAddress, usize)]) {
+        self.opened.warm(places);
+    }
+
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         let wanted = first.0..first.0 + pages;
         let mut missing = wanted.clone().map(PageAddress).filter(|&page| !self.opened.holds(page));

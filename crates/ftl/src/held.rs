@@ -55,6 +55,11 @@ impl Held {
         self.dead_grains > 0
     }
 
+    /// The least number that nothing has had.
+    pub(crate) fn number_next(&self) -> u64 {
+        self.number + 1
+    }
+
     /// Begins an iterator while the logs of hosts stand at `frontier`; gives its number.
     pub(crate) fn make(&mut self, frontier: Vec<(SuperblockId, Grain)>) -> u64 {
         (self.frontier, self.younger) = (frontier, BTreeSet::new());

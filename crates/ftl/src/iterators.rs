@@ -14,6 +14,7 @@ pub use self::degree::{IteratorPlan, PrefetchDegree};
 
 use self::degree::Pace;
 use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
+use crate::address::Grain;
 use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::{Io, readable};
 use crate::journal::PairPlace;
@@ -28,7 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(crate) struct Iterators {
     plan: IteratorPlan,
-    last_id: u64,
     live: BTreeMap<IteratorId, Live>,
     /// Those that were ended before the host ended them.
     expired: BTreeSet<IteratorId>,
@@ -92,7 +92,7 @@ impl Iterators {
     pub(crate) fn new(plan: IteratorPlan, prefetch_bytes: u64, sector_bytes: u32) -> Self {
         let bytes_max = if plan.prefetch_degree.is_none() { 0 } else { prefetch_bytes };
         let pool = PrefetchPool::new(bytes_max, sector_bytes);
-        Iterators { plan, last_id: 0, live: BTreeMap::new(), expired: BTreeSet::new(), pool }
+        Iterators { plan, live: BTreeMap::new(), expired: BTreeSet::new(), pool }
     }
 
     /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
@@ -128,10 +128,10 @@ impl Iterators {
         index: &mut dyn Index,
         options: &IteratorOptions<'_>,
     ) -> Result<Reply, KvError> {
-        let id = IteratorId(self.last_id + 1);
+        // Of the whole drive: a namespace may be given the number of one that is gone.
+        let id = IteratorId(io.media.held.number_next());
         let plan = CursorPlan { descending: options.descending, reads_ahead: self.plan.index_prefetch };
         ranges(index)?.open(io, id, plan)?;
-        self.last_id = id.0;
         let frontier = io.user_frontier();
         let made = io.media.held.make(frontier);
         let pace = self.pool.pace;
@@ -304,6 +304,8 @@ impl Live {
         if self.keys_only {
             return Ok(chosen.iter().map(|ahead| (ahead.key.clone(), None)).collect());
         }
+        let places: Vec<Grain> = chosen.iter().map(|ahead| self.record(io, ahead).0).collect();
+        io.warm(&places);
         let parts: Vec<(Vec<ValuePart>, &Ahead)> =
             chosen.iter().map(|ahead| (self.record_parts(io, ahead), ahead)).collect();
         let unread = parts.iter().filter(|(_, ahead)| !ahead.is_on_its_way());
@@ -316,7 +318,7 @@ impl Live {
         for (_, ahead) in &parts {
             io.wait_for_flash(self.prefetch.ready(ahead), SpentOn::Record);
         }
-        parts.into_iter().map(|(_, ahead)| self.pair(io, ahead)).collect()
+        parts.into_iter().map(|(parts, ahead)| self.pair(io, ahead, parts)).collect()
     }
 
     /// Where the head of a record and its value lie now.
@@ -331,13 +333,13 @@ impl Live {
         parts
     }
 
-    fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (crate::address::Grain, RecordHead) {
+    fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (Grain, RecordHead) {
         let PairPlace { place, key_bytes, value_bytes } = ahead.pair;
         (io.media.held.place_of(place, self.made), RecordHead { key_bytes, value_bytes })
     }
 
-    /// A pair whose record is in the controller.
-    fn pair(&self, io: &mut Io<'_>, ahead: &Ahead) -> Result<IteratedPair, KvError> {
+    /// A pair whose record is in the controller, in those parts.
+    fn pair(&self, io: &mut Io<'_>, ahead: &Ahead, mut parts: Vec<ValuePart>) -> Result<IteratedPair, KvError> {
         let (place, head) = self.record(io, ahead);
         io.cpu(io.costs().key_compare_ns);
         let packing = io.packing();
@@ -346,7 +348,7 @@ impl Live {
         if found != Some(head) {
             return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
         }
-        let parts = parts_of(io, place, &head, 0..head.value_bytes as usize);
+        parts[0].1.start += head.bytes();
         Ok((ahead.key.clone(), Some(value_of(io, place, parts)?)))
     }
 

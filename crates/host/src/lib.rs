@@ -44,7 +44,7 @@
 //! namespaces that are made or deleted. Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
 //! change of each key, and a part of a value from an offset on ([`Store::retrieve_part`]) is cut out here: the wire carries all before it.
 //!
-//! What it does not do: ranges of keys (an ordered [`Namespace`] lists them in order), TLS, or several drives as one.
+//! What it does not do: TLS, or several drives as one.
 
 mod backend;
 mod batch;
@@ -55,6 +55,7 @@ mod loose;
 mod namespace;
 mod options;
 mod pairs;
+mod range;
 mod remote;
 mod stats;
 mod store;
@@ -65,9 +66,10 @@ pub use error::Error;
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_nvme_client::{Digests, DriveUrl};
-pub use kvssd_types::{NamespaceId, StoreCondition};
+pub use kvssd_types::{IteratorOptions, NamespaceId, StoreCondition};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};
 pub use pairs::{KeyCursor, Keys, Pair, Pairs};
+pub use range::{Range, RangeCursor};
 pub use stats::{FirmwareStats, Stats, TrafficStats};
 pub use store::{Store, connect, connect_to, open};

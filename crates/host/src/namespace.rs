@@ -1,12 +1,12 @@
 //! A namespace of a store: the calls on its keys.
 //!
 //! ```text
-//!   Store       namespace("accounts")  ->  Namespace    store, retrieve, delete, exist, list, keys, pairs
+//!   Store       namespace("accounts")  ->  Namespace    store, retrieve, delete, exist, list, keys, pairs, range
 //!     |                                       |
 //!   Backend     executes commands  <----------+
 //! ```
 
-use crate::{Error, Keys, Pairs, Store};
+use crate::{Error, Keys, Pairs, Range, Store};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
@@ -208,6 +208,16 @@ impl<'a> Namespace<'a> {
     #[must_use]
     pub fn pairs(&self) -> Pairs<'a> {
         Pairs::new(*self)
+    }
+
+    /// Pairs of a range of keys as they are now, whatever is stored or deleted while it goes on. The drive keeps them until the range is
+    /// dropped, and takes what stores need then from the oldest range, which ends with [`Error::Refused`].
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where keys have no order, on the wire, which has no such command, and where memory has no room for
+    /// another range. And as [`Namespace::retrieve`].
+    pub fn range(&self, options: &IteratorOptions<'_>) -> Result<Range<'a>, Error> {
+        Range::new(*self, options)
     }
 
     pub(crate) fn check_owner(&self) -> Result<(), Error> {

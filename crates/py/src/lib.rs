@@ -32,7 +32,7 @@ mod _kvssd {
     #[pymodule_export]
     use crate::experiments::{bench, reproduce};
     #[pymodule_export]
-    use crate::store::{RawCursor, RawStore};
+    use crate::store::{RawCursor, RawRange, RawStore};
     #[pymodule_export]
     use crate::sweep::{RawClaim, RawSweep, limits, run_point};
     #[pymodule_export]

@@ -10,14 +10,14 @@ use crate::errors::{RefusedError, check_owner, closed, of_opening, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
-    Batch, Error as StoreError, FirmwareStats, KeyCursor, Missing, Namespace, NamespaceAttributes, NamespaceId,
-    NamespaceInfo, Options, Owner, Stats, Store, StoreCondition, TrafficStats,
+    Batch, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor, Missing, Namespace, NamespaceAttributes,
+    NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store, StoreCondition, TrafficStats,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// A page of pairs.
 type PagePairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
@@ -198,6 +198,21 @@ impl RawStore {
         RawCursor { store: slf, namespace, cursor }
     }
 
+    /// The pairs of an ordered namespace whose keys begin with `prefix` and lie from `start` on and before `stop`, as they are now.
+    fn range(
+        slf: Py<Self>,
+        py: Python<'_>,
+        namespace: u32,
+        prefix: Bytes,
+        start: Option<Bytes>,
+        stop: Option<Bytes>,
+    ) -> PyResult<RawRange> {
+        let first = start.as_deref().unwrap_or_default();
+        let options = IteratorOptions { prefix: &prefix, first, end: stop.as_deref(), ..IteratorOptions::default() };
+        let cursor = slf.get().on_pairs(py, namespace, |pairs| RangeCursor::new(pairs, &options))?;
+        Ok(RawRange { store: slf, namespace, cursor: Mutex::new(Some(cursor)) })
+    }
+
     /// Makes changes: all or none, or one after the other.
     fn batch(&self, py: Python<'_>, changes: Vec<Change>, atomic: bool) -> PyResult<()> {
         self.on_store(py, |store| {
@@ -268,23 +283,22 @@ impl RawCursor {
     }
 
     /// Pairs that come next, those whose keys begin with `prefix` and lie from `start` on and before `stop`, and whether there may be
-    /// more. `ordered` keys behind those end it.
+    /// more.
     fn next_pairs<'py>(
         &self,
         py: Python<'py>,
         prefix: Bytes,
         start: Option<Bytes>,
         stop: Option<Bytes>,
-        ordered: bool,
     ) -> PyResult<(PagePairs<'py>, bool)> {
-        let is_before = |key: &[u8]| stop.as_ref().is_none_or(|stop| *key < **stop);
-        let is_behind = |key: &[u8]| !is_before(key) || (!key.starts_with(&prefix) && *key > *prefix);
         let is_wanted = |key: &[u8]| {
-            key.starts_with(&prefix) && start.as_ref().is_none_or(|start| *key >= **start) && is_before(key)
+            key.starts_with(&prefix)
+                && start.as_ref().is_none_or(|start| *key >= **start)
+                && stop.as_ref().is_none_or(|stop| *key < **stop)
         };
         let (pairs, more) = self.store.get().on_pairs(py, self.namespace, |pairs| {
             let mut keys = self.next_page(pairs)?;
-            let more = keys.last().is_some_and(|last| !(ordered && is_behind(last)));
+            let more = !keys.is_empty();
             keys.retain(|key| is_wanted(key));
             let mut values = vec![None; keys.len()];
             pairs.retrieve_each(keys.iter().map(AsRef::as_ref), |number, value| values[number] = value)?;
@@ -294,6 +308,44 @@ impl RawCursor {
         })?;
         let pairs = pairs.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)));
         Ok((pairs.collect(), more))
+    }
+}
+
+/// A range of an ordered namespace, as it was when the range began.
+#[pyclass(frozen, module = "kvssd._kvssd")]
+pub(crate) struct RawRange {
+    store: Py<RawStore>,
+    namespace: u32,
+    cursor: Mutex<Option<RangeCursor>>,
+}
+
+#[pymethods]
+impl RawRange {
+    /// Pairs that come next; none at the end.
+    fn next_pairs<'py>(&self, py: Python<'py>) -> PyResult<PagePairs<'py>> {
+        let pairs = self.store.get().on_pairs(py, self.namespace, |pairs| match &mut *self.lock() {
+            Some(cursor) => cursor.next_page(pairs),
+            None => Ok(Vec::new()),
+        })?;
+        let pairs = pairs.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)));
+        Ok(pairs.collect())
+    }
+
+    /// The drive need not keep what only this range shows.
+    fn end(&self, py: Python<'_>) {
+        let Some(cursor) = self.lock().take() else { return };
+        let ended = self.store.get().on_pairs(py, self.namespace, |pairs| {
+            cursor.end(pairs);
+            Ok(())
+        });
+        // A store that was closed keeps nothing for it.
+        drop(ended);
+    }
+}
+
+impl RawRange {
+    fn lock(&self) -> MutexGuard<'_, Option<RangeCursor>> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

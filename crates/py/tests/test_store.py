@@ -193,6 +193,32 @@ def test_scans_go_along_keys(store: kvssd.Store) -> None:
     assert len(ordered) == 1000
 
 
+def test_a_scan_shows_what_was_there_when_it_began(store: kvssd.Store) -> None:
+    ordered = store.create_namespace("tree", ordered=True)
+    for number in range(500):
+        ordered[b"%04d" % number] = b"old"
+    scan = ordered.scan(b"0", stop=b"0400")
+    shown = [next(scan)]
+    for number in range(1, 500, 2):
+        del ordered[b"%04d" % number]
+    for number in range(0, 500, 2):
+        ordered[b"%04d" % number] = b"new" * 1000
+    ordered[b"0399x"] = b"new"
+    shown += scan
+    assert shown == [(b"%04d" % number, b"old") for number in range(400)]
+    assert [value for _, value in ordered.scan(b"039")] == [b"new" * 1000] * 5 + [b"new"]
+    half = ordered.scan()
+    next(half)
+    del half
+    for _ in range(200):
+        next(ordered.scan())
+    open_scan = ordered.scan()
+    next(open_scan)
+    store.delete_namespace("tree")
+    with pytest.raises(kvssd.Error):
+        list(open_scan)
+
+
 def test_a_batch_is_made_whole_or_not_at_all(store: kvssd.Store) -> None:
     other = store.create_namespace("other")
     store[b"old"] = b"0"

@@ -20,17 +20,24 @@ const SETS_MIN: usize = 8;
 /// The pages.
 #[derive(Debug)]
 pub(super) struct OpenedPages {
-    slots: Vec<Slot>,
-    /// The slot of each set that its hand points to.
-    hands: Vec<u8>,
+    sets: Vec<Set>,
     head: LiteralHead,
     geometry: Geometry,
 }
 
-/// A page, if there is one.
+/// Slots for the pages with one remainder. Whether a page is among them is seen in one cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Set {
+    pages: [Option<PageAddress>; WAYS],
+    slots: [Slot; WAYS],
+    /// The slot that the hand points to.
+    hand: u8,
+}
+
+/// What is known of a page.
 #[derive(Debug, Default)]
 struct Slot {
-    page: Option<PageAddress>,
     /// Its checksum was right.
     is_whole: bool,
     was_asked_again: bool,
@@ -45,43 +52,51 @@ impl OpenedPages {
     pub(super) fn new(geometry: &Geometry, cache_bytes: u64) -> Self {
         let slot_bytes = u64::from(geometry.page_bytes) + u64::from(geometry.oob_bytes);
         let sets = (cache_bytes / slot_bytes / WAYS as u64).min(geometry.pages()) as usize;
-        let sets = sets.max(SETS_MIN);
-        let slots = (0..sets * WAYS).map(|_| Slot::default()).collect();
-        let head = LiteralHead::new(geometry.page_bytes as usize);
-        OpenedPages { slots, hands: vec![0; sets], head, geometry: *geometry }
+        let sets = (0..sets.max(SETS_MIN)).map(|_| Set::default()).collect();
+        OpenedPages { sets, head: LiteralHead::new(geometry.page_bytes as usize), geometry: *geometry }
     }
 
     fn set_of(&self, page: PageAddress) -> usize {
-        page.0 as usize % self.hands.len()
+        page.0 as usize % self.sets.len()
     }
 
-    fn slots_of(&self, page: PageAddress) -> impl Iterator<Item = usize> + use<> {
-        let first = self.set_of(page) * WAYS;
-        first..first + WAYS
+    fn slot_of(&self, page: PageAddress) -> Option<&Slot> {
+        let set = &self.sets[self.set_of(page)];
+        set.way_of(page).map(|way| &set.slots[way])
     }
 
-    fn slot_of(&self, page: PageAddress) -> Option<usize> {
-        self.slots_of(page).find(|&slot| self.slots[slot].page == Some(page))
+    fn slot_of_mut(&mut self, page: PageAddress) -> Option<&mut Slot> {
+        let number = self.set_of(page);
+        let set = &mut self.sets[number];
+        set.way_of(page).map(|way| &mut set.slots[way])
     }
 
     /// Whether a page is here.
     pub(super) fn holds(&self, page: PageAddress) -> bool {
-        self.slot_of(page).is_some_and(|slot| self.slots[slot].is_whole)
+        self.slot_of(page).is_some_and(|slot| slot.is_whole)
     }
 
     /// A page that is here was asked for again, after others.
     pub(super) fn ask_again(&mut self, page: PageAddress) {
-        if let Some(slot) = self.slot_of(page) {
-            self.slots[slot].was_asked_again = true;
+        if let Some(slot) = self.slot_of_mut(page) {
+            slot.was_asked_again = true;
         }
     }
 
     /// A page that is here.
     pub(super) fn get(&self, page: PageAddress) -> Option<PageView<'_>> {
-        let slot = self.slot_of(page).map(|slot| &self.slots[slot]).filter(|slot| slot.is_whole)?;
+        let slot = self.slot_of(page).filter(|slot| slot.is_whole)?;
         let (code, oob) = slot.bytes.split_at(self.head.len() + self.geometry.page_bytes as usize);
         let oob = &oob[codec::OOB_HEAD_BYTES as usize..][..slot.oob_bytes];
         Some(PageView { oob, data: RopeRef::of_literal(code) })
+    }
+
+    /// See [`Backing::warm`](crate::Backing::warm). The reads of each round wait for none of each other.
+    pub(super) fn warm(&self, places: &[(PageAddress, usize)]) {
+        let slots: Vec<(&Slot, usize)> =
+            places.iter().filter_map(|&(page, start)| Some((self.slot_of(page)?, start))).collect();
+        let touched = slots.iter().filter_map(|(slot, start)| slot.bytes.get(self.head.len() + start));
+        std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
     }
 
     /// Where pages are to be read to, from `first` on: so many, or as many as there are sets behind that of the first. What was there is
@@ -91,10 +106,9 @@ impl OpenedPages {
         let Geometry { page_bytes, oob_bytes, .. } = self.geometry;
         let page_bytes = page_bytes as usize + oob_bytes as usize;
         let head = &self.head;
-        let sets = self.slots.chunks_exact_mut(WAYS).zip(&mut self.hands).skip(begin);
-        sets.zip(first.0..first.0 + pages).map(move |((slots, hand), page)| {
-            let slot = &mut slots[choose(slots, hand, PageAddress(page))];
-            (slot.page, slot.is_whole, slot.was_asked_again) = (Some(PageAddress(page)), false, false);
+        self.sets[begin..].iter_mut().zip(first.0..first.0 + pages).map(move |(set, page)| {
+            let slot = set.place_for(PageAddress(page));
+            (slot.is_whole, slot.was_asked_again) = (false, false);
             if slot.bytes.is_empty() {
                 slot.bytes.extend_from_slice(head.bytes());
                 slot.bytes.resize(head.len() + page_bytes, 0);
@@ -105,10 +119,10 @@ impl OpenedPages {
 
     /// A page has been read to its place: takes it in, or says why it is none.
     pub(super) fn open(&mut self, identity: PageIdentity) -> Result<(), &'static str> {
-        let Some(slot) = self.slot_of(identity.page) else { return Ok(()) };
-        let slot = &mut self.slots[slot];
+        let (geometry, head_bytes) = (self.geometry, self.head.len());
+        let Some(slot) = self.slot_of_mut(identity.page) else { return Ok(()) };
         slot.is_whole = false;
-        let (oob, _) = codec::verify(&self.geometry, identity, &slot.bytes[self.head.len()..])?;
+        let (oob, _) = codec::verify(&geometry, identity, &slot.bytes[head_bytes..])?;
         slot.oob_bytes = oob.len();
         slot.is_whole = true;
         Ok(())
@@ -117,29 +131,40 @@ impl OpenedPages {
     /// A page is in the file as `bytes`, with so many of its out-of-band area the firmware's.
     pub(super) fn keep(&mut self, page: PageAddress, bytes: &[u8], oob_bytes: usize) {
         self.places(page, 1).for_each(|place| place.copy_from_slice(bytes));
-        if let Some(slot) = self.slot_of(page) {
-            (self.slots[slot].oob_bytes, self.slots[slot].is_whole) = (oob_bytes, true);
+        if let Some(slot) = self.slot_of_mut(page) {
+            (slot.oob_bytes, slot.is_whole) = (oob_bytes, true);
         }
     }
 
     /// A page is written anew.
     pub(super) fn forget(&mut self, page: PageAddress) {
-        if let Some(slot) = self.slot_of(page) {
-            self.slots[slot].page = None;
+        let number = self.set_of(page);
+        let set = &mut self.sets[number];
+        if let Some(way) = set.way_of(page) {
+            set.pages[way] = None;
         }
     }
 }
 
-/// The slot of a set that a page comes to: its own, or that of the page that leaves.
-fn choose(slots: &mut [Slot], hand: &mut u8, page: PageAddress) -> usize {
-    if let Some(own) = slots.iter().position(|slot| slot.page == Some(page)) {
-        return own;
+impl Set {
+    fn way_of(&self, page: PageAddress) -> Option<usize> {
+        self.pages.iter().position(|&there| there == Some(page))
     }
-    loop {
-        let at = usize::from(*hand);
-        *hand = ((at + 1) % WAYS) as u8;
-        if !std::mem::take(&mut slots[at].was_asked_again) {
-            return at;
+
+    /// The slot that is a page's from now on: its own, or that of the page that leaves.
+    fn place_for(&mut self, page: PageAddress) -> &mut Slot {
+        let way = self.way_of(page).unwrap_or_else(|| self.choose());
+        self.pages[way] = Some(page);
+        &mut self.slots[way]
+    }
+
+    fn choose(&mut self) -> usize {
+        loop {
+            let at = usize::from(self.hand);
+            self.hand = ((at + 1) % WAYS) as u8;
+            if !std::mem::take(&mut self.slots[at].was_asked_again) {
+                return at;
+            }
         }
     }
 }
@@ -183,8 +208,8 @@ mod tests {
         assert_eq!((0..=256).filter(|&page| pages.holds(PageAddress(page))).count(), 256);
         pages.forget(PageAddress(256));
         assert!(pages.get(PageAddress(256)).is_none());
-        assert_eq!(OpenedPages::new(&GEOMETRY, 0).slots.len(), 64);
-        assert_eq!(OpenedPages::new(&GEOMETRY, u64::MAX).hands.len() as u64, GEOMETRY.pages());
+        assert_eq!(OpenedPages::new(&GEOMETRY, 0).sets.len() * WAYS, 64);
+        assert_eq!(OpenedPages::new(&GEOMETRY, u64::MAX).sets.len() as u64, GEOMETRY.pages());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod lives;
 mod namespaces;
+mod ranges;
 mod store;
 mod synced_pairs;
 mod transactions;

@@ -131,14 +131,22 @@ class Namespace(MutableMapping[bytes, bytes]):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Pairs whose keys begin with ``prefix``, from the key ``start`` on, and before the key ``stop``.
 
-        In an ordered namespace only those are looked at; elsewhere all keys are, since they lie in no order.
+        In an ordered namespace only those are looked at, and they are what they were when the scan began, whatever is stored or
+        deleted meanwhile. The drive keeps them as long as the scan goes on; if stores need that space, the oldest scan ends with
+        ``kvssd.RefusedError``. Elsewhere all keys are looked at, since they lie in no order, and those that change meanwhile may come or not.
         """
-        is_ordered = self.info()["is_ordered"]
-        first = prefix if start is None else start
-        cursor = self._raw.keys(self._id, first if is_ordered and memoryview(first).nbytes else None)
+        if self.info()["is_ordered"]:
+            window = self._raw.range(self._id, prefix, start, stop)
+            try:
+                while pairs := window.next_pairs():
+                    yield from pairs
+            finally:
+                window.end()
+            return
+        cursor = self._raw.keys(self._id, None)
         more = True
         while more:
-            pairs, more = cursor.next_pairs(prefix, start, stop, is_ordered)
+            pairs, more = cursor.next_pairs(prefix, start, stop)
             yield from pairs
 
     def __repr__(self) -> str:

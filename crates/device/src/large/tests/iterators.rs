@@ -39,7 +39,7 @@ fn an_iterator_shows_what_was_there_however_large_and_it_is_deleted_behind_it() 
     assert_eq!(segments(&drive, &large), owned.into());
 }
 
-/// Each namespace counts its iterators from 1 on: what one has left is not what the other gives, nor one of a later namespace.
+/// What an iterator of one namespace has left is not what one of another gives, nor one of a later namespace.
 #[test]
 fn iterators_of_two_namespaces_give_each_its_own() {
     let mut drive = drive("iter");
@@ -65,15 +65,15 @@ fn iterators_of_two_namespaces_give_each_its_own() {
         }
         iterators.push(begin(&mut large, &mut drive, namespace));
     }
-    assert_eq!(iterators[0], iterators[1], "else this test shows nothing");
-    let iterator = iterators[0];
+    assert!(iterators[0] != iterators[1], "a namespace may be given the number of one that is gone");
+    let both = [FIRST, second].into_iter().zip(iterators);
     let mut shown: BTreeMap<u32, Vec<IteratedPair>> = BTreeMap::new();
-    for namespace in [FIRST, second] {
+    for (namespace, iterator) in both.clone() {
         let reply = large.execute(&mut drive, namespace, Command::Seek { iterator, key: None, pairs_max: 3 });
         shown.entry(namespace.0).or_default().extend(pairs(reply));
     }
     for _ in 0..3 {
-        for namespace in [FIRST, second] {
+        for (namespace, iterator) in both.clone() {
             let reply = large.execute(&mut drive, namespace, Command::Next { iterator, pairs_max: 1 });
             shown.entry(namespace.0).or_default().extend(pairs(reply));
         }
@@ -86,6 +86,7 @@ fn iterators_of_two_namespaces_give_each_its_own() {
         }
     }
     // One is deleted in the middle; another one may have its number some day.
+    let iterator = both.last().unwrap().1;
     pairs(large.execute(&mut drive, second, Command::Seek { iterator, key: None, pairs_max: 3 }));
     assert!(!large.left.is_empty(), "else this test shows nothing");
     large.delete_namespace(&mut drive, second).unwrap();

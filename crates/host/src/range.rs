@@ -1,0 +1,124 @@
+//! Ranges of an ordered namespace, each as the namespace was when the range began: the drive's own iterators.
+//!
+//! ```text
+//!   range()        Create     the drive keeps what the range shows, whatever others change
+//!   next, next     Seek, Next, Next, ...     a page of pairs each
+//!   drop           Destroy    what only this range showed is free
+//! ```
+
+use crate::{Error, Namespace, Pair};
+use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Reply};
+use std::iter::FusedIterator;
+use std::vec;
+
+/// Pairs of a page. Other threads wait while one is read, and what is read for nobody is lost; a command more costs little.
+const PAGE_PAIRS: u32 = 32;
+
+/// A place in a range. It borrows nothing, so that it can be kept where a store cannot be borrowed; whoever keeps it ends it
+/// ([`RangeCursor::end`]), or the drive keeps what it shows until the store is closed.
+#[derive(Debug)]
+pub struct RangeCursor {
+    iterator: IteratorId,
+    is_begun: bool,
+}
+
+/// Pairs of a range, as they were when it began. Ends after an error.
+pub struct Range<'a> {
+    namespace: Namespace<'a>,
+    /// None at the end.
+    cursor: Option<RangeCursor>,
+    coming: vec::IntoIter<Pair>,
+}
+
+impl RangeCursor {
+    /// Before the first pair of a range, which the drive keeps as it is now.
+    ///
+    /// # Errors
+    /// As [`Namespace::range`].
+    pub fn new(namespace: Namespace<'_>, options: &IteratorOptions<'_>) -> Result<Self, Error> {
+        match namespace.ask(Command::CreateIterator { options: *options })? {
+            Some(Reply::IteratorCreated(iterator)) => Ok(RangeCursor { iterator, is_begun: false }),
+            other => unreachable!("{other:?} does not answer the creation of an iterator"),
+        }
+    }
+
+    /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each time. A page has 32
+    /// pairs at the most, and ends behind as many bytes as the largest value may have.
+    ///
+    /// # Errors
+    /// As [`Range`]'s items.
+    pub fn next_page(&mut self, namespace: Namespace<'_>) -> Result<Vec<Pair>, Error> {
+        let iterator = self.iterator;
+        let command = match self.is_begun {
+            false => Command::Seek { iterator, key: None, pairs_max: PAGE_PAIRS },
+            true => Command::Next { iterator, pairs_max: PAGE_PAIRS },
+        };
+        match namespace.ask(command)? {
+            Some(Reply::Pairs(pairs)) => {
+                self.is_begun = true;
+                let owned = |(key, value): IteratedPair| (key, value.map_or_else(Vec::new, |value| value.to_vec()));
+                Ok(pairs.into_iter().map(owned).collect())
+            }
+            other => unreachable!("{other:?} does not answer a range"),
+        }
+    }
+
+    /// Ends it. A drive that has failed keeps nothing for it either, nor does one that was closed.
+    pub fn end(self, namespace: Namespace<'_>) {
+        let _ = namespace.ask(Command::DestroyIterator { iterator: self.iterator });
+    }
+}
+
+impl<'a> Range<'a> {
+    pub(crate) fn new(namespace: Namespace<'a>, options: &IteratorOptions<'_>) -> Result<Self, Error> {
+        let cursor = RangeCursor::new(namespace, options)?;
+        Ok(Range { namespace, cursor: Some(cursor), coming: Vec::new().into_iter() })
+    }
+
+    fn end(&mut self) {
+        self.coming = Vec::new().into_iter();
+        if let Some(cursor) = self.cursor.take() {
+            cursor.end(self.namespace);
+        }
+    }
+}
+
+/// A key and its value, which is empty where keys alone were asked for.
+///
+/// # Errors
+/// [`Error::Refused`] when the drive has ended the range: it needed the flash or the memory that it kept for it. Another range goes on
+/// from the last key, and sees the namespace as it is then. And as [`Namespace::retrieve`].
+impl Iterator for Range<'_> {
+    type Item = Result<Pair, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // A forked child gets an error, not the parent's pairs, nor an end.
+        if let Err(error) = self.namespace.check_owner() {
+            return Some(Err(error));
+        }
+        if self.coming.len() == 0 {
+            match self.cursor.as_mut()?.next_page(self.namespace) {
+                Ok(page) => self.coming = page.into_iter(),
+                Err(error) => {
+                    self.end();
+                    return Some(Err(error));
+                }
+            }
+        }
+        match self.coming.next() {
+            Some(pair) => Some(Ok(pair)),
+            None => {
+                self.end();
+                None
+            }
+        }
+    }
+}
+
+impl FusedIterator for Range<'_> {}
+
+impl Drop for Range<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
