@@ -29,7 +29,7 @@ pub(crate) fn measure(
     folder: &Path,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Measurement>, EmbeddedError> {
-    let records = Records::new(cell.seed, cell.value_bytes);
+    let records = Records::new(cell.seed, cell.value_bytes, cell.records);
     let mut subjects = Vec::new();
     for kind in STORES {
         let folder = folder.join(kind.name);
@@ -43,7 +43,8 @@ pub(crate) fn measure(
     }
     let mut measurements = Vec::new();
     for workload in Workload::ALL {
-        for (folder, subject) in &subjects {
+        let has_it = |subject: &Subject<'_>| workload != Workload::Scan || subject.store.is_ordered();
+        for (folder, subject) in subjects.iter().filter(|(_, subject)| has_it(subject)) {
             measurements.push(measure_one(subject, workload, folder, observer)?);
         }
     }

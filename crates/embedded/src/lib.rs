@@ -4,7 +4,7 @@
 //!   Plan      records, value sizes, threads, durabilities, seed
 //!     |
 //!   measure   for each cell (durability, size, threads):        fresh stores, side by side in one folder
-//!     |         fill, read, overwrite, mixed, delete:           one workload on each store in turn
+//!     |         fill, read, overwrite, mixed, scan, delete:     one workload on each store in turn
 //!     |                                                         every value that is read is checked
 //!   Report    Measurement, ...                                  in JSON or as tables
 //! ```
@@ -13,7 +13,7 @@
 //!
 //! A store is a file in `stores/` that implements [`EmbeddedStore`]. All but kvssd are behind the feature `rivals`.
 //!
-//! What it does not do: scans, transactions, stores that are larger than what is made for a run, or cold caches.
+//! What it does not do: transactions, stores that are larger than what is made for a run, or cold caches.
 
 mod cell;
 mod error;
@@ -31,7 +31,7 @@ pub use error::EmbeddedError;
 pub use plan::Plan;
 pub use report::{Measurement, Report};
 pub use store::{Durability, EmbeddedStore, Opening};
-pub use stores::{STORES, StoreKind};
+pub use stores::{HAS_RIVALS, STORES, StoreKind};
 pub use wire::{WireMeasurement, WirePlan, WireReport, measure_wire};
 pub use workload::Workload;
 

@@ -24,24 +24,38 @@ pub(crate) struct Records {
     seed: u64,
     value_bytes: usize,
     pool: Vec<u8>,
+    /// All of them, in the order of their keys.
+    in_order: Vec<u64>,
 }
 
 /// The last version of each record whose put has returned from a store; 0 where there is no such record.
 pub(crate) struct Versions(Vec<AtomicU32>);
 
 impl Records {
-    pub(crate) fn new(seed: u64, value_bytes: usize) -> Self {
+    pub(crate) fn new(seed: u64, value_bytes: usize, count: u64) -> Self {
         let mut random = Random::new(seed);
         let words = (POOL_BYTES + value_bytes).div_ceil(8);
         let pool = (0..words).flat_map(|_| random.bits().to_le_bytes()).collect();
-        Records { seed, value_bytes, pool }
+        let mut in_order: Vec<u64> = (0..count).collect();
+        in_order.sort_unstable_by_key(|&record| key_of(seed, record));
+        Records { seed, value_bytes, pool, in_order }
     }
 
     pub(crate) fn key(&self, record: u64) -> [u8; KEY_BYTES] {
-        let mut key = [0; KEY_BYTES];
-        key[..8].copy_from_slice(&mix64(record ^ self.seed).to_be_bytes());
-        key[8..].copy_from_slice(&record.to_be_bytes());
-        key
+        key_of(self.seed, record)
+    }
+
+    /// The record whose key that is.
+    pub(crate) fn record_of(&self, key: &[u8]) -> Option<u64> {
+        let record = u64::from_be_bytes(key.get(8..)?.try_into().ok()?);
+        (*key == self.key(record)).then_some(record)
+    }
+
+    /// The records from a key on, in the order of their keys, `count` at most.
+    pub(crate) fn from_on(&self, key: &[u8; KEY_BYTES], count: usize) -> &[u64] {
+        let begin = self.in_order.partition_point(|&record| self.key(record) < *key);
+        let rest = &self.in_order[begin..];
+        &rest[..rest.len().min(count)]
     }
 
     /// Makes the value of a version of a record.
@@ -64,6 +78,13 @@ impl Records {
         let start = (mix % POOL_BYTES as u64) as usize;
         &self.pool[start..][..self.value_bytes - HEAD_BYTES]
     }
+}
+
+fn key_of(seed: u64, record: u64) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    key[..8].copy_from_slice(&mix64(record ^ seed).to_be_bytes());
+    key[8..].copy_from_slice(&record.to_be_bytes());
+    key
 }
 
 impl Versions {
@@ -103,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_value_is_told_from_any_other() {
-        let records = Records::new(1, 100);
+        let records = Records::new(1, 100, 0);
         let mut value = Vec::new();
         records.write_value(7, 3, &mut value);
         assert_eq!((value.len(), records.version_of(7, &value)), (100, Some(3)));
@@ -118,10 +139,10 @@ mod tests {
 
     #[test]
     fn the_seed_makes_the_keys_and_every_record_has_its_own() {
-        let records = Records::new(1, 16);
+        let records = Records::new(1, 16, 0);
         let keys: BTreeSet<_> = (0..1000).map(|record| records.key(record)).collect();
         assert_eq!(keys.len(), 1000);
-        assert_ne!(records.key(5), Records::new(2, 16).key(5));
+        assert_ne!(records.key(5), Records::new(2, 16, 0).key(5));
     }
 
     #[test]

@@ -58,6 +58,17 @@ pub trait EmbeddedStore: Sync {
     /// As [`EmbeddedStore::put`].
     fn delete(&self, key: &[u8]) -> Result<(), String>;
 
+    /// Whether it keeps keys in their order, and has scans.
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    /// Shows the pairs from the key `from` on to `see`, in the order of their keys, `count` at most. Nobody changes them meanwhile.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::put`], and where keys have no order.
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String>;
+
     /// Whether work goes on in the background that earlier calls have left.
     fn is_busy(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 //! | | | mechanism | a put is committed |
 //! |---|---|---|---|
 //! | `kvssd` | always | log and hash index of the firmware, in one file | by a write to the image; `sync`: threads share an fsync |
+//! | `kvssd-ordered` | always | the same with a namespace whose keys have an order: an LSM tree | as above |
 //! | `fjall` | feature `rivals` | LSM tree | by a write to its journal; `sync`: each with an fsync |
 //! | `redb` | feature `rivals` | copy-on-write B-tree, one writer at a time | by a transaction; `sync`: each with an fsync |
 
@@ -31,11 +32,15 @@ pub struct StoreKind {
 /// All kinds that are built in; kvssd comes first.
 pub const STORES: &[StoreKind] = &[
     StoreKind { name: "kvssd", open: kvssd::open },
+    StoreKind { name: "kvssd-ordered", open: kvssd::open_ordered },
     #[cfg(feature = "rivals")]
     StoreKind { name: "fjall", open: fjall::open },
     #[cfg(feature = "rivals")]
     StoreKind { name: "redb", open: redb::open },
 ];
+
+/// Whether stores of others are built in.
+pub const HAS_RIVALS: bool = cfg!(feature = "rivals");
 
 #[cfg(test)]
 mod tests {
@@ -64,6 +69,10 @@ mod tests {
             store.put(b"two", &[2; 5000]).unwrap();
             store.put(b"one", b"one").unwrap();
             assert_eq!((got(b"one"), got(b"two")), (Some(b"one".to_vec()), Some(vec![2; 5000])), "{}", kind.name);
+            let mut shown = Vec::new();
+            let mut show = |key: &[u8], value: &[u8]| shown.push((key.to_vec(), value.len()));
+            assert_eq!(store.scan(b"a", 2, &mut show).is_ok(), store.is_ordered(), "{}", kind.name);
+            assert_eq!(store.is_ordered(), shown == [(b"one".to_vec(), 3), (b"two".to_vec(), 5000)], "{}", kind.name);
             store.delete(b"one").unwrap();
             assert_eq!((got(b"one"), got(b"two")), (None, Some(vec![2; 5000])), "{}", kind.name);
         }

@@ -88,7 +88,7 @@ struct Target<'a> {
 /// [`EmbeddedError`]: the plan cannot be, the drive is not reached, failed or gave a wrong value, or the observer ended it.
 pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<WireReport, EmbeddedError> {
     check(plan)?;
-    let records = Records::new(plan.seed, plan.value_bytes);
+    let records = Records::new(plan.seed, plan.value_bytes, plan.records);
     let target = Target { plan, records, versions: Versions::new(plan.records) };
     let store = connect_to(&plan.url).map_err(failed)?;
     observer.begin("fill", plan.records);

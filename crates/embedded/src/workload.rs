@@ -21,14 +21,25 @@ pub enum Workload {
     Overwrite,
     /// Each operation is as likely a read as an overwrite.
     Mixed,
+    /// Pairs that lie one after the other are read, from a key at random on, [`SCAN_PAIRS`] at a time. Of stores that have an order.
+    Scan,
     /// Records are deleted, each at most once.
     Delete,
 }
 
+/// Pairs of a scan.
+pub(crate) const SCAN_PAIRS: u64 = 100;
+
 impl Workload {
     /// All of them, in order.
-    pub const ALL: [Workload; 5] =
-        [Workload::FillRandom, Workload::ReadRandom, Workload::Overwrite, Workload::Mixed, Workload::Delete];
+    pub const ALL: [Workload; 6] = [
+        Workload::FillRandom,
+        Workload::ReadRandom,
+        Workload::Overwrite,
+        Workload::Mixed,
+        Workload::Scan,
+        Workload::Delete,
+    ];
 
     /// Its name in reports.
     #[must_use]
@@ -38,6 +49,7 @@ impl Workload {
             Workload::ReadRandom => "readrandom",
             Workload::Overwrite => "overwrite",
             Workload::Mixed => "mixed",
+            Workload::Scan => "scan100",
             Workload::Delete => "delete",
         }
     }
@@ -72,6 +84,7 @@ impl Subject<'_> {
         match workload {
             Workload::FillRandom => own,
             Workload::ReadRandom => self.share(self.cell.reads, thread),
+            Workload::Scan => self.share((self.cell.reads / SCAN_PAIRS).max(1), thread),
             Workload::Delete => own.min(self.share(self.cell.operations, thread)),
             _ => self.share(self.cell.operations, thread),
         }
@@ -125,6 +138,7 @@ impl<'a> Hand<'a> {
             Workload::Overwrite => self.overwrite(),
             Workload::Mixed if self.random.bits() & 1 == 0 => self.get(),
             Workload::Mixed => self.overwrite(),
+            Workload::Scan => self.scan(),
             Workload::Delete => self.delete(self.own(number)),
         }
     }
@@ -170,6 +184,32 @@ impl<'a> Hand<'a> {
         }
     }
 
+    /// Reads the records that come next in the order of keys, from one at random on; nobody changes them. That they are looked at
+    /// counts as the store's time, as in [`Hand::get`].
+    fn scan(&mut self) -> Result<Nanos, EmbeddedError> {
+        let Subject { store, records, versions, cell, .. } = self.subject;
+        let from = self.random.below(cell.records);
+        let key = records.key(from);
+        let wanted = records.from_on(&key, SCAN_PAIRS as usize);
+        let mut seen = Vec::with_capacity(wanted.len());
+        let mut look = |key: &[u8], value: &[u8]| {
+            let record = records.record_of(key);
+            seen.push((record, record.and_then(|record| records.version_of(record, value))));
+        };
+        let start = Instant::now();
+        let scanned = store.scan(&key, SCAN_PAIRS as usize, &mut look);
+        let took = since(start);
+        scanned.map_err(|why| self.subject.failed(why))?;
+        if !seen.iter().map(|&(record, _)| record).eq(wanted.iter().map(|&record| Some(record))) {
+            return Err(self.subject.wrong(from, "a scan from it on shows other records than those that come next"));
+        }
+        let mut faults = wanted.iter().zip(seen).filter_map(|(&record, (_, seen))| {
+            let version = versions.get(record);
+            fault(Some(seen), version, version).map(|why| self.subject.wrong(record, why))
+        });
+        faults.next().map_or(Ok(took), Err)
+    }
+
     fn delete(&mut self, record: u64) -> Result<Nanos, EmbeddedError> {
         let Subject { store, records, versions, .. } = self.subject;
         let key = records.key(record);
@@ -200,6 +240,7 @@ mod tests {
         LosesPuts,
         LosesOverwrites,
         LosesDeletes,
+        SkipsInScans,
         GivesOthers,
         FlipsBits,
     }
@@ -236,6 +277,15 @@ mod tests {
             }))
         }
 
+        fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+            let pairs = self.pairs.lock().unwrap();
+            let skipped = usize::from(self.lie == Lie::SkipsInScans);
+            let all =
+                pairs.range(from.to_vec()..).enumerate().filter(|&(number, _)| number != 30 * skipped || skipped == 0);
+            all.take(count).for_each(|(_, (key, value))| see(key, value));
+            Ok(())
+        }
+
         fn delete(&self, key: &[u8]) -> Result<(), String> {
             if self.lie != Lie::LosesDeletes {
                 self.pairs.lock().unwrap().remove(key);
@@ -253,7 +303,7 @@ mod tests {
     /// The workload at which a store is caught, if at any.
     fn caught(lie: Lie) -> Option<Workload> {
         let cell = cell(3, 100, 500);
-        let records = Records::new(cell.seed, cell.value_bytes);
+        let records = Records::new(cell.seed, cell.value_bytes, cell.records);
         let store = Box::new(Memory { lie, pairs: Mutex::default() });
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
@@ -271,6 +321,7 @@ mod tests {
             (Lie::LosesPuts, Some(Workload::FillRandom)),
             (Lie::LosesOverwrites, Some(Workload::Mixed)),
             (Lie::LosesDeletes, Some(Workload::Delete)),
+            (Lie::SkipsInScans, Some(Workload::Scan)),
             (Lie::GivesOthers, Some(Workload::ReadRandom)),
             (Lie::FlipsBits, Some(Workload::ReadRandom)),
         ] {
@@ -281,12 +332,12 @@ mod tests {
     #[test]
     fn every_record_is_filled_and_none_is_deleted_twice() {
         let cell = cell(8, 101, 1003);
-        let records = Records::new(cell.seed, cell.value_bytes);
+        let records = Records::new(cell.seed, cell.value_bytes, cell.records);
         let store = Box::new(Memory { lie: Lie::Nothing, pairs: Mutex::default() });
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
         let operations = Workload::ALL.map(|workload| subject.operations(workload));
-        assert_eq!(operations, [101, 2006, 1003, 1003, 101]);
+        assert_eq!(operations, [101, 2006, 1003, 1003, 20, 101]);
         let hands = (0..cell.threads).map(|thread| Hand::new(&subject, Workload::FillRandom, thread));
         let mut filled: Vec<_> =
             hands.flat_map(|hand| (0..hand.operations()).map(|number| hand.own(number)).collect::<Vec<_>>()).collect();

@@ -58,6 +58,14 @@ impl EmbeddedStore for Fjall {
         self.commit(self.pairs.remove(key))
     }
 
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+        self.pairs.range(from..).take(count).try_for_each(|pair| {
+            let (key, value) = pair.map_err(|error| error.to_string())?;
+            see(&key, &value);
+            Ok(())
+        })
+    }
+
     /// Sealed write buffers that are not flushed keep their journals; compactions say so themselves.
     fn is_busy(&self) -> bool {
         self.keyspace.active_compactions() > 0 || self.keyspace.journal_count() > 1

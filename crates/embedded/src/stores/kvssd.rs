@@ -1,11 +1,11 @@
-//! The store of this project: an image with the design `plus`.
+//! The store of this project: an image with the design `plus`, and an ordered namespace of such an image.
 //!
 //! Its flash has three times the bytes of the keys and values, as a user leaves room for garbage collection, and 256 MiB at
 //! least. What it has in memory follows from that (`kvssd_device::image_profile`); the other stores get as much.
 
 use crate::{Durability, EmbeddedStore, Opening};
 use kvssd_device::image_profile;
-use kvssd_host::{Missing, Options, Store};
+use kvssd_host::{Error, IteratorOptions, Missing, Namespace, NamespaceAttributes, NamespaceId, Options, Store};
 
 const FLASH_BYTES_MIN: u64 = 256 << 20;
 
@@ -15,30 +15,63 @@ pub(crate) fn memory_bytes(pair_bytes: u64) -> Result<u64, String> {
     Ok(memory.dram_bytes + memory.write_buffer_bytes + Options::default().cache_bytes)
 }
 
+/// A namespace of the store.
+struct Kvssd {
+    store: Store,
+    namespace: NamespaceId,
+    is_ordered: bool,
+}
+
+/// The store's own namespace, which keeps keys in no order.
 pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    open_namespace(opening, false).map_err(|error| error.to_string())
+}
+
+/// An ordered namespace of an empty store.
+pub(super) fn open_ordered(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    open_namespace(opening, true).map_err(|error| error.to_string())
+}
+
+fn open_namespace(opening: &Opening<'_>, is_ordered: bool) -> Result<Box<dyn EmbeddedStore>, Error> {
     let options = Options {
         missing: Missing::CreateNew,
         create_bytes: flash_bytes(opening.pair_bytes),
         sync: opening.durability == Durability::Sync,
         ..Options::default()
     };
-    match Store::open(opening.folder.join("drive.kv"), options) {
-        Ok(store) => Ok(Box::new(store)),
-        Err(error) => Err(error.to_string()),
-    }
+    let store = Store::open(opening.folder.join("drive.kv"), options)?;
+    let namespace = match is_ordered {
+        false => store.own_namespace().id(),
+        true => store.create_namespace(NamespaceAttributes { is_ordered, ..NamespaceAttributes::PLAIN })?.id(),
+    };
+    Ok(Box::new(Kvssd { store, namespace, is_ordered }))
 }
 
 fn flash_bytes(pair_bytes: u64) -> u64 {
     pair_bytes.saturating_mul(3).max(FLASH_BYTES_MIN)
 }
 
-impl EmbeddedStore for Store {
+impl Kvssd {
+    fn pairs(&self) -> Namespace<'_> {
+        self.store.namespace_at(self.namespace)
+    }
+
+    fn try_scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        for pair in self.pairs().range(&IteratorOptions { first: from, ..IteratorOptions::default() })?.take(count) {
+            let (key, value) = pair?;
+            see(&key, &value);
+        }
+        Ok(())
+    }
+}
+
+impl EmbeddedStore for Kvssd {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.store(key, value).map_err(|error| error.to_string())
+        self.pairs().store(key, value).map_err(|error| error.to_string())
     }
 
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        let value = self.retrieve(key).map_err(|error| error.to_string())?;
+        let value = self.pairs().retrieve(key).map_err(|error| error.to_string())?;
         Ok(value.is_some_and(|value| {
             see(&value);
             true
@@ -46,6 +79,14 @@ impl EmbeddedStore for Store {
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), String> {
-        Store::delete(self, key).map(|_| ()).map_err(|error| error.to_string())
+        self.pairs().delete(key).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+        self.try_scan(from, count, see).map_err(|error| error.to_string())
     }
 }

@@ -6,7 +6,7 @@
 //! | `sync` | default: `Durability::Immediate`, one fsync for each transaction | it has no group commit: writers wait for each other |
 //! | `process` | the same, over a file that is not synced | `Durability::None` keeps commits in memory, and would not survive the process |
 //! | a put, a delete | a transaction each | so that it is committed when it returns |
-//! | a get | a transaction each | so that it sees what was put before it |
+//! | a get, a scan | a transaction each | so that it sees what was put before it |
 
 use crate::{Durability, EmbeddedStore, Opening};
 use redb::backends::FileBackend;
@@ -85,6 +85,14 @@ impl Redb {
         }))
     }
 
+    fn try_scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        for pair in self.0.begin_read()?.open_table(PAIRS)?.range(from..)?.take(count) {
+            let (key, value) = pair?;
+            see(key.value(), value.value());
+        }
+        Ok(())
+    }
+
     fn try_delete(&self, key: &[u8]) -> Result<(), Error> {
         let transaction = self.0.begin_write()?;
         transaction.open_table(PAIRS)?.remove(key)?;
@@ -103,5 +111,9 @@ impl EmbeddedStore for Redb {
 
     fn delete(&self, key: &[u8]) -> Result<(), String> {
         self.try_delete(key).map_err(|error| error.to_string())
+    }
+
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+        self.try_scan(from, count, see).map_err(|error| error.to_string())
     }
 }

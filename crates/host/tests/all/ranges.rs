@@ -5,6 +5,8 @@ use kvssd_host::{Error, IteratorOptions, NamespaceAttributes, Options, Store};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+/// What a range begins with, from where, and up to where.
+type Window = (&'static [u8], &'static [u8], Option<&'static [u8]>);
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const LARGE: u32 = 8 << 20;
@@ -59,7 +61,7 @@ fn a_range_shows_what_was_there_when_it_began() {
             }
         };
         (0..1500).for_each(|number| change(&mut model, number * 7));
-        let windows: [(&[u8], &[u8], Option<&[u8]>); 4] =
+        let windows: [Window; 4] =
             [(b"", b"", None), (b"1", b"", None), (b"", b"123", Some(b"456")), (b"2", b"25", Some(b"3"))];
         for (round, (prefix, first, end)) in (1..).zip(windows) {
             let is_shown = |key: &[u8]| key.starts_with(prefix) && *key >= *first && end.is_none_or(|end| *key < *end);

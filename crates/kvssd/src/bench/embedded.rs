@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::bench::BenchOptions;
 use crate::output::{JsonFile, print};
 use crate::progress::Progress;
-use kvssd_embedded::{Durability, Plan, STORES, measure};
+use kvssd_embedded::{Durability, HAS_RIVALS, Plan, measure};
 use serde_json::json;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
     drop(progress);
     if !json_file.takes_stdout() {
         print(&report.table())?;
-        if STORES.len() == 1 {
+        if !HAS_RIVALS {
             print("\nkvssd alone: a program built with --features rivals shows fjall and redb beside it\n")?;
         }
     }

@@ -7,7 +7,7 @@ use std::fs;
 /// Few operations of one kind.
 const FEW: &str = "--store made --durability process --threads 2 --value-bytes 100 --records 300 --operations 200";
 
-const WORKLOADS: [&str; 5] = ["fillrandom", "readrandom", "overwrite", "mixed", "delete"];
+const WORKLOADS: [&str; 6] = ["fillrandom", "readrandom", "overwrite", "mixed", "scan100", "delete"];
 
 #[test]
 fn every_workload_is_a_row_and_the_folder_is_removed() {
@@ -23,11 +23,17 @@ fn every_workload_is_a_row_and_the_folder_is_removed() {
     }
     assert_eq!(table.contains("--features rivals"), !cfg!(feature = "rivals"), "{table}");
     let runs = runs(&desk.read("runs.json"));
-    let stores = if cfg!(feature = "rivals") { vec!["kvssd", "fjall", "redb"] } else { vec!["kvssd"] };
-    let pairs = WORKLOADS.iter().flat_map(|workload| stores.iter().map(move |store| (*workload, *store)));
+    let rivals: &[_] = if cfg!(feature = "rivals") { &["fjall", "redb"] } else { &[] };
+    let stores: Vec<_> = ["kvssd", "kvssd-ordered"].iter().chain(rivals).collect();
+    let pairs = WORKLOADS.iter().flat_map(|workload| stores.iter().map(move |store| (*workload, **store)));
+    let pairs = pairs.filter(|pair| *pair != ("scan100", "kvssd"));
     assert!(runs.iter().map(|run| (text(run, "workload"), text(run, "store"))).eq(pairs), "{runs:#?}");
     for run in &runs {
-        let operations = if run["workload"] == "fillrandom" { 300.0 } else { 200.0 };
+        let operations = match text(run, "workload") {
+            "fillrandom" => 300.0,
+            "scan100" => 2.0,
+            _ => 200.0,
+        };
         assert_eq!((number(run, "/operations"), number(run, "/latency_ns/count")), (operations, operations));
         let throughput = number(run, "/operations") / number(run, "/wall_ns") * 1e9;
         assert!((number(run, "/throughput_ops_s") / throughput - 1.0).abs() < 1e-3, "{run:#}");
