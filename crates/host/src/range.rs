@@ -12,7 +12,7 @@ use std::iter::FusedIterator;
 use std::vec;
 
 /// Pairs of a page. Other threads wait while one is read, and what is read for nobody is lost; a command more costs little.
-const PAGE_PAIRS: u32 = 32;
+const PAGE_PAIRS: u32 = 16;
 
 /// A place in a range. It borrows nothing, so that it can be kept where a store cannot be borrowed; whoever keeps it ends it
 /// ([`RangeCursor::end`]), or the drive keeps what it shows until the store is closed.
@@ -42,8 +42,8 @@ impl RangeCursor {
         }
     }
 
-    /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each time. A page has 32
-    /// pairs at the most, and ends behind as many bytes as the largest value may have.
+    /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each
+    /// time. A page has 16 pairs at the most, and ends behind as many bytes as the largest value may have.
     ///
     /// # Errors
     /// As [`Range`]'s items.

@@ -35,6 +35,7 @@ mod steps;
 mod strikes;
 pub mod sweep;
 pub mod threads;
+mod window;
 
 pub use act::{Act, Acts};
 pub use book::{Book, SharedBook};

@@ -12,6 +12,7 @@ use super::act::{key, number_of};
 use super::hardware::Hardware;
 use super::image::PATH;
 use super::model::{Content, Model, Pairs, Spaces};
+use super::window::Window;
 use kvssd_device::{CreateDrive, Drive};
 use kvssd_flash::SimulatedDisk;
 use kvssd_host::{Error, Missing, NamespaceId, NamespaceInfo, Options, Store};
@@ -48,6 +49,8 @@ pub struct Program<'a> {
     has_collected: bool,
     /// What somebody else has stored in the image: nobody changes it. None before it was looked at.
     pub(super) foreign: Option<Foreign>,
+    /// Ranges that are open, by the world's numbers of their namespaces.
+    pub(super) windows: BTreeMap<usize, Window>,
 }
 
 /// Pairs that are not the program's: the namespace, the key, a hash of the value.
@@ -88,6 +91,7 @@ impl<'a> Program<'a> {
             may_fail: false,
             has_collected: false,
             foreign,
+            windows: BTreeMap::new(),
         }
     }
 
@@ -176,6 +180,7 @@ impl<'a> Program<'a> {
         let store = opened.map_err(|error| self.end("open", &error))?;
         self.alive()?;
         self.store = Some(Running { store, spaces: BTreeMap::new() });
+        self.windows.clear();
         let found = self.look()?;
         self.model.settle(found).map_err(|what| self.wrong(what))
     }

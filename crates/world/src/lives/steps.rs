@@ -82,6 +82,7 @@ impl Program<'_> {
             Act::List(space) => {
                 let Some(namespace) = of(space) else { return Ok(None) };
                 self.list(*space, namespace)?;
+                self.look_through_window(*space, namespace)?;
             }
             Act::Flush => running.store.flush().map_err(|error| self.end("flush", &error))?,
             Act::Close | Act::Drop => unreachable!("they were taken before"),
