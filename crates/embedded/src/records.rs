@@ -52,7 +52,7 @@ impl Records {
     }
 
     /// The records from a key on, in the order of their keys, `count` at most.
-    pub(crate) fn from_on(&self, key: &[u8; KEY_BYTES], count: usize) -> &[u64] {
+    pub(crate) fn following(&self, key: &[u8; KEY_BYTES], count: usize) -> &[u64] {
         let begin = self.in_order.partition_point(|&record| self.key(record) < *key);
         let rest = &self.in_order[begin..];
         &rest[..rest.len().min(count)]

@@ -190,7 +190,7 @@ impl<'a> Hand<'a> {
         let Subject { store, records, versions, cell, .. } = self.subject;
         let from = self.random.below(cell.records);
         let key = records.key(from);
-        let wanted = records.from_on(&key, SCAN_PAIRS as usize);
+        let wanted = records.following(&key, SCAN_PAIRS as usize);
         let mut seen = Vec::with_capacity(wanted.len());
         let mut look = |key: &[u8], value: &[u8]| {
             let record = records.record_of(key);
