@@ -66,14 +66,14 @@ fn iterators_of_two_namespaces_give_each_its_own() {
         iterators.push(begin(&mut large, &mut drive, namespace));
     }
     assert!(iterators[0] != iterators[1], "a namespace may be given the number of one that is gone");
-    let both = [FIRST, second].into_iter().zip(iterators);
+    let both = [(FIRST, iterators[0]), (second, iterators[1])];
     let mut shown: BTreeMap<u32, Vec<IteratedPair>> = BTreeMap::new();
-    for (namespace, iterator) in both.clone() {
+    for (namespace, iterator) in both {
         let reply = large.execute(&mut drive, namespace, Command::Seek { iterator, key: None, pairs_max: 3 });
         shown.entry(namespace.0).or_default().extend(pairs(reply));
     }
     for _ in 0..3 {
-        for (namespace, iterator) in both.clone() {
+        for (namespace, iterator) in both {
             let reply = large.execute(&mut drive, namespace, Command::Next { iterator, pairs_max: 1 });
             shown.entry(namespace.0).or_default().extend(pairs(reply));
         }
@@ -86,7 +86,7 @@ fn iterators_of_two_namespaces_give_each_its_own() {
         }
     }
     // One is deleted in the middle; another one may have its number some day.
-    let iterator = both.last().unwrap().1;
+    let iterator = iterators[1];
     pairs(large.execute(&mut drive, second, Command::Seek { iterator, key: None, pairs_max: 3 }));
     assert!(!large.left.is_empty(), "else this test shows nothing");
     large.delete_namespace(&mut drive, second).unwrap();
