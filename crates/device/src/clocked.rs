@@ -3,7 +3,7 @@
 use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_ftl::{Engine, NamespaceAttributes};
-use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
+use kvssd_types::{ClientId, Command, IteratorId, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
 const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
@@ -75,8 +75,12 @@ impl Records for Clocked {
         })
     }
 
-    fn iterators(&self) -> usize {
-        self.device.engine.iterators()
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.device.engine.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        self.device.engine.expire()
     }
 
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {
@@ -119,8 +123,12 @@ impl Records for Arrival<'_> {
         reply
     }
 
-    fn iterators(&self) -> usize {
-        self.device.engine.iterators()
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.device.engine.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        self.device.engine.expire()
     }
 
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {

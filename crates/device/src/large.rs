@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The largest value that a drive can be made for.
 pub const LARGE_VALUE_BYTES_MAX: u32 = 256 << 20;
 
-/// Ids in a ledger, at the most: while iterators keep so many from being deleted, no large value is made, changed or deleted. An estimate.
+/// Ids in a ledger, at the most: where iterators keep so many from being deleted, the oldest are ended. An estimate.
 const UNOWNED_MAX: usize = 256;
 
 /// The large values of a drive.
@@ -45,9 +45,10 @@ pub(crate) struct LargeValues {
     pub(crate) value_bytes_max: u32,
     segment_bytes: u32,
     shadows: Vec<Shadow>,
-    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer. Each namespace counts its
-    /// iterators for itself.
+    /// Pairs that iterators have given and nobody has taken: their values are too large for one answer.
     left: BTreeMap<(NamespaceId, IteratorId), VecDeque<IteratedPair>>,
+    /// The last iterator that was made.
+    youngest: IteratorId,
 }
 
 impl LargeValues {
@@ -66,19 +67,22 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(namespace));
         }
         match command {
-            Command::Store { key, value, condition } => {
-                self.store(records, (request, namespace), (key, &value, condition))
-            }
+            Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } => loop {
+                match self.change(records, (request, namespace), &command) {
+                    Err(KvError::CapacityExceeded) if self.expire(records)? => {}
+                    answer => return answer,
+                }
+            },
             Command::Retrieve { key, offset_bytes, length_bytes } => {
                 self.retrieve(records, namespace, key, (offset_bytes, length_bytes))
             }
-            Command::Delete { key } => match self.manifest(records, namespace, key)? {
-                None => records.execute_as(request, namespace, command),
-                Some(old) => {
-                    self.replace(records, (request, namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted)
+            Command::CreateIterator { .. } => {
+                let reply = records.execute(namespace, command)?;
+                if let Reply::IteratorCreated(iterator) = reply {
+                    self.youngest = iterator;
                 }
-            },
-            Command::Batch { changes } => self.batch(records, request, changes),
+                Ok(reply)
+            }
             Command::Seek { iterator, .. } => {
                 self.left.remove(&(namespace, iterator));
                 let reply = records.execute(namespace, command)?;
@@ -93,6 +97,44 @@ impl LargeValues {
             }
             other => records.execute(namespace, other),
         }
+    }
+
+    fn change(
+        &mut self,
+        records: &mut dyn Records,
+        (request, namespace): (Option<RequestId>, NamespaceId),
+        command: &Command<'_>,
+    ) -> Result<Reply, KvError> {
+        match *command {
+            Command::Store { key, ref value, condition } => {
+                self.store(records, (request, namespace), (key, value, condition))
+            }
+            Command::Delete { key } => match self.manifest(records, namespace, key)? {
+                None => records.execute_as(request, namespace, Command::Delete { key }),
+                Some(old) => {
+                    self.replace(records, (request, namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted)
+                }
+            },
+            Command::Batch { changes } => self.batch(records, request, changes),
+            _ => unreachable!("it changes nothing"),
+        }
+    }
+
+    /// A change had no room: ends the oldest iterator where segments are kept for iterators, and deletes what none shows now. Gives whether
+    /// that changes anything.
+    fn expire(&mut self, records: &mut dyn Records) -> Result<bool, KvError> {
+        let shown = self.shown();
+        if shown == 0 {
+            return Ok(false);
+        }
+        let has_ended = records.expire()?;
+        self.sweep_all(records)?;
+        Ok(has_ended || self.shown() < shown)
+    }
+
+    /// Large values that no key has and iterators may still show.
+    fn shown(&self) -> usize {
+        self.shadows.iter().map(|shadow| shadow.shown.len()).sum()
     }
 
     /// The most bytes of a value that stays in the record: a batch must have room for one, and for ledgers.
@@ -207,6 +249,7 @@ impl LargeValues {
         bound: Option<Value>,
         (old, new): (Option<Manifest>, Option<Manifest>),
     ) -> Result<(), KvError> {
+        let youngest = self.youngest;
         let shadow = self.shadow_mut(namespace)?;
         let mut ledger = shadow.ledger.clone();
         ledger.replace(old.as_ref(), new.as_ref());
@@ -214,7 +257,7 @@ impl LargeValues {
         let changes = [BatchChange { namespace, key, value: bound }, noted];
         let changed = records.execute_as(request, namespace, Command::Batch { changes: &changes });
         if changed.is_ok() {
-            shadow.ledger = ledger;
+            shadow.changed(ledger, youngest);
         }
         self.sweep(records, namespace)?;
         changed.map(|_| ())

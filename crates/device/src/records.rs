@@ -1,6 +1,6 @@
 //! What keeps the records of a drive: large values are made of them.
 
-use kvssd_types::{Command, KvError, NamespaceId, Reply, RequestId};
+use kvssd_types::{Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
 
 /// What keeps the records.
 pub(crate) trait Records {
@@ -17,8 +17,11 @@ pub(crate) trait Records {
         self.execute_as(None, namespace, command)
     }
 
-    /// Iterators that live.
-    fn iterators(&self) -> usize;
+    /// The oldest iterator that lives; later ones have larger numbers.
+    fn oldest_iterator(&self) -> Option<IteratorId>;
+
+    /// Ends the oldest iterator. Gives whether there was one.
+    fn expire(&mut self) -> Result<bool, KvError>;
 
     /// Bytes of flash that the records of a namespace take.
     fn record_bytes(&self, namespace: NamespaceId) -> u64;

@@ -112,6 +112,10 @@ impl Iterators {
         self.live.first_key_value().map(|(_, live)| live.made)
     }
 
+    pub(crate) fn oldest_id(&self) -> Option<IteratorId> {
+        self.live.first_key_value().map(|(&id, _)| id)
+    }
+
     /// Those that live.
     pub(crate) fn count(&self) -> usize {
         self.live.len()

@@ -92,9 +92,10 @@ impl Iterator for Range<'_> {
     type Item = Result<Pair, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // A forked child gets an error, not the parent's pairs, nor an end.
+        // A forked child gets an error, not the parent's pairs.
         if let Err(error) = self.namespace.check_owner() {
-            return Some(Err(error));
+            self.coming = Vec::new().into_iter();
+            return self.cursor.take().map(|_| Err(error));
         }
         if self.coming.len() == 0 {
             match self.cursor.as_mut()?.next_page(self.namespace) {

@@ -333,13 +333,23 @@ impl RawRange {
 
     /// The drive need not keep what only this range shows.
     fn end(&self, py: Python<'_>) {
-        let Some(cursor) = self.lock().take() else { return };
         let ended = self.store.get().on_pairs(py, self.namespace, |pairs| {
-            cursor.end(pairs);
+            if let Some(cursor) = self.lock().take() {
+                cursor.end(pairs);
+            }
             Ok(())
         });
         // A store that was closed keeps nothing for it.
         drop(ended);
+    }
+}
+
+/// Whoever was interrupted between the range and its end.
+impl Drop for RawRange {
+    fn drop(&mut self) {
+        if self.lock().is_some() {
+            Python::try_attach(|py| self.end(py));
+        }
     }
 }
 

@@ -51,7 +51,8 @@ impl LargeValues {
         }
         let reply = records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &tagged })?;
         for (namespace, ledger) in ledgers {
-            self.shadow_mut(namespace)?.ledger = ledger;
+            let youngest = self.youngest;
+            self.shadow_mut(namespace)?.changed(ledger, youngest);
             self.sweep(records, namespace)?;
         }
         Ok(reply)
@@ -139,9 +140,11 @@ impl LargeValues {
             return Ok(None);
         }
         // What an iterator of the drive has shown is kept while it lives.
+        let has_ended = records.oldest_iterator().is_none_or(|oldest| oldest > iterator);
         let whole = self.read_segments(records, namespace, &manifest, (0, manifest.value_bytes));
         whole.map(Some).map_err(|error| match error {
-            KvError::KeyNotFound => KvError::IteratorExpired(iterator),
+            KvError::KeyNotFound if has_ended => KvError::IteratorExpired(iterator),
+            KvError::KeyNotFound => KvError::Unrecovered("a segment of a large value is missing".to_owned()),
             other => other,
         })
     }

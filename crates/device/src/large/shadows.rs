@@ -4,7 +4,7 @@ use super::ledger::{Ledger, segment_key};
 use super::{LargeValues, Records, UNOWNED_MAX};
 use crate::clocked::Clocked;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo, Utilization};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratorId, Key, KvError, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 
 /// What the names of shadows begin with; the number of their owner follows.
@@ -21,6 +21,8 @@ pub(super) struct Shadow {
     quota_bytes: Option<u64>,
     /// As it is written down.
     pub(super) ledger: Ledger,
+    /// Ids that iterators may still show: each with the youngest iterator that there was when no key had it any more.
+    pub(super) shown: BTreeMap<u64, IteratorId>,
 }
 
 impl Shadow {
@@ -30,6 +32,14 @@ impl Shadow {
         records.execute(self.id, command)?;
         self.ledger = ledger;
         Ok(())
+    }
+
+    /// A change has written that ledger: iterators up to the youngest may show what no key has any more.
+    pub(super) fn changed(&mut self, ledger: Ledger, youngest: IteratorId) {
+        let known = |id: &u64| self.ledger.unowned.iter().any(|(known, _)| known == id);
+        let new: Vec<u64> = ledger.unowned.iter().map(|&(id, _)| id).filter(|id| !known(id)).collect();
+        self.shown.extend(new.into_iter().map(|id| (id, youngest)));
+        self.ledger = ledger;
     }
 
     fn load(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
@@ -44,13 +54,20 @@ impl Shadow {
         Ok(())
     }
 
-    /// Deletes the segments of ids that no key has. What cannot be deleted now stays in the ledger, and nothing waits for it.
+    /// Deletes the segments of ids that no key has and no iterator shows. What cannot be deleted now stays in the ledger, and nothing
+    /// waits for it.
     fn sweep(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
-        if self.ledger.unowned.is_empty() || records.iterators() > 0 {
+        if self.ledger.unowned.is_empty() {
             return Ok(());
         }
+        let oldest = records.oldest_iterator();
+        self.shown.retain(|_, youngest| oldest.is_some_and(|oldest| oldest <= *youngest));
         let mut unowned = Vec::new();
         for &(id, segments) in &self.ledger.unowned {
+            if self.shown.contains_key(&id) {
+                unowned.push((id, segments));
+                continue;
+            }
             match self.delete_segments(records, id, segments) {
                 Ok(()) => {}
                 Err(error) if error.is_fatal() => return Err(error),
@@ -87,7 +104,13 @@ impl LargeValues {
     pub(crate) fn open(value_bytes_max: u32, drive: &mut Clocked, is_read_only: bool) -> Result<LargeValues, KvError> {
         let record_bytes_max = drive.device.engine().value_bytes_max();
         let segment_bytes = u32::try_from(record_bytes_max).unwrap_or(u32::MAX);
-        let mut large = LargeValues { value_bytes_max, segment_bytes, shadows: Vec::new(), left: BTreeMap::new() };
+        let mut large = LargeValues {
+            value_bytes_max,
+            segment_bytes,
+            shadows: Vec::new(),
+            left: BTreeMap::new(),
+            youngest: IteratorId(0),
+        };
         let namespaces = drive.device.engine().namespaces();
         let is_there = |id: NamespaceId| namespaces.iter().any(|info| info.id == id && owner_of(info).is_none());
         for info in &namespaces {
@@ -95,14 +118,21 @@ impl LargeValues {
                 Some(owner) if is_there(owner) => {
                     let of_owner = namespaces.iter().find(|info| info.id == owner);
                     let quota_bytes = of_owner.and_then(|info| info.attributes.quota_bytes);
-                    let mut shadow = Shadow { owner, id: info.id, quota_bytes, ledger: Ledger::default() };
+                    let mut shadow =
+                        Shadow { owner, id: info.id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() };
                     shadow.load(drive)?;
                     large.shadows.push(shadow);
                 }
                 // Its owner was deleted, and the process ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
                 Some(owner) => {
-                    large.shadows.push(Shadow { owner, id: info.id, quota_bytes: None, ledger: Ledger::default() });
+                    large.shadows.push(Shadow {
+                        owner,
+                        id: info.id,
+                        quota_bytes: None,
+                        ledger: Ledger::default(),
+                        shown: BTreeMap::new(),
+                    });
                 }
                 None => {}
             }
@@ -143,7 +173,7 @@ impl LargeValues {
             return Err(KvError::NoSuchNamespace(owner));
         }
         drive.delete_namespace(owner)?;
-        // Another one may get its number, and iterators of it theirs.
+        // Another one may get its number.
         self.left.retain(|(namespace, _), _| *namespace != owner);
         match self.shadows.iter().position(|shadow| shadow.owner == owner) {
             Some(position) => drive.delete_namespace(self.shadows.remove(position).id),
@@ -161,7 +191,7 @@ impl LargeValues {
         // The quota is that of both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
         let id = drive.create_namespace(NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
-        self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default() });
+        self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() });
         Ok(())
     }
 

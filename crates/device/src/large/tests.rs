@@ -82,8 +82,12 @@ impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Med
         self.drive.execute_as(request, namespace, command)
     }
 
-    fn iterators(&self) -> usize {
-        self.drive.iterators()
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.drive.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        self.drive.expire()
     }
 
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {
@@ -363,16 +367,26 @@ fn what_waits_for_an_answer_is_done_after_it() {
 }
 
 #[test]
-fn while_iterators_keep_too_much_no_large_value_goes_and_all_go_with_them() {
+fn where_iterators_keep_too_much_the_oldest_is_ended() {
     let mut drive = drive("iter");
     let mut large = open(&mut drive);
-    let options = IteratorOptions::default();
-    let created = large.execute(&mut drive, FIRST, Command::CreateIterator { options });
-    let Ok(Reply::IteratorCreated(iterator)) = created else { panic!("there is no iterator") };
-    large.shadow_mut(FIRST).unwrap().ledger.unowned = (1000..1000 + UNOWNED_MAX as u64).map(|id| (id, 1)).collect();
-    let refused = large.execute(&mut drive, FIRST, store(b"key", &value(1, 3 << 20)));
-    assert_eq!(refused, Err(KvError::CapacityExceeded));
-    large.execute(&mut drive, FIRST, store(b"small", &value(1, 3))).unwrap();
-    large.execute(&mut drive, FIRST, Command::DestroyIterator { iterator }).unwrap();
+    let mut begin = |large: &mut LargeValues| {
+        let options = IteratorOptions::default();
+        let Ok(Reply::IteratorCreated(iterator)) =
+            large.execute(&mut drive, FIRST, Command::CreateIterator { options })
+        else {
+            panic!("there is no iterator");
+        };
+        iterator
+    };
+    let (old, young) = (begin(&mut large), begin(&mut large));
+    let shadow = large.shadow_mut(FIRST).unwrap();
+    shadow.ledger.unowned = (1000..1000 + UNOWNED_MAX as u64).map(|id| (id, 1)).collect();
+    shadow.shown = (1000..1000 + UNOWNED_MAX as u64).map(|id| (id, old)).collect();
     large.execute(&mut drive, FIRST, store(b"key", &value(1, 3 << 20))).unwrap();
+    assert!(large.shadow(FIRST).unwrap().ledger.unowned.is_empty());
+    for (iterator, answer) in [(old, Err(KvError::IteratorExpired(old))), (young, Ok(Reply::Pairs(Vec::new())))] {
+        let next = large.execute(&mut drive, FIRST, Command::Seek { iterator, key: None, pairs_max: 1 });
+        assert_eq!(next, answer);
+    }
 }

@@ -10,7 +10,7 @@ use crate::iterators::IteratorPlan;
 use crate::utilization::Utilization;
 use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
-use kvssd_types::{NamespaceId, Nanos};
+use kvssd_types::{IteratorId, NamespaceId, Nanos};
 
 impl Engine {
     /// How the flash is divided.
@@ -111,6 +111,12 @@ impl Engine {
     #[must_use]
     pub fn iterators(&self) -> usize {
         self.namespaces.iter().map(|namespace| namespace.iterators.count()).sum()
+    }
+
+    /// The oldest iterator that lives: those that were made later have larger numbers.
+    #[must_use]
+    pub fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.namespaces.iter().filter_map(|namespace| namespace.iterators.oldest_id()).min()
     }
 
     /// DRAM by part.

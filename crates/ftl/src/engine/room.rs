@@ -39,8 +39,11 @@ impl Engine {
         Ok(true)
     }
 
-    /// Ends the oldest iterator. Gives whether there was one.
-    pub(super) fn expire(&mut self) -> Result<bool, KvError> {
+    /// Ends the oldest iterator; its next command is refused with that. Gives whether there was one.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn expire(&mut self) -> Result<bool, KvError> {
         let Engine { media, namespaces, collector, .. } = self;
         let oldest = namespaces.iter_mut().min_by_key(|namespace| namespace.iterators.oldest().unwrap_or(u64::MAX));
         let Some(namespace) = oldest else { return Ok(false) };

@@ -131,9 +131,9 @@ class Namespace(MutableMapping[bytes, bytes]):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Pairs whose keys begin with ``prefix``, from the key ``start`` on, and before the key ``stop``.
 
-        In an ordered namespace only those are looked at, and they are what they were when the scan began, whatever is stored or
-        deleted meanwhile. The drive keeps them as long as the scan goes on; if stores need that space, the oldest scan ends with
-        ``kvssd.RefusedError``. Elsewhere all keys are looked at, since they lie in no order, and those that change meanwhile may come or not.
+        In an ordered namespace only those are looked at, and they are what they were when the first was asked for, whatever is stored
+        or deleted meanwhile. The drive keeps them as long as the scan goes on; if stores need that space, the oldest scan ends with
+        ``kvssd.RefusedError``. Elsewhere, and over the wire, all keys are looked at, and those that change meanwhile may come or not.
         """
         if self.info()["is_ordered"]:
             window = self._raw.range(self._id, prefix, start, stop)

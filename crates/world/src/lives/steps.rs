@@ -76,6 +76,7 @@ impl Program<'_> {
             Act::DeleteSpace(space) => {
                 if of(space).is_some() {
                     let deleted = running.store.delete_namespace(&name_of(*space));
+                    self.windows.remove(space);
                     self.changed(Change::Delete(*space), deleted)?;
                 }
             }

@@ -26,16 +26,21 @@ impl Program<'_> {
     /// Goes a page further along the range of a namespace, or begins one. A namespace without an order has none, and a drive may end
     /// the oldest.
     pub(super) fn look_through_window(&mut self, space: usize, namespace: Namespace<'_>) -> Result<(), End> {
-        let open = self.windows.remove(&space).filter(|window| window.namespace == namespace.id());
+        let open = self.windows.remove(&space);
         let opened = open.map_or_else(|| Window::open(namespace, &self.model.spaces()[&space]), Ok);
         let mut window = match opened {
             Ok(window) => window,
-            Err(Error::Refused { .. }) => return Ok(()),
+            Err(Error::Refused { why }) if ["no order", "no memory"].iter().any(|words| why.contains(words)) => {
+                return Ok(());
+            }
             Err(error) => return Err(self.end("range", &error)),
         };
         let page = match window.cursor.next_page(namespace) {
             Ok(page) => page,
-            Err(Error::Refused { .. }) => return Ok(()),
+            Err(Error::Refused { why }) if why.contains("expired") => {
+                window.cursor.end(namespace);
+                return Ok(());
+            }
             Err(error) => return Err(self.end("range", &error)),
         };
         let is_at_end = page.is_empty();

@@ -65,7 +65,7 @@ fn iterators_of_two_namespaces_give_each_its_own() {
         }
         iterators.push(begin(&mut large, &mut drive, namespace));
     }
-    assert!(iterators[0] != iterators[1], "a namespace may be given the number of one that is gone");
+    assert!(iterators[0] != iterators[1], "an iterator's number is the drive's");
     let both = [(FIRST, iterators[0]), (second, iterators[1])];
     let mut shown: BTreeMap<u32, Vec<IteratedPair>> = BTreeMap::new();
     for (namespace, iterator) in both {
