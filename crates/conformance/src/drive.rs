@@ -41,6 +41,12 @@ impl fmt::Display for Medium {
     }
 }
 
+/// Whether a glance has answered: just what the command does.
+pub(crate) fn is_what_was_seen(glance: Option<&Result<Reply, KvError>>, reply: &Result<Reply, KvError>) -> bool {
+    assert!(glance.is_none_or(|seen| seen == reply), "a glance sees {glance:?}, and the command answers {reply:?}");
+    glance.is_some()
+}
+
 /// A drive, its clock, and the pairs that it must hold: key to (seed, length) of the value.
 pub struct Drive {
     /// The drive.
@@ -50,6 +56,8 @@ pub struct Drive {
     model: BTreeMap<Vec<u8>, (u64, u32)>,
     seed: u64,
     position: Position,
+    /// Commands that a glance has answered ([`Engine::glance`]).
+    pub glances: u64,
 }
 
 impl Drive {
@@ -61,13 +69,20 @@ impl Drive {
     pub fn of(design: &Design, medium: Medium, overrides: &[(&str, &str)]) -> Self {
         let profile = design.tiny_profile(overrides).unwrap();
         let engine = design.build(&profile, medium.backing(&profile)).unwrap();
-        Drive { engine, clock: Nanos::ZERO, model: BTreeMap::new(), seed: 0, position: Position::default() }
+        Drive { engine, clock: Nanos::ZERO, model: BTreeMap::new(), seed: 0, position: Position::default(), glances: 0 }
     }
 
     /// The same drive once more.
     pub(crate) fn snapshot(&self) -> Self {
         let engine = self.engine.snapshot().expect("it is in memory");
-        Drive { engine, clock: self.clock, model: self.model.clone(), seed: self.seed, position: self.position.clone() }
+        Drive {
+            engine,
+            clock: self.clock,
+            model: self.model.clone(),
+            seed: self.seed,
+            position: self.position.clone(),
+            glances: self.glances,
+        }
     }
 
     /// Has its commands noted there.
@@ -83,8 +98,10 @@ impl Drive {
     pub fn run(&mut self, command: Command<'_>) -> Result<Reply, KvError> {
         self.position.step(&command);
         self.engine.advance(self.clock).unwrap();
+        let glance = self.engine.glance(NamespaceId::FIRST, &command);
         let (done, reply) = self.engine.execute(command, self.clock);
         assert!(done >= self.clock, "time goes forward");
+        self.glances += u64::from(is_what_was_seen(glance.as_ref(), &reply));
         self.clock = done;
         reply
     }

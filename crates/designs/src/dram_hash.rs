@@ -23,11 +23,11 @@ mod page;
 mod plan;
 
 use self::entry::{Entry, KeyKind, KeyWord, TAGS, tag_of};
-use self::page::{HashPage, Search};
+use self::page::{HashPage, SlotSearch};
 use kvssd_ftl::Grain;
 use kvssd_ftl::index::{
-    DramTable, IndexCounters, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, Ticket,
-    VerifyKey, View,
+    DramTable, IndexCounters, IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex,
+    Ticket, View,
 };
 use kvssd_types::{Key, KvError};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,6 @@ pub struct DramHash {
     has_room: bool,
     /// Whether no page is on flash alone, as far as is known.
     is_whole: bool,
-    slots_scanned: u64,
 }
 
 /// What a checkpoint holds of it.
@@ -61,7 +60,7 @@ type Pages<'v, 'm> = View<'v, 'm, HashPage>;
 
 impl DramHash {
     fn new(plan: DramHashPlan, form: HashPage) -> Self {
-        DramHash { form, plan, pairs: 0, has_room: true, is_whole: true, slots_scanned: 0 }
+        DramHash { form, plan, pairs: 0, has_room: true, is_whole: true }
     }
 
     fn slots(&self) -> u64 {
@@ -75,12 +74,11 @@ impl DramHash {
 
     /// Looks for a key in its page, first at the home slot; gives the entry, if it is there, and what the search was.
     fn search(
-        &mut self,
-        pages: &mut Pages<'_, '_>,
+        &self,
+        pages: &mut impl Search<HashPage>,
         ticket: Ticket,
         key: KeyWord,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<(Option<Entry>, Search), KvError> {
+    ) -> Result<(Option<Entry>, SlotSearch), KvError> {
         let mut begun = 0;
         loop {
             let search = self.form.search(pages.bytes(ticket), key.tag(), begun, |entry| entry.key == key);
@@ -89,7 +87,7 @@ impl DramHash {
                 return Ok((None, search));
             };
             let found = self.form.entry(pages.bytes(ticket), slot).expect("a slot that was found has an entry");
-            if key.kind == KeyKind::Whole || pages.verify(verify, found.place)? {
+            if key.kind == KeyKind::Whole || pages.verify(found.place)? {
                 pages.compare(u64::from(search.looked_at));
                 return Ok((Some(found), search));
             }
@@ -149,18 +147,12 @@ impl SectionIndex for DramHash {
         Ok(())
     }
 
-    fn locate(
-        &mut self,
-        pages: &mut Pages<'_, '_>,
-        key: Key<'_>,
-        _hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError> {
+    fn locate(&self, pages: &mut impl Search<HashPage>, key: Key<'_>, _hash: u64) -> Result<Position, KvError> {
         pages.look_up_directory();
         let key = KeyWord::of(key);
         let ticket = pages.search(self.form.page_of(key.tag()))?;
-        let (found, search) = self.search(pages, ticket, key, verify)?;
-        self.slots_scanned += u64::from(search.looked_at);
+        let (found, search) = self.search(pages, ticket, key)?;
+        pages.scan(search.looked_at.into());
         let is_refused = found.is_none() && (search.is_full || self.is_full());
         Ok(Position {
             tag: if is_refused { Position::FULL } else { key.tag() },
@@ -208,8 +200,7 @@ impl SectionIndex for DramHash {
     }
 
     fn count(&self, counters: &mut IndexCounters) {
-        let (slots, slots_taken, slots_scanned) = (self.slots(), self.pairs, self.slots_scanned);
-        *counters = IndexCounters { slots, slots_taken, slots_scanned, ..*counters };
+        *counters = IndexCounters { slots: self.slots(), slots_taken: self.pairs, ..*counters };
     }
 
     fn save(&self, pages: SavedSections) -> Vec<u8> {

@@ -15,7 +15,7 @@ use crate::probe::{Entry, PROBES_MAX, Probe};
 use crate::section::{CompactLayout, FixedLayout, SectionLayout};
 use kvssd_ftl::Grain;
 use kvssd_ftl::index::{
-    Audit, IndexContents, IndexEntry, PairChange, Position, Room, SectionIndex, SectionPlan, VerifyKey, View,
+    Audit, IndexContents, IndexEntry, PairChange, Position, Room, Search, SectionIndex, SectionPlan, View,
 };
 use kvssd_types::{Key, KvError};
 
@@ -73,11 +73,11 @@ impl<L: SectionLayout + Copy> HashIndex<L> {
     }
 
     /// Looks for the entry of a slot, which costs the directory and a search.
-    fn look_up(&self, view: &mut View<'_, '_, L>, slot: u64) -> Result<Entry, KvError> {
-        view.look_up_directory();
-        let ticket = view.search(self.section_of(slot))?;
-        let (entry, comparisons) = view.form().get(view.bytes(ticket), self.within(slot));
-        view.compare(comparisons.into());
+    fn look_up(&self, sections: &mut impl Search<L>, slot: u64) -> Result<Entry, KvError> {
+        sections.look_up_directory();
+        let ticket = sections.search(self.section_of(slot))?;
+        let (entry, comparisons) = sections.form().get(sections.bytes(ticket), self.within(slot));
+        sections.compare(comparisons.into());
         Ok(entry)
     }
 
@@ -151,24 +151,18 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
         taken.map(|(tag, entry)| IndexEntry { tag, place: entry.place, note: entry.passes })
     }
 
-    fn locate(
-        &mut self,
-        view: &mut View<'_, '_, L>,
-        _key: Key<'_>,
-        hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError> {
+    fn locate(&self, sections: &mut impl Search<L>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         let mut free = None;
         for note in 0..PROBES_MAX {
             let tag = self.probe.slot(hash, note);
-            let entry = self.look_up(view, tag)?;
+            let entry = self.look_up(sections, tag)?;
             let here = Position { tag, place: Some(entry.place), hash, note, value_bytes: None };
             if entry.place == Grain(0) {
                 free = free.or(Some(Position { place: None, ..here }));
                 if entry.is_end() {
                     break;
                 }
-            } else if view.verify(verify, entry.place)? {
+            } else if sections.verify(entry.place)? {
                 return Ok(here);
             }
         }

@@ -23,8 +23,8 @@ use self::local::LocalIndex;
 use crate::bloom::Bloom;
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
-    Growth, Index, IndexContents, IndexEntry, PairChange, Position, Room, SavedSections, SectionForm, SectionIndex,
-    VerifyKey, View,
+    Growth, Index, IndexContents, IndexEntry, PairChange, Position, Room, SavedSections, Search, SectionForm,
+    SectionIndex, View,
 };
 use kvssd_ftl::{DramUse, Grain};
 use kvssd_types::{Key, KvError};
@@ -132,13 +132,9 @@ impl Multilevel {
     }
 
     /// The first of some places at which the key is.
-    fn first_verified(
-        buckets: &mut Buckets<'_, '_>,
-        places: &[Grain],
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Option<Grain>, KvError> {
+    fn first_verified(buckets: &mut impl Search<RecordTable>, places: &[Grain]) -> Result<Option<Grain>, KvError> {
         for &place in places {
-            if buckets.verify(verify, place)? {
+            if buckets.verify(place)? {
                 return Ok(Some(place));
             }
         }
@@ -213,18 +209,16 @@ impl SectionIndex for Multilevel {
         records.map(|(_, tag, place)| IndexEntry { tag, place, note: 0 })
     }
 
-    fn locate(
-        &mut self,
-        buckets: &mut Buckets<'_, '_>,
-        key: Key<'_>,
-        hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError> {
+    fn prepare(&mut self, _buckets: &mut Buckets<'_, '_>) -> Result<(), KvError> {
         self.iterators.begin_command();
+        Ok(())
+    }
+
+    fn locate(&self, buckets: &mut impl Search<RecordTable>, key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         buckets.look_up_directory();
         let tag = self.form.signature(hash);
         let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
-        let mut place = Self::first_verified(buckets, &local, verify)?;
+        let mut place = Self::first_verified(buckets, &local)?;
         let mut same = local.len();
         let mut level = if place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
         while level < self.levels && place.is_none() {
@@ -239,7 +233,7 @@ impl SectionIndex for Multilevel {
             let (places, comparisons): (Vec<Grain>, _) =
                 (self.places_in(bytes, tag).collect(), self.form.comparisons(bytes, tag));
             buckets.compare(comparisons.into());
-            place = Self::first_verified(buckets, &places, verify)?;
+            place = Self::first_verified(buckets, &places)?;
             same += places.len();
         }
         let is_refused = place.is_none() && (same >= HOPS || self.records >= self.records_max);

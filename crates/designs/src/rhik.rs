@@ -19,7 +19,7 @@ mod plan;
 use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
-    Growth, IndexEntry, PairChange, Position, SavedSections, SectionForm, SectionIndex, VerifyKey, View,
+    Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex, View,
 };
 use kvssd_ftl::{DramUse, Grain, readable};
 use kvssd_types::{Key, KvError};
@@ -179,13 +179,7 @@ impl SectionIndex for Rhik {
         self.form.records_from(table, 0).map(|(_, tag, place)| IndexEntry { tag, place, note: 0 })
     }
 
-    fn locate(
-        &mut self,
-        tables: &mut Tables<'_, '_>,
-        _key: Key<'_>,
-        hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError> {
+    fn locate(&self, tables: &mut impl Search<RecordTable>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         let tag = self.form.signature(hash);
         tables.look_up_directory();
         let ticket = tables.search(self.directory.table_of(tag))?;
@@ -195,7 +189,7 @@ impl SectionIndex for Rhik {
         tables.compare(comparisons.into());
         let mut position = Position { tag, place: None, hash, note: 0, value_bytes: None };
         for &place in &places {
-            if tables.verify(verify, place)? {
+            if tables.verify(place)? {
                 return Ok(Position { place: Some(place), ..position });
             }
         }

@@ -17,7 +17,7 @@
 //! The drive is protected: what was executed is staged in the image before the answer, and outlives the process; with `sync` it
 //! outlives the machine.
 //!
-//! What it does not do: let several threads in, or wait in real time for as long as the modelled flash would take.
+//! What it does not do: let several threads in, but for glances, or wait in real time for as long as the modelled flash would take.
 
 use crate::clocked::Clocked;
 use crate::description::{Description, read};
@@ -239,6 +239,16 @@ impl Drive {
         match &mut self.large {
             Some(large) => large.execute_as(&mut self.clocked, request, namespace, command),
             None => self.clocked.execute_as(request, namespace, command),
+        }
+    }
+
+    /// The answer to a retrieve or an exist, where it can be given without changing anything: several threads may look at a time, and no
+    /// virtual time passes. Else, and of every other command, none: [`Drive::execute_in`] gives it.
+    #[must_use]
+    pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
+        match &self.large {
+            Some(large) => large.glance(self.engine(), namespace, command),
+            None => self.engine().glance(namespace, command),
         }
     }
 

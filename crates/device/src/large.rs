@@ -25,7 +25,8 @@ mod shadows;
 #[cfg(test)]
 mod tests;
 
-use crate::records::Records;
+use crate::records::{Glances, Records};
+use kvssd_ftl::Engine;
 use kvssd_types::{
     BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value,
     ValueBuilder,
@@ -97,6 +98,24 @@ impl LargeValues {
             }
             other => records.execute(namespace, other),
         }
+    }
+
+    /// As [`Engine::glance`], of whole values.
+    pub(crate) fn glance(
+        &self,
+        engine: &Engine,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+    ) -> Option<Result<Reply, KvError>> {
+        let mut records = Glances { engine, sees_all: true };
+        let reply = match *command {
+            _ if self.is_shadow(namespace) => return None,
+            Command::Retrieve { key, offset_bytes, length_bytes } => {
+                self.retrieve(&mut records, namespace, key, (offset_bytes, length_bytes))
+            }
+            _ => return engine.glance(namespace, command),
+        };
+        records.sees_all.then_some(reply)
     }
 
     fn change(
@@ -264,7 +283,7 @@ impl LargeValues {
     }
 
     fn retrieve(
-        &mut self,
+        &self,
         records: &mut dyn Records,
         namespace: NamespaceId,
         key: Key<'_>,

@@ -112,6 +112,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.page(page)
     }
 
+    fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        self.unwritten.is_none() && self.image.look(page, see)
+    }
+
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         self.image.fetch(first, pages);
     }

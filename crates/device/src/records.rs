@@ -1,5 +1,6 @@
 //! What keeps the records of a drive: large values are made of them.
 
+use kvssd_ftl::Engine;
 use kvssd_types::{Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
 
 /// What keeps the records.
@@ -28,4 +29,39 @@ pub(crate) trait Records {
 
     /// What is executed from here on could not be before the answers so far were there.
     fn then(&mut self);
+}
+
+/// The records that can be seen without changing anything ([`Engine::glance`]).
+pub(crate) struct Glances<'a> {
+    pub(crate) engine: &'a Engine,
+    /// Whether all that was asked for was to be seen.
+    pub(crate) sees_all: bool,
+}
+
+impl Records for Glances<'_> {
+    fn execute_as(
+        &mut self,
+        _request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        self.engine.glance(namespace, &command).unwrap_or_else(|| {
+            self.sees_all = false;
+            Err(KvError::InvalidCommand("it changes something"))
+        })
+    }
+
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.engine.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        Ok(false)
+    }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.engine.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {}
 }

@@ -287,6 +287,11 @@ impl Flash {
         self.nand.page(page)
     }
 
+    /// Shows a page to `see`, which takes no virtual time and is not counted ([`Backing::look`]).
+    pub fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        u64::from(page.0) < self.nand.geometry().pages() && self.nand.look(page, see)
+    }
+
     /// Programs a unit, whose slot of the write buffer it gives back; gives the moment when it is in flash.
     ///
     /// # Errors

@@ -325,6 +325,14 @@ impl Backing for ImageBacking {
         Ok(self.opened.get(page).expect("it was opened just now"))
     }
 
+    fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        let geometry = &self.layout.geometry;
+        let (block, row) = geometry.block_of(geometry.unit_of(page));
+        let BlockState { units_programmed, erases } = self.block(block);
+        let read = |place: &mut [u8]| self.disk.read(self.layout.page_at(page), place, "pages").is_ok();
+        row < units_programmed && self.opened.look(PageIdentity { page, erases }, read, see)
+    }
+
     fn warm(&self, places: &[(PageAddress, usize)]) {
         self.opened.warm(places);
     }

@@ -91,6 +91,11 @@ impl Nand {
         self.backing.page(page)
     }
 
+    /// As [`Backing::look`]; of a page that was not programmed there is nothing to see.
+    pub fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        self.is_programmed(page) && self.backing.look(page, see)
+    }
+
     /// See [`Backing::fetch`].
     pub fn fetch(&mut self, first: PageAddress, pages: u32) {
         self.backing.fetch(first, pages);

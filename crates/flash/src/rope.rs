@@ -57,7 +57,7 @@ pub struct RopeRef<'a> {
 pub(crate) const START_BYTES: usize = 4;
 
 /// What the code of a rope begins with that is one literal of a known length, for who reads its bytes from elsewhere.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LiteralHead(Vec<u8>);
 
 impl LiteralHead {

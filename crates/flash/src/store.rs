@@ -61,7 +61,7 @@ pub struct BlockState {
 
 /// Keeps the content of programmed units until their block is erased, and what the write buffer holds. Knows no rules of NAND:
 /// [`Nand`](crate::Nand) has checked them before.
-pub trait Backing: Send {
+pub trait Backing: Send + Sync {
     /// A copy of all that it keeps, where that is in memory alone.
     fn snapshot(&self) -> Option<Box<dyn Backing>> {
         None
@@ -78,6 +78,13 @@ pub trait Backing: Send {
     /// # Errors
     /// [`MediaError::Damaged`] when its bytes are not what was written.
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError>;
+
+    /// Shows a page that was programmed to `see`, beside others who look: nothing changes that [`Backing::page`] could tell. Gives whether
+    /// it could be shown; whoever sees nothing here asks for the page.
+    fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        let _ = (page, see);
+        false
+    }
 
     /// Which page the bytes are of that lie where this one should, if they are whole and that can be told: a page that went astray, or one
     /// of an earlier life of its block. For people, who want to know what happened.
@@ -186,6 +193,12 @@ impl Backing for RopeBacking {
         let unit = &self.units[self.geometry.unit_of(page).0 as usize];
         let index = page.0 % self.geometry.pages_per_program;
         Ok(unit.as_ref().expect("the array lets only programmed pages through").page(index as usize))
+    }
+
+    fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
+        let unit = self.units[self.geometry.unit_of(page).0 as usize].as_ref();
+        let index = (page.0 % self.geometry.pages_per_program) as usize;
+        unit.map(|unit| see(unit.page(index))).is_some()
     }
 
     /// Each pass goes one pointer further for all places. The loads of a pass do not depend on each other, so that the processor

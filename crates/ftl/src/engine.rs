@@ -1,6 +1,7 @@
 //! The engine: commands on pairs, over indexes, a log and garbage collection.
 
 mod administration;
+mod glance;
 mod report;
 mod requests;
 mod room;

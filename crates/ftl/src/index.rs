@@ -4,6 +4,7 @@ mod contents;
 mod lookups;
 mod pair_change;
 mod plan;
+mod search;
 mod section_index;
 mod section_plan;
 mod sectioned;
@@ -16,6 +17,7 @@ pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{IndexPlan, Room};
+pub use search::{GlanceAtKey, Search};
 pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
@@ -205,12 +207,19 @@ pub struct CursorPlan {
 ///
 /// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps
 /// on flash to the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
-pub trait Index: DynClone + Send {
+pub trait Index: DynClone + Send + Sync {
     /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///
     /// # Errors
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
+
+    /// Where `key` is, if it is there, as [`Index::locate`] finds it, but without changing anything: others may look at the same time.
+    /// None where only [`Index::locate`] can tell, because it is not all in DRAM. An index that keeps whole keys does not `verify`.
+    fn glance(&self, key: Key<'_>, verify: &mut GlanceAtKey<'_>) -> Option<Option<Grain>> {
+        let _ = (key, verify);
+        None
+    }
 
     /// Makes sure that a new key, whose position this is, can be bound.
     ///

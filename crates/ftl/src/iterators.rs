@@ -328,7 +328,7 @@ impl Live {
     /// Where the head of a record and its value lie now.
     fn record_parts(&self, io: &Io<'_>, ahead: &Ahead) -> Vec<ValuePart> {
         let (place, head) = self.record(io, ahead);
-        let mut parts = parts_of(io, place, &head, 0..head.value_bytes as usize);
+        let mut parts = parts_of(&io.media.space, place, &head, 0..head.value_bytes as usize);
         let (page, start) = (io.packing().page_of(place), io.packing().byte_in_page(place));
         match parts.first_mut().filter(|(first, _)| *first == page) {
             Some((_, bytes)) => bytes.start = start,

@@ -10,6 +10,7 @@ use crate::address::Grain;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_types::{Key, KvError, Value};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A pair: where it lies and how large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,12 @@ impl RecordHead {
     #[must_use]
     pub fn record_bytes(&self) -> usize {
         self.bytes() + self.value_bytes as usize
+    }
+
+    /// The bytes of the value that are so many from a first one on, as far as there are any.
+    pub(crate) fn value_range(&self, (offset_bytes, length_bytes): (u32, u32)) -> Range<usize> {
+        let first = offset_bytes.min(self.value_bytes);
+        first as usize..(first + length_bytes.min(self.value_bytes - first)) as usize
     }
 
     /// The pair of this head, at a place.

@@ -39,7 +39,7 @@ pub struct Spill {
 /// ([`pair_died`](Validity::pair_died)). In return `is_live` must be right for every pair of a superblock between
 /// `open_victim` and `close_victim`. A validity that spills pages has their places reported back, and is told when
 /// garbage collection moves them.
-pub trait Validity: DynClone + Send {
+pub trait Validity: DynClone + Send + Sync {
     /// `grains` grains from `first` on belong to a record that lives.
     fn add(&mut self, first: Grain, grains: u32);
 

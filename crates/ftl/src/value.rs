@@ -3,6 +3,7 @@
 use crate::address::Grain;
 use crate::io::Io;
 use crate::record::RecordHead;
+use crate::space::Space;
 use kvssd_flash::PageAddress;
 use kvssd_types::{KvError, Value, ValueBuilder};
 use std::collections::BTreeMap;
@@ -12,8 +13,8 @@ use std::ops::Range;
 pub(crate) type ValuePart = (PageAddress, Range<usize>);
 
 /// Where the bytes `wanted` of the value of the record at `place` lie, in order.
-pub(crate) fn parts_of(io: &Io<'_>, place: Grain, head: &RecordHead, wanted: Range<usize>) -> Vec<ValuePart> {
-    let packing = io.packing();
+pub(crate) fn parts_of(space: &Space, place: Grain, head: &RecordHead, wanted: Range<usize>) -> Vec<ValuePart> {
+    let packing = space.packing;
     let mut parts = Vec::new();
     let mut page = packing.page_of(place);
     for (number, (at, part)) in packing.value_parts(head, packing.byte_in_page(place)).enumerate() {
@@ -21,7 +22,7 @@ pub(crate) fn parts_of(io: &Io<'_>, place: Grain, head: &RecordHead, wanted: Ran
             break;
         }
         if number > 0 {
-            page = io.media.space.page_after(page);
+            page = space.page_after(page);
         }
         let (begin, end) = (part.start.max(wanted.start), part.end.min(wanted.end));
         if begin < end {

@@ -1,6 +1,7 @@
-//! A drive in a file as a backend: threads take turns, and share waits for the disk.
+//! A drive in a file as a backend: threads that look go side by side, those that change take turns, and share waits for the disk.
 //!
 //! ```text
+//!   threads   glance             share the drive, and look at what is in memory or lies in the file
 //!   threads   execute            lock the drive, execute; with `sync`: wait for a shared commit, also after a read of what is not committed
 //!   one       bulk               hold commits, execute all, commit once
 //! ```
@@ -12,20 +13,20 @@ use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_runtime::sync::{Mutex, MutexGuard};
+use kvssd_runtime::sync::{Turn, Turns};
 use kvssd_types::{Command, KvError, NamespaceId, Reply};
 use std::path::Path;
 use std::sync::Arc;
 
 /// An open drive in a file.
 pub(crate) struct Image {
-    state: Mutex<State>,
+    state: Turns<State>,
     /// With `sync`: the threads that wait for the disk.
     commits: Option<Commits>,
     is_read_only: bool,
 }
 
-/// What one thread at a time uses.
+/// What one thread at a time changes.
 struct State {
     drive: Drive,
     /// The number of changes that were executed.
@@ -55,7 +56,7 @@ impl Image {
         let commits = (sync && !read_only).then(Commits::default);
         drive.hold_commits(commits.is_some());
         let loose = commits.is_some().then(Loose::default);
-        let state = Mutex::new(State { drive, executed: 0, loose, failure: None });
+        let state = Turns::new(State { drive, executed: 0, loose, failure: None });
         Ok((Image { state, commits, is_read_only: read_only }, was_created))
     }
 
@@ -94,12 +95,25 @@ impl Image {
         })
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
-        let state = self.state.lock().map_err(|_| panicked())?;
-        match &state.failure {
-            Some(why) => Err(Error::Failed { why: why.clone() }),
-            None => Ok(state),
+    /// The answer to a command that changes nothing, if it is to be had beside other threads; this returns when what it saw is safe.
+    fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Result<Option<Option<Reply>>, Error> {
+        let state = self.state.look().map_err(|_| panicked())?;
+        state.works()?;
+        let Some(reply) = state.drive.glance(namespace, command) else { return Ok(None) };
+        let seen = state.seen_by(namespace, command);
+        drop(state);
+        seen.map_or(Ok(()), |ticket| self.wait(ticket))?;
+        match reply {
+            Ok(reply) => Ok(Some(Some(reply))),
+            Err(KvError::KeyNotFound) => Ok(Some(None)),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    fn lock(&self) -> Result<Turn<'_, State>, Error> {
+        let state = self.state.take().map_err(|_| panicked())?;
+        state.works()?;
+        Ok(state)
     }
 }
 
@@ -110,11 +124,10 @@ impl Backend for Image {
                 state.note(|loose| loose.note(ticket, namespace, &command));
                 state.execute(namespace, command)
             })
+        } else if let Some(reply) = self.glance(namespace, &command)? {
+            Ok(reply)
         } else {
-            self.look(|state| {
-                let seen = state.loose.as_ref().and_then(|loose| loose.seen_by(namespace, &command));
-                (seen, state.execute(namespace, command))
-            })
+            self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))
         }
     }
 
@@ -167,6 +180,19 @@ impl Backend for Image {
 }
 
 impl State {
+    /// Refuses when the image failed.
+    fn works(&self) -> Result<(), Error> {
+        match &self.failure {
+            Some(why) => Err(Error::Failed { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// With `sync`: the last change that is not committed and that a command may see.
+    fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
+        self.loose.as_ref().and_then(|loose| loose.seen_by(namespace, command))
+    }
+
     /// Executes a command; `None` means that the key is not there, but for a conditional store, which fails.
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         let is_store = matches!(command, Command::Store { .. });

@@ -46,6 +46,24 @@ impl Executor {
         Ok(OpenedClient { client: self.clients.open(client), since })
     }
 
+    /// The outcome of a command that changes nothing, where it is to be had beside others ([`Drive::glance`]). On a drive that is timed
+    /// every command takes its time.
+    pub(crate) fn glance(&self, ready: &IoCommand) -> Option<Outcome> {
+        let command = match &ready.command {
+            _ if self.is_timed => return None,
+            KvCommand::Retrieve { key, buffer_bytes } => {
+                Command::Retrieve { key: key_of(key).ok()?, offset_bytes: 0, length_bytes: *buffer_bytes }
+            }
+            KvCommand::Exist { key } => Command::Exist { key: key_of(key).ok()? },
+            _ => return None,
+        };
+        match self.drive.glance(NamespaceId(ready.namespace), &command)? {
+            Ok(reply) => Some(seen(reply)),
+            Err(KvError::KeyNotFound) => Some(Err(Status::KeyDoesNotExist.into())),
+            Err(_) => None,
+        }
+    }
+
     /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than
     /// `bytes_max` so far; the last command may exceed that.
     pub(crate) fn execute(
@@ -133,12 +151,7 @@ impl Execution<'_> {
             }
             KvCommand::Retrieve { key, buffer_bytes } => {
                 let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
-                match self.on_drive(command)? {
-                    Reply::Retrieved { value, value_bytes } => {
-                        Ok(Success { result: value_bytes.into(), data: Data::Value(value) })
-                    }
-                    _ => Err(Status::InternalError.into()),
-                }
+                seen(self.on_drive(command)?)
             }
             KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Success::with_data),
             KvCommand::Delete { key } => match self.on_drive(Command::Delete { key: key_of(key)? }) {
@@ -147,7 +160,7 @@ impl Execution<'_> {
                 }
                 other => other.map(|_| Success::default()),
             },
-            KvCommand::Exist { key } => self.on_drive(Command::Exist { key: key_of(key)? }).map(|_| Success::default()),
+            KvCommand::Exist { key } => self.on_drive(Command::Exist { key: key_of(key)? }).and_then(seen),
         }
     }
 
@@ -205,6 +218,15 @@ impl Execution<'_> {
             }
             last = keys.into_iter().next_back();
         }
+    }
+}
+
+/// The outcome of a Retrieve or an Exist that found the key.
+fn seen(reply: Reply) -> Outcome {
+    match reply {
+        Reply::Retrieved { value, value_bytes } => Ok(Success { result: value_bytes.into(), data: Data::Value(value) }),
+        Reply::Exists => Ok(Success::default()),
+        _ => Err(Status::InternalError.into()),
     }
 }
 

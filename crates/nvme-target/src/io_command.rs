@@ -21,6 +21,14 @@ pub(crate) struct IoCommand {
 }
 
 impl IoCommand {
+    /// The most bytes of data that a completion of a Retrieve comes with, where no value has more than so many.
+    pub(crate) fn data_bytes_max(&self, value_bytes_max: u64) -> u64 {
+        match self.command {
+            KvCommand::Retrieve { buffer_bytes, .. } => u64::from(buffer_bytes).min(value_bytes_max),
+            _ => 0,
+        }
+    }
+
     /// Whether its completion may come with data.
     pub(crate) fn may_return_data(&self) -> bool {
         matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::List { .. })

@@ -45,6 +45,15 @@ impl MemoryShare {
         MemoryShare { memory: Arc::clone(memory), bytes: 0 }
     }
 
+    /// Adds bytes to the share, if they are free. When nobody else uses any, any number is granted.
+    pub(crate) fn try_grow(&mut self, bytes: u64) -> bool {
+        let (own, bytes_max) = (self.bytes, self.memory.bytes_max);
+        let take = |used: u64| (used == own || used + bytes <= bytes_max).then_some(used + bytes);
+        let is_taken = self.memory.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        self.bytes += if is_taken { bytes } else { 0 };
+        is_taken
+    }
+
     /// Changes the share, even beyond the budget.
     pub(crate) fn resize(&mut self, bytes: usize) {
         let bytes = bytes as u64;

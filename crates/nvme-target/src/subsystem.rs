@@ -8,7 +8,7 @@
 
 use crate::clients::OpenedClient;
 use crate::command_kind::CommandKind;
-use crate::completion::Completion;
+use crate::completion::{Completion, Success};
 use crate::controller::{Controller, ControllerKind, Host, IoSettings};
 use crate::execution::Executor;
 use crate::io_command::IoCommand;
@@ -19,7 +19,7 @@ use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
-use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError, Turns};
 use kvssd_types::{ClientId, KvError, Nanos};
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ pub struct Subsystem {
     /// Output that hosts have not taken yet.
     pub(crate) values_out: Arc<MemoryBudget>,
     has_failed: AtomicBool,
-    executor: Mutex<Option<Executor>>,
+    executor: Turns<Option<Executor>>,
     controllers: Mutex<Controllers>,
 }
 
@@ -148,7 +148,7 @@ impl Subsystem {
             values_in: MemoryBudget::new(limits.values_bytes_max),
             values_out: MemoryBudget::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
-            executor: Mutex::new(Some(executor)),
+            executor: Turns::new(Some(executor)),
             controllers: Mutex::default(),
         }
     }
@@ -164,7 +164,7 @@ impl Subsystem {
     /// # Errors
     /// When the image fails, or has failed.
     pub fn close(&self) -> Result<(), KvError> {
-        let executor = self.executor.lock().map_or_else(|_| None, |mut executor| executor.take());
+        let executor = self.executor.take().map_or_else(|_| None, |mut executor| executor.take());
         let Some(executor) = executor else {
             return Err(KvError::Failed("the service stopped in the middle of a change".to_owned()));
         };
@@ -192,7 +192,7 @@ impl Subsystem {
     /// Why the drive has failed; `None` if it works.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        match self.executor.lock() {
+        match self.executor.look() {
             Ok(executor) => executor.as_ref().and_then(|executor| executor.drive.failure().map(str::to_owned)),
             Err(_) => Some("the firmware panicked in the middle of a change".to_owned()),
         }
@@ -202,12 +202,15 @@ impl Subsystem {
     pub(crate) fn execute(
         &self,
         mut next: impl FnMut(bool) -> Option<IoCommand>,
-        room: OutputRoom<'_>,
+        mut room: OutputRoom<'_>,
         now: Nanos,
         settings: &IoSettings,
         completions: &mut Vec<Completion>,
     ) {
-        let mut executor = self.executor.lock().ok();
+        let Some(first) = self.glance(&mut next, &mut room, completions) else { return };
+        let mut first = Some(first);
+        let mut next = |has_room| first.take().or_else(|| next(has_room));
+        let mut executor = self.executor.take().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
             let OutputRoom { bytes, used_bytes, share } = room;
             let bytes_max = bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
@@ -231,19 +234,54 @@ impl Subsystem {
         }
     }
 
+    /// Answers the first commands that change nothing, beside other connections that do so; gives the first one that must be executed.
+    fn glance(
+        &self,
+        next: &mut impl FnMut(bool) -> Option<IoCommand>,
+        room: &mut OutputRoom<'_>,
+        completions: &mut Vec<Completion>,
+    ) -> Option<IoCommand> {
+        let executor = self.executor.look().ok();
+        let mut used_bytes =
+            room.used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>();
+        loop {
+            let ready = next(room.bytes > 0 && self.values_out.free_bytes() > 0)?;
+            let Some(Some(executor)) = executor.as_deref() else { return Some(ready) };
+            let bytes = ready.data_bytes_max(self.value_bytes_max);
+            if bytes > 0 && !room.share.try_grow(bytes) {
+                return Some(ready);
+            }
+            let outcome = executor.glance(&ready);
+            let seen_bytes = match &outcome {
+                Some(Ok(Success { data, .. })) => data.len(),
+                _ => 0,
+            };
+            used_bytes += seen_bytes;
+            room.bytes = room.bytes.saturating_sub(seen_bytes);
+            room.share.resize(used_bytes);
+            let Some(outcome) = outcome else { return Some(ready) };
+            completions.push(Completion::new(
+                ready.command_id,
+                CommandKind::of(&ready.command),
+                ready.arrived,
+                outcome,
+            ));
+        }
+    }
+
     /// Whether the drive has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed) || self.executor.is_poisoned()
     }
 
     pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
-        let mut executor = self.executor.lock().ok()?;
+        let mut executor = self.executor.take().ok()?;
         executor.as_mut().map(|executor| look(&mut executor.drive))
     }
 
     /// Makes a controller the client's only one. `None` if the drive has failed.
     pub(crate) fn open_client(&self, client: ClientId) -> Option<Result<OpenedClient, KvError>> {
-        let mut executor = self.executor.lock().ok()?;
+        let mut executor = self.executor.take().ok()?;
         executor.as_mut().map(|executor| executor.open_client(client))
     }
 

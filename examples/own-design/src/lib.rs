@@ -14,7 +14,7 @@ mod bucket;
 
 use crate::bucket::{Bucket, PLACE_BITS, comparisons, count_below, place_of, words};
 use kvssd_ftl::index::{
-    IndexEntry, PairChange, Parameters, Position, Room, SavedSections, SectionIndex, SectionPlan, VerifyKey, View,
+    IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
 };
 use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_types::{Key, KvError};
@@ -136,23 +136,17 @@ impl SectionIndex for TwoChoice {
     }
 
     /// The note is the level where the key is, or would be put.
-    fn locate(
-        &mut self,
-        view: &mut View<'_, '_, Bucket>,
-        _key: Key<'_>,
-        hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError> {
+    fn locate(&self, buckets: &mut impl Search<Bucket>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         let tag = self.first_tag(hash);
         let mut taken = [0; 2];
         for level in 0..2 {
-            view.look_up_directory();
-            let ticket = view.search(self.section_at(tag, level))?;
-            let places: Vec<Grain> = self.places(view.bytes(ticket), tag, level).collect();
-            taken[level as usize] = count_below(view.bytes(ticket), u64::MAX);
-            view.compare(comparisons(view.bytes(ticket)).into());
+            buckets.look_up_directory();
+            let ticket = buckets.search(self.section_at(tag, level))?;
+            let places: Vec<Grain> = self.places(buckets.bytes(ticket), tag, level).collect();
+            taken[level as usize] = count_below(buckets.bytes(ticket), u64::MAX);
+            buckets.compare(comparisons(buckets.bytes(ticket)).into());
             for place in places {
-                if view.verify(verify, place)? {
+                if buckets.verify(place)? {
                     return Ok(Position { tag, place: Some(place), hash, note: level, value_bytes: None });
                 }
             }

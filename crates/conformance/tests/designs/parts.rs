@@ -59,3 +59,20 @@ fn the_chains_of_a_full_open_addressed_table_are_long() {
         assert!(collisions > u64::from(stored) / 50, "{}: {collisions} collisions of {stored} pairs", design.name);
     }
 }
+
+#[test]
+fn glances_answer_most_look_ups_in_designs_of_sections() {
+    for design in selected() {
+        let mut drive = Trial::new(&design, Medium::Ropes).drive();
+        drive.life(&mut kvssd_types::Random::new(1), 1_000);
+        drive.glances = 0;
+        drive.verify_all();
+        // An exist and five retrieves of each key.
+        let share = drive.glances as f64 / (6 * drive.keys().len()) as f64;
+        match design.name {
+            // Levels of tables are searched by commands alone.
+            "pink" | "iter" => assert!(drive.glances == 0, "{design:?}"),
+            _ => assert!(share > 0.5, "{}: {share:.2} of all look-ups", design.name),
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub struct HashPage {
 
 /// What a search found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Search {
+pub(super) struct SlotSearch {
     /// The slot that was looked for.
     pub(super) slot: Option<usize>,
     /// Entries that were looked at.
@@ -75,22 +75,22 @@ impl HashPage {
 
     /// Goes from where a search for `tag` begins, past the first `begun` slots, to the first entry that `is_it`, or to
     /// a free slot.
-    pub(super) fn search(&self, page: &[u8], tag: u64, begun: u32, is_it: impl Fn(&Entry) -> bool) -> Search {
+    pub(super) fn search(&self, page: &[u8], tag: u64, begun: u32, is_it: impl Fn(&Entry) -> bool) -> SlotSearch {
         let (home, slots) = (self.home(tag), self.slots());
         for distance in begun as usize..slots {
             let slot = (home + distance) % slots;
             let looked_at = distance as u32 + 1;
             match self.entry(page, slot) {
-                None => return Search { slot: None, looked_at, is_full: false },
-                Some(entry) if is_it(&entry) => return Search { slot: Some(slot), looked_at, is_full: false },
+                None => return SlotSearch { slot: None, looked_at, is_full: false },
+                Some(entry) if is_it(&entry) => return SlotSearch { slot: Some(slot), looked_at, is_full: false },
                 Some(_) => {}
             }
         }
-        Search { slot: None, looked_at: slots as u32, is_full: true }
+        SlotSearch { slot: None, looked_at: slots as u32, is_full: true }
     }
 
     /// The entry of a pair, by tag and place.
-    pub(super) fn find_pair(&self, page: &[u8], tag: u64, place: Grain) -> Search {
+    pub(super) fn find_pair(&self, page: &[u8], tag: u64, place: Grain) -> SlotSearch {
         self.search(page, tag, 0, |entry| entry.place == place && tag_of(entry.key.word) == tag)
     }
 
@@ -230,7 +230,7 @@ mod tests {
             assert!(FORM.insert(&mut page, entry(number << 32, number + 1)));
         }
         assert!(!FORM.insert(&mut page, entry(5, 99)) && FORM.fault(&page).is_none());
-        assert_eq!(FORM.find_pair(&page, 5, Grain(99)), Search { slot: None, looked_at: 32, is_full: true });
+        assert_eq!(FORM.find_pair(&page, 5, Grain(99)), SlotSearch { slot: None, looked_at: 32, is_full: true });
     }
 
     proptest! {

@@ -49,7 +49,7 @@ pub trait Files: Debug + Send + Sync {
 }
 
 /// An open file.
-pub trait RawFile: Debug + Send {
+pub trait RawFile: Debug + Send + Sync {
     /// Its length.
     ///
     /// # Errors

@@ -7,10 +7,14 @@
 //! ```
 //!
 //! What a scan reads once makes room for what the scan reads next (SIEVE, NSDI 2024, within a set).
+//!
+//! Those who only look take the lock of one set. Whoever has the cache alone needs none.
 
 use crate::codec::PageIdentity;
 use crate::rope::{LiteralHead, RopeRef};
 use crate::{Geometry, PageAddress, PageView, codec};
+use std::hint;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slots of a set.
 const WAYS: usize = 8;
@@ -20,11 +24,19 @@ const SETS_MIN: usize = 8;
 /// Of a record so much is brought closer: most are smaller, and what follows of larger ones the processor brings by itself.
 const WARM_BYTES: usize = 192;
 const CACHE_LINE_BYTES: usize = 64;
+/// How often somebody who looks tries to lock a set: about as long as a page that is here is looked at.
+const TRIES: usize = 64;
 
 /// The pages.
 #[derive(Debug)]
 pub(super) struct OpenedPages {
-    sets: Vec<Set>,
+    sets: Vec<Mutex<Set>>,
+    form: PageForm,
+}
+
+/// What the slots look like.
+#[derive(Clone, Debug)]
+struct PageForm {
     head: LiteralHead,
     geometry: Geometry,
 }
@@ -56,52 +68,66 @@ impl OpenedPages {
     pub(super) fn new(geometry: &Geometry, cache_bytes: u64) -> Self {
         let slot_bytes = u64::from(geometry.page_bytes) + u64::from(geometry.oob_bytes);
         let sets = (cache_bytes / slot_bytes / WAYS as u64).min(geometry.pages()) as usize;
-        let sets = (0..sets.max(SETS_MIN)).map(|_| Set::default()).collect();
-        OpenedPages { sets, head: LiteralHead::new(geometry.page_bytes as usize), geometry: *geometry }
+        let sets = (0..sets.max(SETS_MIN)).map(|_| Mutex::default()).collect();
+        let head = LiteralHead::new(geometry.page_bytes as usize);
+        OpenedPages { sets, form: PageForm { head, geometry: *geometry } }
     }
 
-    fn set_of(&self, page: PageAddress) -> usize {
+    fn number_of(&self, page: PageAddress) -> usize {
         page.0 as usize % self.sets.len()
     }
 
-    fn slot_of(&self, page: PageAddress) -> Option<&Slot> {
-        let set = &self.sets[self.set_of(page)];
-        set.way_of(page).map(|way| &set.slots[way])
-    }
-
-    fn slot_of_mut(&mut self, page: PageAddress) -> Option<&mut Slot> {
-        let number = self.set_of(page);
-        let set = &mut self.sets[number];
-        set.way_of(page).map(|way| &mut set.slots[way])
+    fn set_of(&mut self, page: PageAddress) -> &mut Set {
+        let number = self.number_of(page);
+        self.sets[number].get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a page is here.
-    pub(super) fn holds(&self, page: PageAddress) -> bool {
-        self.slot_of(page).is_some_and(|slot| slot.is_whole)
+    pub(super) fn holds(&mut self, page: PageAddress) -> bool {
+        self.set_of(page).whole(page).is_some()
     }
 
     /// A page that is here was asked for again, after others.
     pub(super) fn ask_again(&mut self, page: PageAddress) {
-        if let Some(slot) = self.slot_of_mut(page) {
-            slot.was_asked_again = true;
-        }
+        self.set_of(page).ask_again(page);
     }
 
     /// A page that is here.
-    pub(super) fn get(&self, page: PageAddress) -> Option<PageView<'_>> {
-        let slot = self.slot_of(page).filter(|slot| slot.is_whole)?;
-        let (code, oob) = slot.bytes.split_at(self.head.len() + self.geometry.page_bytes as usize);
-        let oob = &oob[codec::OOB_HEAD_BYTES as usize..][..slot.oob_bytes];
-        Some(PageView { oob, data: RopeRef::of_literal(code) })
+    pub(super) fn get(&mut self, page: PageAddress) -> Option<PageView<'_>> {
+        let number = self.number_of(page);
+        let set = self.sets[number].get_mut().unwrap_or_else(PoisonError::into_inner);
+        set.whole(page).map(|slot| self.form.view(slot))
     }
 
-    /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other.
+    /// Shows a page to `see`. One that is not here is `read` to its place before. Gives whether there is such a page, and nobody was too long
+    /// in the way.
+    pub(super) fn look(
+        &self,
+        identity: PageIdentity,
+        read: impl FnOnce(&mut [u8]) -> bool,
+        see: &mut dyn FnMut(PageView<'_>),
+    ) -> bool {
+        let page = identity.page;
+        let Some(mut set) = soon(&self.sets[self.number_of(page)]) else { return false };
+        if set.whole(page).is_some() {
+            set.ask_again(page);
+        } else if !read(self.form.place(set.place_for(page))) || self.form.open(&mut set, identity).is_err() {
+            return false;
+        }
+        set.whole(page).map(|slot| see(self.form.view(slot))).is_some()
+    }
+
+    /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other. What somebody looks at is warm.
     pub(super) fn warm(&self, places: &[(PageAddress, usize)]) {
-        let slots: Vec<(&[u8], usize)> =
-            places.iter().filter_map(|&(page, start)| Some((&*self.slot_of(page)?.bytes, start))).collect();
+        let sets = places.iter().filter_map(|&(page, start)| {
+            let set = self.sets[self.number_of(page)].try_lock().ok()?;
+            Some((set, page, start))
+        });
         let mut touched = 0;
-        for (bytes, start) in slots {
-            let record = bytes.get(self.head.len() + start..).unwrap_or_default();
+        for (set, page, start) in sets {
+            let Some(way) = set.way_of(page) else { continue };
+            let bytes = &set.slots[way].bytes;
+            let record = bytes.get(self.form.head.len() + start..).unwrap_or_default();
             let lines = record.iter().take(WARM_BYTES).step_by(CACHE_LINE_BYTES);
             touched = bytes.iter().take(1).chain(lines).fold(touched, |touched, byte| touched ^ byte);
         }
@@ -111,53 +137,96 @@ impl OpenedPages {
     /// Where pages are to be read to, from `first` on: so many, or as many as there are sets behind that of the first. What was there is
     /// gone.
     pub(super) fn places(&mut self, first: PageAddress, pages: u32) -> impl Iterator<Item = &mut [u8]> {
-        let begin = self.set_of(first);
-        let Geometry { page_bytes, oob_bytes, .. } = self.geometry;
-        let page_bytes = page_bytes as usize + oob_bytes as usize;
-        let head = &self.head;
+        let begin = self.number_of(first);
+        let form = &self.form;
         self.sets[begin..].iter_mut().zip(first.0..first.0 + pages).map(move |(set, page)| {
-            let slot = set.place_for(PageAddress(page));
-            (slot.is_whole, slot.was_asked_again) = (false, false);
-            if slot.bytes.is_empty() {
-                slot.bytes.extend_from_slice(head.bytes());
-                slot.bytes.resize(head.len() + page_bytes, 0);
-            }
-            &mut slot.bytes[head.len()..]
+            let set = set.get_mut().unwrap_or_else(PoisonError::into_inner);
+            form.place(set.place_for(PageAddress(page)))
         })
     }
 
     /// A page has been read to its place: takes it in, or says why it is none.
     pub(super) fn open(&mut self, identity: PageIdentity) -> Result<(), &'static str> {
-        let (geometry, head_bytes) = (self.geometry, self.head.len());
-        let Some(slot) = self.slot_of_mut(identity.page) else { return Ok(()) };
-        slot.is_whole = false;
-        let (oob, _) = codec::verify(&geometry, identity, &slot.bytes[head_bytes..])?;
-        slot.oob_bytes = oob.len();
-        slot.is_whole = true;
-        Ok(())
+        let number = self.number_of(identity.page);
+        let set = self.sets[number].get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.form.open(set, identity)
     }
 
     /// A page is in the file as `bytes`, with so many of its out-of-band area the firmware's.
     pub(super) fn keep(&mut self, page: PageAddress, bytes: &[u8], oob_bytes: usize) {
         self.places(page, 1).for_each(|place| place.copy_from_slice(bytes));
-        if let Some(slot) = self.slot_of_mut(page) {
+        if let Some(slot) = self.set_of(page).slot_mut(page) {
             (slot.oob_bytes, slot.is_whole) = (oob_bytes, true);
         }
     }
 
     /// A page is written anew.
     pub(super) fn forget(&mut self, page: PageAddress) {
-        let number = self.set_of(page);
-        let set = &mut self.sets[number];
+        let set = self.set_of(page);
         if let Some(way) = set.way_of(page) {
             set.pages[way] = None;
         }
     }
 }
 
+/// What is locked, if it is free before long. Nobody sleeps here: only what is above the drive knows how threads wait.
+fn soon<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    (0..TRIES).find_map(|_| match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            hint::spin_loop();
+            None
+        }
+    })
+}
+
+impl PageForm {
+    fn view<'s>(&self, slot: &'s Slot) -> PageView<'s> {
+        let (code, oob) = slot.bytes.split_at(self.head.len() + self.geometry.page_bytes as usize);
+        let oob = &oob[codec::OOB_HEAD_BYTES as usize..][..slot.oob_bytes];
+        PageView { oob, data: RopeRef::of_literal(code) }
+    }
+
+    /// Where a page is to be read to, in a slot whose page is gone.
+    fn place<'s>(&self, slot: &'s mut Slot) -> &'s mut [u8] {
+        let Geometry { page_bytes, oob_bytes, .. } = self.geometry;
+        (slot.is_whole, slot.was_asked_again) = (false, false);
+        if slot.bytes.is_empty() {
+            slot.bytes.extend_from_slice(self.head.bytes());
+            slot.bytes.resize(self.head.len() + page_bytes as usize + oob_bytes as usize, 0);
+        }
+        &mut slot.bytes[self.head.len()..]
+    }
+
+    fn open(&self, set: &mut Set, identity: PageIdentity) -> Result<(), &'static str> {
+        let Some(slot) = set.slot_mut(identity.page) else { return Ok(()) };
+        slot.is_whole = false;
+        let (oob, _) = codec::verify(&self.geometry, identity, &slot.bytes[self.head.len()..])?;
+        slot.oob_bytes = oob.len();
+        slot.is_whole = true;
+        Ok(())
+    }
+}
+
 impl Set {
     fn way_of(&self, page: PageAddress) -> Option<usize> {
         self.pages.iter().position(|&there| there == Some(page))
+    }
+
+    /// The slot of a page that is here.
+    fn whole(&self, page: PageAddress) -> Option<&Slot> {
+        self.way_of(page).map(|way| &self.slots[way]).filter(|slot| slot.is_whole)
+    }
+
+    fn slot_mut(&mut self, page: PageAddress) -> Option<&mut Slot> {
+        self.way_of(page).map(|way| &mut self.slots[way])
+    }
+
+    fn ask_again(&mut self, page: PageAddress) {
+        if let Some(slot) = self.slot_mut(page) {
+            slot.was_asked_again = true;
+        }
     }
 
     /// The slot that is a page's from now on: its own, or that of the page that leaves.
@@ -233,6 +302,34 @@ mod tests {
             (2000 + round * 128..2128 + round * 128).for_each(|page| keep(&mut pages, page));
         }
         assert!((0..128).all(|page| pages.holds(PageAddress(page))), "and longer ones");
+    }
+
+    #[test]
+    fn those_who_look_see_what_is_here_and_what_is_read_for_them() {
+        let pages = OpenedPages::new(&GEOMETRY, 0);
+        let bytes = |page: u32| {
+            let view = crate::UnitImage::of_bytes(&page.to_le_bytes(), &[page as u8; 512]);
+            codec::encode(&GEOMETRY, PageIdentity { page: PageAddress(page), erases: 1 }, view.page(0))
+        };
+        let look = |page: u32, may_read: bool| {
+            let (mut seen, mut reads) = (None, 0);
+            let read = |place: &mut [u8]| {
+                reads += 1;
+                place.copy_from_slice(&bytes(page));
+                may_read
+            };
+            let identity = PageIdentity { page: PageAddress(page), erases: 1 };
+            let is_seen = pages.look(identity, read, &mut |PageView { oob, data }| {
+                let mut first = [0];
+                data.copy_to(0, &mut first);
+                seen = Some((oob.to_vec(), first[0]));
+            });
+            assert_eq!(is_seen, seen.is_some());
+            seen.inspect(|seen| assert_eq!(*seen, (page.to_le_bytes().to_vec(), page as u8))).map(|_| reads)
+        };
+        assert_eq!((look(3, true), look(3, true), look(4, false), look(4, true)), (Some(1), Some(0), None, Some(1)));
+        let _held = pages.sets[pages.number_of(PageAddress(3))].lock().unwrap();
+        assert_eq!(look(3, true), None, "somebody is in the way");
     }
 
     #[test]

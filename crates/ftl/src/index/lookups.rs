@@ -26,6 +26,11 @@ impl Lookups {
         self.counters.collisions += 1;
     }
 
+    /// It has looked at so many slots.
+    pub fn scan(&mut self, slots: u64) {
+        self.counters.slots_scanned += slots;
+    }
+
     /// It is done.
     pub fn end(&mut self, sections: SectionCounters) {
         let flash_reads = sections.flash_reads - self.begun.flash_reads;

@@ -21,8 +21,8 @@
 //! - The entry of a pair lies in one of the sections that [`SectionIndex::section_at`] names for its tag, and in no
 //!   other. Their numbers are below [`SectionIndex::sections`].
 //!
-//! **Looking up.** [`SectionIndex::locate`] changes no section. `verify` alone tells whether a record is the key's; it
-//! costs a read.
+//! **Looking up.** [`SectionIndex::locate`] changes nothing: where all is in DRAM, several look up at a time.
+//! [`Search::verify`] alone tells whether a record is the key's; it costs a read.
 //! - The answer for a key that is there: its tag, its place, and a note for the change. These stay true while other
 //!   keys come and go: a batch looks all of its keys up before it makes its changes.
 //! - The answer for a new key: no place, and the tag that it will have, or [`Position::FULL`]. Whether a new key is
@@ -60,14 +60,14 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::sections::SavedSections;
 use crate::index::{
-    Audit, DramTable, Growth, Index, IndexContents, IndexCounters, IndexEntry, PairChange, Position, SectionForm,
-    VerifyKey, View, audit_tags,
+    Audit, DramTable, Growth, Index, IndexContents, IndexCounters, IndexEntry, PairChange, Position, Search,
+    SectionForm, View, audit_tags,
 };
 use kvssd_types::{Key, KvError};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is particular to an index of sections.
-pub trait SectionIndex: Clone + Send + Sized {
+pub trait SectionIndex: Clone + Send + Sync + Sized {
     /// What its sections look like.
     type Form: SectionForm + Copy;
 
@@ -110,17 +110,11 @@ pub trait SectionIndex: Clone + Send + Sized {
     /// The tag at which a search for a key with that hash begins.
     fn first_tag(&self, hash: u64) -> u64;
 
-    /// Finds `key`, which has that hash; `verify` reads the record at a candidate place and compares the whole key.
+    /// Finds `key`, which has that hash. [`Search::verify`] reads the record at a candidate place and compares the whole key.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn locate(
-        &mut self,
-        view: &mut View<'_, '_, Self::Form>,
-        key: Key<'_>,
-        hash: u64,
-        verify: &mut VerifyKey<'_>,
-    ) -> Result<Position, KvError>;
+    fn locate(&self, sections: &mut impl Search<Self::Form>, key: Key<'_>, hash: u64) -> Result<Position, KvError>;
 
     /// Makes a change, now or once more for a mount ([`View::is_redo`]); gives whether it can be made.
     ///

@@ -4,11 +4,12 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::PairChange;
 use crate::index::lookups::Lookups;
+use crate::index::search::{Glance, Visit};
 use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
-    Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord, Position,
-    SectionForm, VerifyKey, View,
+    Audit, DramTable, Fate, GlanceAtKey, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord,
+    Position, SectionForm, VerifyKey, View,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
@@ -153,9 +154,14 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
         view.io.cpu(view.io.costs().hash_ns);
-        let position = index.locate(&mut view, key, index.hash(key), verify)?;
+        let position = index.locate(&mut Visit { view: &mut view, verify }, key, index.hash(key))?;
         self.lookups.end(self.sections.counters());
         Ok(position)
+    }
+
+    fn glance(&self, key: Key<'_>, verify: &mut GlanceAtKey<'_>) -> Option<Option<Grain>> {
+        let mut glance = Glance { sections: &self.sections, verify };
+        self.index.locate(&mut glance, key, self.index.hash(key)).ok().map(|position| position.place)
     }
 
     fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {

@@ -137,6 +137,11 @@ impl<F: SectionForm> Sections<F> {
         self.directory[number as usize].is_nowhere()
     }
 
+    /// The ticket of a section that is in DRAM.
+    pub(crate) fn ticket(&self, number: u64) -> Option<Ticket> {
+        Some(self.directory[number as usize].cached).filter(|&ticket| ticket != Ticket::NONE)
+    }
+
     /// The bytes of a section that is in DRAM.
     pub(crate) fn bytes(&self, ticket: Ticket) -> &Blob {
         &self.cache.get(ticket).bytes

@@ -3,12 +3,9 @@
 //!
 //! What [`View::bytes`] gives is good until the next section is loaded or edited: that may evict this one.
 
-use crate::address::Grain;
-use crate::index::VerifyKey;
 use crate::index::lookups::Lookups;
 use crate::index::sections::{SectionEdit, SectionForm, Sections, Ticket};
 use crate::io::Io;
-use crate::spent::SpentOn;
 use kvssd_flash::Blob;
 use kvssd_types::KvError;
 
@@ -48,16 +45,6 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.load(self.io, section)
     }
 
-    /// As [`View::load`], for a look-up, which counts it.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    pub fn search(&mut self, section: u64) -> Result<Ticket, KvError> {
-        let ticket = self.load(section)?;
-        self.lookups.access();
-        Ok(ticket)
-    }
-
     /// The bytes of the section that was loaded.
     #[must_use]
     pub fn bytes(&self, ticket: Ticket) -> &Blob {
@@ -68,19 +55,6 @@ impl<F: SectionForm> View<'_, '_, F> {
     #[must_use]
     pub fn is_nowhere(&self, section: u64) -> bool {
         self.sections.is_nowhere(section)
-    }
-
-    /// Whether the record at `place` is that of the key that is looked for; if not, a collision is counted.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    pub fn verify(&mut self, verify: &mut VerifyKey<'_>, place: Grain) -> Result<bool, KvError> {
-        let is_it = verify(self.io, place)?;
-        if !is_it {
-            self.lookups.collide();
-            self.io.wait_until(self.io.clock + self.io.retry, SpentOn::Core);
-        }
-        Ok(is_it)
     }
 
     /// Edits a section. `edit` gives the comparisons that it takes, or none when it cannot be done: it must know that

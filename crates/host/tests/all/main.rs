@@ -3,6 +3,7 @@
 mod lives;
 mod namespaces;
 mod ranges;
+mod side_by_side;
 mod store;
 mod synced_pairs;
 mod transactions;

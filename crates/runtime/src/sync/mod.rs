@@ -3,11 +3,13 @@
 mod condvar;
 mod mutex;
 mod rw_lock;
+mod turns;
 
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{Mutex, MutexGuard};
 pub use rw_lock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::sync::{Arc, LockResult, PoisonError, TryLockError, TryLockResult, Weak, atomic};
+pub use turns::{Turn, Turns};
 
 use crate::machine::{Key, Machine, Wake, machine};
 

@@ -1,7 +1,7 @@
 use super::{Freed, acquire, map};
 use crate::machine::{Key, machine};
 use std::ops::{Deref, DerefMut};
-use std::sync::LockResult;
+use std::sync::{LockResult, TryLockError};
 
 /// As [`std::sync::RwLock`].
 #[derive(Debug, Default)]
@@ -30,9 +30,36 @@ impl<T> RwLock<T> {
     pub const fn new(value: T) -> Self {
         RwLock(std::sync::RwLock::new(value))
     }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// When it is poisoned.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.0.into_inner()
+    }
 }
 
 impl<T: ?Sized> RwLock<T> {
+    /// Whether somebody panicked who could write.
+    pub fn is_poisoned(&self) -> bool {
+        self.0.is_poisoned()
+    }
+
+    /// Takes it to read if nobody writes, or waits for that; else none.
+    #[inline]
+    pub fn try_read(&self) -> Option<LockResult<RwLockReadGuard<'_, T>>> {
+        if let Some(machine) = machine() {
+            machine.may_lose_turn();
+        }
+        let held = match self.0.try_read() {
+            Ok(held) => Ok(held),
+            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(map(held, |held| RwLockReadGuard { held, freed: Freed(self.key()) }))
+    }
+
     /// Waits until nobody writes.
     ///
     /// # Errors

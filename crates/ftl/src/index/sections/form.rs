@@ -7,7 +7,7 @@ use kvssd_flash::Blob;
 use std::ops::Deref;
 
 /// What a section looks like in bytes.
-pub trait SectionForm: Send {
+pub trait SectionForm: Send + Sync {
     /// A section without entries.
     fn empty(&self) -> Blob;
 

@@ -1,0 +1,112 @@
+//! Retrieves that change nothing, so that several go on at a time.
+//!
+//! ```text
+//!   key -> sections in DRAM -> a page that is gathered, or on a medium that shows it ([`Backing::look`]) -> value
+//!                       |                                        |
+//!                       +----------- not to be seen -------------+--> none: the command must be executed
+//! ```
+//!
+//! A glance takes no virtual time and is not counted: it is for drives that nobody times.
+//!
+//! [`Backing::look`]: kvssd_flash::Backing::look
+
+use super::Engine;
+use crate::address::Grain;
+use crate::media::Media;
+use crate::oob::OobFormat;
+use crate::packing::RecordLayout;
+use crate::record::RecordHead;
+use crate::value::{ValuePart, parts_of};
+use kvssd_flash::rope::RopeRef;
+use kvssd_flash::{PageAddress, PageView};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, Value, ValueBuilder};
+
+/// A record that was seen: what was wanted of its value as far as it lies in the first page, and where the rest lies.
+struct Seen {
+    place: Grain,
+    head: RecordHead,
+    value: ValueBuilder,
+    rest: Vec<ValuePart>,
+}
+
+impl Engine {
+    /// The answer to a retrieve or an exist, if it can be given without changing anything. Else, and of every other command, none:
+    /// [`Engine::execute_in`] gives it.
+    #[must_use]
+    pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
+        let (key, wanted) = match *command {
+            Command::Retrieve { key, offset_bytes, length_bytes } => (key, Some((offset_bytes, length_bytes))),
+            Command::Exist { key } => (key, None),
+            _ => return None,
+        };
+        let namespace = self.namespaces.get(namespace).filter(|namespace| namespace.lives())?;
+        if self.failure.is_some()
+            || self.media.space.packing.layout == RecordLayout::Blocks
+            || namespace.index.growth().keeps_out(false)
+        {
+            return None;
+        }
+        let media = &self.media;
+        let mut seen = None;
+        let found = namespace.index.glance(key, &mut |place| {
+            seen = media.record_at(place, key, wanted)?;
+            Some(seen.is_some())
+        })?;
+        let Some(place) = found else { return Some(Err(KvError::KeyNotFound)) };
+        let Some(wanted) = wanted else { return Some(Ok(Reply::Exists)) };
+        // An index that keeps whole keys has not looked.
+        let seen = match seen.filter(|seen| seen.place == place) {
+            Some(seen) => seen,
+            None => media.record_at(place, key, Some(wanted))??,
+        };
+        let value_bytes = seen.head.value_bytes;
+        Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
+    }
+}
+
+impl Media {
+    /// The record at a place, if it is the key's; none at all where it is not to be seen.
+    fn record_at(&self, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Option<Seen>> {
+        let packing = self.space.packing;
+        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        let mut seen = None;
+        self.look(page, None, &mut |data| {
+            let Some(head) = RecordHead::matching(data, start, packing.page_bytes() as usize, key) else { return };
+            let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
+            let mut value = ValueBuilder::with_length(wanted.len());
+            let mut rest = parts_of(&self.space, place, &head, wanted);
+            if let Some((_, range)) = rest.first().filter(|(first, _)| *first == page).cloned() {
+                data.push_to(range, &mut value);
+                rest.remove(0);
+            }
+            seen = Some(Seen { place, head, value, rest });
+        })
+        .then_some(seen)
+    }
+
+    /// The value of a record whose first page was seen.
+    fn value_of(&self, seen: Seen) -> Option<Value> {
+        let Seen { place, mut value, rest, .. } = seen;
+        for (page, range) in rest {
+            self.look(page, Some(place), &mut |data| data.push_to(range.clone(), &mut value)).then_some(())?;
+        }
+        Some(value.build())
+    }
+
+    /// Shows a page that is gathered, or on flash, and on which the record at a place goes on, if one is given; gives whether it could.
+    fn look(&self, page: PageAddress, continued: Option<Grain>, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
+        let geometry = self.flash.geometry();
+        if let Some(data) = self.log.open_page(geometry, page) {
+            let is_it = continued.is_none() || self.log.continued(geometry, page) == continued;
+            return is_it.then(|| see(data)).is_some();
+        }
+        let mut is_it = false;
+        let mut see_view = |PageView { oob, data }: PageView<'_>| {
+            is_it = continued.is_none() || OobFormat::continued(oob) == continued;
+            if is_it {
+                see(data);
+            }
+        };
+        self.flash.look(page, &mut see_view) && is_it
+    }
+}

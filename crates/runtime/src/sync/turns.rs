@@ -1,0 +1,128 @@
+use super::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::ops::{Deref, DerefMut};
+use std::sync::{LockResult, PoisonError};
+
+/// A value that threads look at side by side, and change in turns. Those who wait do so for the turn: a mutex goes to whoever runs just then,
+/// where a [`RwLock`] under many changes has its waiters sleep.
+#[derive(Debug, Default)]
+pub struct Turns<T> {
+    turn: Mutex<()>,
+    value: RwLock<T>,
+}
+
+/// A turn: the value, to be changed.
+#[derive(Debug)]
+#[must_use]
+pub struct Turn<'a, T> {
+    value: RwLockWriteGuard<'a, T>,
+    #[expect(dead_code, reason = "it is dropped, behind the value")]
+    turn: MutexGuard<'a, ()>,
+}
+
+impl<T> Turns<T> {
+    /// A value that nobody has.
+    pub const fn new(value: T) -> Self {
+        Turns { turn: Mutex::new(()), value: RwLock::new(value) }
+    }
+
+    /// The value, to look at.
+    ///
+    /// # Errors
+    /// When somebody panicked who could change it.
+    pub fn look(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        if let Some(value) = self.value.try_read() {
+            return value;
+        }
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = self.value.read();
+        drop(turn);
+        value
+    }
+
+    /// The value, to be changed.
+    ///
+    /// # Errors
+    /// As [`Turns::look`].
+    pub fn take(&self) -> LockResult<Turn<'_, T>> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.value.write() {
+            Ok(value) => Ok(Turn { value, turn }),
+            Err(poisoned) => Err(PoisonError::new(Turn { value: poisoned.into_inner(), turn })),
+        }
+    }
+
+    /// Whether somebody panicked who could change it.
+    pub fn is_poisoned(&self) -> bool {
+        self.value.is_poisoned()
+    }
+
+    /// The value, without others.
+    ///
+    /// # Errors
+    /// As [`Turns::look`].
+    pub fn into_inner(self) -> LockResult<T> {
+        self.value.into_inner()
+    }
+}
+
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Turn<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    #[test]
+    fn those_who_look_see_no_change_half_made_and_no_change_is_lost() {
+        let (turns, looks) = (Turns::new((0, 0)), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        let mut turn = turns.take().unwrap();
+                        turn.0 += 1;
+                        turn.1 += 1;
+                    }
+                });
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        let seen = turns.look().unwrap();
+                        assert_eq!(seen.0, seen.1);
+                        looks.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!((turns.into_inner().unwrap(), looks.into_inner()), ((8_000, 8_000), 8_000));
+    }
+
+    #[test]
+    fn several_look_at_a_time_and_a_panic_in_a_turn_is_told() {
+        let turns = Turns::new(1);
+        let (first, second) = (turns.look().unwrap(), turns.look().unwrap());
+        assert_eq!((*first, *second), (1, 1));
+        drop((first, second));
+        let panicked = thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    let _turn = turns.take().unwrap();
+                    panic!("planted");
+                })
+                .join()
+        });
+        assert!(panicked.is_err() && turns.is_poisoned() && turns.look().is_err() && turns.take().is_err());
+    }
+}
