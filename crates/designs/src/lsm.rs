@@ -36,7 +36,7 @@ use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use kvssd_ftl::index::{
     Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
-    Room, VerifyKey,
+    Room, Sight, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
 use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
@@ -145,13 +145,18 @@ fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> 
 }
 
 impl Index for Lsm {
-    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _holds: &mut VerifyKey<'_>) -> Result<Position, KvError> {
+    fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _verify: &mut VerifyKey<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.tables.counters);
         let found = self.look_up(io, key.bytes())?.filter(|entry| !entry.is_deleted());
         self.lookups.end(self.tables.counters);
         let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
         let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
         Ok(Position { tag, place, hash: tag, note: 0, value_bytes })
+    }
+
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
+        let found = self.glance_at(sight, key.bytes())?.filter(|entry| !entry.is_deleted());
+        Some(found.map(|entry| entry.place))
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {

@@ -290,6 +290,16 @@ impl<'a> RopeRef<'a> {
         (self.copy_some(range.start, &mut bytes) == range.len()).then(|| bytes.into())
     }
 
+    /// The bytes of `range`, if the rope keeps them in one piece.
+    #[must_use]
+    pub fn in_one_piece(self, range: Range<usize>) -> Option<&'a [u8]> {
+        match self.slice(range.clone()).next()? {
+            Piece::Literal(bytes) if bytes.len() == range.len() => Some(bytes),
+            Piece::Blob(blob, part) if part.len() == range.len() => Some(&blob[part]),
+            _ => None,
+        }
+    }
+
     /// The number of the blob that starts at byte `start`, if one does.
     pub(crate) fn blob_number_at(self, start: usize) -> Option<usize> {
         let start = (start as u32).to_le_bytes();

@@ -17,7 +17,7 @@ pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{IndexPlan, Room};
-pub use search::{GlanceAtKey, Search};
+pub use search::{Search, Sight};
 pub use section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 pub use section_plan::SectionPlan;
 pub use sectioned::Sectioned;
@@ -215,9 +215,9 @@ pub trait Index: DynClone + Send + Sync {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
 
     /// Where `key` is, if it is there, as [`Index::locate`] finds it, but without changing anything: others may look at the same time.
-    /// None where only [`Index::locate`] can tell, because it is not all in DRAM. An index that keeps whole keys does not `verify`.
-    fn glance(&self, key: Key<'_>, verify: &mut GlanceAtKey<'_>) -> Option<Option<Grain>> {
-        let _ = (key, verify);
+    /// None where only [`Index::locate`] can tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
+        let _ = (key, sight);
         None
     }
 

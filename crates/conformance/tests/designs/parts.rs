@@ -61,7 +61,7 @@ fn the_chains_of_a_full_open_addressed_table_are_long() {
 }
 
 #[test]
-fn glances_answer_most_look_ups_in_designs_of_sections() {
+fn glances_answer_most_look_ups() {
     for design in selected() {
         let mut drive = Trial::new(&design, Medium::Ropes).drive();
         drive.life(&mut kvssd_types::Random::new(1), 1_000);
@@ -69,10 +69,6 @@ fn glances_answer_most_look_ups_in_designs_of_sections() {
         drive.verify_all();
         // An exist and five retrieves of each key.
         let share = drive.glances as f64 / (6 * drive.keys().len()) as f64;
-        match design.name {
-            // Levels of tables are searched by commands alone.
-            "pink" | "iter" => assert!(drive.glances == 0, "{design:?}"),
-            _ => assert!(share > 0.5, "{}: {share:.2} of all look-ups", design.name),
-        }
+        assert!(share > 0.5, "{}: {share:.2} of all look-ups", design.name);
     }
 }

@@ -3,6 +3,7 @@
 use super::Lsm;
 use super::page::Entry;
 use super::table::TableId;
+use kvssd_ftl::index::Sight;
 use kvssd_ftl::{Io, readable};
 use kvssd_types::KvError;
 use xxhash_rust::xxh3::xxh3_64;
@@ -43,6 +44,20 @@ impl Lsm {
             }
         }
         Ok(None)
+    }
+
+    /// As [`Lsm::look_up`], of what is to be seen without changing anything.
+    pub(super) fn glance_at(&self, sight: &dyn Sight, key: &[u8]) -> Option<Option<Entry>> {
+        if let Some(entry) = self.memtable.get(key) {
+            return Some(Some(entry));
+        }
+        for (level, turn) in self.runs() {
+            let Some((id, page)) = self.candidate(level, turn, key) else { continue };
+            if let Some(entry) = self.tables.glance(sight, id, page, key)? {
+                return Some(Some(entry));
+            }
+        }
+        Some(None)
     }
 
     /// As [`Lsm::look_up`], of many keys, run by run, the pages of each read side by side. None where that cannot be

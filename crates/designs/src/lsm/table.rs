@@ -9,9 +9,9 @@
 
 use super::page::{Entry, PageWriter, TablePage};
 use crate::bloom::Bloom;
-use kvssd_flash::rope::Rope;
+use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Blob, PageAddress};
-use kvssd_ftl::index::SectionCounters;
+use kvssd_ftl::index::{SectionCounters, Sight};
 use kvssd_ftl::{Grain, Io, Kind, NewRecord, Stream, TablePlace, readable};
 use kvssd_types::{KvError, OwnedKey};
 use serde::{Deserialize, Serialize};
@@ -339,10 +339,42 @@ impl Tables {
         page: usize,
         key: &[u8],
     ) -> Result<Option<Entry>, KvError> {
-        let bytes = self.content(io, id, page)?;
-        let page = TablePage::new(&bytes);
-        io.cpu(u64::from(page.count().checked_ilog2().unwrap_or(0) + 1) * io.costs().comparison_ns);
-        page.find(key).ok_or_else(|| damaged(id))
+        let find = |bytes: &[u8]| {
+            let page = TablePage::new(bytes);
+            (page.count(), page.find(key))
+        };
+        let (count, found) = match self.get(id).pinned.get(page) {
+            Some(pinned) => find(pinned),
+            None => {
+                let place = *self.get(id).place.pages.get(page).ok_or_else(|| damaged(id))?;
+                let data = io.data(io.packing().page_of(place))?;
+                self.in_page(data, find).ok_or_else(|| damaged(id))?
+            }
+        };
+        io.cpu(u64::from(count.checked_ilog2().unwrap_or(0) + 1) * io.costs().comparison_ns);
+        found.ok_or_else(|| damaged(id))
+    }
+
+    /// As [`Tables::search`], of a page that is to be seen without changing anything.
+    pub(super) fn glance(&self, sight: &dyn Sight, id: TableId, page: usize, key: &[u8]) -> Option<Option<Entry>> {
+        let table = self.get(id);
+        if let Some(pinned) = table.pinned.get(page) {
+            return TablePage::new(pinned).find(key);
+        }
+        let mut found = None;
+        sight.look(*table.place.pages.get(page)?, &mut |data| {
+            found = self.in_page(data, |bytes| TablePage::new(bytes).find(key)).flatten();
+        });
+        found
+    }
+
+    /// Looks at the bytes of a page where they lie, if they lie in one piece.
+    fn in_page<T>(&self, data: RopeRef<'_>, look: impl Fn(&[u8]) -> T) -> Option<T> {
+        let whole = 0..self.form.page_bytes as usize;
+        match data.in_one_piece(whole.clone()) {
+            Some(bytes) => Some(look(bytes)),
+            None => data.whole_blob(whole).map(|bytes| look(&bytes)),
+        }
     }
 
     /// Keeps the pages of a table in DRAM, but for those that cannot be read.

@@ -12,6 +12,7 @@
 
 use super::Engine;
 use crate::address::Grain;
+use crate::index::Sight;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::packing::RecordLayout;
@@ -47,20 +48,37 @@ impl Engine {
             return None;
         }
         let media = &self.media;
-        let mut seen = None;
-        let found = namespace.index.glance(key, &mut |place| {
-            seen = media.record_at(place, key, wanted)?;
-            Some(seen.is_some())
-        })?;
-        let Some(place) = found else { return Some(Err(KvError::KeyNotFound)) };
+        let mut looker = Looker { media, key, wanted, seen: None };
+        let Some(place) = namespace.index.glance(key, &mut looker)? else { return Some(Err(KvError::KeyNotFound)) };
         let Some(wanted) = wanted else { return Some(Ok(Reply::Exists)) };
         // An index that keeps whole keys has not looked.
-        let seen = match seen.filter(|seen| seen.place == place) {
+        let seen = match looker.seen.filter(|seen| seen.place == place) {
             Some(seen) => seen,
             None => media.record_at(place, key, Some(wanted))??,
         };
         let value_bytes = seen.head.value_bytes;
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
+    }
+}
+
+/// Looks for a key.
+struct Looker<'g> {
+    media: &'g Media,
+    key: Key<'g>,
+    /// The first byte of the value, and how many; none where it is to be there.
+    wanted: Option<(u32, u32)>,
+    /// The key's record.
+    seen: Option<Seen>,
+}
+
+impl Sight for Looker<'_> {
+    fn verify(&mut self, place: Grain) -> Option<bool> {
+        self.seen = self.media.record_at(place, self.key, self.wanted)?;
+        Some(self.seen.is_some())
+    }
+
+    fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
+        self.media.look(self.media.space.packing.page_of(place), None, see)
     }
 }
 

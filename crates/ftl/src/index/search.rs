@@ -5,6 +5,7 @@ use crate::index::sections::{SectionForm, Sections, Ticket};
 use crate::index::{VerifyKey, View};
 use crate::spent::SpentOn;
 use kvssd_flash::Blob;
+use kvssd_flash::rope::RopeRef;
 use kvssd_types::KvError;
 
 /// Sections to search, with what a search costs.
@@ -97,11 +98,17 @@ impl<F: SectionForm> Search<F> for Visit<'_, '_, '_, '_, F> {
 /// A search that changes nothing, so that several go on at a time: it ends where something is not in DRAM.
 pub(super) struct Glance<'s, 'h, F> {
     pub(super) sections: &'s Sections<F>,
-    pub(super) verify: &'s mut GlanceAtKey<'h>,
+    pub(super) sight: &'s mut (dyn Sight + 'h),
 }
 
-/// Tells whether the record at a place is the key's; none where it cannot be seen.
-pub type GlanceAtKey<'h> = dyn FnMut(Grain) -> Option<bool> + 'h;
+/// What is to be seen of flash without changing anything.
+pub trait Sight {
+    /// Whether the record at `place` is that of the key that is looked for; none where it cannot be seen.
+    fn verify(&mut self, place: Grain) -> Option<bool>;
+
+    /// Shows the page that a record of the index itself lies in, from its first byte on. Gives whether it could.
+    fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool;
+}
 
 /// How a search ends that sees too little. Nobody is told.
 const OUT_OF_SIGHT: KvError = KvError::InvalidCommand("it is not in DRAM");
@@ -124,6 +131,6 @@ impl<F: SectionForm> Search<F> for Glance<'_, '_, F> {
     }
 
     fn verify(&mut self, place: Grain) -> Result<bool, KvError> {
-        (self.verify)(place).ok_or(OUT_OF_SIGHT)
+        self.sight.verify(place).ok_or(OUT_OF_SIGHT)
     }
 }

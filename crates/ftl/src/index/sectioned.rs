@@ -8,8 +8,8 @@ use crate::index::search::{Glance, Visit};
 use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
-    Audit, DramTable, Fate, GlanceAtKey, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord,
-    Position, SectionForm, VerifyKey, View,
+    Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord, Position,
+    SectionForm, Sight, VerifyKey, View,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
@@ -159,8 +159,8 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         Ok(position)
     }
 
-    fn glance(&self, key: Key<'_>, verify: &mut GlanceAtKey<'_>) -> Option<Option<Grain>> {
-        let mut glance = Glance { sections: &self.sections, verify };
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
+        let mut glance = Glance { sections: &self.sections, sight };
         self.index.locate(&mut glance, key, self.index.hash(key)).ok().map(|position| position.place)
     }
 
