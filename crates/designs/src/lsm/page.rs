@@ -40,18 +40,15 @@ impl Entry {
     }
 
     fn read(bytes: &[u8]) -> Option<Entry> {
-        let (place, value_bytes) = bytes.get(..ENTRY_BYTES)?.split_at(PLACE_BYTES);
-        Some(Entry { place: Grain(number(place)), value_bytes: number(value_bytes) as u32 })
+        let word = u64::from_le_bytes(*bytes.first_chunk::<ENTRY_BYTES>()?);
+        let place_bits = 8 * PLACE_BYTES;
+        Some(Entry { place: Grain(word & ((1 << place_bits) - 1)), value_bytes: (word >> place_bits) as u32 })
     }
 
     fn write(&self, page: &mut Vec<u8>) {
         page.extend_from_slice(&self.place.0.to_le_bytes()[..PLACE_BYTES]);
         page.extend_from_slice(&self.value_bytes.to_le_bytes()[..VALUE_BYTES]);
     }
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// A page that was read. It may hold anything: nothing is there where it makes no sense.
@@ -66,8 +63,8 @@ pub(super) struct TablePage<'p> {
 impl<'p> TablePage<'p> {
     /// The page in these bytes.
     pub(super) fn new(bytes: &'p [u8]) -> Self {
-        let head = bytes.first_chunk::<HEAD_BYTES>().copied().unwrap_or_default();
-        TablePage { bytes, count: number(&head[..2]) as usize, key_bytes: usize::from(head[2]) }
+        let [low, high, key_bytes] = bytes.first_chunk::<HEAD_BYTES>().copied().unwrap_or_default();
+        TablePage { bytes, count: u16::from_le_bytes([low, high]).into(), key_bytes: key_bytes.into() }
     }
 
     /// The number of its entries.
@@ -77,18 +74,24 @@ impl<'p> TablePage<'p> {
 
     /// A key and its entry.
     pub(super) fn get(&self, index: usize) -> Option<(&'p [u8], Entry)> {
+        let (key, rest) = self.at(index)?;
+        Some((key, Entry::read(rest)?))
+    }
+
+    /// A key, and the bytes behind it.
+    fn at(&self, index: usize) -> Option<(&'p [u8], &'p [u8])> {
         if index >= self.count {
             return None;
         }
         let (start, key_bytes) = match self.key_bytes {
             0 => {
-                let start = number(self.bytes.get(HEAD_BYTES + 2 * index..)?.get(..2)?) as usize;
+                let start = self.bytes.get(HEAD_BYTES + 2 * index..)?.first_chunk()?;
+                let start = usize::from(u16::from_le_bytes(*start));
                 (start + 1, usize::from(*self.bytes.get(start)?))
             }
             key_bytes => (HEAD_BYTES + index * (key_bytes + ENTRY_BYTES), key_bytes),
         };
-        let (key, rest) = self.bytes.get(start..)?.split_at_checked(key_bytes)?;
-        Some((key, Entry::read(rest)?))
+        self.bytes.get(start..)?.split_at_checked(key_bytes)
     }
 
     /// The index of the first key that is not below `key`; the count when all are. None when the page makes no sense.
@@ -96,7 +99,7 @@ impl<'p> TablePage<'p> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = (low + high) / 2;
-            if self.get(middle)?.0 < key {
+            if self.at(middle)?.0 < key {
                 low = middle + 1;
             } else {
                 high = middle;
