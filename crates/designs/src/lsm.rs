@@ -125,6 +125,14 @@ impl Lsm {
         self.dram_bytes() + tables > self.budget_bytes
     }
 
+    /// The position of a key of which the tree knows that.
+    fn position(&self, key: Key<'_>, found: Option<Entry>) -> Position {
+        let found = found.filter(|entry| !entry.is_deleted());
+        let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
+        let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
+        Position { tag, place, hash: tag, note: 0, value_bytes }
+    }
+
     fn change(&mut self, key: &[u8], entry: Entry) {
         Arc::make_mut(&mut self.memtable).insert(key, entry);
     }
@@ -147,16 +155,13 @@ fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> 
 impl Index for Lsm {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _verify: &mut VerifyKey<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.tables.counters);
-        let found = self.look_up(io, key.bytes())?.filter(|entry| !entry.is_deleted());
+        let found = self.look_up(io, key.bytes())?;
         self.lookups.end(self.tables.counters);
-        let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
-        let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
-        Ok(Position { tag, place, hash: tag, note: 0, value_bytes })
+        Ok(self.position(key, found))
     }
 
-    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
-        let found = self.glance_at(sight, key.bytes())?.filter(|entry| !entry.is_deleted());
-        Some(found.map(|entry| entry.place))
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
+        Some(self.position(key, self.glance_at(sight, key.bytes())?))
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {

@@ -17,7 +17,9 @@
 //! The drive is protected: what was executed is staged in the image before the answer, and outlives the process; with `sync` it
 //! outlives the machine.
 //!
-//! What it does not do: let several threads in, but for glances, or wait in real time for as long as the modelled flash would take.
+//! Several threads may glance at it at a time ([`Drive::glance`]).
+//!
+//! What it does not do: let several threads change it, or wait in real time for as long as the modelled flash would take.
 
 use crate::clocked::Clocked;
 use crate::description::{Description, read};

@@ -113,7 +113,13 @@ impl<B: Backing> Backing for Medium<B> {
     }
 
     fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
-        self.unwritten.is_none() && self.image.look(page, see)
+        if let Some(unwritten) = &self.unwritten
+            && let Some(unit) = unwritten.unit(page)
+        {
+            see(unit.page((page.0 % unwritten.geometry.pages_per_program) as usize));
+            return true;
+        }
+        self.image.look(page, see)
     }
 
     fn fetch(&mut self, first: PageAddress, pages: u32) {

@@ -47,7 +47,7 @@ impl Records for Glances<'_> {
     ) -> Result<Reply, KvError> {
         self.engine.glance(namespace, &command).unwrap_or_else(|| {
             self.sees_all = false;
-            Err(KvError::InvalidCommand("it changes something"))
+            Err(KvError::InvalidCommand("it is not to be seen"))
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use kvssd_flash::{Cause, PowerLoss, RopeBacking};
-use kvssd_types::{Pattern, StoreCondition, Value};
+use kvssd_types::{NamespaceId, Pattern, Random, StoreCondition, Value};
 
 fn device() -> Device {
     device_with(PowerLoss::Ignored)
@@ -62,4 +62,41 @@ fn time_does_not_go_back() {
     let mut device = device();
     device.submit(Command::Flush, Nanos(5));
     device.submit(Command::Flush, Nanos(4));
+}
+
+#[test]
+fn what_a_glance_sees_in_an_image_is_what_the_command_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (cache_bytes, value_bytes_max)) in
+        [(0, None), (64 << 10, None), (0, Some(4 << 20))].into_iter().enumerate()
+    {
+        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+        let options = CreateDrive { cache_bytes, value_bytes_max, ..CreateDrive::default() };
+        let path = folder.path().join(format!("{number}.kv"));
+        let mut drive = Drive::create(path, &profile, &design, options).unwrap();
+        let (mut random, mut glances) = (Random::new(7), 0);
+        for step in 0..30_000 {
+            let key = random.below(200).to_be_bytes();
+            let key = Key::new(&key).unwrap();
+            let length = [30, 500, 3_000, 9_000][random.below(4) as usize];
+            let pattern = Pattern { seed: step, offset: 0, length };
+            let part = (random.below(4_000) as u32, random.below(9_000) as u32);
+            let command = match random.below(10) {
+                0..4 => {
+                    let value = Value::from(&Value::Pattern(pattern).to_vec()[..]);
+                    Command::Store { key, value, condition: StoreCondition::Always }
+                }
+                4 => Command::Delete { key },
+                5 => Command::Exist { key },
+                6 => Command::Retrieve { key, offset_bytes: part.0, length_bytes: part.1 },
+                _ => Command::Retrieve { key, offset_bytes: 0, length_bytes: u32::MAX },
+            };
+            let glance = drive.glance(NamespaceId::FIRST, &command);
+            glances += u32::from(glance.is_some());
+            let reply = drive.execute(command);
+            assert!(glance.is_none_or(|seen| seen == reply), "step {step}, cache of {cache_bytes}");
+        }
+        assert!(glances > 6_000, "{glances} of some 15 000 looks");
+        drive.close().unwrap();
+    }
 }

@@ -2,10 +2,12 @@
 
 mod administration;
 mod glance;
+mod growth;
 mod report;
 mod requests;
 mod room;
 
+use self::glance::Glances;
 use crate::batch::EntryLocks;
 use crate::gc::Collector;
 use crate::growth::GrowthCounters;
@@ -41,6 +43,7 @@ pub struct Engine {
     spent: Spent,
     /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
+    glances: Glances,
     /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
     /// be ahead of the flash.
     failure: Option<KvError>,
@@ -62,6 +65,7 @@ impl Engine {
             locks: EntryLocks::default(),
             spent: Spent::default(),
             dram_shared: 0,
+            glances: Glances::default(),
             failure: None,
         };
         engine.share_dram();
@@ -84,6 +88,7 @@ impl Engine {
             locks: self.locks.clone(),
             spent: self.spent,
             dram_shared: self.dram_shared,
+            glances: Glances::default(),
             failure: self.failure.clone(),
         })
     }
@@ -380,65 +385,6 @@ impl Engine {
         self.pause(self.collector.clock)?;
         self.share_dram();
         Ok(gained)
-    }
-
-    /// One step of an index's own work.
-    fn grow(&mut self, namespace: NamespaceId) -> Result<(), KvError> {
-        self.work_on(namespace, |io, namespace| namespace.index.grow(io).map_err(KvError::in_a_change))
-    }
-
-    /// Does work on a namespace that no command asked for.
-    fn work_on(
-        &mut self,
-        namespace: NamespaceId,
-        work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
-    ) -> Result<(), KvError> {
-        let begun = self.grown.max(self.media.controller.now);
-        // Collection may have made the room with a clock that is ahead.
-        self.grown = self.media.space.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
-        let caller = self.recording().work_for(Actor::Growth);
-        let Engine { media, namespaces, grown, .. } = self;
-        let mut io = Io::new(media, *grown, false).of(namespace);
-        if let Some(namespace) = namespaces.get_mut(namespace) {
-            work(&mut io, namespace)?;
-        }
-        let (begun, until) = (*grown, io.settle());
-        self.grown = until;
-        self.recording().task(Lane::Growth, begun, until);
-        self.recording().work_for(caller);
-        self.pause(self.grown)?;
-        self.share_dram();
-        Ok(())
-    }
-
-    fn keeps_out(&self, namespace: NamespaceId, is_change: bool) -> bool {
-        self.namespaces.get(namespace).is_some_and(|namespace| namespace.index.growth().keeps_out(is_change))
-    }
-
-    /// Finishes work of an index that keeps such a command of its namespace out, and moves `at` behind it.
-    fn finish_growth(&mut self, namespace: NamespaceId, is_change: bool, at: &mut Nanos) -> Result<(), KvError> {
-        let begun = self.grown.max(*at);
-        while self.keeps_out(namespace, is_change) {
-            let growth = self.namespaces.living(namespace)?.index.growth();
-            self.grown = self.grown.max(*at);
-            if !self.has_room_to_grow() {
-                self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
-                    break;
-                }
-                self.grown = self.collector.clock;
-            }
-            self.grow(namespace)?;
-            self.namespaces.living(namespace)?.closed = (growth, self.grown);
-        }
-        let (growth, closed_until) = self.namespaces.living(namespace)?.closed;
-        if closed_until > begun {
-            self.growth.add(closed_until - begun, !self.keeps_out(namespace, is_change));
-        }
-        if growth.keeps_out(is_change) {
-            *at = (*at).max(closed_until);
-        }
-        Ok(())
     }
 
     /// Gives the indexes the DRAM that the other parts leave. A page is kept back: so much may those grow until the

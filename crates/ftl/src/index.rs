@@ -214,9 +214,9 @@ pub trait Index: DynClone + Send + Sync {
     /// What the flash operations answer.
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, verify: &mut VerifyKey<'_>) -> Result<Position, KvError>;
 
-    /// Where `key` is, if it is there, as [`Index::locate`] finds it, but without changing anything: others may look at the same time.
-    /// None where only [`Index::locate`] can tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
-    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
+    /// Finds `key` as [`Index::locate`] does, but changes nothing: others may look at the same time. None where only [`Index::locate`] can
+    /// tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         let _ = (key, sight);
         None
     }

@@ -124,7 +124,9 @@ impl Backend for Image {
                 state.note(|loose| loose.note(ticket, namespace, &command));
                 state.execute(namespace, command)
             })
-        } else if let Some(reply) = self.glance(namespace, &command)? {
+        } else if matches!(command, Command::Retrieve { .. } | Command::Exist { .. })
+            && let Some(reply) = self.glance(namespace, &command)?
+        {
             Ok(reply)
         } else {
             self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))
@@ -216,7 +218,7 @@ impl State {
         }
     }
 
-    /// Locks the drive. Fails if its image failed, or a thread panicked in a change.
+    /// What a call says of an error of the drive. If its image failed, that is remembered.
     fn failed(&mut self, error: KvError) -> Error {
         if let Some(why) = self.drive.failure() {
             self.failure = Some(why.to_owned());

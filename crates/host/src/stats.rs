@@ -98,7 +98,7 @@ impl Stats {
                 dram_bytes: engine.dram().total_bytes(),
                 dram_bytes_max: engine.dram_budget_bytes(),
                 page_bytes: engine.geometry().page_bytes.into(),
-                pages_read: flash.reads.total(),
+                pages_read: flash.reads.total() + engine.pages_glanced(),
                 pages_programmed: flash.programs.total(),
                 pairs_moved: engine.gc_counters().pairs_moved,
                 erases,

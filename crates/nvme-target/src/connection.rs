@@ -25,7 +25,7 @@ use crate::buffer::InputBuffer;
 use crate::command_kind::CommandKind;
 use crate::completion::Completion;
 use crate::controller::Controller;
-use crate::io_command::IoCommand;
+use crate::io_command::{Burst, IoCommand};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::memory::MemoryShare;
 use crate::subsystem::{OutputRoom, Subsystem, lock};
@@ -285,15 +285,10 @@ impl Connection {
         let begin = self.output.completions.len();
         let free_bytes = OUTPUT_BYTES_MAX - self.output.len();
         let before = self.ready.len();
-        let (ready, mut stored_bytes) = (&mut self.ready, 0);
-        let next = |has_room: bool| {
-            ready.front().filter(|command| has_room || !command.may_return_data())?;
-            let command = ready.pop_front()?;
-            stored_bytes += command.value.as_ref().map_or(0, |value| value.len() as u64);
-            Some(command)
-        };
+        let mut burst = Burst::new(&mut self.ready);
         let room = OutputRoom { bytes: free_bytes, used_bytes: self.output.len(), share: &mut self.share };
-        self.subsystem.execute(next, room, now, &settings, &mut self.output.completions);
+        self.subsystem.execute(&mut burst, room, now, &settings, &mut self.output.completions);
+        let stored_bytes = burst.stored_bytes;
         self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
         for completion in self.output.completions[begin..].iter().filter(|completion| is_logged(completion)) {

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   a read of the socket brought    S S R S D R ...
+//!     share the drive
+//!       glance, glance, ...         until one changes something, or more is to be read than lies at hand
 //!     lock the drive
 //!       execute, execute, ...       completions are made, and none is sent
 //!       commit                      once for all: what is sent from here on outlives the process
@@ -46,18 +48,22 @@ impl Executor {
         Ok(OpenedClient { client: self.clients.open(client), since })
     }
 
-    /// The outcome of a command that changes nothing, where it is to be had beside others ([`Drive::glance`]). On a drive that is timed
-    /// every command takes its time.
-    pub(crate) fn glance(&self, ready: &IoCommand) -> Option<Outcome> {
+    /// The outcome of a command that changes nothing and has so many bytes of data at the most, where it is to be had beside others
+    /// ([`Drive::glance`]).
+    pub(crate) fn glance(&self, ready: &IoCommand, bytes_max: u32) -> Option<Outcome> {
+        let mut buffer_max = 0;
         let command = match &ready.command {
-            _ if self.is_timed => return None,
             KvCommand::Retrieve { key, buffer_bytes } => {
-                Command::Retrieve { key: key_of(key).ok()?, offset_bytes: 0, length_bytes: *buffer_bytes }
+                buffer_max = *buffer_bytes;
+                let length_bytes = bytes_max.min(*buffer_bytes);
+                Command::Retrieve { key: key_of(key).ok()?, offset_bytes: 0, length_bytes }
             }
             KvCommand::Exist { key } => Command::Exist { key: key_of(key).ok()? },
             _ => return None,
         };
         match self.drive.glance(NamespaceId(ready.namespace), &command)? {
+            // More of it is wanted.
+            Ok(Reply::Retrieved { value_bytes, .. }) if value_bytes.min(buffer_max) > bytes_max => None,
             Ok(reply) => Some(seen(reply)),
             Err(KvError::KeyNotFound) => Some(Err(Status::KeyDoesNotExist.into())),
             Err(_) => None,

@@ -3,6 +3,7 @@
 use crate::memory::MemoryShare;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_types::Nanos;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// An I/O command whose data has come.
@@ -21,16 +22,39 @@ pub(crate) struct IoCommand {
 }
 
 impl IoCommand {
-    /// The most bytes of data that a completion of a Retrieve comes with, where no value has more than so many.
-    pub(crate) fn data_bytes_max(&self, value_bytes_max: u64) -> u64 {
-        match self.command {
-            KvCommand::Retrieve { buffer_bytes, .. } => u64::from(buffer_bytes).min(value_bytes_max),
-            _ => 0,
-        }
+    /// Whether it looks at one key.
+    pub(crate) fn is_look(&self) -> bool {
+        matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::Exist { .. })
     }
 
     /// Whether its completion may come with data.
     pub(crate) fn may_return_data(&self) -> bool {
         matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::List { .. })
+    }
+}
+
+/// The commands of a connection that are executed now.
+pub(crate) struct Burst<'a> {
+    ready: &'a mut VecDeque<IoCommand>,
+    /// Of the commands that were taken.
+    pub(crate) stored_bytes: u64,
+}
+
+impl<'a> Burst<'a> {
+    pub(crate) fn new(ready: &'a mut VecDeque<IoCommand>) -> Self {
+        Burst { ready, stored_bytes: 0 }
+    }
+
+    /// The next command, if it comes without data or there is room for that.
+    pub(crate) fn front(&self, has_room: bool) -> Option<&IoCommand> {
+        self.ready.front().filter(|command| has_room || !command.may_return_data())
+    }
+
+    /// Takes the next command, as [`Burst::front`].
+    pub(crate) fn next(&mut self, has_room: bool) -> Option<IoCommand> {
+        self.front(has_room)?;
+        let command = self.ready.pop_front()?;
+        self.stored_bytes += command.value.as_ref().map_or(0, |value| value.len() as u64);
+        Some(command)
     }
 }

@@ -43,6 +43,8 @@ pub const TRANSFER_BYTE_NS: u64 = 1_000;
 pub(crate) const TRANSFERS_MAX: usize = 32;
 /// The most output of a connection before it executes no more commands.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 4 << 20;
+/// The longest value that connections retrieve side by side. So much memory each takes in advance.
+pub(crate) const GLANCE_BYTES_MAX: u32 = 64 << 10;
 /// The longest data of a List.
 pub(crate) const LIST_BYTES_MAX: u32 = 128 << 10;
 /// The longest part of a log page.

@@ -153,7 +153,7 @@ fn statistics(subsystem: &Subsystem) -> StatisticsPage {
         page.dram_bytes = engine.dram().total_bytes().into();
         page.dram_bytes_max = engine.dram_budget_bytes().into();
         page.page_bytes = u64::from(geometry.page_bytes).into();
-        page.pages_read = flash.reads.total().into();
+        page.pages_read = (flash.reads.total() + engine.pages_glanced()).into();
         page.pages_programmed = flash.programs.total().into();
         page.pairs_moved = engine.gc_counters().pairs_moved.into();
         page.blocks = (engine.erases().count() as u64).into();

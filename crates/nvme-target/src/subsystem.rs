@@ -11,8 +11,8 @@ use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
 use crate::controller::{Controller, ControllerKind, Host, IoSettings};
 use crate::execution::Executor;
-use crate::io_command::IoCommand;
-use crate::limits::{CONTROLLERS_MAX, Limits};
+use crate::io_command::{Burst, IoCommand};
+use crate::limits::{CONTROLLERS_MAX, GLANCE_BYTES_MAX, Limits};
 use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
 use kvssd_device::Drive;
@@ -198,23 +198,24 @@ impl Subsystem {
         }
     }
 
-    /// Executes the I/O commands that `next` returns. `next` is told whether there is room for data.
+    /// Executes the commands of a burst, as far as there is room for their data.
     pub(crate) fn execute(
         &self,
-        mut next: impl FnMut(bool) -> Option<IoCommand>,
+        burst: &mut Burst<'_>,
         mut room: OutputRoom<'_>,
         now: Nanos,
         settings: &IoSettings,
         completions: &mut Vec<Completion>,
     ) {
-        let Some(first) = self.glance(&mut next, &mut room, completions) else { return };
-        let mut first = Some(first);
-        let mut next = |has_room| first.take().or_else(|| next(has_room));
+        self.glance(burst, &mut room, completions);
+        if burst.front(true).is_none() {
+            return;
+        }
         let mut executor = self.executor.take().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
             let OutputRoom { bytes, used_bytes, share } = room;
             let bytes_max = bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
-            executor.execute(next, bytes_max, now, settings, completions);
+            executor.execute(|has_room| burst.next(has_room), bytes_max, now, settings, completions);
             // Before the lock is released, so that the next connection sees it.
             share.resize(used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>());
             if executor.drive.failure().is_some() {
@@ -223,7 +224,7 @@ impl Subsystem {
             return;
         }
         // It was closed, or its firmware panicked.
-        while let Some(ready) = next(true) {
+        while let Some(ready) = burst.next(true) {
             let failure = Err(Status::InternalError.into());
             completions.push(Completion::new(
                 ready.command_id,
@@ -234,24 +235,21 @@ impl Subsystem {
         }
     }
 
-    /// Answers the first commands that change nothing, beside other connections that do so; gives the first one that must be executed.
-    fn glance(
-        &self,
-        next: &mut impl FnMut(bool) -> Option<IoCommand>,
-        room: &mut OutputRoom<'_>,
-        completions: &mut Vec<Completion>,
-    ) -> Option<IoCommand> {
-        let executor = self.executor.look().ok();
+    /// Answers the first commands of a burst beside other connections that do so, as far as they change nothing, their values are small and
+    /// there is room.
+    fn glance(&self, burst: &mut Burst<'_>, room: &mut OutputRoom<'_>, completions: &mut Vec<Completion>) {
+        if self.options.is_timed || !burst.front(true).is_some_and(IoCommand::is_look) {
+            return;
+        }
+        let Ok(executor) = self.executor.look() else { return };
+        let Some(executor) = executor.as_ref() else { return };
         let mut used_bytes =
             room.used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>();
-        loop {
-            let ready = next(room.bytes > 0 && self.values_out.free_bytes() > 0)?;
-            let Some(Some(executor)) = executor.as_deref() else { return Some(ready) };
-            let bytes = ready.data_bytes_max(self.value_bytes_max);
-            if bytes > 0 && !room.share.try_grow(bytes) {
-                return Some(ready);
+        while let Some(ready) = burst.front(room.bytes > 0).filter(|ready| ready.is_look()) {
+            if !room.share.try_grow(GLANCE_BYTES_MAX.into()) {
+                break;
             }
-            let outcome = executor.glance(&ready);
+            let outcome = executor.glance(ready, GLANCE_BYTES_MAX);
             let seen_bytes = match &outcome {
                 Some(Ok(Success { data, .. })) => data.len(),
                 _ => 0,
@@ -259,7 +257,8 @@ impl Subsystem {
             used_bytes += seen_bytes;
             room.bytes = room.bytes.saturating_sub(seen_bytes);
             room.share.resize(used_bytes);
-            let Some(outcome) = outcome else { return Some(ready) };
+            let Some(outcome) = outcome else { break };
+            let Some(ready) = burst.next(true) else { break };
             completions.push(Completion::new(
                 ready.command_id,
                 CommandKind::of(&ready.command),

@@ -49,6 +49,8 @@ struct Set {
     slots: [Slot; WAYS],
     /// The slot that the hand points to.
     hand: u8,
+    /// The page that somebody looked at last.
+    looked_at: Option<PageAddress>,
 }
 
 /// What is known of a page.
@@ -99,8 +101,7 @@ impl OpenedPages {
         set.whole(page).map(|slot| self.form.view(slot))
     }
 
-    /// Shows a page to `see`. One that is not here is `read` to its place before. Gives whether there is such a page, and nobody was too long
-    /// in the way.
+    /// Shows a page to `see`. One that is not here is `read` before. Gives whether there is such a page.
     pub(super) fn look(
         &self,
         identity: PageIdentity,
@@ -108,13 +109,24 @@ impl OpenedPages {
         see: &mut dyn FnMut(PageView<'_>),
     ) -> bool {
         let page = identity.page;
-        let Some(mut set) = soon(&self.sets[self.number_of(page)]) else { return false };
-        if set.whole(page).is_some() {
-            set.ask_again(page);
-        } else if !read(self.form.place(set.place_for(page))) || self.form.open(&mut set, identity).is_err() {
+        let set = &self.sets[self.number_of(page)];
+        if let Some(mut set) = soon(set) {
+            set.look_at(page);
+            if let Some(slot) = set.whole(page) {
+                see(self.form.view(slot));
+                return true;
+            }
+        }
+        // Nobody waits for what is read here.
+        let mut slot = Slot::default();
+        if !read(self.form.place(&mut slot)) || self.form.open(&mut slot, identity).is_err() {
             return false;
         }
-        set.whole(page).map(|slot| see(self.form.view(slot))).is_some()
+        see(self.form.view(&slot));
+        if let Some(mut set) = soon(set) {
+            *set.place_for(page) = slot;
+        }
+        true
     }
 
     /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other. What somebody looks at is warm.
@@ -149,7 +161,7 @@ impl OpenedPages {
     pub(super) fn open(&mut self, identity: PageIdentity) -> Result<(), &'static str> {
         let number = self.number_of(identity.page);
         let set = self.sets[number].get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.form.open(set, identity)
+        set.slot_mut(identity.page).map_or(Ok(()), |slot| self.form.open(slot, identity))
     }
 
     /// A page is in the file as `bytes`, with so many of its out-of-band area the firmware's.
@@ -199,8 +211,8 @@ impl PageForm {
         &mut slot.bytes[self.head.len()..]
     }
 
-    fn open(&self, set: &mut Set, identity: PageIdentity) -> Result<(), &'static str> {
-        let Some(slot) = set.slot_mut(identity.page) else { return Ok(()) };
+    /// A page has been read to its place in a slot.
+    fn open(&self, slot: &mut Slot, identity: PageIdentity) -> Result<(), &'static str> {
         slot.is_whole = false;
         let (oob, _) = codec::verify(&self.geometry, identity, &slot.bytes[self.head.len()..])?;
         slot.oob_bytes = oob.len();
@@ -221,6 +233,13 @@ impl Set {
 
     fn slot_mut(&mut self, page: PageAddress) -> Option<&mut Slot> {
         self.way_of(page).map(|way| &mut self.slots[way])
+    }
+
+    /// Somebody looks at a page: it is asked for again if another one came in between.
+    fn look_at(&mut self, page: PageAddress) {
+        if self.looked_at.replace(page) != Some(page) {
+            self.ask_again(page);
+        }
     }
 
     fn ask_again(&mut self, page: PageAddress) {
@@ -328,8 +347,11 @@ mod tests {
             seen.inspect(|seen| assert_eq!(*seen, (page.to_le_bytes().to_vec(), page as u8))).map(|_| reads)
         };
         assert_eq!((look(3, true), look(3, true), look(4, false), look(4, true)), (Some(1), Some(0), None, Some(1)));
+        let asked_again = |page: usize| pages.sets[page].lock().unwrap().slots[0].was_asked_again;
+        assert!(!asked_again(3), "the same page over and over is one look");
+        assert_eq!((look(3 + SETS_MIN as u32, true), look(3, true), asked_again(3)), (Some(1), Some(0), true));
         let _held = pages.sets[pages.number_of(PageAddress(3))].lock().unwrap();
-        assert_eq!(look(3, true), None, "somebody is in the way");
+        assert_eq!(look(3, true), Some(1), "it is read once more where somebody is in the way");
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!                       +----------- not to be seen -------------+--> none: the command must be executed
 //! ```
 //!
-//! A glance takes no virtual time and is not counted: it is for drives that nobody times.
+//! A glance takes no virtual time: it is for drives that nobody times. One in [`LOOKS_MAX`] is left to the command, so that a drive that is
+//! only read goes on with its own work, and knows what is used.
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
@@ -21,6 +22,30 @@ use crate::value::{ValuePart, parts_of};
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{PageAddress, PageView};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, Value, ValueBuilder};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One look in so many is no glance. An estimate: every few milliseconds one.
+const LOOKS_MAX: u64 = 4096;
+/// Pages of a value beside its first that a glance looks at, one by one; a command has more of them read side by side.
+const REST_PAGES_MAX: usize = 1;
+
+/// What is counted of glances.
+#[derive(Debug, Default)]
+pub(super) struct Glances {
+    looks: AtomicU64,
+    pages: AtomicU64,
+}
+
+impl Glances {
+    /// Another look; gives whether it may be a glance.
+    fn look(&self) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX != LOOKS_MAX - 1
+    }
+
+    fn see(&self, pages: usize) {
+        self.pages.fetch_add(pages as u64, Ordering::Relaxed);
+    }
+}
 
 /// A record that was seen: what was wanted of its value as far as it lies in the first page, and where the rest lies.
 struct Seen {
@@ -44,12 +69,14 @@ impl Engine {
         if self.failure.is_some()
             || self.media.space.packing.layout == RecordLayout::Blocks
             || namespace.index.growth().keeps_out(false)
+            || !self.glances.look()
         {
             return None;
         }
         let media = &self.media;
         let mut looker = Looker { media, key, wanted, seen: None };
-        let Some(place) = namespace.index.glance(key, &mut looker)? else { return Some(Err(KvError::KeyNotFound)) };
+        let position = namespace.index.glance(key, &mut looker)?;
+        let Some(place) = position.place else { return Some(Err(KvError::KeyNotFound)) };
         let Some(wanted) = wanted else { return Some(Ok(Reply::Exists)) };
         // An index that keeps whole keys has not looked.
         let seen = match looker.seen.filter(|seen| seen.place == place) {
@@ -57,7 +84,17 @@ impl Engine {
             None => media.record_at(place, key, Some(wanted))??,
         };
         let value_bytes = seen.head.value_bytes;
+        if position.value_bytes.is_some_and(|known| known != value_bytes) || seen.rest.len() > REST_PAGES_MAX {
+            return None;
+        }
+        self.glances.see(1 + seen.rest.len());
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
+    }
+
+    /// Pages that were looked at without a flash operation ([`Engine::glance`]).
+    #[must_use]
+    pub fn pages_glanced(&self) -> u64 {
+        self.glances.pages.load(Ordering::Relaxed)
     }
 }
 

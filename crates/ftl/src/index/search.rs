@@ -31,7 +31,7 @@ pub trait Search<F> {
     /// Whether the directory tells that a section is empty: it need not be searched.
     fn is_nowhere(&self, section: u64) -> bool;
 
-    /// Brings a section into DRAM.
+    /// A section. A command brings it into DRAM; a glance ends if it is not there.
     ///
     /// # Errors
     /// What the flash operations answer.
@@ -111,7 +111,7 @@ pub trait Sight {
 }
 
 /// How a search ends that sees too little. Nobody is told.
-const OUT_OF_SIGHT: KvError = KvError::InvalidCommand("it is not in DRAM");
+const OUT_OF_SIGHT: KvError = KvError::InvalidCommand("it is not to be seen");
 
 impl<F: SectionForm> Search<F> for Glance<'_, '_, F> {
     fn form(&self) -> &F {

@@ -159,9 +159,9 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         Ok(position)
     }
 
-    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Option<Grain>> {
+    fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         let mut glance = Glance { sections: &self.sections, sight };
-        self.index.locate(&mut glance, key, self.index.hash(key)).ok().map(|position| position.place)
+        self.index.locate(&mut glance, key, self.index.hash(key)).ok()
     }
 
     fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {

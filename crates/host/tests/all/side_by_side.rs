@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const KEYS: u64 = 300;
+/// The key that has a value of more than a record.
+const LARGE: u64 = 303;
 /// Fewer than the pairs take, so that some are read from the file and others leave.
 const CACHE_BYTES: u64 = 1 << 20;
 
 /// A value that tells whose it is and how often it was written, in every piece; large ones have several segments.
 fn value_of(key: u64, round: u64) -> Vec<u8> {
     let words = [40, 700, 1_300, 9_000][(key % 4) as usize];
-    let words = if key == 3 { 400_000 } else { words };
+    let words = if key == LARGE { 400_000 } else { words };
     std::iter::repeat_n([key, round], words / 2).flatten().flat_map(u64::to_le_bytes).collect()
 }
 
@@ -37,7 +39,7 @@ fn threads_that_look_see_whole_values_in_order_while_one_changes_them() {
             ..Options::default()
         };
         let store = Store::open(folder.path().join("drive.kv"), options).unwrap();
-        let keys: Vec<u64> = (0..KEYS).filter(|&key| key != 3 || value_bytes_max.is_some()).collect();
+        let keys: Vec<u64> = (0..KEYS).chain(value_bytes_max.map(|_| LARGE)).collect();
         let write =
             |round| keys.iter().for_each(|&key| store.store(&key.to_be_bytes(), &value_of(key, round)).unwrap());
         write(0);
@@ -46,7 +48,7 @@ fn threads_that_look_see_whole_values_in_order_while_one_changes_them() {
             for reader in 0..3 {
                 let (store, keys, is_done) = (&store, &keys, &is_done);
                 scope.spawn(move || {
-                    let mut last = vec![0; KEYS as usize];
+                    let mut last = vec![0; LARGE as usize + 1];
                     for step in 0.. {
                         let key = keys[(step * 7 + reader * 101) % keys.len()];
                         let value =
@@ -66,4 +68,28 @@ fn threads_that_look_see_whole_values_in_order_while_one_changes_them() {
         });
         store.close().unwrap();
     }
+}
+
+#[test]
+fn what_a_store_shows_that_is_only_read_is_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    let options = |read_only| Options { read_only, cache_bytes: CACHE_BYTES, ..Options::default() };
+    let store = Store::open(&path, options(false)).unwrap();
+    (0..KEYS).for_each(|key| store.store(&key.to_be_bytes(), &value_of(key, 1)).unwrap());
+    (0..KEYS).step_by(5).for_each(|key| assert!(store.delete(&key.to_be_bytes()).unwrap()));
+    // As a kill does: what the write buffer holds is written by the next mount, and here only in memory.
+    drop(store);
+    let store = Store::open(&path, options(true)).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for key in 0..KEYS {
+                    let found = store.retrieve(&key.to_be_bytes()).unwrap();
+                    assert_eq!(found, (key % 5 != 0).then(|| value_of(key, 1)), "key {key}");
+                }
+            });
+        }
+    });
+    assert!(store.stats().unwrap().firmware.unwrap().pages_read > 0);
 }

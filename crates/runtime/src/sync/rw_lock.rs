@@ -46,7 +46,7 @@ impl<T: ?Sized> RwLock<T> {
         self.0.is_poisoned()
     }
 
-    /// Takes it to read if nobody writes, or waits for that; else none.
+    /// Takes it to read, without waiting: none while somebody writes, or waits for that.
     #[inline]
     pub fn try_read(&self) -> Option<LockResult<RwLockReadGuard<'_, T>>> {
         if let Some(machine) = machine() {

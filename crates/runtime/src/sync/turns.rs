@@ -2,8 +2,10 @@ use super::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, PoisonError};
 
-/// A value that threads look at side by side, and change in turns. Those who wait do so for the turn: a mutex goes to whoever runs just then,
-/// where a [`RwLock`] under many changes has its waiters sleep.
+/// A value that threads look at side by side, and change in turns.
+///
+/// Who finds it taken waits at a mutex, which goes to whoever runs just then. With a [`RwLock`] alone all would sleep where there are many
+/// changes.
 #[derive(Debug, Default)]
 pub struct Turns<T> {
     turn: Mutex<()>,
