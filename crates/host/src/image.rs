@@ -95,19 +95,18 @@ impl Image {
         })
     }
 
-    /// The answer to a command that changes nothing, if it is to be had beside other threads; this returns when what it saw is safe.
-    fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Result<Option<Option<Reply>>, Error> {
-        let state = self.state.look().map_err(|_| panicked())?;
-        state.works()?;
-        let Some(reply) = state.drive.glance(namespace, command) else { return Ok(None) };
+    /// The answer to a look at one key, if it is to be had beside other threads; this returns when what it shows is safe.
+    fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Option<Reply>, Error>> {
+        // The command tells what is wrong, if something is.
+        let state = self.state.look().ok().filter(|state| state.works().is_ok())?;
+        let reply = state.drive.glance(namespace, command)?;
         let seen = state.seen_by(namespace, command);
         drop(state);
-        seen.map_or(Ok(()), |ticket| self.wait(ticket))?;
-        match reply {
-            Ok(reply) => Ok(Some(Some(reply))),
-            Err(KvError::KeyNotFound) => Ok(Some(None)),
-            Err(error) => Err(error.into()),
-        }
+        let is_safe = seen.map_or(Ok(()), |ticket| self.wait(ticket));
+        Some(is_safe.and_then(|()| match reply {
+            Err(KvError::KeyNotFound) => Ok(None),
+            reply => Ok(Some(reply?)),
+        }))
     }
 
     fn lock(&self) -> Result<Turn<'_, State>, Error> {
@@ -125,9 +124,9 @@ impl Backend for Image {
                 state.execute(namespace, command)
             })
         } else if matches!(command, Command::Retrieve { .. } | Command::Exist { .. })
-            && let Some(reply) = self.glance(namespace, &command)?
+            && let Some(found) = self.glance(namespace, &command)
         {
-            Ok(reply)
+            found
         } else {
             self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))
         }
