@@ -2,7 +2,7 @@
 
 mod presets;
 
-pub use self::presets::{BLOCK, DESIGNS, ITER, KAML, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK};
+pub use self::presets::{BLOCK, DESIGNS, ITER, KAML, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, TESSERA};
 use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice};
 use std::sync::{PoisonError, RwLock};
 

@@ -18,6 +18,7 @@
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
 
 mod bloom;
+mod directory;
 mod dram_hash;
 mod hash;
 mod known;
@@ -28,11 +29,13 @@ mod probe;
 mod record_table;
 mod rhik;
 pub mod section;
+mod tessera;
 
 pub use dram_hash::DramHashPlan;
 pub use hash::{HashCompact, HashFixed};
 pub use known::{
-    BLOCK, DESIGNS, ITER, KAML, Known, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, add, added, all, from_table, named,
+    BLOCK, DESIGNS, ITER, KAML, Known, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, TESSERA, add, added, all, from_table,
+    named,
 };
 pub use lsm::LsmPlan;
 pub use multilevel::MultilevelPlan;
@@ -40,3 +43,4 @@ pub use page_map::PageMapPlan;
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};
 pub use rhik::RhikPlan;
+pub use tessera::TesseraPlan;

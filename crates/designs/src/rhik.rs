@@ -13,10 +13,9 @@
 //! next one (the paper's way, section IV-A2). A table that cannot take a record is split at once, by itself, so that no
 //! key is rejected.
 
-mod directory;
 mod plan;
 
-use self::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
+use crate::directory::{DEPTH_MAX, Directory, depth_of, halves_of, low_of};
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
     Growth, IndexEntry, PairChange, Position, SavedSections, Search, SectionForm, SectionIndex, View,
@@ -77,7 +76,7 @@ impl Rhik {
     /// Reads the tables of the first of several signatures side by side: as many as stay in DRAM. Gives how many.
     pub(crate) fn load_some(&mut self, tables: &mut Tables<'_, '_>, tags: &[Signature]) -> Result<usize, KvError> {
         let count = tags.len().min(tables.at_once());
-        let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.table_of(tag)).collect();
+        let numbers: Vec<u64> = tags[..count].iter().map(|&tag| self.directory.section_of(tag)).collect();
         tables.load_all(&numbers)?;
         Ok(count)
     }
@@ -87,36 +86,16 @@ impl Rhik {
         self.records = records;
     }
 
-    /// The position of a record in the order of all. It is by reversed bits: neither a split nor a record that moves
-    /// within its table changes it.
-    pub(crate) fn order(tag: Signature, place: Grain) -> (u64, Grain) {
-        (tag.reverse_bits(), place)
-    }
-
-    /// Up to `count` records in their order, from `first` on.
+    /// Up to `count` records in their order ([`Directory::order`]), from `first` on.
     pub(crate) fn records_from(
         &self,
         tables: &mut Tables<'_, '_>,
         first: (u64, Grain),
         count: usize,
     ) -> Result<Vec<(u64, Grain)>, KvError> {
-        let mut records = Vec::new();
-        let mut next = Some(self.directory.table_of(first.0.reverse_bits()));
-        while records.len() < count
-            && let Some(table) = next
-        {
-            next = self.directory.next(table);
-            if tables.is_nowhere(table) {
-                continue;
-            }
-            let ticket = tables.load(table)?;
-            let found = self.form.records_from(tables.bytes(ticket), 0).map(|(_, tag, place)| Rhik::order(tag, place));
-            let mut listed: Vec<(u64, Grain)> = found.filter(|record| *record >= first).collect();
-            listed.sort_unstable();
-            tables.compare(listed.len() as u64);
-            records.extend(listed.into_iter().take(count - records.len()));
-        }
-        Ok(records)
+        self.directory.pairs_from(tables, first, count, |_, table| {
+            self.form.records_from(table, 0).map(|(_, tag, place)| (tag, place)).collect()
+        })
     }
 
     /// Replaces a table by its halves.
@@ -140,7 +119,7 @@ impl Rhik {
 
     /// The tables from that of these low bits on that are not empty and not yet as deep as all are to be.
     fn shallow(&self, tables: &Tables<'_, '_>, from: u64) -> impl Iterator<Item = u64> {
-        let all = std::iter::successors(Some(self.directory.table_of(from)), |&table| self.directory.next(table));
+        let all = std::iter::successors(Some(self.directory.section_of(from)), |&table| self.directory.next(table));
         all.filter(|&table| depth_of(table) < self.depth && !tables.is_nowhere(table))
     }
 }
@@ -163,7 +142,7 @@ impl SectionIndex for Rhik {
     }
 
     fn section_of(&self, tag: u64) -> u64 {
-        self.directory.table_of(tag)
+        self.directory.section_of(tag)
     }
 
     fn find(&self, table: &[u8], tag: u64, place: Grain) -> (bool, u32) {
@@ -182,7 +161,7 @@ impl SectionIndex for Rhik {
     fn locate(&self, tables: &mut impl Search<RecordTable>, _key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         let tag = self.form.signature(hash);
         tables.look_up_directory();
-        let ticket = tables.search(self.directory.table_of(tag))?;
+        let ticket = tables.search(self.directory.section_of(tag))?;
         let (form, bytes) = (self.form, tables.bytes(ticket));
         let comparisons = form.comparisons(bytes, tag);
         let places: Vec<Grain> = form.find(bytes, tag).map(|slot| form.place_at(bytes, slot)).collect();
@@ -201,7 +180,7 @@ impl SectionIndex for Rhik {
 
     fn reserve(&mut self, tables: &mut Tables<'_, '_>, tag: u64) -> Result<(), KvError> {
         loop {
-            let table = self.directory.table_of(tag);
+            let table = self.directory.section_of(tag);
             let ticket = tables.load(table)?;
             let bytes = tables.bytes(ticket);
             if self.form.has_room_near(bytes, tag) || self.form.insert(&mut bytes.clone(), tag, Grain(1)) {
@@ -216,7 +195,7 @@ impl SectionIndex for Rhik {
 
     fn change(&mut self, tables: &mut Tables<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         self.records = change.count(self.records);
-        let is_done = tables.edit(self.directory.table_of(change.tag()), |form, table| form.edit(table, change))?;
+        let is_done = tables.edit(self.directory.section_of(change.tag()), |form, table| form.edit(table, change))?;
         if !tables.is_redo() {
             self.grow_in_time();
         }
@@ -260,7 +239,7 @@ impl SectionIndex for Rhik {
         places: &mut Vec<Grain>,
     ) -> Result<(), KvError> {
         let start = from.map(|from| (self.form.signature(from.hash), from.place.unwrap_or(Grain(0))));
-        let first = start.map_or((0, Grain(0)), |(tag, place)| Rhik::order(tag, place));
+        let first = start.map_or((0, Grain(0)), |(tag, place)| Directory::order(tag, place));
         let records = self.records_from(tables, first, count - places.len())?;
         places.extend(records.into_iter().map(|(_, place)| place));
         Ok(())

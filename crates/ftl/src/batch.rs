@@ -45,8 +45,11 @@ pub(crate) fn execute(
     record: &mut Rope,
     changes: &[BatchChange<'_>],
 ) -> Result<Reply, KvError> {
+    let aside = io.begin_aside(changes.len());
     let planned = plan(io, namespaces, changes)?;
-    have_room(io, namespaces, limits, &planned)?;
+    have_room(io, namespaces, limits, &planned, true)?;
+    let waits = aside.is_some() && have_room(io, namespaces, limits, &planned, false).is_err();
+    io.end_aside(aside, waits);
     io.note(Change::Batch(BatchNote::Begun));
     let is_done = make(io, namespaces, record, &planned).map_err(KvError::in_a_change)?;
     if is_done {
@@ -108,19 +111,20 @@ fn of<'n>(io: &mut Io<'_>, namespaces: &'n mut Namespaces, id: NamespaceId) -> R
     namespaces.living(id)
 }
 
-/// Whether what comes, less what goes, has room on the drive and in each quota.
+/// Whether what comes has room on the drive and in each quota, less what goes if that is `known`.
 fn have_room(
     io: &Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
     planned: &[Planned<'_>],
+    known: bool,
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let mut sums: BTreeMap<NamespaceId, (u64, u64)> = BTreeMap::new();
     for Planned { change, found, .. } in planned {
         let (come, go) = sums.entry(change.namespace).or_default();
         *come += head_of(change).map_or(0, |head| packing.bytes_charged(&head));
-        *go += found.map_or(0, |found| packing.bytes_charged(&found.head));
+        *go += found.filter(|_| known).map_or(0, |found| packing.bytes_charged(&found.head));
     }
     let come: u64 = sums.values().map(|(come, _)| come).sum();
     let go: u64 = sums.values().map(|(_, go)| go).sum();

@@ -1,5 +1,6 @@
 //! A drive's firmware, put together from what its design names.
 
+use crate::behind::Behind;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::Engine;
@@ -24,6 +25,9 @@ const OPEN_SUPERBLOCKS: u32 = 3;
 
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
 const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
+
+/// The most stores that are answered before their keys are looked up: a megabyte of DRAM.
+const STORES_BEHIND_MAX: u32 = 1 << 16;
 
 /// The part of the DRAM that values take that iterators read ahead. An estimate.
 const PREFETCH_SHARE: u64 = 16;
@@ -77,6 +81,7 @@ impl Design {
         let mut media = Media::new(flash, packing, format, validity, profile);
         media.durable.planted = self.planted;
         media.space.victims = self.victims;
+        media.controller.behind = Behind::new(self.stores_behind_max);
         let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let targets = geometry.targets() as usize;
         let low = self.low_superblocks(&geometry) as usize + journal_step;
@@ -187,6 +192,7 @@ impl Design {
         let mut dram = DramUse::default();
         Superblocks::charge(superblocks, &mut dram);
         ReadAhead::charge(&packing, &mut dram);
+        Behind::new(self.stores_behind_max).dram(&mut dram);
         match self.validity {
             ValidityKind::GrainBitmap => GrainBitmap::charge(room.grains, &mut dram),
             ValidityKind::AskIndex => AskIndex::charge(&packing, geometry.pages(), &mut dram),
@@ -289,6 +295,10 @@ impl Design {
         }
         if !(1..=255).contains(&self.namespaces_max) {
             return Err(format!("design.namespaces_max = {} must be 1 to 255", self.namespaces_max));
+        }
+        if self.stores_behind_max > STORES_BEHIND_MAX || self.stores_behind_max > 0 && !self.takes_keys() {
+            let most = if self.takes_keys() { STORES_BEHIND_MAX } else { 0 };
+            return Err(format!("design.stores_behind_max = {}, and it is at most {most}", self.stores_behind_max));
         }
         self.index.plan().check()?;
         if let VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 0 }) = self.victims {

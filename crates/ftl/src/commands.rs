@@ -76,6 +76,7 @@ pub(crate) fn store(
     record: &mut Rope,
     (key, value, condition): (Key<'_>, &Value, StoreCondition),
 ) -> Result<Reply, KvError> {
+    let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
     let (position, found) = find(io, index, key, 0)?;
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
@@ -95,6 +96,7 @@ pub(crate) fn store(
     if found.is_none() {
         index.reserve(io, position)?;
     }
+    io.end_aside(aside, freed > 0 && !limits.have_room(io.media, index, utilization, bytes));
     io.begin_request();
     let put = append_pair(io, record, (key, value, position.tag))
         .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
@@ -140,7 +142,7 @@ pub(crate) fn bind_pair(
         io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
-    index.bind(io, key, position, pair)?;
+    io.behind_look_up(|io| index.bind(io, key, position, pair))?;
     utilization.add(&RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes }, &packing);
     Ok(())
 }
@@ -157,7 +159,7 @@ pub(crate) fn unbind_pair(
     note_key(io, index, key, 0);
     io.note(Change::Unbound { tag: position.tag, note: position.note, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
-    index.unbind(io, key, position)?;
+    io.behind_look_up(|io| index.unbind(io, key, position))?;
     utilization.remove(&found.head, &packing).expect("what is deleted was counted");
     Ok(())
 }

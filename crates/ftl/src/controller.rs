@@ -1,5 +1,6 @@
 //! The controller: its cores, and what they and the flash are made to do as a paper's emulator does it.
 
+use crate::behind::Behind;
 use kvssd_flash::timing::{Pool, Recording, Work};
 use kvssd_flash::{CoreCosts, Emulator, Profile};
 use kvssd_types::Nanos;
@@ -10,6 +11,7 @@ pub(crate) struct Controller {
     pub(crate) cores: Pool,
     pub(crate) costs: CoreCosts,
     pub(crate) emulator: Emulator,
+    pub(crate) behind: Behind,
     /// No clock lies before it any more.
     pub(crate) now: Nanos,
 }
@@ -17,7 +19,13 @@ pub(crate) struct Controller {
 impl Controller {
     pub(crate) fn new(profile: &Profile) -> Self {
         let costs = profile.core_costs;
-        Controller { cores: Pool::new(costs.cores), costs, emulator: profile.emulator, now: Nanos::ZERO }
+        Controller {
+            cores: Pool::new(costs.cores),
+            costs,
+            emulator: profile.emulator,
+            behind: Behind::default(),
+            now: Nanos::ZERO,
+        }
     }
 
     /// Has a core work for `length`, from `at` on at the earliest; gives when it ends.

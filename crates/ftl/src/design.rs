@@ -60,6 +60,9 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// Stores at a time that are answered before their keys are looked up; with 0 a store is answered when its key is bound. One with
+    /// a condition is answered then in any case, and so is one that has no room if it frees none.
+    pub stores_behind_max: u32,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
     /// The indexes that namespaces may choose, beside the drive's own.
@@ -146,6 +149,7 @@ impl Design {
             ("gc_low_superblocks", &mut self.gc_low_superblocks),
             ("gc_high_superblocks", &mut self.gc_high_superblocks),
             ("namespaces_max", &mut self.namespaces_max),
+            ("stores_behind_max", &mut self.stores_behind_max),
         ];
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());

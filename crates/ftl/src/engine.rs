@@ -216,7 +216,7 @@ impl Engine {
                 reply
             }
             Command::Flush => io.flush().map(|drained| {
-                io.wait_until(drained, SpentOn::Buffer);
+                io.wait_until(drained.max(io.media.controller.behind.done_at()), SpentOn::Buffer);
                 Reply::Flushed
             }),
             command => {

@@ -1,5 +1,6 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 
+mod aside;
 mod deaths;
 mod writes;
 
@@ -37,6 +38,10 @@ pub struct Io<'a> {
     spent: Spent,
     /// When the command was answered, and what it had taken until then.
     answered: Option<(Nanos, Spent)>,
+    /// Whether it may be that the command does not wait for what is done.
+    aside: bool,
+    /// When the keys that are looked up aside are.
+    looked_up: Option<Nanos>,
 }
 
 impl<'a> Io<'a> {
@@ -52,6 +57,8 @@ impl<'a> Io<'a> {
             work: Nanos::ZERO,
             spent: Spent::default(),
             answered: None,
+            aside: false,
+            looked_up: None,
         }
     }
 
@@ -97,7 +104,7 @@ impl<'a> Io<'a> {
     /// What nobody waits for is no part of a command.
     #[cold]
     fn record(&mut self, part: SpentOn, until: Nanos) {
-        if !self.background && self.answered.is_none() {
+        if !self.background && !self.aside && self.answered.is_none() {
             self.media.flash.recording().part(part.name(), self.clock, until);
         }
     }

@@ -20,6 +20,7 @@
 mod address;
 mod attributes;
 mod batch;
+mod behind;
 mod blocks;
 mod build;
 mod check;

@@ -82,6 +82,7 @@ impl Media {
             dram.add("held_records", self.held.bytes());
         }
         self.durable.clients.dram(dram);
+        self.controller.behind.dram(dram);
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
@@ -93,6 +94,7 @@ impl Media {
             + self.space.validity.dram_bytes()
             + self.held.bytes()
             + self.durable.clients.dram_bytes()
+            + self.controller.behind.dram_bytes()
     }
 
     /// Whether a log has room for a record of so many bytes.

@@ -18,7 +18,7 @@ fn run(design: &str, batch_pairs: u32, workload: YcsbCore) -> RunReport {
 
 #[test]
 fn every_update_is_on_the_drive_when_the_run_ends_and_nothing_is_read_before() {
-    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"] {
+    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"] {
         for workload in [YcsbCore::A, YcsbCore::F] {
             let report = run(design, 8, workload);
             assert_eq!((report.operations, report.failed_retrieves), (3001, 0), "{design}");
@@ -54,7 +54,7 @@ fn rounds_have_many_batches_and_say_what_they_took() {
 
 #[test]
 fn a_drive_that_is_full_says_so_or_goes_on() {
-    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml"] {
+    for design in ["original", "plus", "rhik", "multilevel", "pink", "iter", "kaml", "tessera"] {
         for fill in [0.9, 1.0] {
             let mut bench = Bench { designs: vec![design.to_owned()], scale: 1.0 / 512.0, fill, ..Bench::default() };
             (bench.value_bytes, bench.batch_pairs, bench.operations) = (4000, 16, Some(5000));

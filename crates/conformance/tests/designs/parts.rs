@@ -28,6 +28,7 @@ fn every_part_that_a_design_keeps_in_dram_is_charged() {
             "multilevel" => {
                 &["index_bloom_filter", "index_directory", "index_local", "index_sections", "page_counters"]
             }
+            "tessera" => &["index_directory", "index_sections", "page_counters", "stores_behind"],
             "rhik" | "kaml" => &["index_directory", "index_sections", "page_counters"],
             "pink" | "iter" => &[
                 "index_compaction",

@@ -7,13 +7,14 @@ use crate::lsm::LsmPlan;
 use crate::multilevel::MultilevelPlan;
 use crate::page_map::PageMapPlan;
 use crate::rhik::RhikPlan;
+use crate::tessera::TesseraPlan;
 use kvssd_ftl::{
     Design, EraseCounts, IndexChoice, IteratorPlan, OwnIndex, PrefetchDegree, RecordLayout, Slots, ValidityKind,
     VictimPolicy,
 };
 
 /// The designs of key-value drives that come with the program.
-pub const DESIGNS: [Design; 7] = [ORIGINAL, PLUS, RHIK, MULTILEVEL, PINK, ITER, KAML];
+pub const DESIGNS: [Design; 8] = [ORIGINAL, PLUS, RHIK, MULTILEVEL, PINK, ITER, KAML, TESSERA];
 
 /// The demand-cached hash firmware that others are compared with (Plus paper).
 pub const ORIGINAL: Design = Design {
@@ -26,6 +27,7 @@ pub const ORIGINAL: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 2,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -44,6 +46,7 @@ pub const PLUS: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -67,6 +70,7 @@ pub const RHIK: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -85,6 +89,7 @@ pub const MULTILEVEL: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -103,6 +108,7 @@ pub const PINK: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -121,6 +127,7 @@ pub const ITER: Design = Design {
     iterators: IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive },
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &Known,
     victims: VictimPolicy::Greedy,
@@ -139,10 +146,30 @@ pub const KAML: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 16,
     indexes: &Known,
     // An estimate: the paper gives no bound.
     victims: VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 16 }),
+    out_of_band: None,
+    planted: None,
+};
+
+/// What comes behind the papers: DRAM is spent on pairs, and a store reads nothing that its answer waits for.
+pub const TESSERA: Design = Design {
+    name: "tessera",
+    description: "small sections of packed fingerprints that split as they fill, 64 B grains",
+    index: IndexChoice::of(&TesseraPlan { fingerprint_bits: 5, section_bytes: 512 }),
+    validity: ValidityKind::AskIndex,
+    grain_bytes: 64,
+    layout: RecordLayout::Grains,
+    iterators: IteratorPlan::NONE,
+    gc_low_superblocks: 8,
+    gc_high_superblocks: 4,
+    stores_behind_max: 256,
+    namespaces_max: 1,
+    indexes: &Known,
+    victims: VictimPolicy::Greedy,
     out_of_band: None,
     planted: None,
 };
@@ -158,6 +185,7 @@ pub const BLOCK: Design = Design {
     iterators: IteratorPlan::NONE,
     gc_low_superblocks: 8,
     gc_high_superblocks: 4,
+    stores_behind_max: 0,
     namespaces_max: 1,
     indexes: &OwnIndex,
     victims: VictimPolicy::Greedy,

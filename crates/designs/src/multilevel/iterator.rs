@@ -10,6 +10,7 @@
 //! little: in two buckets both are listed in each, and in one bucket none when one was deleted. A list that comes to a
 //! table that can never be read ends with an error there.
 
+use crate::directory::Directory;
 use crate::record_table::Signature;
 use crate::rhik::{Rhik, RhikPlan};
 use kvssd_ftl::index::{Growth, Index, IndexPlan, PairChange, Room, Sectioned};
@@ -149,7 +150,7 @@ impl IteratorBuckets {
     /// What says where a signature stands in the order of all.
     pub(super) fn order(bucket: Bucket, signature: Signature) -> SortKey {
         let (divided, rest) = record(bucket, signature);
-        Rhik::order(divided, rest)
+        Directory::order(divided, rest)
     }
 
     /// Up to `count` signatures and where they stand, from `first` on.

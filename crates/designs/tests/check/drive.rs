@@ -31,9 +31,9 @@ fn geometry(design: &Design) -> Geometry {
 }
 
 /// Whether so few pairs have sections on flash that a look-up needs: the levels of `multilevel` begin with one page, which DRAM holds,
-/// and what it has on flash is for lists.
+/// and what it has on flash is for lists; all sections of `tessera` together are no larger.
 pub fn has_sections(design: &Design) -> bool {
-    design.name != "multilevel"
+    !["multilevel", "tessera"].contains(&design.name)
 }
 
 /// Every design; a tree with tables so small that so few pairs fill some, and a table in DRAM of which a part is on flash.

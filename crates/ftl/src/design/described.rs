@@ -12,6 +12,11 @@ use std::collections::BTreeMap;
 /// What a design is called of which this program has no preset.
 const OTHER: (&str, &str) = ("other", "a design of which this program has no preset");
 
+/// What a parameter is where nothing is said of it, since it came later than the first tables.
+fn later(key: &str) -> Option<&'static str> {
+    (key == "stores_behind_max").then_some("0")
+}
+
 /// A table of names and values.
 pub type DesignTable = BTreeMap<String, String>;
 
@@ -27,7 +32,8 @@ impl Design {
             ("victims", self.victims.name()),
         ];
         let parts = parts.into_iter().map(|(key, value)| (key, value.to_owned()));
-        parts.chain(self.parameters()).map(|(key, value)| (key.to_owned(), value)).collect()
+        let parameters = self.parameters().into_iter().filter(|(key, value)| later(key) != Some(value.as_str()));
+        parts.chain(parameters).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
     /// What `table` says, made of parts of the `known` designs: no part and no parameter is left to what one of them
@@ -66,8 +72,8 @@ impl Design {
             ..of_index.clone()
         };
         for (key, _) in design.parameters() {
-            let value = table.remove(key).ok_or_else(|| fail(key, "nothing is said of it".to_owned()))?;
-            design.set(key, &value)?;
+            let value = table.remove(key).or_else(|| later(key).map(str::to_owned));
+            design.set(key, &value.ok_or_else(|| fail(key, "nothing is said of it".to_owned()))?)?;
         }
         match table.keys().next() {
             Some(key) => Err(fail(key, "it is not known".to_owned())),

@@ -370,10 +370,10 @@ impl<I: SectionIndex> Index for Sectioned<I> {
                 self.sections.grow(self.index.sections());
                 self.sections.redo_written(number, place, bytes, position)
             }
-            Change::Split { places, .. } => {
+            Change::Split { places, bytes, .. } => {
                 let halves = self.index.redo_split(number)?;
                 self.sections.grow(self.index.sections());
-                self.sections.redo_split(number, halves, places, position)
+                self.sections.redo_split(number, halves, (places, bytes), position)
             }
             _ => Some(()),
         }

@@ -348,11 +348,7 @@ impl<F: SectionForm> Sections<F> {
             halves.iter().all(|&half| half < known),
             "View::resize comes before View::split: {halves:?} of {known}"
         );
-        let length = self.form.bytes_max() as usize;
-        assert!(
-            parts.iter().all(|part| part.len() == length),
-            "the halves of a section have its largest length, {length}"
-        );
+        assert_eq!(parts[0].len(), parts[1].len(), "the halves of a section have the same length");
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
         self.count_footprint(0, self.bytes(cached).len());
         let forgotten = self.cache.abandon(cached);

@@ -126,7 +126,7 @@ impl<F: SectionForm> View<'_, '_, F> {
     }
 
     /// Replaces a section that is in DRAM ([`View::load`]) by two others with these bytes, which are appended to the log at once. They
-    /// hold all changes that the one before them held, and have the same length. The directory knows both ([`View::resize`]).
+    /// hold all changes that the one before them held, and are of one length. The directory knows both ([`View::resize`]).
     ///
     /// # Panics
     /// When it does not, the lengths differ, or the index does not say that its sections split ([`SectionIndex::SPLITS`]).

@@ -67,11 +67,15 @@ fn unpack(packed: &[u8], path: &Path) {
 }
 
 #[test]
-#[ignore = "writes the images into the repository; only for a new format version"]
+#[ignore = "writes images that are missing into the repository; for a new design, or a new format version"]
 fn write_golden_images() {
     fs::create_dir_all(folder()).unwrap();
     for name in DESIGNS.map(|design| design.name) {
         for (end, is_closed) in ENDS {
+            let golden = folder().join(format!("{name}-{end}.zst"));
+            if golden.exists() {
+                continue;
+            }
             let place = TempDir::new().unwrap();
             let path = place.path().join("drive.kv");
             let design = image_design(name).unwrap();
@@ -92,7 +96,7 @@ fn write_golden_images() {
             } else {
                 drop(drive);
             }
-            fs::write(folder().join(format!("{name}-{end}.zst")), pack(&path)).unwrap();
+            fs::write(golden, pack(&path)).unwrap();
         }
     }
 }

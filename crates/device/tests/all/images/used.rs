@@ -23,7 +23,7 @@ const STEPS: usize = 5500;
 /// Keys of each namespace.
 const KEYS: u64 = 3000;
 /// What a drive of each design has of DRAM: too little for its index, so that parts of it are needed from flash.
-const DRAM_BYTES: [(&str, u64); 7] = [
+const DRAM_BYTES: [(&str, u64); 8] = [
     ("original", 1 << 20),
     ("plus", 1_500_000),
     ("rhik", 800_000),
@@ -31,6 +31,7 @@ const DRAM_BYTES: [(&str, u64); 7] = [
     ("pink", 700_000),
     ("iter", 700_000),
     ("kaml", 800_000),
+    ("tessera", 700_000),
 ];
 /// Bytes of an entry of the table of blocks.
 const ENTRY_BYTES: u64 = 16;

@@ -76,10 +76,9 @@ impl<F: SectionForm> Sections<F> {
         &mut self,
         number: u64,
         halves: [u64; 2],
-        places: [Grain; 2],
+        (places, bytes): ([Grain; 2], u32),
         position: usize,
     ) -> Option<()> {
-        let bytes = self.form.bytes_max();
         for (half, place) in halves.into_iter().zip(places) {
             self.redo_written(half, place, bytes, position)?;
         }
