@@ -50,7 +50,7 @@ impl Trial {
     /// Whether its keys have an order, so that there are iterators.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
-        self.design.parameters().iter().any(|(name, _)| *name == "prefetch_degree")
+        self.design.index.plan().is_ordered()
     }
 
     /// A random generator; a failure names its seed.

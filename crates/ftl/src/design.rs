@@ -128,11 +128,16 @@ impl Design {
         self.clone().each_parameter().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
     }
 
-    /// Sets the parameter `key`.
+    /// Sets the parameter `key`, or its `index` to another one that its namespaces may have, with what is chosen of that.
     ///
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DesignError> {
+        let index = (key == "index").then(|| IndexChoice::named(value, self.index_choices()));
+        if let Some(index) = index {
+            self.index = index.map_err(|why| DesignError::Parameter { key: key.to_owned(), why })?;
+            return Ok(());
+        }
         let set = match self.each_parameter().into_iter().find(|(name, _)| *name == key) {
             Some((_, parameter)) => parameter.set(value),
             None => {
@@ -154,7 +159,8 @@ impl Design {
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());
         }
-        if self.index.plan().is_ordered() {
+        // Those of an index without order are for namespaces with one.
+        if self.index.plan().is_ordered() || self.iterators != IteratorPlan::NONE {
             parameters.extend(self.iterators.parameters());
         }
         if let VictimPolicy::EraseCounts(policy) = &mut self.victims {

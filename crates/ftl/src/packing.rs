@@ -5,6 +5,8 @@
 //!
 //!   chunks     | record | record | pad | record .. |   as grains, but a record that fits into a page lies in one   kaml
 //!
+//!   tails      | large record            |pad| ..     |   as grains, but a large one does not begin at a page's end    tessera
+//!
 //!   slots      | record  | record, which .. | rest |   as grains, but the rest is the controller's own; a record
 //!              | .. runs on |- - - - - - - -| rest |   that is larger than what a page takes begins one
 //!              | first fragment ...         | rest |
@@ -71,6 +73,9 @@ pub enum RecordLayout {
     /// In whole grains, in one page where one takes it (KAML, section IV-B: the first record starts at the page's
     /// beginning).
     Chunks,
+    /// As grains, but a record of three quarters of a page or more does not begin in the last sixteenth of one: it would
+    /// be two reads for little room. Both shares are estimates.
+    Tails,
     /// In slots.
     Slots(Slots),
     /// Blocks of one grain each.
@@ -84,6 +89,7 @@ impl RecordLayout {
         match self {
             RecordLayout::Grains => "grains",
             RecordLayout::Chunks => "chunks",
+            RecordLayout::Tails => "tails",
             RecordLayout::Slots(_) => "slots",
             RecordLayout::Blocks => "blocks",
         }
@@ -110,7 +116,9 @@ impl Packing {
         let grain_bytes = grain_bytes.clamp(1, geometry.page_bytes);
         let grains_per_page = match layout {
             RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes).max(1),
-            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Blocks => geometry.page_bytes / grain_bytes,
+            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Tails | RecordLayout::Blocks => {
+                geometry.page_bytes / grain_bytes
+            }
         };
         let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
         Packing { grain_bytes, grains_per_page, grains_per_superblock, layout }
@@ -195,6 +203,7 @@ impl Packing {
         let charged = match self.layout {
             _ if self.begins_page(head) => grains + per_page - 1,
             RecordLayout::Chunks => (grains * per_page).div_ceil(per_page - grains + 1).min(per_page),
+            RecordLayout::Tails if self.leaves_tail(head) => grains + u64::from(self.tail_grains()),
             _ => grains,
         };
         charged * u64::from(self.grain_bytes)
@@ -210,7 +219,7 @@ impl Packing {
                 let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
                 bytes + fragments * OFFSET_RECORD_BYTES
             }
-            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Blocks => bytes,
+            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Tails | RecordLayout::Blocks => bytes,
         }
     }
 
@@ -220,8 +229,21 @@ impl Packing {
         match self.layout {
             _ if self.begins_page(head) => self.page_bytes() as usize,
             RecordLayout::Chunks => head.record_bytes(),
+            RecordLayout::Tails if self.leaves_tail(head) => {
+                head.bytes().max((self.tail_grains() * self.grain_bytes) as usize + 1)
+            }
             _ => head.bytes(),
         }
+    }
+
+    /// The end of a page at which no large record begins.
+    fn tail_grains(&self) -> u32 {
+        self.grains_per_page / 16
+    }
+
+    /// Whether the record with this head is so large that it does not begin there.
+    fn leaves_tail(&self, head: &RecordHead) -> bool {
+        (self.grains_per_page * 3 / 4..=self.grains_per_page).contains(&self.grains_of(head.record_bytes()))
     }
 
     /// Whether the record with this head is larger than a page and begins one.
@@ -299,6 +321,20 @@ mod tests {
         assert_eq!((grains(50), grains(1003), grains(1004)), (2, 2, 3));
         let pages = |value_kib: u32| grains(value_kib << 10).div_ceil(packing.grains_per_page);
         assert_eq!((pages(24), pages(25), pages(48), pages(49)), (1, 2, 2, 3));
+    }
+
+    #[test]
+    fn only_a_record_of_about_a_page_leaves_a_tail_and_is_charged_it() {
+        let packing = Packing::new(&GEOMETRY, 512, RecordLayout::Tails);
+        let head = |record_bytes| RecordHead { key_bytes: 16, value_bytes: record_bytes - 24 };
+        let [small, large, page, larger] = [23_552, 24_064, 32_768, 33_000].map(|bytes| {
+            let head = head(bytes);
+            (packing.unbroken_bytes(&head), packing.bytes_charged(&head) / 512)
+        });
+        assert_eq!((small.1, larger.1), (46, 65));
+        assert!(small.0 == larger.0 && small.0 < 512);
+        // 4 of 64 grains.
+        assert_eq!([large, page], [(2049, 47 + 4), (2049, 64 + 4)]);
     }
 
     proptest! {

@@ -100,6 +100,9 @@ impl Experiment {
     /// This program's design of that name, with all parameters as the table has them.
     fn design(&self) -> Result<Design, DesignError> {
         let mut design = kvssd_designs::named(self.design_name())?;
+        if let Some(index) = self.design.get("index").filter(|index| **index != design.index.plan().name()) {
+            design.set("index", index)?;
+        }
         for (key, _) in design.parameters() {
             if let Some(value) = self.design.get(key) {
                 design.set(key, value)?;

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::design::{Design, DesignError};
-use crate::iterators::IteratorPlan;
+use crate::iterators::{IteratorPlan, PrefetchDegree};
 use std::collections::BTreeMap;
 
 /// What a design is called of which this program has no preset.
@@ -55,6 +55,9 @@ impl Design {
         let of_validity = first("validity", &validity, |design| design.validity.name())?;
         let of_layout = first("layout", &layout, |design| design.layout.name())?;
         let of_victims = first("victims", &victims, |design| design.victims.name())?;
+        // One that is not there is none; which it is, is set below.
+        let mut any_plan = IteratorPlan { prefetch_degree: PrefetchDegree::Adaptive, ..IteratorPlan::NONE };
+        let reads_ahead = any_plan.parameters().iter().any(|(key, _)| table.contains_key(*key));
         let preset = known.iter().find(|preset| preset.name == name && preset.takes_keys());
         let (name, description) = preset.map_or(OTHER, |preset| (preset.name, preset.description));
         let mut design = Design {
@@ -65,7 +68,7 @@ impl Design {
             layout: of_layout.layout,
             victims: of_victims.victims,
             indexes: preset.unwrap_or(of_index).indexes,
-            iterators: IteratorPlan::NONE,
+            iterators: if reads_ahead { any_plan } else { IteratorPlan::NONE },
             out_of_band: None,
             planted: None,
             // Its numbers are parameters.
