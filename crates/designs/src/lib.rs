@@ -1,4 +1,4 @@
-//! The designs of the papers, written against the public seam of the firmware ([`kvssd_ftl::index`]) as anybody's
+//! The designs of the papers, and one that came behind them, written against the public seam of the firmware ([`kvssd_ftl::index`]) as anybody's
 //! design is.
 //!
 //! ```text
@@ -16,6 +16,7 @@
 //! | `lsm` | a log-structured merge tree, keys in order (IterKVSSD, section 2) |
 //! | `multilevel` | a hash table in levels, each twice as large as the one before (Study, section II) |
 //! | `rhik` | a directory in DRAM over tables of a page each, which grows by splitting them (RHIK, section IV) |
+//! | `tessera` | a directory in DRAM over small sections of packed fingerprints, which split one by one |
 
 mod bloom;
 mod directory;

@@ -125,7 +125,7 @@ impl SectionIndex for Tessera {
                 return Ok(Position { place: Some(place), ..position });
             }
         }
-        if depth == self.form.depth_max() && !self.form.has_room(sections.bytes(ticket), tag, depth) {
+        if depth == self.form.depth_max && !self.form.has_room(sections.bytes(ticket), tag, depth) {
             position.tag = Position::FULL;
         }
         Ok(position)
@@ -138,7 +138,7 @@ impl SectionIndex for Tessera {
             if self.form.has_room(view.bytes(ticket), tag, depth_of(section)) {
                 return Ok(());
             }
-            if depth_of(section) == self.form.depth_max() {
+            if depth_of(section) == self.form.depth_max {
                 return Err(KvError::CapacityExceeded);
             }
             self.split(view, section)?;
@@ -186,7 +186,7 @@ impl SectionIndex for Tessera {
 
     fn restore(&mut self, bytes: &[u8]) -> Option<SavedSections> {
         let Saved { depths, pairs, sections } = postcard::from_bytes(bytes).ok()?;
-        let is_possible = |&depth: &u8| (self.form.depth_min()..=self.form.depth_max()).contains(&depth.into());
+        let is_possible = |&depth: &u8| (self.form.depth_min()..=self.form.depth_max).contains(&depth.into());
         let are_possible = depths.iter().all(is_possible) && pairs <= 1 << self.form.place_bits;
         self.directory = Directory::from_depths(depths).filter(|_| are_possible)?;
         self.pairs = pairs;
@@ -198,7 +198,7 @@ impl SectionIndex for Tessera {
     }
 
     fn redo_split(&mut self, number: u64) -> Option<[u64; 2]> {
-        let can_be = self.directory.has(number) && depth_of(number) < self.form.depth_max();
+        let can_be = self.directory.has(number) && depth_of(number) < self.form.depth_max;
         can_be.then(|| {
             self.directory.split(number);
             halves_of(number)

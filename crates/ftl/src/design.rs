@@ -128,19 +128,18 @@ impl Design {
         self.clone().each_parameter().into_iter().map(|(key, parameter)| (key, parameter.text())).collect()
     }
 
-    /// Sets the parameter `key`, or its `index` to another one that its namespaces may have, with what is chosen of that.
+    /// Sets the parameter `key`; or its `index` to another one that its namespaces may have, with what is chosen of that; or its
+    /// `layout` to one without parameters.
     ///
     /// # Errors
     /// [`DesignError::Parameter`] when there is no such parameter or it cannot have that value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DesignError> {
-        let index = (key == "index").then(|| IndexChoice::named(value, self.index_choices()));
-        if let Some(index) = index {
-            self.index = index.map_err(|why| DesignError::Parameter { key: key.to_owned(), why })?;
-            return Ok(());
-        }
-        let set = match self.each_parameter().into_iter().find(|(name, _)| *name == key) {
-            Some((_, parameter)) => parameter.set(value),
-            None => {
+        let parameter = self.each_parameter().into_iter().find(|(name, _)| *name == key);
+        let set = match (key, parameter.map(|(_, parameter)| parameter.set(value))) {
+            (_, Some(set)) => set,
+            ("index", None) => IndexChoice::named(value, self.index_choices()).map(|index| self.index = index),
+            ("layout", None) if self.takes_keys() => RecordLayout::of_grains(value).map(|layout| self.layout = layout),
+            _ => {
                 let known: Vec<&str> = self.parameters().into_iter().map(|(key, _)| key).collect();
                 Err(format!("{} has no such parameter (it has: {})", self.name, known.join(", ")))
             }

@@ -83,6 +83,14 @@ pub enum RecordLayout {
 }
 
 impl RecordLayout {
+    /// The layout of keys that has that name and no parameters.
+    pub(crate) fn of_grains(name: &str) -> Result<RecordLayout, String> {
+        let all = [RecordLayout::Grains, RecordLayout::Chunks, RecordLayout::Tails];
+        let found = all.into_iter().find(|layout| layout.name() == name);
+        found
+            .ok_or_else(|| format!("there is no layout {name:?} without parameters (there are: grains, chunks, tails)"))
+    }
+
     /// The name in descriptions.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -326,15 +334,15 @@ mod tests {
     #[test]
     fn only_a_record_of_about_a_page_leaves_a_tail_and_is_charged_it() {
         let packing = Packing::new(&GEOMETRY, 512, RecordLayout::Tails);
-        let head = |record_bytes| RecordHead { key_bytes: 16, value_bytes: record_bytes - 24 };
-        let [small, large, page, larger] = [23_552, 24_064, 32_768, 33_000].map(|bytes| {
+        let head = |record_bytes: u32| RecordHead { key_bytes: 16, value_bytes: record_bytes - 21 };
+        let [small, large, page, larger] = [24_064, 24_576, 32_768, 33_000].map(|bytes| {
             let head = head(bytes);
             (packing.unbroken_bytes(&head), packing.bytes_charged(&head) / 512)
         });
-        assert_eq!((small.1, larger.1), (46, 65));
+        assert_eq!((small.1, larger.1), (47, 65));
         assert!(small.0 == larger.0 && small.0 < 512);
         // 4 of 64 grains.
-        assert_eq!([large, page], [(2049, 47 + 4), (2049, 64 + 4)]);
+        assert_eq!([large, page], [(2049, 48 + 4), (2049, 64 + 4)]);
     }
 
     proptest! {

@@ -100,11 +100,14 @@ impl Experiment {
     /// This program's design of that name, with all parameters as the table has them.
     fn design(&self) -> Result<Design, DesignError> {
         let mut design = kvssd_designs::named(self.design_name())?;
-        if let Some(index) = self.design.get("index").filter(|index| **index != design.index.plan().name()) {
-            design.set("index", index)?;
+        let preset = design.table();
+        for part in ["index", "layout"] {
+            if let Some(other) = self.design.get(part).filter(|other| preset.get(part) != Some(other)) {
+                design.set(part, other)?;
+            }
         }
         for (key, _) in design.parameters() {
-            if let Some(value) = self.design.get(key) {
+            if let Some(value) = Design::value_in(&self.design, key) {
                 design.set(key, value)?;
             }
         }

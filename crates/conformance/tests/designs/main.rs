@@ -2,12 +2,14 @@
 //!
 //! `DESIGN=plus cargo test -p kvssd-conformance` runs the suite for one design, `DESIGN=plus,rhik` for two.
 
+mod behind;
 mod dram_hash;
 mod failure;
 mod namespaces;
 mod parts;
 mod power_cuts;
 mod rhik;
+mod tessera;
 mod wear;
 
 use kvssd_conformance::{Report, SUITE, run_check, selected};

@@ -33,6 +33,8 @@ pub struct PackedSections {
     pub(crate) place_bits: u32,
     /// Bits of a tag.
     pub(crate) tag_bits: u32,
+    /// The deepest that a section can be.
+    pub(crate) depth_max: u32,
     /// A section that would become longer is split.
     pub(crate) section_bytes: u32,
     /// A section becomes no longer, even where it cannot be split any more.
@@ -47,27 +49,27 @@ struct Entry {
 }
 
 impl PackedSections {
-    /// The deepest that a section can be: its number tells all of its tags but for their buckets.
-    pub(crate) fn depth_max(&self) -> u32 {
-        self.tag_bits - BUCKET_BITS
-    }
-
     /// The least depth at which an entry fits a word.
     pub(crate) fn depth_min(&self) -> u32 {
-        (self.depth_max() + self.place_bits).saturating_sub(ENTRY_BITS_MAX)
+        (self.low_bits() + self.place_bits).saturating_sub(ENTRY_BITS_MAX)
+    }
+
+    /// Bits of a tag below those of the bucket.
+    fn low_bits(&self) -> u32 {
+        self.tag_bits - BUCKET_BITS
     }
 
     /// Bits of an entry of a section of that depth.
     fn entry_bits(&self, depth: u32) -> u32 {
-        self.place_bits + self.depth_max() - depth
+        self.place_bits + self.low_bits() - depth
     }
 
     fn bucket(&self, tag: u64) -> usize {
-        (tag >> self.depth_max()) as usize % BUCKETS
+        (tag >> self.low_bits()) as usize % BUCKETS
     }
 
     fn fingerprint(&self, tag: u64, depth: u32) -> u64 {
-        (tag & ((1 << self.depth_max()) - 1)) >> depth
+        (tag & ((1 << self.low_bits()) - 1)) >> depth
     }
 
     /// The bytes of a section with so many entries.
@@ -83,7 +85,7 @@ impl PackedSections {
 
     /// Whether the section of that depth takes another entry with that tag; the deepest may become as long as a page.
     pub(crate) fn has_room(&self, section: &[u8], tag: u64, depth: u32) -> bool {
-        let bytes_max = if depth == self.depth_max() { self.page_bytes } else { self.section_bytes };
+        let bytes_max = if depth == self.depth_max { self.page_bytes } else { self.section_bytes };
         self.has_room_within(section, tag, depth, bytes_max)
     }
 
@@ -124,7 +126,7 @@ impl PackedSections {
         let buckets = (0..BUCKETS).flat_map(|bucket| (0..section[1 + bucket]).map(move |_| bucket as u64));
         buckets.enumerate().map(move |(number, bucket)| {
             let Entry { fingerprint, place } = self.entry_at(section, number, depth);
-            (bucket << self.depth_max() | fingerprint << depth | low, place)
+            (bucket << self.low_bits() | fingerprint << depth | low, place)
         })
     }
 
@@ -274,7 +276,7 @@ impl SectionForm for PackedSections {
     fn has_form(&self, section: &[u8]) -> bool {
         section.len() >= HEAD_BYTES
             && section.len() <= self.page_bytes as usize
-            && (self.depth_min()..=self.depth_max()).contains(&depth(section))
+            && (self.depth_min()..=self.depth_max).contains(&depth(section))
             && self.bytes_for(count(section), depth(section)) <= section.len()
     }
 
@@ -293,7 +295,7 @@ mod tests {
     use kvssd_types::Random;
 
     fn form() -> PackedSections {
-        PackedSections { place_bits: 23, tag_bits: 27, section_bytes: 1024, page_bytes: 4096 }
+        PackedSections { place_bits: 23, tag_bits: 27, depth_max: 16, section_bytes: 1024, page_bytes: 4096 }
     }
 
     /// Sections against a list, split when they are full: what a drive does with one that it fills.

@@ -20,10 +20,10 @@ impl TesseraPlan {
         let entry_bits = u64::from(place_bits + self.fingerprint_bits);
         // Sections are three quarters full on average.
         let pairs = u64::from(self.section_bytes) * 6 / entry_bits;
-        let depth = room.grains.div_ceil(pairs).next_power_of_two().ilog2();
-        let tag_bits = depth + self.fingerprint_bits + BUCKET_BITS;
+        let depth_max = room.grains.div_ceil(pairs).next_power_of_two().ilog2();
+        let tag_bits = depth_max + self.fingerprint_bits + BUCKET_BITS;
         let Room { page_bytes, .. } = *room;
-        PackedSections { place_bits, tag_bits, section_bytes: self.section_bytes, page_bytes }
+        PackedSections { place_bits, tag_bits, depth_max, section_bytes: self.section_bytes, page_bytes }
     }
 }
 
@@ -62,9 +62,8 @@ impl SectionPlan for TesseraPlan {
     }
 
     /// The directory of a drive with a pair in every grain.
-    fn charge(&self, index: &Tessera, room: &Room, dram: &mut DramUse) {
-        let form = self.form(room);
-        let depth = form.depth_max() - self.fingerprint_bits;
-        dram.add("index_directory", (1 << depth) * index.form().directory_entry_bytes());
+    fn charge(&self, index: &Tessera, _room: &Room, dram: &mut DramUse) {
+        let form = index.form();
+        dram.add("index_directory", (1 << form.depth_max) * form.directory_entry_bytes());
     }
 }

@@ -36,6 +36,12 @@ impl Design {
         parts.chain(parameters).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
+    /// What a table says of a parameter, if only because it came later than the table.
+    #[must_use]
+    pub fn value_in<'t>(table: &'t DesignTable, key: &str) -> Option<&'t str> {
+        table.get(key).map(String::as_str).or(later(key))
+    }
+
     /// What `table` says, made of parts of the `known` designs: no part and no parameter is left to what one of them
     /// would choose.
     ///
@@ -75,8 +81,9 @@ impl Design {
             ..of_index.clone()
         };
         for (key, _) in design.parameters() {
-            let value = table.remove(key).or_else(|| later(key).map(str::to_owned));
-            design.set(key, &value.ok_or_else(|| fail(key, "nothing is said of it".to_owned()))?)?;
+            let value = Design::value_in(&table, key).ok_or_else(|| fail(key, "nothing is said of it".to_owned()))?;
+            design.set(key, value)?;
+            table.remove(key);
         }
         match table.keys().next() {
             Some(key) => Err(fail(key, "it is not known".to_owned())),
