@@ -8,7 +8,7 @@
 //! DRAM is what an index of a key-value drive has too little of. So a section has no slot that is empty, no bit that its
 //! number tells, and of the hash only what tells its own pairs apart: about five bytes a pair. Where the fingerprint of a new
 //! key is not there, no record is read; where it is, the whole key is compared, so that keys of one fingerprint are all kept.
-//! A section is a quarter of a page and grows by 64 B: one that is changed costs no page.
+//! A section is an eighth of a page at most and grows by 16 B: one that is changed costs no page.
 //!
 //! It grows by splitting a section that is full, by itself, as extendible hashing does (Fagin, 1979). The fingerprints give
 //! a bit of theirs to the sections' numbers: no pair is read.

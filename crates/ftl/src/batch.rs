@@ -46,10 +46,12 @@ pub(crate) fn execute(
     changes: &[BatchChange<'_>],
 ) -> Result<Reply, KvError> {
     let aside = io.begin_aside(changes.len());
-    let planned = plan(io, namespaces, changes)?;
-    have_room(io, namespaces, limits, &planned, true)?;
-    let waits = aside.is_some() && have_room(io, namespaces, limits, &planned, false).is_err();
+    let planned = plan(io, namespaces, changes)
+        .and_then(|planned| have_room(io, namespaces, limits, &planned, true).map(|()| planned));
+    let needs_freed = |planned: &Vec<Planned<'_>>| have_room(io, namespaces, limits, planned, false).is_err();
+    let waits = aside.is_none() || planned.as_ref().map_or(true, needs_freed);
     io.end_aside(aside, waits);
+    let planned = planned?;
     io.note(Change::Batch(BatchNote::Begun));
     let is_done = make(io, namespaces, record, &planned).map_err(KvError::in_a_change)?;
     if is_done {
@@ -169,7 +171,14 @@ fn make(
                 take_back(io, namespaces, &planned[..number])?;
                 return Ok(false);
             }
-            index.reserve(io, position)?;
+            match index.reserve(io, position) {
+                // Of an index whose sections split: nobody knows before.
+                Err(KvError::CapacityExceeded) => {
+                    take_back(io, namespaces, &planned[..number])?;
+                    return Ok(false);
+                }
+                reserved => reserved?,
+            }
             came.push(change.namespace);
         }
         let place = append_pair(io, record, (change.key, value, position.tag))?;

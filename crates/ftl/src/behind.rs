@@ -6,13 +6,14 @@
 //! ```
 //!
 //! What such a store changes is changed at once, as of all commands, and carries the moments of its look-up: a section that was read
-//! for it is there for others when the read is done.
+//! for it is there for others when the read is done. A store that finds no room here is answered when its key is bound.
 
 use crate::dram::DramUse;
-use kvssd_types::Nanos;
+use kvssd_types::{KEY_BYTES_MAX, Nanos};
 
-/// Bytes of DRAM for a store whose key is being looked up: its place and the hash of its key. The key is in the write buffer.
-const ENTRY_BYTES: u64 = 16;
+/// Bytes of DRAM for a store whose key is being looked up: its place, the key's hash, and the longest key, since the write buffer may
+/// have let go of the record before.
+const ENTRY_BYTES: u64 = 16 + KEY_BYTES_MAX as u64;
 
 /// When those end that are under way.
 #[derive(Clone, Debug, Default)]
@@ -32,19 +33,18 @@ impl Behind {
         self.stores_max > 0
     }
 
-    /// The moment, from `at` on, at which there is room for so many stores more; for more than there can be, when all others are done.
-    pub(crate) fn room_at(&self, stores: usize, at: Nanos) -> Nanos {
-        let others_max = self.stores_max.saturating_sub(stores);
-        let waits_for = self.ends.len().checked_sub(others_max + 1);
-        waits_for.map_or(at, |last| at.max(self.ends[last]))
+    /// Whether there is room for so many stores more at `at`.
+    pub(crate) fn has_room(&self, stores: usize, at: Nanos) -> bool {
+        let under_way = self.ends.len() - self.ends.partition_point(|&end| end <= at);
+        under_way + stores <= self.stores_max
     }
 
-    /// A store is bound at `end`. No clock lies before `now` any more.
-    pub(crate) fn add(&mut self, end: Nanos, now: Nanos) {
+    /// So many stores are bound at `end`. No clock lies before `now` any more.
+    pub(crate) fn add(&mut self, stores: usize, end: Nanos, now: Nanos) {
         let done = self.ends.partition_point(|&end| end <= now);
         self.ends.drain(..done);
         let at = self.ends.partition_point(|&other| other <= end);
-        self.ends.insert(at, end);
+        self.ends.splice(at..at, std::iter::repeat_n(end, stores));
     }
 
     /// When all are done.
@@ -68,16 +68,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_finds_no_room_waits_for_the_first_that_ends() {
-        let mut behind = Behind::new(3);
-        assert_eq!(behind.room_at(1, Nanos(5)), Nanos(5));
-        for end in [30, 10, 20] {
-            behind.add(Nanos(end), Nanos(0));
-        }
-        assert_eq!([1, 2, 3, 9].map(|stores| behind.room_at(stores, Nanos(5)).0), [10, 20, 30, 30]);
-        assert_eq!([1, 2].map(|stores| behind.room_at(stores, Nanos(15)).0), [15, 20]);
+    fn there_is_room_until_as_many_are_under_way_as_may_be() {
+        let mut behind = Behind::new(4);
+        behind.add(1, Nanos(30), Nanos(0));
+        behind.add(2, Nanos(10), Nanos(0));
+        assert_eq!([1, 2].map(|stores| behind.has_room(stores, Nanos(5))), [true, false]);
+        assert_eq!([3, 4].map(|stores| behind.has_room(stores, Nanos(10))), [true, false]);
+        assert!(behind.has_room(4, Nanos(30)) && !behind.has_room(5, Nanos(30)), "more than there can be never have");
         assert_eq!(behind.done_at(), Nanos(30));
-        behind.add(Nanos(40), Nanos(20));
+        behind.add(1, Nanos(40), Nanos(20));
         assert_eq!(behind.ends, [30, 40].map(Nanos));
         assert!(!Behind::default().is_on());
     }

@@ -26,7 +26,7 @@ const OPEN_SUPERBLOCKS: u32 = 3;
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
 const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
 
-/// The most stores that are answered before their keys are looked up: a megabyte of DRAM.
+/// The most stores that are answered before their keys are looked up: 18 MB of DRAM.
 const STORES_BEHIND_MAX: u32 = 1 << 16;
 
 /// The part of the DRAM that values take that iterators read ahead. An estimate.
@@ -203,7 +203,7 @@ impl Design {
             }
         }
         self.index.plan().charge(&room, &mut dram);
-        if !self.iterators.prefetch_degree.is_none() {
+        if self.index.plan().is_ordered() && !self.iterators.prefetch_degree.is_none() {
             let others = dram.total_bytes();
             dram.add("prefetch_buffer", others / (PREFETCH_SHARE - 1));
         }

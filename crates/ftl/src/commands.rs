@@ -76,7 +76,35 @@ pub(crate) fn store(
     record: &mut Rope,
     (key, value, condition): (Key<'_>, &Value, StoreCondition),
 ) -> Result<Reply, KvError> {
+    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
     let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
+    let looked_up = look_up_for(io, index, limits, utilization, (key, head, condition));
+    io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
+    let LookedUp { position, found, .. } = looked_up?;
+    io.begin_request();
+    let put = append_pair(io, record, (key, value, position.tag))
+        .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
+    put.map_err(KvError::in_a_change)?;
+    io.end_request();
+    Ok(Reply::Stored)
+}
+
+/// What a store knows when its key was looked up, and it can be done.
+struct LookedUp {
+    position: Position,
+    found: Option<Found>,
+    /// Whether it has room only since it frees some.
+    needs_freed: bool,
+}
+
+/// Looks the key of a store up, and makes room for it in the index.
+fn look_up_for(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &Utilization,
+    (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
+) -> Result<LookedUp, KvError> {
     let (position, found) = find(io, index, key, 0)?;
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
@@ -84,7 +112,6 @@ pub(crate) fn store(
         _ => {}
     }
     let packing = io.packing();
-    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
     let bytes = packing.bytes_charged(&head);
     let freed = found.map_or(0, |found| packing.bytes_charged(&found.head));
     // An overwrite that takes no more than it frees is never refused.
@@ -96,13 +123,8 @@ pub(crate) fn store(
     if found.is_none() {
         index.reserve(io, position)?;
     }
-    io.end_aside(aside, freed > 0 && !limits.have_room(io.media, index, utilization, bytes));
-    io.begin_request();
-    let put = append_pair(io, record, (key, value, position.tag))
-        .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
-    put.map_err(KvError::in_a_change)?;
-    io.end_request();
-    Ok(Reply::Stored)
+    let needs_freed = freed > 0 && !limits.have_room(io.media, index, utilization, bytes);
+    Ok(LookedUp { position, found, needs_freed })
 }
 
 /// Appends the record of a pair; `record` is room for it.

@@ -60,8 +60,8 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
-    /// Stores at a time that are answered before their keys are looked up; with 0 a store is answered when its key is bound. One with
-    /// a condition is answered then in any case, and so is one that has no room if it frees none.
+    /// Stores at a time that are answered before their keys are looked up. All others are answered when their keys are bound: with 0
+    /// all, else those that find no room among these, those with a condition, and those that have room only if they free some.
     pub stores_behind_max: u32,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,

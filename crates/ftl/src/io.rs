@@ -4,6 +4,7 @@ mod aside;
 mod deaths;
 mod writes;
 
+use self::aside::GoesOn;
 use crate::address::Grain;
 use crate::media::Media;
 use crate::oob::OobFormat;
@@ -40,8 +41,8 @@ pub struct Io<'a> {
     answered: Option<(Nanos, Spent)>,
     /// Whether it may be that the command does not wait for what is done.
     aside: bool,
-    /// When the keys that are looked up aside are.
-    looked_up: Option<Nanos>,
+    /// What goes on behind the answer.
+    goes_on: Option<GoesOn>,
 }
 
 impl<'a> Io<'a> {
@@ -58,7 +59,7 @@ impl<'a> Io<'a> {
             spent: Spent::default(),
             answered: None,
             aside: false,
-            looked_up: None,
+            goes_on: None,
         }
     }
 
@@ -119,6 +120,7 @@ impl<'a> Io<'a> {
     /// When the command was answered, now, if it was not before, and what it had taken until then.
     pub(crate) fn answered(&mut self) -> (Nanos, Spent) {
         let now = self.settle();
+        self.leave_behind();
         self.answered.unwrap_or((now, self.spent))
     }
 

@@ -94,6 +94,7 @@ fn lanes_are_taken_for_as_long_as_the_report_says() {
         ("block", YcsbCore::A),
         ("pink", YcsbCore::A),
         ("iter", YcsbCore::E),
+        ("tessera", YcsbCore::A),
     ] {
         let (report, text) = recorded(&bench(design, workload), WHOLE);
         let lanes = lanes(&text);
@@ -122,9 +123,13 @@ fn lanes_are_taken_for_as_long_as_the_report_says() {
 
 #[test]
 fn the_parts_of_a_command_are_all_of_it() {
-    for (design, workload) in
-        [("plus", YcsbCore::A), ("multilevel", YcsbCore::A), ("block", YcsbCore::F), ("iter", YcsbCore::E)]
-    {
+    for (design, workload) in [
+        ("plus", YcsbCore::A),
+        ("multilevel", YcsbCore::A),
+        ("block", YcsbCore::F),
+        ("iter", YcsbCore::E),
+        ("tessera", YcsbCore::A),
+    ] {
         let (report, text) = recorded(&bench(design, workload), WHOLE);
         let mut spent: BTreeMap<String, u64> = BTreeMap::new();
         let mut commands = 0;

@@ -20,6 +20,8 @@ pub fn tiny(design: &Design, power_loss: PowerLoss) -> Profile {
     let dram_bytes = match design.name {
         "plus" => "225000",
         "pink" | "iter" => "200000",
+        // Most of it is for stores behind.
+        "tessera" => "97000",
         _ => "28000",
     };
     design.tiny_profile(&[("memory.dram_bytes", dram_bytes), ("memory.power_loss", power_loss.name())]).unwrap()
