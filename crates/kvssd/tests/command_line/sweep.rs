@@ -154,7 +154,7 @@ fn the_matrix_is_a_sweep_that_comes_along() {
     let listed = desk.prints("matrix --list");
     desk.put("experiment.toml", include_str!("../../../../examples/matrix.toml"));
     assert_eq!(listed, desk.prints("sweep experiment.toml --list"));
-    assert!(listed.contains("row=half updates design=plus") && listed.contains("takes blocks"), "{listed}");
+    assert!(listed.contains("row=half updates design=plus") && listed.contains("which takes no batches"), "{listed}");
 }
 
 #[test]
