@@ -163,9 +163,17 @@ mod tests {
     #[test]
     fn a_design_that_is_another_one_here_is_refused() {
         let mut experiment = experiments().swap_remove(0);
-        experiment.design.insert("index".to_owned(), "cuckoo".to_owned());
+        let validity = experiment.design.insert("validity".to_owned(), "cabbage".to_owned()).unwrap();
         let why = experiment.check().unwrap_err().to_string();
-        assert_eq!(why, "design.index: original has hash-fixed in this program, and cuckoo in the experiment");
+        assert_eq!(why, "design.validity: original has grain-bitmap in this program, and cabbage in the experiment");
+        experiment.design.insert("validity".to_owned(), validity);
+        let index = experiment.design.insert("index".to_owned(), "cuckoo".to_owned()).unwrap();
+        let why = experiment.check().unwrap_err().to_string();
+        assert!(why.starts_with("design.index: there is no index \"cuckoo\""), "{why}");
+        experiment.design.insert("index".to_owned(), "rhik".to_owned());
+        assert!(experiment.check().unwrap_err().to_string().contains("none in the experiment"), "what is chosen of it");
+        experiment.design.insert("index".to_owned(), index);
+        experiment.check().unwrap();
         experiment.design.remove("index");
         assert!(experiment.check().unwrap_err().to_string().contains("none in the experiment"));
         experiment.design.insert("name".to_owned(), "nonsense".to_owned());
