@@ -2,7 +2,7 @@
 
 use kvssd_conformance::{Drive, Medium};
 use kvssd_ftl::Design;
-use kvssd_types::{Command, Key, KvError, Random};
+use kvssd_types::{KvError, Random};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bits that the tags of a tiny drive have.
@@ -38,23 +38,6 @@ fn keys_of_one_tag_are_all_kept_until_their_bucket_cannot_count_them() {
     drive.life(&mut Random::new(5), 6000);
     drive.verify_all();
     keys.iter().for_each(|key| drop(drive.delete(key)));
-    drive.verify_all();
-}
-
-/// A change that finds no room when the batch is half made takes all of it back, and what comes behind it is kept.
-#[test]
-fn a_batch_whose_last_key_finds_no_room_leaves_nothing() {
-    // Entries of one bucket reach their count before sections of this size are split.
-    let design = tessera(&[("section_bytes", "2048")]);
-    let mut drive = Drive::of(&design, Medium::Bytes, &[]);
-    let keys = same(256);
-    for key in &keys[..255] {
-        drive.store(key, 100).unwrap();
-    }
-    let changes = [&b"another"[..], &keys[255]].map(|key| (key.to_vec(), Some(100))).into();
-    assert_eq!(drive.batch(&changes), Err(KvError::CapacityExceeded));
-    let wanted = Command::Exist { key: Key::new(b"another").unwrap() };
-    assert_eq!(drive.run(wanted), Err(KvError::KeyNotFound));
     drive.verify_all();
 }
 

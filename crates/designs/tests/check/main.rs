@@ -2,6 +2,7 @@
 
 mod damage;
 mod drive;
+mod half_made;
 mod identity;
 mod random;
 mod unreadable;
