@@ -7,22 +7,32 @@ use kvssd_ftl::Io;
 use kvssd_types::KvError;
 
 impl Lsm {
-    /// Pins what has come into the upper levels, and lets go of what has left them or has no room.
+    /// Pins what has come into the upper levels, the highest first, and lets go of what has left them or lies deeper and is in the way.
     pub(super) fn pin(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         if self.plan.pinned_levels == 0 {
             return Ok(());
         }
         let room = self.budget_bytes.saturating_sub(self.dram_bytes());
         let pinned_levels = self.plan.pinned_levels as usize;
-        for (level, id) in self.leveled() {
-            let is_pinned = !self.tables.get(id).pinned.is_empty();
-            if level >= pinned_levels && is_pinned {
-                self.tables.change(id, |table| table.pinned.clear());
+        let leveled = self.leveled();
+        // Those that are pinned, the deepest last: they make room for higher ones.
+        let mut pinned: Vec<(usize, TableId)> =
+            leveled.iter().copied().filter(|&(_, id)| !self.tables.get(id).pinned.is_empty()).collect();
+        while let Some(&(_, id)) = pinned.last().filter(|&&(level, _)| level >= pinned_levels) {
+            self.tables.change(id, |table| table.pinned.clear());
+            pinned.pop();
+        }
+        for (level, id) in leveled {
+            if level >= pinned_levels || !self.tables.get(id).pinned.is_empty() {
+                continue;
             }
-            if level < pinned_levels
-                && !is_pinned
-                && self.tables.pinned_bytes() + self.tables.form.table_bytes() <= room
+            let fits = |index: &Self| index.tables.pinned_bytes() + index.tables.form.table_bytes() <= room;
+            while !fits(self)
+                && let Some((_, deepest)) = pinned.pop_if(|(other, _)| *other > level)
             {
+                self.tables.change(deepest, |table| table.pinned.clear());
+            }
+            if fits(self) {
                 let pages: Vec<_> = self.tables.pages_of(id).collect();
                 self.tables.fetch(io, &pages);
                 self.tables.pin(io, id)?;
