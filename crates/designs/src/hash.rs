@@ -15,7 +15,8 @@ use crate::probe::{Entry, PROBES_MAX, Probe};
 use crate::section::{CompactLayout, FixedLayout, SectionLayout};
 use kvssd_ftl::Grain;
 use kvssd_ftl::index::{
-    Audit, IndexContents, IndexEntry, PairChange, Position, Room, Search, SectionIndex, SectionPlan, View,
+    Audit, Forecast, IndexContents, IndexEntry, Outlook, PairChange, Position, Room, Search, SectionIndex, SectionPlan,
+    View,
 };
 use kvssd_types::{Key, KvError};
 
@@ -41,6 +42,10 @@ impl SectionPlan for HashFixed {
     fn index(&self, room: &Room) -> Result<Self::Index, String> {
         Ok(HashIndex::new(FixedLayout::new(room.page_bytes, room.grains), room.grains))
     }
+
+    fn forecast(&self, index: &Self::Index, outlook: &Outlook) -> Option<Forecast> {
+        Some(index.forecast(outlook))
+    }
 }
 
 /// The table with living mappings only.
@@ -60,12 +65,25 @@ impl SectionPlan for HashCompact {
         let none = || format!("hash-compact has no sections of {page_bytes} byte pages and {grain_bytes} byte grains");
         Ok(HashIndex::new(layout.ok_or_else(none)?, room.grains))
     }
+
+    fn forecast(&self, index: &Self::Index, outlook: &Outlook) -> Option<Forecast> {
+        Some(index.forecast(outlook))
+    }
 }
 
 impl<L: SectionLayout + Copy> HashIndex<L> {
     /// An empty table with a slot for every grain of the drive.
     fn new(layout: L, grains: u64) -> Self {
         HashIndex { probe: Probe::new(grains), slots: grains, layout }
+    }
+
+    /// A key is put behind as many others as random probes meet in a table of that load (Peterson, 1957).
+    fn forecast(&self, outlook: &Outlook) -> Forecast {
+        let (sections, load) = (self.sections(), (outlook.pairs as f64 / self.slots as f64).clamp(1e-9, 0.99));
+        let section_bytes = self.layout.bytes_of(outlook.pairs as f64 / sections as f64);
+        let directory_bytes = sections * self.layout.directory_entry_bytes();
+        let strangers = -(1.0 - load).ln() / load - 1.0;
+        Forecast { strangers, ..Forecast::of_sections(outlook, sections, section_bytes, directory_bytes) }
     }
 
     fn within(&self, slot: u64) -> u32 {

@@ -18,6 +18,7 @@
 mod compaction;
 mod contents;
 mod cursor;
+mod forecast;
 mod memtable;
 mod page;
 mod pins;

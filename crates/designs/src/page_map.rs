@@ -7,7 +7,8 @@
 //! A key is the number of a block, eight bytes, most significant first.
 
 use kvssd_ftl::index::{
-    Fate, Index, IndexContents, IndexCounters, IndexEntry, IndexPlan, Move, OwnRecord, Position, Room, VerifyKey,
+    Changes, Fate, Forecast, Index, IndexContents, IndexCounters, IndexEntry, IndexPlan, Move, Outlook, OwnRecord,
+    Position, Room, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace};
 use kvssd_types::{Key, KvError};
@@ -38,6 +39,11 @@ impl IndexPlan for PageMapPlan {
 
     fn charge(&self, room: &Room, dram: &mut DramUse) {
         dram.add("index_map", room.grains * PLACE_BYTES);
+    }
+
+    fn forecast(&self, _outlook: &Outlook) -> Option<Forecast> {
+        let (visits, changes) = (Vec::new(), Changes::InPlace);
+        Some(Forecast { visits, piece_bytes: 0.0, strangers: 0.0, knows_keys: true, changes })
     }
 }
 

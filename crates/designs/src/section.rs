@@ -24,6 +24,9 @@ pub trait SectionLayout: SectionForm {
     /// Sets the entry of `slot`; gives the comparisons for sorting the section anew, none where that was not needed.
     fn set(&self, section: &mut Blob, slot: u32, entry: Entry) -> u32;
 
+    /// Bytes of a section with so many pairs, on average.
+    fn bytes_of(&self, pairs: f64) -> f64;
+
     /// The lowest slot at or behind `slot` that holds a pair, with the pair's entry.
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)>;
 }

@@ -5,7 +5,7 @@ use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::Engine;
 use crate::gc::STEP_SUPERBLOCKS;
-use crate::index::Room;
+use crate::index::{Forecast, Outlook, Room};
 use crate::limits::Limits;
 use crate::media::Media;
 use crate::namespace::{Maker, Namespaces};
@@ -187,6 +187,17 @@ impl Design {
     /// have as many pages of invalid mappings as they can (Plus, "Memory Accounting"), and a pair lies in every grain.
     #[must_use]
     pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
+        let mut dram = self.dram_beside_index(geometry);
+        self.index.plan().charge(&self.room(geometry), &mut dram);
+        if self.index.plan().is_ordered() && !self.iterators.prefetch_degree.is_none() {
+            let others = dram.total_bytes();
+            dram.add("prefetch_buffer", others / (PREFETCH_SHARE - 1));
+        }
+        dram
+    }
+
+    /// Of that, what is neither the index's own nor what iterators read ahead.
+    fn dram_beside_index(&self, geometry: &Geometry) -> DramUse {
         let (packing, room) = (self.packing(geometry), self.room(geometry));
         let superblocks = u64::from(geometry.superblocks());
         let mut dram = DramUse::default();
@@ -202,12 +213,19 @@ impl Design {
                 InvalidMappings::charge(&packing, geometry.pages(), superblocks, page_bytes, spills, &mut dram);
             }
         }
-        self.index.plan().charge(&room, &mut dram);
-        if self.index.plan().is_ordered() && !self.iterators.prefetch_degree.is_none() {
-            let others = dram.total_bytes();
-            dram.add("prefetch_buffer", others / (PREFETCH_SHARE - 1));
-        }
         dram
+    }
+
+    /// What the index of a drive of `profile` with so many pairs will do, on paper; none where its plan has no [`Forecast`].
+    #[must_use]
+    pub fn forecast(&self, profile: &Profile, pairs: u64, key_bytes: u32) -> Option<Forecast> {
+        let Profile { geometry, memory, .. } = profile;
+        let plan = self.index.plan();
+        let is_ahead = plan.is_ordered() && !self.iterators.prefetch_degree.is_none();
+        let ahead_bytes = if is_ahead { memory.dram_bytes / PREFETCH_SHARE } else { 0 };
+        let others_bytes = self.dram_beside_index(geometry).total_bytes() + ahead_bytes;
+        let dram_bytes = memory.dram_bytes.saturating_sub(others_bytes);
+        plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes })
     }
 
     /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod bench;
+pub mod estimate;
 pub mod image;
 pub mod namespace;
 pub mod replay;
@@ -12,6 +13,7 @@ pub mod world;
 
 use bench::BenchOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use estimate::EstimateOptions;
 use image::{
     CreateOptions, DeleteOptions, DumpOptions, ExistOptions, GetOptions, ImageOptions, ListOptions, LoadOptions,
     PutOptions, StatOptions,
@@ -61,6 +63,8 @@ pub struct Arguments {
 pub enum Action {
     /// Fill a drive, overwrite it, run a workload; one column for each design, or for each embedded store
     Bench(Box<BenchOptions>),
+    /// Reckon what a bench will show, without running it; or show how far off that is beside the reports of a sweep
+    Estimate(Box<EstimateOptions>),
     /// Run what a file asks for: benches over axes of options, each kept in a folder; go on where it was interrupted
     Sweep(SweepOptions),
     /// Run every design on every paper's headline workload, on one drive with as much DRAM for each: a sweep that comes along

@@ -12,6 +12,7 @@ mod bench;
 mod catalogue;
 #[cfg(feature = "campaigns")]
 mod crash;
+mod estimate;
 mod fail;
 mod format;
 mod image;
@@ -78,6 +79,7 @@ pub fn main() -> ExitCode {
     output::be_quiet(arguments.quiet);
     let result = match arguments.action {
         Action::Bench(options) => bench::run(&options),
+        Action::Estimate(options) => estimate::run(&options),
         Action::Sweep(options) => sweep::run(&options),
         Action::Matrix(options) => matrix::run(&options),
         Action::Report(options) => page::run(&options),

@@ -104,10 +104,7 @@ pub fn experiments_of(path: &Path) -> Result<Vec<Experiment>, Failure> {
     let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
     let text = fs::read(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
     let document: Value = serde_json::from_slice(&text).map_err(|why| wrong(format!("it is no JSON: {why}")))?;
-    if document.get("experiments").is_none() {
-        return Err(wrong(why_not(&document).to_owned()));
-    }
-    let report: Report = serde_json::from_value(document).map_err(|why| wrong(format!("it is no report: {why}")))?;
+    let (report, experiments) = of_document(document).map_err(wrong)?;
     if report.program.build != Program::this().build {
         say(&format!(
             "{} is by another build ({}), this one is {}: figures may differ",
@@ -116,11 +113,23 @@ pub fn experiments_of(path: &Path) -> Result<Vec<Experiment>, Failure> {
             Program::this().name()
         ));
     }
-    let experiments = report.experiments.into_iter().map(|asked| serde_json::from_value(asked.experiment));
-    let experiments: Vec<Experiment> =
-        experiments.collect::<Result<_, _>>().map_err(|why| wrong(format!("what it asks is not known here: {why}")))?;
     experiments.iter().try_for_each(Experiment::check)?;
     Ok(experiments)
+}
+
+/// A report, by whichever build, and its experiments as they are known here.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn of_document(document: Value) -> Result<(Report, Vec<Experiment>), String> {
+    if document.get("experiments").is_none() {
+        return Err(why_not(&document).to_owned());
+    }
+    let report: Report = serde_json::from_value(document).map_err(|why| format!("it is no report: {why}"))?;
+    let experiments = report.experiments.iter().map(|asked| serde_json::from_value(asked.experiment.clone()));
+    let experiments =
+        experiments.collect::<Result<_, _>>().map_err(|why| format!("what it asks is not known here: {why}"))?;
+    Ok((report, experiments))
 }
 
 /// Why a document without experiments is none to run again.

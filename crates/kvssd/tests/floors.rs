@@ -8,7 +8,7 @@
 //!      world                 hosts, network, target and drive on one seed
 //!      report                tables and plots of runs as a page
 //!   5  sim  host  nvme-target
-//!   4  device  conformance
+//!   4  device  conformance  model
 //!   3  designs               every index, on the firmware's public seam
 //!   2  ftl                   knows no NVMe and no design
 //!   1  flash  transactions   0 to 4: no wall clock, no threads, no order of hash maps, so that a seed tells everything
@@ -23,7 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 21] = [
+const FLOORS: [(&str, u32); 22] = [
     ("runtime", 0),
     ("types", 0),
     ("nvme-spec", 0),
@@ -35,6 +35,7 @@ const FLOORS: [(&str, u32); 21] = [
     ("designs", 3),
     ("device", 4),
     ("conformance", 4),
+    ("model", 4),
     ("sim", 5),
     ("host", 5),
     ("nvme-target", 5),

@@ -4,6 +4,7 @@ use crate::trace::TraceError;
 use crate::workload::WorkloadError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
+use kvssd_model::EstimateError;
 use kvssd_types::{KvError, Reply, UnknownName};
 use thiserror::Error;
 
@@ -25,6 +26,9 @@ pub enum SimError {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// It is none that can be reckoned.
+    #[error("no estimate: {0}")]
+    Estimate(#[from] EstimateError),
     /// A number that it cannot be.
     #[error("{0}")]
     Setup(String),

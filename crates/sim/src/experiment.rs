@@ -8,6 +8,7 @@
 //!                          +- run     a new drive -> the reports of its runs
 //! ```
 
+mod estimate;
 mod filled;
 mod memory;
 mod names;

@@ -14,7 +14,8 @@ mod bucket;
 
 use crate::bucket::{Bucket, PLACE_BITS, comparisons, count_below, place_of, words};
 use kvssd_ftl::index::{
-    IndexEntry, PairChange, Parameters, Position, Room, SavedSections, Search, SectionIndex, SectionPlan, View,
+    Forecast, IndexEntry, Outlook, PairChange, Parameters, Position, Room, SavedSections, Search, SectionForm,
+    SectionIndex, SectionPlan, View, Visit,
 };
 use kvssd_ftl::{Design, Grain, IndexChoice};
 use kvssd_types::{Key, KvError};
@@ -68,6 +69,15 @@ impl SectionPlan for TwoChoicePlan {
         let bucket_bits = buckets.next_power_of_two().max(2).ilog2();
         let pairs_max = ((form.slots() as u64) << bucket_bits) * u64::from(self.load_percent_max) / 100;
         Ok(TwoChoice { form, bucket_bits, pairs: 0, pairs_max })
+    }
+
+    /// Half of the pairs are in the second of their buckets.
+    fn forecast(&self, index: &TwoChoice, outlook: &Outlook) -> Option<Forecast> {
+        let (buckets, form) = (index.sections(), index.form());
+        let directory_bytes = buckets * form.directory_entry_bytes();
+        let mut forecast = Forecast::of_sections(outlook, buckets, form.page_bytes.into(), directory_bytes);
+        forecast.visits.push(Visit { reached: 0.5, ..forecast.visits[0] });
+        Some(forecast)
     }
 }
 

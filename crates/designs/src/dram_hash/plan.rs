@@ -4,7 +4,7 @@ use super::DramHash;
 use super::entry::{ENTRY_BYTES, PLACES};
 use super::page::HashPage;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Parameters, Room, SectionIndex, SectionPlan};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,5 +66,13 @@ impl SectionPlan for DramHashPlan {
     fn charge(&self, index: &DramHash, _room: &Room, dram: &mut DramUse) {
         index.dram(dram);
         dram.add("index_sections", index.form().table_bytes());
+    }
+
+    /// Keys of 8 bytes are in the table whole.
+    fn forecast(&self, index: &DramHash, outlook: &Outlook) -> Option<Forecast> {
+        let form = index.form();
+        let directory_bytes = form.pages * form.directory_entry_bytes();
+        let table = Forecast::of_sections(outlook, form.pages, f64::from(form.page_bytes), directory_bytes);
+        Some(Forecast { knows_keys: outlook.key_bytes == 8, ..table })
     }
 }

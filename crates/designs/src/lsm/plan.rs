@@ -4,7 +4,7 @@ use super::Lsm;
 use super::page::entries_of;
 use super::table::TABLE_PAGES_MAX;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Index, IndexPlan, Parameters, Room};
+use kvssd_ftl::index::{Forecast, Index, IndexPlan, Outlook, Parameters, Room};
 
 /// The key length that DRAM is charged for beforehand: what `kvssd` calls typical.
 const KEY_BYTES: usize = 16;
@@ -85,11 +85,16 @@ impl IndexPlan for LsmPlan {
         let index = Lsm::new(*self, room);
         let tables = 2 * LsmPlan::tables(self.table_pages, room.grains, KEY_BYTES, room.page_bytes);
         let filter_bytes = room.grains / tables * 2 * u64::from(self.bloom_bits) / 8;
-        let table_bytes =
-            16 + u64::from(self.table_pages) * 5 + u64::from(self.table_pages + 1) * (1 + KEY_BYTES as u64);
-        dram.add("index_tables", tables * (table_bytes + filter_bytes));
+        let known_bytes = index.tables.form.known_bytes(KEY_BYTES);
+        dram.add("index_tables", tables * (known_bytes + filter_bytes));
         dram.add("index_memtable", index.memtable_bytes());
         dram.add("index_compaction", index.step_bytes());
+    }
+
+    fn forecast(&self, outlook: &Outlook) -> Option<Forecast> {
+        let mut index = Lsm::new(*self, &outlook.room);
+        index.set_dram_budget(outlook.dram_bytes);
+        Some(index.forecast(outlook))
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const LEVEL0_TABLES_MAX: usize = 8;
 pub(super) const UPPER_TABLES_MAX: usize = 16;
 pub(super) const LOWER_TABLES_MAX: usize = 40;
 /// How many times larger a level is than the one above (IterKVSSD, section 2.1: "about ten times").
-const FANOUT: usize = 10;
+pub(super) const FANOUT: usize = 10;
 
 /// The tables of each level: of level 0, whose tables overlap, in the order of their ages; of the others in the order
 /// of their keys.

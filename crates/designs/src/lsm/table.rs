@@ -38,6 +38,13 @@ impl TableForm {
     pub(super) fn table_bytes(&self) -> u64 {
         u64::from(self.pages_max) * u64::from(self.page_bytes)
     }
+
+    /// Bytes of DRAM for what is known of a table with keys of that length, filter aside: [`Table::dram_bytes`], and its number in the
+    /// Summary.
+    pub(super) fn known_bytes(&self, key_bytes: usize) -> u64 {
+        let pages = u64::from(self.pages_max);
+        16 + 5 * pages + (pages + 1) * (1 + key_bytes as u64)
+    }
 }
 
 /// Which keys a table has.

@@ -3,7 +3,7 @@
 use super::Rhik;
 use crate::record_table::RecordTable;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Parameters, Room, SectionForm, SectionIndex, SectionPlan};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
 
 /// The deepest directory that an index begins with.
 const DIRECTORY_BITS_MAX: u32 = 24;
@@ -70,5 +70,13 @@ impl SectionPlan for RhikPlan {
         let form = index.form();
         let tables = (room.grains * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
         dram.add("index_directory", tables.next_power_of_two() * form.directory_entry_bytes());
+    }
+
+    /// All tables have been split as often as the share of their room that is taken says.
+    fn forecast(&self, index: &Rhik, outlook: &Outlook) -> Option<Forecast> {
+        let form = index.form();
+        let tables = (outlook.pairs * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
+        let tables = tables.next_power_of_two().max(1 << self.directory_bits);
+        Some(Forecast::of_sections(outlook, tables, f64::from(form.bytes_max()), tables * form.directory_entry_bytes()))
     }
 }

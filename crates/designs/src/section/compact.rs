@@ -261,6 +261,12 @@ impl SectionLayout for CompactLayout {
         0
     }
 
+    /// Leaves are full when a section is built anew, and the last of them is begun.
+    fn bytes_of(&self, pairs: f64) -> f64 {
+        let leaves = (pairs / self.leaf_entries() as f64 + 0.6).clamp(LEAVES_MIN as f64, self.leaves_max as f64);
+        self.root_bytes() as f64 + leaves * self.grain_bytes as f64
+    }
+
     fn next(&self, section: &[u8], slot: u32) -> Option<(u32, Entry)> {
         let words = (0..(section.len() - self.root_bytes()) / ENTRY_BYTES).map(|index| self.entry_at(section, index));
         let pairs = words.map(|word| (slot_of(word), entry_of(word)));

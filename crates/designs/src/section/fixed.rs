@@ -71,6 +71,10 @@ impl SectionLayout for FixedLayout {
         u64::from(self.page_bytes) / self.entry_bytes() as u64
     }
 
+    fn bytes_of(&self, _pairs: f64) -> f64 {
+        f64::from(self.page_bytes)
+    }
+
     fn passes_max(&self) -> u32 {
         if self.wide { 0xffff } else { 0xf }
     }

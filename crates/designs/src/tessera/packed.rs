@@ -77,6 +77,23 @@ impl PackedSections {
         (HEAD_BYTES + (entries * self.entry_bits(depth) as usize).div_ceil(8)).next_multiple_of(STEP_BYTES)
     }
 
+    /// How many sections so many pairs have, the bytes of one on average, and how deep the deepest is: hashes put pairs into sections as
+    /// a normal distribution has it, and those that are too full are split once more.
+    pub(crate) fn sections_of(&self, pairs: u64) -> (f64, f64, u32) {
+        let fits = |depth: &u32| self.bytes_for((pairs >> depth) as usize, *depth) <= self.section_bytes as usize;
+        let depth = (self.depth_min()..self.depth_max).find(fits).unwrap_or(self.depth_max);
+        let (sections, mean) = ((1u64 << depth) as f64, pairs as f64 / (1u64 << depth) as f64);
+        let entry_bytes = f64::from(self.entry_bits(depth)) / 8.0;
+        let room = (f64::from(self.section_bytes) - HEAD_BYTES as f64) / entry_bytes;
+        // The logistic curve lies within 0.01 of the normal distribution's.
+        let too_full =
+            if depth == self.depth_max { 0.0 } else { 1.0 / (1.0 + (1.702 * (room - mean) / mean.sqrt()).exp()) };
+        let sections = sections * (1.0 + too_full);
+        let padding = STEP_BYTES as f64 / 2.0;
+        let deepest = if too_full * sections >= 1.0 { depth + 1 } else { depth };
+        (sections, HEAD_BYTES as f64 + padding + pairs as f64 / sections * entry_bytes, deepest)
+    }
+
     /// Whether the section takes another entry with that tag without becoming longer than `bytes_max`.
     fn has_room_within(&self, section: &[u8], tag: u64, depth: u32, bytes_max: u32) -> bool {
         let is_countable = section[1 + self.bucket(tag)] < u8::MAX;

@@ -4,7 +4,7 @@ use super::Tessera;
 use super::packed::{BUCKET_BITS, PackedSections};
 use crate::directory::DEPTH_MAX;
 use kvssd_ftl::DramUse;
-use kvssd_ftl::index::{Parameters, Room, SectionForm, SectionIndex, SectionPlan};
+use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,5 +66,12 @@ impl SectionPlan for TesseraPlan {
     fn charge(&self, index: &Tessera, _room: &Room, dram: &mut DramUse) {
         let form = index.form();
         dram.add("index_directory", (1 << form.depth_max) * form.directory_entry_bytes());
+    }
+
+    fn forecast(&self, index: &Tessera, outlook: &Outlook) -> Option<Forecast> {
+        let form = index.form();
+        let (sections, section_bytes, deepest) = form.sections_of(outlook.pairs);
+        let directory_bytes = (1 << deepest) * form.directory_entry_bytes();
+        Some(Forecast::of_sections(outlook, sections.ceil() as u64, section_bytes, directory_bytes))
     }
 }

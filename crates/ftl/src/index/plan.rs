@@ -1,7 +1,7 @@
 //! The plan of an index: its parameters, and how it is built. A new index is an [`Index`] and its plan.
 
 use crate::dram::DramUse;
-use crate::index::Index;
+use crate::index::{Forecast, Index, Outlook};
 use crate::parameters::Parameters;
 use dyn_clone::DynClone;
 use std::fmt;
@@ -74,6 +74,12 @@ pub trait IndexPlan: DynClone + fmt::Debug + Send + Sync {
 
     /// Charges the most that it keeps in DRAM beside cached sections: that of a drive with a pair in every grain.
     fn charge(&self, room: &Room, dram: &mut DramUse);
+
+    /// What it will do, reckoned and not run; none where nobody has reckoned it. `kvssd estimate` asks.
+    fn forecast(&self, outlook: &Outlook) -> Option<Forecast> {
+        let _ = outlook;
+        None
+    }
 }
 
 dyn_clone::clone_trait_object!(IndexPlan);

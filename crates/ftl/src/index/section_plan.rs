@@ -2,7 +2,7 @@
 
 use crate::dram::DramUse;
 use crate::index::plan::{IndexPlan, Room};
-use crate::index::{Index, SectionIndex, Sectioned};
+use crate::index::{Forecast, Index, Outlook, SectionIndex, Sectioned};
 use crate::parameters::Parameters;
 use std::fmt;
 
@@ -46,6 +46,12 @@ pub trait SectionPlan: fmt::Debug + Clone + Send + Sync + 'static {
     fn charge(&self, index: &Self::Index, room: &Room, dram: &mut DramUse) {
         let _ = room;
         index.dram(dram);
+    }
+
+    /// As [`IndexPlan::forecast`], of the empty index.
+    fn forecast(&self, index: &Self::Index, outlook: &Outlook) -> Option<Forecast> {
+        let _ = (index, outlook);
+        None
     }
 }
 
@@ -91,5 +97,9 @@ impl<P: SectionPlan> IndexPlan for P {
         if let Ok(index) = self.index(room) {
             SectionPlan::charge(self, &index, room, dram);
         }
+    }
+
+    fn forecast(&self, outlook: &Outlook) -> Option<Forecast> {
+        SectionPlan::forecast(self, &self.index(&outlook.room).ok()?, outlook)
     }
 }

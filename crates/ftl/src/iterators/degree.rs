@@ -53,7 +53,9 @@ pub enum PrefetchDegree {
 }
 
 impl PrefetchDegree {
-    pub(crate) fn is_none(self) -> bool {
+    /// Whether nothing is read ahead.
+    #[must_use]
+    pub fn is_none(self) -> bool {
         self == PrefetchDegree::Fixed(0)
     }
 }

@@ -6,6 +6,7 @@ mod desk;
 #[cfg(unix)]
 mod documents;
 mod embedded;
+mod estimate;
 #[cfg(unix)]
 mod lives;
 mod namespaces;

@@ -1,0 +1,71 @@
+//! What an index will do, on paper: what an estimate of a drive asks its plan.
+
+use crate::index::{Room, cached_bytes};
+
+/// The drive and the pairs that an index is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// The drive.
+    pub room: Room,
+    /// Bytes of DRAM for all that the index keeps there.
+    pub dram_bytes: u64,
+    /// Pairs that it holds.
+    pub pairs: u64,
+    /// Bytes of each of their keys.
+    pub key_bytes: u32,
+}
+
+/// What the index does for a look-up and for a change, on average, once it holds its pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// Where the look-up of a key that is there goes, one behind the other.
+    pub visits: Vec<Visit>,
+    /// Bytes of a piece of the index, as it is written to flash.
+    pub piece_bytes: f64,
+    /// Records of other keys that a look-up reads.
+    pub strangers: f64,
+    /// Whether it tells keys apart without their records.
+    pub knows_keys: bool,
+    /// How changes come to flash.
+    pub changes: Changes,
+}
+
+/// A visit to one of alike pieces of the index.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Visit {
+    /// How many pieces there are.
+    pub pieces: f64,
+    /// The share of look-ups that come so far.
+    pub reached: f64,
+    /// The share of the pieces that are in DRAM.
+    pub in_dram: f64,
+}
+
+/// How changes come to flash.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Changes {
+    /// With the piece that they are made in, when that leaves DRAM.
+    InPlace,
+    /// Together, and are merged again and again.
+    Merged {
+        /// Pages that are written for each change, over all merges.
+        pages: f64,
+    },
+}
+
+impl Forecast {
+    /// Of one table in `pieces` of `piece_bytes`, of which DRAM caches what it has room for beside the directory.
+    #[must_use]
+    pub fn of_sections(outlook: &Outlook, pieces: u64, piece_bytes: f64, directory_bytes: u64) -> Self {
+        let cache_bytes = outlook.dram_bytes.saturating_sub(directory_bytes) as f64;
+        let cached = cache_bytes / (piece_bytes + cached_bytes(0) as f64);
+        let in_dram = (cached / pieces as f64).min(1.0);
+        Forecast {
+            visits: vec![Visit { pieces: pieces as f64, reached: 1.0, in_dram }],
+            piece_bytes,
+            strangers: 0.0,
+            knows_keys: false,
+            changes: Changes::InPlace,
+        }
+    }
+}

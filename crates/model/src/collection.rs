@@ -1,0 +1,362 @@
+//! What garbage collection and the index read and write, as a fluid: superblocks of living pages that die at random.
+//!
+//! ```text
+//!   fill -> overwrites -> run, a part of a superblock at a time:
+//!       user pages, and the pages that look-ups and changes push out of DRAM -> open superblocks -> closed
+//!       while room is short: the closed superblock that keeps the least -> what lives in it, once more
+//! ```
+//!
+//! Every overwrite takes a record at random: so what was written at the same time dies at the same rate (Desnoyers, 2012, has the
+//! steady state of this in closed form; an experiment of some overwrites is not there yet).
+
+use crate::drive::Drive;
+use crate::load::Load;
+use kvssd_ftl::ValidityKind;
+use kvssd_ftl::index::Changes;
+
+/// How often what a superblock of the map keeps counts: as in the collector.
+const MAP_KEPT_WEIGHT: f64 = 8.0;
+/// The part of a superblock that is written at a time.
+const STEPS_A_SUPERBLOCK: f64 = 4.0;
+/// The fewest steps of a phase.
+const STEPS_MIN: f64 = 16.0;
+/// The three open superblocks are half written, and a victim is half read while its living pages are there twice.
+const OPEN_SUPERBLOCKS: f64 = 2.0;
+
+/// Pages and pairs for each operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    /// Pages of the index that look-ups of commands read.
+    pub(crate) look_up_reads: f64,
+    /// Pages of the index that merging reads.
+    pub(crate) merge_reads: f64,
+    /// Pages of victims that are read, of pairs and of the map.
+    pub(crate) victim_reads: f64,
+    pub(crate) map_victim_reads: f64,
+    /// Pages of the index that garbage collection reads to ask and to change.
+    pub(crate) ask_reads: f64,
+    /// Pages that are programmed for users, by the index, for pairs and for the map that were moved.
+    pub(crate) user_pages: f64,
+    pub(crate) index_pages: f64,
+    pub(crate) moved_pages: f64,
+    pub(crate) map_moved_pages: f64,
+    /// Pairs that collection asks the index about, and moves.
+    pub(crate) asked: f64,
+    pub(crate) moved: f64,
+    pub(crate) erases: f64,
+    /// Superblocks of pairs that are collected.
+    pub(crate) victims: f64,
+}
+
+impl Traffic {
+    pub(crate) fn reads(&self) -> f64 {
+        self.look_up_reads + self.merge_reads + self.victim_reads + self.map_victim_reads + self.ask_reads
+    }
+
+    pub(crate) fn programs(&self) -> f64 {
+        self.user_pages + self.index_pages + self.moved_pages + self.map_moved_pages
+    }
+
+    fn for_each_of(mut self, operations: f64) -> Self {
+        for sum in [
+            &mut self.look_up_reads,
+            &mut self.merge_reads,
+            &mut self.victim_reads,
+            &mut self.map_victim_reads,
+            &mut self.ask_reads,
+            &mut self.user_pages,
+            &mut self.index_pages,
+            &mut self.moved_pages,
+            &mut self.map_moved_pages,
+            &mut self.asked,
+            &mut self.moved,
+            &mut self.erases,
+            &mut self.victims,
+        ] {
+            *sum /= operations;
+        }
+        self
+    }
+}
+
+/// A kind of superblocks: of pairs, or of the map.
+#[derive(Clone, Debug, Default)]
+struct Pool {
+    /// Of each closed superblock, the logarithm of its living pages, less what has died of all since.
+    closed: Vec<f64>,
+    /// Pages in the open one, and how many of them live.
+    open: (f64, f64),
+    /// The sum of the shares of all that lives that have died.
+    died: f64,
+}
+
+impl Pool {
+    fn append(&mut self, mut pages: f64, superblock_pages: f64) {
+        while pages > 0.0 {
+            let now = pages.min(superblock_pages - self.open.0);
+            self.open = (self.open.0 + now, self.open.1 + now);
+            pages -= now;
+            if self.open.0 >= superblock_pages - 1e-9 {
+                self.closed.push(self.open.1.max(1e-300).ln() + self.died);
+                self.open = (0.0, 0.0);
+            }
+        }
+    }
+
+    fn die(&mut self, share: f64) {
+        self.died += share;
+        self.open.1 *= (-share).exp();
+    }
+
+    /// The closed superblock with the fewest living pages, and how many those are.
+    fn emptiest(&self) -> Option<(usize, f64)> {
+        let first = self.closed.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1))?;
+        Some((first.0, (first.1 - self.died).exp()))
+    }
+
+    fn pages(&self, superblock_pages: f64) -> f64 {
+        self.closed.len() as f64 * superblock_pages + self.open.0
+    }
+}
+
+/// A drive that is filled, overwritten and used.
+pub(crate) struct Fluid<'a> {
+    drive: &'a Drive,
+    load: &'a Load,
+    /// The share of a look-up's visits that find DRAM, visit by visit: of commands, whose keys may be skewed, and of collection.
+    hits: &'a [f64],
+    even_hits: Vec<f64>,
+    /// Pages of a superblock here: larger than the drive's where that has very many.
+    superblock_pages: f64,
+    pairs: Pool,
+    map: Pool,
+    /// Of the last step: visits to the index, changes of it, and pieces that were brought.
+    visits: f64,
+    changes: f64,
+    brought: f64,
+    dirty_share: f64,
+    sums: Traffic,
+    /// Superblocks that collection keeps free now.
+    free: f64,
+}
+
+/// The most superblocks that are followed one by one.
+const SUPERBLOCKS_MAX: f64 = 512.0;
+
+impl<'a> Fluid<'a> {
+    pub(crate) fn new(drive: &'a Drive, load: &'a Load, hits: &'a [f64]) -> Self {
+        let visits = &drive.forecast.visits;
+        let coarse = (drive.superblocks / SUPERBLOCKS_MAX).max(1.0);
+        Fluid {
+            drive,
+            load,
+            hits,
+            even_hits: visits.iter().map(|visit| visit.in_dram.min(1.0)).collect(),
+            superblock_pages: drive.superblock_pages * coarse,
+            pairs: Pool::default(),
+            map: Pool::default(),
+            visits: 1.0,
+            changes: 1.0,
+            brought: 1.0,
+            dirty_share: 1.0,
+            sums: Traffic::default(),
+            free: drive.free_low,
+        }
+    }
+
+    /// What an operation of the run takes, with so many free superblocks before it and in it; none where the pairs do not fit.
+    pub(crate) fn run(mut self, free_before: f64, free: f64) -> Option<Traffic> {
+        let Load { pairs, overwrites, operations, .. } = *self.load;
+        self.phase(pairs as f64, (0.0, 1.0), true)?;
+        self.free = free_before;
+        self.phase(overwrites as f64, (0.0, 1.0), false)?;
+        self.free = free;
+        self.sums = Traffic::default();
+        self.phase(operations as f64, self.load.points(), false)?;
+        Some(self.sums.for_each_of((operations as f64).max(1.0)))
+    }
+
+    /// So many operations, each with so many retrieves and stores.
+    fn phase(&mut self, operations: f64, (retrieves, stores): (f64, f64), is_new: bool) -> Option<()> {
+        let pages_max = self.superblock_pages / STEPS_A_SUPERBLOCK;
+        let steps = (operations * stores * self.drive.record.stored_pages / pages_max).ceil().max(STEPS_MIN);
+        for _ in 0..steps as usize {
+            let operations = operations / steps;
+            self.use_drive(operations * retrieves, operations * stores, is_new);
+            self.collect()?;
+        }
+        Some(())
+    }
+
+    fn use_drive(&mut self, retrieves: f64, stores: f64, is_new: bool) {
+        let (drive, record) = (self.drive, &self.drive.record);
+        let pages = stores * record.stored_pages;
+        self.sums.user_pages += pages;
+        if !is_new {
+            self.pairs.die(pages / (self.load.pairs as f64 * record.pages));
+        }
+        // A drive of blocks is filled block by block.
+        self.pairs.append(if is_new { stores * record.pages } else { pages }, self.superblock_pages);
+        let (mut visits, mut brought) = (0.0, 0.0);
+        for (visit, hit) in drive.forecast.visits.iter().zip(self.hits) {
+            visits += (retrieves + stores) * visit.reached;
+            brought += (retrieves + stores) * visit.reached * (1.0 - hit) * drive.alone(visit, self.load.clients);
+        }
+        self.sums.look_up_reads += brought;
+        (self.visits, self.changes, self.brought) = (visits, stores, brought);
+        self.evict(brought, stores);
+    }
+
+    /// Pieces that come push as many out; those that were changed are written.
+    fn evict(&mut self, brought: f64, changes: f64) {
+        let pages = match self.drive.forecast.changes {
+            Changes::InPlace => {
+                let pieces = brought * self.dirty_share;
+                if self.changes == 0.0 {
+                    // What is changed no more is written once.
+                    let cached: f64 = self.drive.forecast.visits.iter().map(|visit| visit.pieces * visit.in_dram).sum();
+                    self.dirty_share = (self.dirty_share - pieces / cached.max(1.0)).max(0.0);
+                }
+                pieces * self.drive.piece_pages()
+            }
+            Changes::Merged { pages } => {
+                self.sums.merge_reads += changes * pages;
+                changes * pages
+            }
+        };
+        self.sums.index_pages += pages;
+        self.write_map(pages);
+    }
+
+    fn write_map(&mut self, pages: f64) {
+        if pages > 0.0 {
+            self.map.die(pages / self.drive.index_pages());
+            self.map.append(pages, self.superblock_pages);
+        }
+    }
+
+    /// Frees superblocks until there is room again.
+    fn collect(&mut self) -> Option<()> {
+        let Drive { superblocks, superblock_pages, .. } = *self.drive;
+        let wanted = (self.free + OPEN_SUPERBLOCKS) * superblock_pages;
+        let all = superblocks * superblock_pages;
+        for _ in 0..4096 {
+            let taken = self.pairs.pages(self.superblock_pages) + self.map.pages(self.superblock_pages);
+            if all - taken >= wanted {
+                break;
+            }
+            let (pairs, map) = (self.pairs.emptiest(), self.map.emptiest());
+            let size = self.superblock_pages;
+            let gives = |victim: Option<(usize, f64)>| victim.map_or(0.0, |(_, lives)| size - lives);
+            let most = gives(pairs).max(gives(map));
+            if most < size * 0.02 {
+                return (taken < all + size).then_some(());
+            }
+            let is_best = map.is_some_and(|(_, map)| pairs.is_none_or(|(_, pairs)| map * MAP_KEPT_WEIGHT < pairs));
+            let takes_map = if is_best { 2.0 * gives(map) >= most } else { 2.0 * gives(pairs) < most };
+            match (takes_map, pairs, map) {
+                (true, _, Some((number, lives))) => self.collect_map(number, lives),
+                (_, Some((number, lives)), _) => self.collect_pairs(number, lives),
+                _ => return None,
+            }
+        }
+        self.learn();
+        Some(())
+    }
+
+    fn collect_map(&mut self, number: usize, lives: f64) {
+        self.map.closed.swap_remove(number);
+        let size = self.superblock_pages;
+        let pieces_a_page = (1.0 / self.drive.piece_pages()).max(1.0);
+        self.sums.map_victim_reads += size * (1.0 - (1.0 - lives / size).powf(pieces_a_page));
+        self.sums.map_moved_pages += lives;
+        self.sums.erases += self.drive.dies * size / self.drive.superblock_pages;
+        self.map.append(lives, size);
+    }
+
+    fn collect_pairs(&mut self, number: usize, lives: f64) {
+        self.pairs.closed.swap_remove(number);
+        let (size, record) = (self.superblock_pages, &self.drive.record);
+        let read = size * (1.0 - (1.0 - lives / size).powf(record.of_page));
+        let moved = lives / record.pages;
+        let asked = if self.drive.validity == ValidityKind::AskIndex { read / record.pages } else { 0.0 };
+        self.sums.victim_reads += read;
+        self.sums.moved_pages += lives;
+        self.sums.asked += asked;
+        self.sums.moved += moved;
+        self.sums.victims += size / self.drive.superblock_pages;
+        self.sums.erases += self.drive.dies * size / self.drive.superblock_pages;
+        self.pairs.append(lives, size);
+        let brought = self.ask((read / self.drive.step_pages).max(1.0), asked, moved);
+        self.sums.ask_reads += brought;
+        self.changes += moved;
+        self.brought += brought;
+        self.evict(brought, moved);
+    }
+
+    /// Pieces that so many steps of collection bring to ask about pairs, and then to change those that live: of the pairs of a step that
+    /// are in one piece the first brings it.
+    fn ask(&mut self, steps: f64, asked: f64, moved: f64) -> f64 {
+        let mut brought = 0.0;
+        for (visit, hit) in self.drive.forecast.visits.iter().zip(&self.even_hits) {
+            let distinct = |pairs: f64| visit.pieces * (1.0 - (-pairs * visit.reached / visit.pieces).exp());
+            let first = distinct(asked / steps) * (1.0 - hit);
+            // What was brought to ask may have been pushed out before it is changed.
+            let stays = if asked > 0.0 { (-first / (visit.in_dram * visit.pieces).max(1.0)).exp() } else { 0.0 };
+            let again = match self.drive.changes_in_place() {
+                true => distinct(moved / steps) * (1.0 - hit) * (1.0 - stays),
+                false if asked > 0.0 => 0.0,
+                false => distinct(moved / steps) * (1.0 - hit),
+            };
+            brought += steps * (first + again);
+            self.visits += asked + moved;
+        }
+        brought
+    }
+
+    /// The share of the pieces pushed out that were changed, from what was done since.
+    fn learn(&mut self) {
+        if self.changes > 0.0 && self.brought > 0.0 && self.visits > 0.0 {
+            let changed = (self.changes / self.visits).min(1.0);
+            let stays = (self.visits / self.brought).max(1.0);
+            self.dirty_share = 1.0 - (1.0 - changed) * (-changed * (stays - 1.0)).exp();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::hits_of;
+    use crate::load::Mix;
+    use kvssd_designs::BLOCK;
+    use kvssd_flash::Profile;
+
+    /// Greedy collection under uniform overwrites: of a victim's pages the share d lives where (1 - d) / -ln d is the share of the
+    /// flash that is filled (Desnoyers, 2012, equation 10 for large superblocks).
+    #[test]
+    fn in_the_end_victims_keep_what_the_closed_form_says() {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 64.0).unwrap();
+        for filled in [0.6, 0.75, 0.85] {
+            let pairs = (filled * profile.geometry.raw_bytes() as f64 / 4096.0) as u64;
+            let load = Load {
+                pairs,
+                key_bytes: 8,
+                value_bytes: 4096,
+                overwrites: 8 * pairs,
+                operations: pairs,
+                mix: Mix::Points { retrieves: 0.0, stores: 1.0 },
+                skew: 0.0,
+                clients: 20,
+                batch_pairs: 1,
+            };
+            let drive = Drive::new(&profile, &BLOCK, &load).unwrap();
+            let hits = hits_of(&drive, &load);
+            let traffic = Fluid::new(&drive, &load, &hits).run(drive.free_low, drive.free_low).unwrap();
+            let kept = traffic.moved_pages / (traffic.moved_pages + traffic.user_pages);
+            let usable = 1.0 - (drive.free_low + OPEN_SUPERBLOCKS) / drive.superblocks;
+            let closed_form = (1.0 - kept) / -kept.ln();
+            assert!((closed_form / (filled / usable) - 1.0).abs() < 0.02, "{filled}: {kept} is of {closed_form}");
+        }
+    }
+}

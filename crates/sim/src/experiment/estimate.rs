@@ -1,0 +1,92 @@
+//! An experiment on paper: what `kvssd-model` says of it.
+
+use super::{DbBenchWork, Experiment, Work, YcsbWork};
+use crate::dbbench::DbBenchmark;
+use crate::error::SimError;
+use crate::workload::{Distribution, SizeDistribution, YcsbCore};
+use kvssd_model::{Estimate, EstimateError, Load, Mix, estimate};
+
+/// The exponent of YCSB's distributions.
+const THETA: f64 = 0.99;
+
+impl Experiment {
+    /// What it will show, reckoned and not run.
+    ///
+    /// # Errors
+    /// As [`Experiment::check`], and [`SimError::Estimate`] where the model has no answer.
+    pub fn estimate(&self) -> Result<Estimate, SimError> {
+        let bed = self.bed()?;
+        let load = match &self.work {
+            Work::Ycsb(work) => work.load()?,
+            Work::DbBench(work) => work.load()?,
+            Work::Kvbench(_) => return Err(EstimateError::Load("workloads of KVbench").into()),
+        };
+        Ok(estimate(&bed.profile, &bed.design, &load)?)
+    }
+}
+
+impl YcsbWork {
+    fn load(&self) -> Result<Load, EstimateError> {
+        let (retrieves, stores) = match self.workload.0 {
+            YcsbCore::A => (0.5, 0.5),
+            YcsbCore::B => (0.95, 0.05),
+            YcsbCore::C => (1.0, 0.0),
+            YcsbCore::F => (1.0, 0.5),
+            YcsbCore::D | YcsbCore::E => return Err(EstimateError::Load("inserts and scans of YCSB")),
+        };
+        if self.rate_per_s.is_some() {
+            return Err(EstimateError::Load("an open loop"));
+        }
+        if self.value_distribution.0 != SizeDistribution::Constant {
+            return Err(EstimateError::Load("values of several sizes"));
+        }
+        Ok(Load {
+            pairs: self.records,
+            key_bytes: self.key_bytes as u32,
+            value_bytes: self.value_bytes,
+            overwrites: self.overwrites,
+            operations: self.operations,
+            mix: Mix::Points { retrieves, stores },
+            skew: match self.distribution.0 {
+                Distribution::Zipfian | Distribution::Latest => THETA,
+                Distribution::Uniform | Distribution::Sequential => 0.0,
+            },
+            clients: self.threads.saturating_mul(self.queue_depth),
+            batch_pairs: self.batch_pairs,
+        })
+    }
+}
+
+impl DbBenchWork {
+    fn load(&self) -> Result<Load, EstimateError> {
+        let (fill, last) = match &self.benchmarks[..] {
+            [fill, last] => (fill.0, last.0),
+            _ => {
+                return Err(EstimateError::Load(
+                    "other than two benchmarks of db_bench, a fill and what comes behind it",
+                ));
+            }
+        };
+        let in_order = match fill {
+            DbBenchmark::FillSeq => true,
+            DbBenchmark::FillRandom => false,
+            _ => return Err(EstimateError::Load("other fills than fillseq and fillrandom")),
+        };
+        let mix = match last {
+            DbBenchmark::SeekRandom => Mix::Ranges { nexts: self.scan_length, in_order },
+            DbBenchmark::ReadRandom => Mix::Points { retrieves: 1.0, stores: 0.0 },
+            _ => return Err(EstimateError::Load("other benchmarks than seekrandom and readrandom")),
+        };
+        Ok(Load {
+            pairs: self.records,
+            key_bytes: self.key_bytes as u32,
+            value_bytes: self.value_bytes,
+            overwrites: 0,
+            operations: self.operations,
+            mix,
+            skew: 0.0,
+            clients: self.threads,
+            batch_pairs: 1,
+        })
+    }
+}
