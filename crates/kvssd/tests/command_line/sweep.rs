@@ -165,6 +165,18 @@ fn the_example_to_begin_with_is_possible() {
 }
 
 #[test]
+fn the_evidence_has_tessera_in_every_row() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("examples")).unwrap();
+    desk.put("examples/kvbench.ini", include_str!("../../../../examples/kvbench.ini"));
+    desk.put("experiment.toml", include_str!("../../../../examples/evidence.toml"));
+    let listed = desk.prints("sweep experiment.toml --list");
+    assert!(listed.contains("row=KVbench design=tessera"), "{listed}");
+    let (_, impossible) = listed.split_once("impossible: ").expect("a block drive has no order");
+    assert!(!impossible.contains("design=tessera"), "{impossible}");
+}
+
+#[test]
 fn every_point_has_a_report_or_a_reason() {
     let desk = desk();
     let files = whole(&desk);
