@@ -5,7 +5,6 @@ mod against;
 use crate::Outcome;
 use crate::arguments::estimate::EstimateOptions;
 use crate::bench;
-use crate::fail::Failure;
 use crate::output::{JsonFile, print};
 use kvssd_measure::columns;
 use kvssd_model::Estimate;
@@ -22,7 +21,7 @@ pub fn run(options: &EstimateOptions) -> Outcome {
     let bench = &options.bench;
     if bench.store.store.is_some() || bench.html.is_some() || bench.drive.trace_out.is_some() {
         return Err(SimError::Setup(
-            "an estimate is of a drive on virtual time, and has no pages and no trace".to_owned(),
+            "--store, --html and --trace-out are of what runs: an estimate has none of them".to_owned(),
         )
         .into());
     }
@@ -30,14 +29,11 @@ pub fn run(options: &EstimateOptions) -> Outcome {
         Some(path) => crate::report::experiments_of(path)?,
         None => bench::experiments(bench)?,
     };
-    let estimates: Vec<Result<Estimate, SimError>> = experiments.iter().map(Experiment::estimate).collect();
-    if let [Err(_)] = &estimates[..] {
-        return estimates
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| unreachable!("there is one"))
-            .map(|_| ())
-            .map_err(Failure::from);
+    let mut estimates: Vec<Result<Estimate, SimError>> = experiments.iter().map(Experiment::estimate).collect();
+    if estimates.iter().all(Result::is_err)
+        && let Some(Err(why)) = estimates.pop()
+    {
+        return Err(why.into());
     }
     let named = || experiments.iter().map(|experiment| experiment.design_name().to_owned()).zip(&estimates);
     if !file.takes_stdout() {

@@ -13,7 +13,8 @@ pub(crate) fn hits_of(drive: &Drive, load: &Load) -> Vec<f64> {
 }
 
 /// The share of a look-up's visits that find the piece in a cache, first in first out, of that size; keys are spread over pieces by
-/// their hashes and chosen by Zipf's law with exponent `skew` (Fagin, 1977; Che and others, 2002, of a cache without order of use).
+/// their hashes and chosen by Zipf's law with exponent `skew`. Such a cache holds what one with random leavers does (Gelenbe, 1973): each
+/// piece for the share of a characteristic time (Martina, Garetto, Leonardi, 2014).
 fn hit_share(visit: &Visit, pairs: u64, skew: f64) -> f64 {
     let cached = visit.in_dram * visit.pieces;
     if skew == 0.0 || visit.in_dram >= 1.0 || cached < 1.0 {

@@ -18,6 +18,14 @@ use kvssd_ftl::index::Changes;
 const MAP_KEPT_WEIGHT: f64 = 8.0;
 /// The part of a superblock that is written at a time.
 const STEPS_A_SUPERBLOCK: f64 = 4.0;
+/// Overwrites of each pair behind which a drive is as it stays.
+const STEADY_OVERWRITES: f64 = 8.0;
+/// A drive that collects so many superblocks for a step has no room.
+const VICTIMS_MAX: usize = 1024;
+/// The least part of a superblock that collecting it must give. An estimate.
+const GAIN_MIN: f64 = 0.02;
+/// The most superblocks that are followed one by one.
+const SUPERBLOCKS_MAX: f64 = 512.0;
 /// The fewest steps of a phase.
 const STEPS_MIN: f64 = 16.0;
 /// The three open superblocks are half written, and a victim is half read while its living pages are there twice.
@@ -140,9 +148,6 @@ pub(crate) struct Fluid<'a> {
     free: f64,
 }
 
-/// The most superblocks that are followed one by one.
-const SUPERBLOCKS_MAX: f64 = 512.0;
-
 impl<'a> Fluid<'a> {
     pub(crate) fn new(drive: &'a Drive, load: &'a Load, hits: &'a [f64]) -> Self {
         let visits = &drive.forecast.visits;
@@ -169,11 +174,14 @@ impl<'a> Fluid<'a> {
         let Load { pairs, overwrites, operations, .. } = *self.load;
         self.phase(pairs as f64, (0.0, 1.0), true)?;
         self.free = free_before;
-        self.phase(overwrites as f64, (0.0, 1.0), false)?;
+        // Long before that nothing changes any more.
+        let steady = STEADY_OVERWRITES * pairs as f64;
+        self.phase((overwrites as f64).min(steady), (0.0, 1.0), false)?;
         self.free = free;
         self.sums = Traffic::default();
-        self.phase(operations as f64, self.load.points(), false)?;
-        Some(self.sums.for_each_of((operations as f64).max(1.0)))
+        let operations = (operations as f64).min(steady);
+        self.phase(operations, self.load.points(), false)?;
+        Some(self.sums.for_each_of(operations))
     }
 
     /// So many operations, each with so many retrieves and stores.
@@ -211,10 +219,11 @@ impl<'a> Fluid<'a> {
     fn evict(&mut self, brought: f64, changes: f64) {
         let pages = match self.drive.forecast.changes {
             Changes::InPlace => {
-                let pieces = brought * self.dirty_share;
+                let mut pieces = brought * self.dirty_share;
                 if self.changes == 0.0 {
                     // What is changed no more is written once.
                     let cached: f64 = self.drive.forecast.visits.iter().map(|visit| visit.pieces * visit.in_dram).sum();
+                    pieces = pieces.min(cached * self.dirty_share);
                     self.dirty_share = (self.dirty_share - pieces / cached.max(1.0)).max(0.0);
                 }
                 pieces * self.drive.piece_pages()
@@ -240,16 +249,17 @@ impl<'a> Fluid<'a> {
         let Drive { superblocks, superblock_pages, .. } = *self.drive;
         let wanted = (self.free + OPEN_SUPERBLOCKS) * superblock_pages;
         let all = superblocks * superblock_pages;
-        for _ in 0..4096 {
+        for _ in 0..VICTIMS_MAX {
             let taken = self.pairs.pages(self.superblock_pages) + self.map.pages(self.superblock_pages);
             if all - taken >= wanted {
-                break;
+                self.learn();
+                return Some(());
             }
             let (pairs, map) = (self.pairs.emptiest(), self.map.emptiest());
             let size = self.superblock_pages;
             let gives = |victim: Option<(usize, f64)>| victim.map_or(0.0, |(_, lives)| size - lives);
             let most = gives(pairs).max(gives(map));
-            if most < size * 0.02 {
+            if most < size * GAIN_MIN {
                 return (taken < all + size).then_some(());
             }
             let is_best = map.is_some_and(|(_, map)| pairs.is_none_or(|(_, pairs)| map * MAP_KEPT_WEIGHT < pairs));
@@ -260,8 +270,7 @@ impl<'a> Fluid<'a> {
                 _ => return None,
             }
         }
-        self.learn();
-        Some(())
+        None
     }
 
     fn collect_map(&mut self, number: usize, lives: f64) {

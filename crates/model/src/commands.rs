@@ -84,13 +84,16 @@ impl Commands {
         let (times, record) = (&drive.times, &drive.record);
         let strangers = drive.forecast.strangers;
         // The read that verifies the key brings the value, too.
+        // Pages behind the first are read side by side, and come over one channel or another.
+        let others = (record.reads - 1.0).max(0.0);
+        let side_by_side = others.min(1.0) + (others - 1.0).max(0.0) * drive.transfer_ns / drive.read_ns;
         let retrieve_reads = record.reads + strangers;
         let verifies = if drive.forecast.knows_keys { 0.0 } else { 1.0 + strangers };
         let store_reads = verifies + record.store_reads;
         let retrieve = Command {
             fixed_ns: times.retrieve_ns + times.retrieve_core_ns + times.link_ns,
             index_reads,
-            record_reads: retrieve_reads,
+            record_reads: record.reads.min(1.0) + side_by_side + strangers,
         };
         let alone_ns = times.store_ns + times.store_core_ns + times.link_ns;
         let store = if drive.stores_behind {

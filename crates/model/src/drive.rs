@@ -175,10 +175,31 @@ impl Record {
         let page_bytes = f64::from(profile.geometry.page_bytes);
         let user_bytes = f64::from(key_bytes + value_bytes);
         if design.layout == RecordLayout::Blocks {
-            let of_page = (page_bytes / f64::from(value_bytes.max(1))).floor().max(1.0);
-            let store_reads = if of_page > 1.0 { 1.0 } else { 0.0 };
-            let pages = 1.0 / of_page;
-            return Record { pages, stored_pages: 1.0, of_page: 1.0, reads: 1.0, store_reads, user_bytes, page_bytes };
+            let of_block = (page_bytes / f64::from(value_bytes.max(1))).floor();
+            if of_block > 1.0 {
+                // A store of a part of a block reads the rest.
+                let pages = 1.0 / of_block;
+                return Record {
+                    pages,
+                    stored_pages: 1.0,
+                    of_page: 1.0,
+                    reads: 1.0,
+                    store_reads: 1.0,
+                    user_bytes,
+                    page_bytes,
+                };
+            }
+            let blocks = (f64::from(value_bytes) / page_bytes).ceil().max(1.0);
+            let (pages, stored_pages) = (blocks, blocks);
+            return Record {
+                pages,
+                stored_pages,
+                of_page: 1.0,
+                reads: blocks,
+                store_reads: 0.0,
+                user_bytes,
+                page_bytes,
+            };
         }
         let packing = design.packing(&profile.geometry);
         let head = RecordHead { key_bytes, value_bytes };
@@ -204,14 +225,14 @@ impl Record {
 
 impl Times {
     fn new(profile: &Profile, forecast: &Forecast, load: &Load) -> Self {
-        let (firmware, costs, link) = (&profile.firmware, &profile.core_costs, &profile.link);
+        let (firmware, costs) = (&profile.firmware, &profile.core_costs);
         let value_bytes = f64::from(load.value_bytes);
         let visits: f64 = forecast.visits.iter().map(|visit| visit.reached.max(1.0)).sum();
         let look_up_ns = costs.hash_ns as f64 + visits * (costs.section_ns + 10 * costs.comparison_ns) as f64;
         let verify_ns =
             if forecast.knows_keys { 0.0 } else { (1.0 + forecast.strangers) * costs.key_compare_ns as f64 };
         // A key that a command has no room for comes with one before.
-        let is_long = load.key_bytes > link.command_key_bytes;
+        let is_long = load.key_bytes > profile.link.command_key_bytes;
         let long_ns = if is_long { firmware.write_ns as f64 } else { 0.0 };
         let long_core_ns = if is_long { costs.command_ns as f64 } else { 0.0 };
         let command_ns = costs.command_ns as f64 + long_core_ns + look_up_ns + verify_ns;
@@ -226,7 +247,7 @@ impl Times {
             append_core_ns: (costs.command_ns + costs.append_ns) as f64 + long_core_ns,
             ask_core_ns: costs.gc_record_ns as f64 + (costs.section_ns + 10 * costs.comparison_ns) as f64,
             move_core_ns: costs.append_ns as f64,
-            link_ns: value_bytes.max(f64::from(link.transfer_bytes_min)) * 1e9 / link.bytes_per_s as f64,
+            link_ns: profile.link_time(load.value_bytes.into()).0 as f64,
         }
     }
 }

@@ -9,6 +9,12 @@ const READS_MAX: usize = 64;
 
 /// The time that half of these commands take at most, in nanoseconds.
 pub(crate) fn median_ns(drive: &Drive, busy: &Busy, command: &Command) -> f64 {
+    let crowd_ns = if command.index_reads > 0.0 { busy.crowd_wait_ns } else { 0.0 };
+    let fixed_ns = command.fixed_ns + busy.core_wait_ns + crowd_ns;
+    if command.reads() > READS_MAX as f64 / 2.0 {
+        // Of so many the median is the mean.
+        return fixed_ns + command.reads() * (command.read_ns(drive) + busy.read_wait_ns());
+    }
     let reads = reads_of(command);
     // Waits for a channel are many and short, those for a die few and long.
     let read_ns = command.read_ns(drive) + busy.channel_wait_ns;
@@ -24,8 +30,7 @@ pub(crate) fn median_ns(drive: &Drive, busy: &Busy, command: &Command) -> f64 {
         let middle = (low + high) / 2.0;
         if share_within(middle) < 0.5 { low = middle } else { high = middle }
     }
-    let crowd_ns = if command.index_reads > 0.0 { busy.crowd_wait_ns } else { 0.0 };
-    command.fixed_ns + busy.core_wait_ns + crowd_ns + high
+    fixed_ns + high
 }
 
 /// The share of commands with 0, 1, 2 ... reads: whole ones are always made, the rest by chance.

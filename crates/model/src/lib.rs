@@ -67,10 +67,14 @@ pub enum HeldBackBy {
     Clients,
     /// Garbage collection: stores wait for room.
     Collection,
-    /// A part that works all the time.
+    /// Parts that work all the time: the dies,
     Dies,
-    /// The cores.
+    /// their channels,
+    Channels,
+    /// the cores,
     Cores,
+    /// or a direction of the link.
+    Link,
 }
 
 /// Why there is no estimate.
@@ -85,8 +89,8 @@ pub enum EstimateError {
     /// The load is none that the model knows.
     #[error("the model does not know {0}")]
     Load(&'static str),
-    /// The drive is too small.
-    #[error("the pairs do not fit on the drive")]
+    /// The drive is too small, or nearly.
+    #[error("the pairs do not fit on the drive, or so tightly that it does little but collect")]
     Full,
 }
 
@@ -95,6 +99,9 @@ pub enum EstimateError {
 /// # Errors
 /// Where the model has no answer.
 pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estimate, EstimateError> {
+    if load.operations == 0 || load.pairs == 0 {
+        return Err(EstimateError::Load("drives without pairs and runs without operations"));
+    }
     let drive = Drive::new(profile, design, load)?;
     if let Some((rate, seek_ns, flash_reads)) = ranges::ranges(&drive, load) {
         return Ok(Estimate {
@@ -106,7 +113,11 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
             retrieve_p50_ns: Some(seek_ns),
             store_p50_ns: None,
             dies: rate * flash_reads * drive.read_ns / drive.dies,
-            held_back_by: HeldBackBy::Clients,
+            held_back_by: if rate * flash_reads * drive.read_ns < 0.95 * drive.dies {
+                HeldBackBy::Clients
+            } else {
+                HeldBackBy::Dies
+            },
         });
     }
     let before = Load { mix: Mix::Points { retrieves: 0.0, stores: 1.0 }, skew: 0.0, batch_pairs: 1, ..*load };
@@ -146,10 +157,16 @@ fn settle(drive: &Drive, load: &Load, free_before: f64) -> Result<(Traffic, (Bus
 }
 
 fn held_back_by(busy: &Busy, waits: bool) -> HeldBackBy {
-    match busy {
+    let parts = [
+        (busy.dies, HeldBackBy::Dies),
+        (busy.channels, HeldBackBy::Channels),
+        (busy.cores, HeldBackBy::Cores),
+        (busy.link, HeldBackBy::Link),
+    ];
+    let busiest = parts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(load, _)| *load > 0.95);
+    match busiest {
         _ if waits => HeldBackBy::Collection,
-        Busy { dies, .. } if *dies > 0.9 => HeldBackBy::Dies,
-        Busy { cores, .. } if *cores > 0.9 => HeldBackBy::Cores,
-        _ => HeldBackBy::Clients,
+        Some((_, part)) => part,
+        None => HeldBackBy::Clients,
     }
 }

@@ -19,10 +19,11 @@ pub(crate) const LOAD_MAX: f64 = 0.97;
 pub(crate) struct Busy {
     /// Operations a nanosecond.
     pub(crate) rate: f64,
-    /// Load of the dies, of their channels, and of the cores.
+    /// Load of the dies, of their channels, of the cores, and of the link's busier direction.
     pub(crate) dies: f64,
     pub(crate) channels: f64,
     pub(crate) cores: f64,
+    pub(crate) link: f64,
     /// What a read waits for its die, and for its channel.
     pub(crate) die_wait_ns: f64,
     pub(crate) channel_wait_ns: f64,
@@ -87,12 +88,24 @@ impl Busy {
         let cores = rate * (commands.core_ns + waits_ns) / drive.cores;
         let core_ns = (commands.core_ns + waits_ns) / (commands.retrieves + commands.stores).max(1.0);
         // Of several cores one is free as Sakasegawa has it (1977).
-        let core_wait_ns = cores.powf(f64::sqrt(2.0 * (drive.cores + 1.0))) * core_ns
+        let core_wait_ns = cores.powf(f64::sqrt(2.0 * (drive.cores + 1.0)) - 1.0) * core_ns
             / drive.cores
             / 2.0
             / (1.0 - cores.min(LOAD_MAX));
         let crowd_wait_ns = commands.crowd_wait_ns(drive, rate);
-        Busy { rate, dies, channels, cores, die_wait_ns, channel_wait_ns, crowd_wait_ns, core_wait_ns, step_pages }
+        let link = rate * drive.times.link_ns * commands.retrieves.max(commands.stores);
+        Busy {
+            rate,
+            dies,
+            channels,
+            cores,
+            link,
+            die_wait_ns,
+            channel_wait_ns,
+            crowd_wait_ns,
+            core_wait_ns,
+            step_pages,
+        }
     }
 
     fn collects(&self, drive: &Drive, traffic: &Traffic) -> bool {
@@ -100,7 +113,7 @@ impl Busy {
     }
 
     fn is_possible(&self) -> bool {
-        self.dies < LOAD_MAX && self.channels < LOAD_MAX && self.cores < LOAD_MAX
+        [self.dies, self.channels, self.cores, self.link].iter().all(|load| *load < LOAD_MAX)
     }
 }
 

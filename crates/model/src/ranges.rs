@@ -2,8 +2,9 @@
 
 use crate::drive::Drive;
 use crate::load::{Load, Mix};
+use crate::queues::LOAD_MAX;
 
-/// Ranges a nanosecond, the time of a Seek, and the flash reads of a range; none of other loads. Each Next is a command; what is read
+/// Ranges a nanosecond, the time of a Seek, and the flash reads of a range; none where the load has no ranges. Each Next is a command; what is read
 /// ahead takes no time of its own.
 pub(crate) fn ranges(drive: &Drive, load: &Load) -> Option<(f64, f64, f64)> {
     let Mix::Ranges { nexts, in_order } = load.mix else { return None };
@@ -17,5 +18,7 @@ pub(crate) fn ranges(drive: &Drive, load: &Load) -> Option<(f64, f64, f64)> {
     let each_ns = next_ns + if drive.prefetches { 0.0 } else { pages_a_next * drive.read_ns };
     let range_ns = seek_ns + f64::from(nexts) * each_ns;
     let reads = index_reads + f64::from(nexts) * pages_a_next;
-    Some((f64::from(load.clients) / range_ns, seek_ns, reads))
+    let rate_max = LOAD_MAX
+        * (drive.dies / (reads * drive.read_ns)).min(1.0 / (f64::from(nexts).max(1.0) * times.link_ns.max(1.0)));
+    Some(((f64::from(load.clients) / range_ns).min(rate_max), seek_ns, reads))
 }

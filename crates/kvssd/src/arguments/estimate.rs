@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd estimate --design plus --design tessera --scale 1/256       what kvssd bench of the same would show, in milliseconds
-  kvssd estimate --value-bytes 50 --set memory.dram_bytes=1e9 --workload ycsb-c
+  kvssd estimate --value-bytes 50 --set memory.dram_bytes=1000000000 --workload ycsb-c
   kvssd estimate --against results              beside every report of a sweep, and how far off (docs/ESTIMATE.md)
   kvssd estimate --against results --json -     the same for scripts")]
 pub struct EstimateOptions {

@@ -81,7 +81,7 @@ fn cells(folder: &Path) -> Result<Vec<Cell>, Failure> {
         .ok_or_else(|| wrong(&index_path, "it has no points: name the folder of a sweep".to_owned()))?;
     let mut cells: Vec<(String, Vec<Value>)> = Vec::new();
     for point in points {
-        let Some(path) = point["report"].as_str().map(|path| folder.join(path)).filter(|path| path.exists()) else {
+        let Some(path) = point["report"].as_str().map(|path| folder.join(path)).filter(|path| path.is_file()) else {
             continue;
         };
         let settings = point["at"].as_object().into_iter().flatten().filter(|(key, _)| *key != "seed");
@@ -95,6 +95,9 @@ fn cells(folder: &Path) -> Result<Vec<Cell>, Failure> {
             Some((_, reports)) => reports.push(report),
             None => cells.push((name, vec![report])),
         }
+    }
+    if cells.is_empty() {
+        return Err(wrong(&index_path, "no report of this sweep is there: run kvssd sweep first".to_owned()));
     }
     Ok(cells.into_iter().map(|(name, reports)| cell(name, reports)).collect())
 }

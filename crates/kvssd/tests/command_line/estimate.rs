@@ -26,7 +26,7 @@ fn designs_are_reckoned_side_by_side_and_who_cannot_be_says_why() {
     for (arguments, wanted) in [
         ("estimate --scale 1/256 --design multilevel", "no estimate"),
         ("estimate --scale 1/256 --workload ycsb-d --design plus", "the model does not know inserts"),
-        ("estimate --store folder", "an estimate is of a drive on virtual time"),
+        ("estimate --store folder", "are of what runs"),
         ("estimate --against nowhere", "nowhere/index.json"),
     ] {
         let (_, message, is_done) = ran(&desk, arguments);

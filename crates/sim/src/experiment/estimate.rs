@@ -3,6 +3,7 @@
 use super::{DbBenchWork, Experiment, Work, YcsbWork};
 use crate::dbbench::DbBenchmark;
 use crate::error::SimError;
+use crate::rounds::Rounds;
 use crate::workload::{Distribution, SizeDistribution, YcsbCore};
 use kvssd_model::{Estimate, EstimateError, Load, Mix, estimate};
 
@@ -36,6 +37,9 @@ impl YcsbWork {
         };
         if self.rate_per_s.is_some() {
             return Err(EstimateError::Load("an open loop"));
+        }
+        if self.rounds != Rounds::ONE || self.series_ns.is_some() {
+            return Err(EstimateError::Load("rounds and the course of a run"));
         }
         if self.value_distribution.0 != SizeDistribution::Constant {
             return Err(EstimateError::Load("values of several sizes"));
