@@ -3,7 +3,7 @@
 use crate::behind::Behind;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
-use crate::engine::Engine;
+use crate::engine::{Engine, GROWTH_SUPERBLOCKS};
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::{Forecast, Outlook, Room};
 use crate::limits::Limits;
@@ -31,6 +31,19 @@ const STORES_BEHIND_MAX: u32 = 1 << 16;
 
 /// The part of the DRAM that values take that iterators read ahead. An estimate.
 const PREFETCH_SHARE: u64 = 16;
+
+/// Superblocks that a drive keeps free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptFree {
+    /// By garbage collection for itself; all others are beside these.
+    pub collector: u32,
+    /// It works while fewer are free.
+    pub low: u32,
+    /// Changes wait while fewer are free.
+    pub high: u32,
+    /// An index's own work waits while fewer are free, and changes with it where it keeps them out.
+    pub high_of_growth: u32,
+}
 
 /// DRAM for sections of a tiny drive.
 const TINY_SECTION_PAGES: u64 = 6;
@@ -83,9 +96,8 @@ impl Design {
         media.space.victims = self.victims;
         media.controller.behind = Behind::new(self.stores_behind_max);
         let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
-        let targets = geometry.targets() as usize;
-        let low = self.low_superblocks(&geometry) as usize + journal_step;
-        let high = self.gc_high_superblocks as usize * targets + journal_step;
+        let kept = self.kept_free(&geometry);
+        let (low, high) = (kept.low as usize + journal_step, kept.high as usize + journal_step);
         media.log.placement.scarce_superblocks = high + STEP_SUPERBLOCKS;
         let limits = Limits {
             high,
@@ -296,6 +308,18 @@ impl Design {
     /// targets one more for each, since what is free on one is no good to the logs of others.
     fn low_superblocks(&self, geometry: &Geometry) -> u32 {
         (self.gc_low_superblocks + 1) * geometry.targets() - 1
+    }
+
+    /// How many superblocks a drive of `geometry` keeps free, and for whom; what a journal needs is not among them.
+    #[must_use]
+    pub fn kept_free(&self, geometry: &Geometry) -> KeptFree {
+        let high = self.gc_high_superblocks * geometry.targets();
+        KeptFree {
+            collector: STEP_SUPERBLOCKS as u32,
+            low: self.low_superblocks(geometry),
+            high,
+            high_of_growth: high + GROWTH_SUPERBLOCKS as u32,
+        }
     }
 
     fn fits(&self, geometry: &Geometry) -> Result<(), String> {

@@ -8,6 +8,7 @@ mod requests;
 mod room;
 
 use self::glance::Glances;
+pub(crate) use self::room::GROWTH_SUPERBLOCKS;
 use crate::batch::EntryLocks;
 use crate::gc::Collector;
 use crate::growth::GrowthCounters;

@@ -66,6 +66,7 @@ mod victims;
 
 pub use address::Grain;
 pub use attributes::{NAME_BYTES_MAX, NamespaceAttributes, SavedKind};
+pub use build::KeptFree;
 pub use check::{CheckReport, Finding, Harm};
 pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};
 pub use dram::DramUse;
@@ -85,4 +86,4 @@ pub use recovery::MountReport;
 pub use spent::{Spent, SpentOn};
 pub use testbed::Testbed;
 pub use utilization::Utilization;
-pub use victims::{EraseCounts, VictimPolicy};
+pub use victims::{EraseCounts, MAP_KEPT_WEIGHT, VictimPolicy};

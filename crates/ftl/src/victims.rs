@@ -4,8 +4,8 @@ mod erase_counts;
 mod greedy;
 
 pub use self::erase_counts::EraseCounts;
-pub use self::greedy::greedy;
-pub(crate) use self::greedy::{MAP_KEPT_WEIGHT, can_be_collected, gives_grains};
+pub use self::greedy::{MAP_KEPT_WEIGHT, greedy};
+pub(crate) use self::greedy::{can_be_collected, gives_grains};
 
 /// How garbage collection chooses a victim, and streams what they write to next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

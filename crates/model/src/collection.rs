@@ -11,11 +11,9 @@
 
 use crate::drive::Drive;
 use crate::load::Load;
-use kvssd_ftl::ValidityKind;
 use kvssd_ftl::index::Changes;
+use kvssd_ftl::{MAP_KEPT_WEIGHT, ValidityKind};
 
-/// How often what a superblock of the map keeps counts: as in the collector.
-const MAP_KEPT_WEIGHT: f64 = 8.0;
 /// The part of a superblock that is written at a time.
 const STEPS_A_SUPERBLOCK: f64 = 4.0;
 /// Overwrites of each pair behind which a drive is as it stays.
@@ -28,7 +26,8 @@ const GAIN_MIN: f64 = 0.02;
 const SUPERBLOCKS_MAX: f64 = 512.0;
 /// The fewest steps of a phase.
 const STEPS_MIN: f64 = 16.0;
-/// The three open superblocks are half written, and a victim is half read while its living pages are there twice.
+/// The three open superblocks are half written, and a victim is half read while its living pages are there twice. An estimate, set by
+/// looking at the matrix.
 const OPEN_SUPERBLOCKS: f64 = 2.0;
 
 /// Pages and pairs for each operation.
@@ -262,7 +261,8 @@ impl<'a> Fluid<'a> {
             if most < size * GAIN_MIN {
                 return (taken < all + size).then_some(());
             }
-            let is_best = map.is_some_and(|(_, map)| pairs.is_none_or(|(_, pairs)| map * MAP_KEPT_WEIGHT < pairs));
+            let is_best =
+                map.is_some_and(|(_, map)| pairs.is_none_or(|(_, pairs)| map * (MAP_KEPT_WEIGHT as f64) < pairs));
             let takes_map = if is_best { 2.0 * gives(map) >= most } else { 2.0 * gives(pairs) < most };
             match (takes_map, pairs, map) {
                 (true, _, Some((number, lives))) => self.collect_map(number, lives),

@@ -6,7 +6,8 @@ use crate::load::Load;
 use crate::queues::Busy;
 use kvssd_ftl::index::Visit;
 
-/// Who waits behind so many reads of one die finds what is wanted under way. An estimate.
+/// The load of a crowded die at the most: behind more, what is wanted is under way already. An estimate, set by looking at `iter` in the
+/// matrix.
 const CROWD_MAX: f64 = 0.55;
 
 /// A command's own time, and what it reads.
@@ -83,8 +84,7 @@ impl Commands {
             drive.forecast.visits.iter().zip(hits).map(|(visit, hit)| visit.reached * (1.0 - hit)).sum();
         let (times, record) = (&drive.times, &drive.record);
         let strangers = drive.forecast.strangers;
-        // The read that verifies the key brings the value, too.
-        // Pages behind the first are read side by side, and come over one channel or another.
+        // The read that verifies the key brings the first bytes of the value; pages behind it are read side by side.
         let others = (record.reads - 1.0).max(0.0);
         let side_by_side = others.min(1.0) + (others - 1.0).max(0.0) * drive.transfer_ns / drive.read_ns;
         let retrieve_reads = record.reads + strangers;

@@ -6,17 +6,11 @@ use kvssd_flash::Profile;
 use kvssd_ftl::index::{Changes, Forecast, Visit};
 use kvssd_ftl::{Design, RecordHead, RecordLayout, ValidityKind};
 
-/// Superblocks that garbage collection keeps for itself, beside the design's own.
-const RESERVE_SUPERBLOCKS: f64 = 4.0;
-
 /// The part of a unit of a victim that lives. An estimate.
 const NEIGHBOURS_SHARE: f64 = 0.75;
 
 /// Records that are laid one behind the other to see how they lie.
 const RECORDS_LAID: u32 = 512;
-
-/// Free superblocks that a merge waits for, and changes with it, beside those that stores wait for.
-const GROWTH_SUPERBLOCKS: f64 = 2.0;
 
 /// Everything that the model knows. Times are nanoseconds, sizes pages.
 #[derive(Clone, Debug)]
@@ -31,6 +25,8 @@ pub(crate) struct Drive {
     pub(crate) superblock_pages: f64,
     /// Free superblocks below which garbage collection works.
     pub(crate) free_low: f64,
+    /// And those that it keeps for itself.
+    free_least: f64,
     /// The pages that a step of garbage collection reads while stores wait for it.
     pub(crate) step_pages: f64,
     /// And the most that it ever does.
@@ -101,10 +97,10 @@ impl Drive {
         let transfer = |bytes: f64| bytes * 1e9 / nand.channel_bytes_per_s as f64;
         let page_bytes = f64::from(geometry.page_bytes);
         let sector_bytes = page_bytes.min(4096.0);
-        let low = f64::from(design.gc_low_superblocks) * f64::from(geometry.targets());
-        let grows = forecast.changes != Changes::InPlace;
-        let growth = if grows { GROWTH_SUPERBLOCKS } else { 0.0 };
-        let high = f64::from(design.gc_high_superblocks) * f64::from(geometry.targets()) + growth;
+        let kept = design.kept_free(geometry);
+        // Changes wait for a tree to merge.
+        let high = if forecast.changes == Changes::InPlace { kept.high } else { kept.high_of_growth };
+        let (low, high) = (f64::from(kept.low), f64::from(high));
         let unit_pages = f64::from(geometry.pages_per_program);
         let wide = 2.0 * f64::from(geometry.channels) * unit_pages;
         let in_hand = profile.memory.write_buffer_bytes as f64 / 2.0 / page_bytes;
@@ -118,7 +114,8 @@ impl Drive {
             core_waits: profile.core_costs.waits_for_flash,
             superblocks: f64::from(geometry.superblocks()),
             superblock_pages: f64::from(geometry.pages_per_superblock()),
-            free_low: low + RESERVE_SUPERBLOCKS,
+            free_low: low + f64::from(kept.collector),
+            free_least: kept.collector.into(),
             step_pages: step_pages_max * (1.0 - high / low).max(1.0 / low),
             step_pages_max,
             unit_pages,
@@ -144,7 +141,7 @@ impl Drive {
 
     /// Free superblocks where a collector that reads so many pages a step comes to rest: it is as much wider as more is gone.
     pub(crate) fn free_at(&self, step_pages: f64) -> f64 {
-        self.free_low - (self.free_low - RESERVE_SUPERBLOCKS) * (step_pages / self.step_pages_max).min(1.0)
+        self.free_low - (self.free_low - self.free_least) * (step_pages / self.step_pages_max).min(1.0)
     }
 
     /// Pages of a unit that a step of so many pages reads at once.

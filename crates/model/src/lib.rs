@@ -56,9 +56,6 @@ pub struct Estimate {
     pub held_back_by: HeldBackBy,
 }
 
-/// Room and the width of collection hang on each other: so often one is reckoned from the other.
-const SETTLING_STEPS: usize = 3;
-
 /// What holds a drive back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -121,8 +118,8 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
         });
     }
     let before = Load { mix: Mix::Points { retrieves: 0.0, stores: 1.0 }, skew: 0.0, batch_pairs: 1, ..*load };
-    let free_before = settle(&drive, &before, drive.free_low)?.2;
-    let (traffic, (busy, waits), _) = settle(&drive, load, free_before)?;
+    let free_before = settle(&drive, &before, drive.free_low)?.free;
+    let Settled { traffic, busy, waits, .. } = settle(&drive, load, free_before)?;
     let commands = Commands::new(&drive, load, &traffic, &hits_of(&drive, load));
     let (idle, _) = queues::closed_loop(&drive, load, &Traffic::default(), &commands);
     let store = commands.store.times(load.batch_pairs, &drive);
@@ -141,19 +138,34 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
     })
 }
 
-/// What an operation takes, the drive at its throughput, and the free superblocks at which its collector comes to rest.
-fn settle(drive: &Drive, load: &Load, free_before: f64) -> Result<(Traffic, (Busy, bool), f64), EstimateError> {
+/// Room and the width of collection hang on each other: so often one is reckoned from the other.
+const SETTLING_STEPS: usize = 3;
+
+/// A drive that has come to rest.
+struct Settled {
+    /// What an operation takes.
+    traffic: Traffic,
+    /// The drive at its throughput, and whether stores wait for collection.
+    busy: Busy,
+    waits: bool,
+    /// The free superblocks at which its collector rests.
+    free: f64,
+}
+
+fn settle(drive: &Drive, load: &Load, free_before: f64) -> Result<Settled, EstimateError> {
     let hits = hits_of(drive, load);
-    let mut free = drive.free_low;
-    let mut settled = None;
-    for _ in 0..SETTLING_STEPS {
+    let reckon = |free: f64| {
         let traffic = Fluid::new(drive, load, &hits).run(free_before, free).ok_or(EstimateError::Full)?;
         let commands = Commands::new(drive, load, &traffic, &hits);
-        let busy = queues::closed_loop(drive, load, &traffic, &commands);
-        free = if load.points().1 > 0.0 { drive.free_at(busy.0.step_pages) } else { drive.free_low };
-        settled = Some((traffic, busy, free));
+        let (busy, waits) = queues::closed_loop(drive, load, &traffic, &commands);
+        let free = if load.points().1 > 0.0 { drive.free_at(busy.step_pages) } else { drive.free_low };
+        Ok(Settled { traffic, busy, waits, free })
+    };
+    let mut settled = reckon(drive.free_low)?;
+    for _ in 1..SETTLING_STEPS {
+        settled = reckon(settled.free)?;
     }
-    settled.ok_or(EstimateError::Full)
+    Ok(settled)
 }
 
 fn held_back_by(busy: &Busy, waits: bool) -> HeldBackBy {

@@ -4,8 +4,8 @@ use crate::drive::Drive;
 use crate::load::{Load, Mix};
 use crate::queues::LOAD_MAX;
 
-/// Ranges a nanosecond, the time of a Seek, and the flash reads of a range; none where the load has no ranges. Each Next is a command; what is read
-/// ahead takes no time of its own.
+/// Ranges a nanosecond, the time of a Seek, and the flash reads of a range; none where the load has no ranges. Each Next is a
+/// command; what is read ahead takes no time of its own.
 pub(crate) fn ranges(drive: &Drive, load: &Load) -> Option<(f64, f64, f64)> {
     let Mix::Ranges { nexts, in_order } = load.mix else { return None };
     let times = &drive.times;

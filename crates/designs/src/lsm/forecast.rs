@@ -47,7 +47,8 @@ impl Lsm {
     }
 }
 
-/// The tables of each level of a tree of so many: level 0 has one table less than are merged at the most, half of them on average, those between it and the last are sized by that.
+/// The tables of each level of a tree of so many. Level 0 has none behind a merge and one less than a merge takes before it, half of
+/// that on average; the levels between it and the last are sized by the last.
 fn levels_of(tables: f64) -> Vec<f64> {
     let least = LEVEL0_TABLES as f64;
     let depth = (1..LEVELS_MAX - 1).find(|&level| tables <= least * FANOUT.pow(level as u32) as f64);

@@ -8,7 +8,7 @@ use crate::record::RecordHead;
 use kvssd_types::{Command, KvError, Nanos};
 
 /// Superblocks that a step of an index's own work may open.
-const GROWTH_SUPERBLOCKS: usize = 2;
+pub(crate) const GROWTH_SUPERBLOCKS: usize = 2;
 
 /// The part of the DRAM that what is kept for iterators may take. An estimate.
 const HELD_SHARE: u64 = 64;

@@ -12,7 +12,7 @@ use kvssd_flash::SuperblockId;
 
 /// How often a grain of the map counts that a victim keeps. The index writes its sections again and again, each time
 /// somewhere else: what of them is moved dies soon after, where it was or where it is. An estimate.
-pub(crate) const MAP_KEPT_WEIGHT: u64 = 8;
+pub const MAP_KEPT_WEIGHT: u64 = 8;
 
 /// The best victim of those that `can` be collected: the closed superblock with the most grains that neither live nor
 /// are padding, where what a superblock of the map keeps counts `map_weight` times. None when none gives more than a
