@@ -228,16 +228,17 @@ impl Design {
         dram
     }
 
-    /// What the index of a drive of `profile` with so many pairs will do, on paper; none where its plan has no [`Forecast`].
+    /// What the index of a drive of `profile` with so many pairs will do, on paper, with the [changes](Outlook::changes) before; none
+    /// where its plan has no [`Forecast`].
     #[must_use]
-    pub fn forecast(&self, profile: &Profile, pairs: u64, key_bytes: u32) -> Option<Forecast> {
+    pub fn forecast(&self, profile: &Profile, pairs: u64, key_bytes: u32, changes: Option<u64>) -> Option<Forecast> {
         let Profile { geometry, memory, .. } = profile;
         let plan = self.index.plan();
         let is_ahead = plan.is_ordered() && !self.iterators.prefetch_degree.is_none();
         let ahead_bytes = if is_ahead { memory.dram_bytes / PREFETCH_SHARE } else { 0 };
         let others_bytes = self.dram_beside_index(geometry).total_bytes() + ahead_bytes;
         let dram_bytes = memory.dram_bytes.saturating_sub(others_bytes);
-        plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes })
+        plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes, changes })
     }
 
     /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small

@@ -9,6 +9,9 @@ use kvssd_ftl::{Design, RecordHead, RecordLayout, ValidityKind};
 /// The part of a unit of a victim that lives. An estimate.
 const NEIGHBOURS_SHARE: f64 = 0.75;
 
+/// The part of the flash behind which something was collected. An estimate.
+const COLLECTED_SHARE: f64 = 0.8;
+
 /// Records that are laid one behind the other to see how they lie.
 const RECORDS_LAID: u32 = 512;
 
@@ -85,7 +88,8 @@ pub(crate) struct Times {
 
 impl Drive {
     pub(crate) fn new(profile: &Profile, design: &Design, load: &Load) -> Result<Self, EstimateError> {
-        let forecast = design.forecast(profile, load.pairs, load.key_bytes);
+        let record = Record::new(profile, design, load);
+        let forecast = design.forecast(profile, load.pairs, load.key_bytes, known_changes(profile, &record, load));
         let forecast = forecast.ok_or(EstimateError::Unforeseen { index: design.index.plan().name() })?;
         let (geometry, nand) = (&profile.geometry, &profile.nand);
         // The rows of a block take turns in the levels of a cell.
@@ -126,7 +130,7 @@ impl Drive {
             transfer_ns: transfer(sector_bytes),
             program_ns: nand.program_ns as f64,
             erase_ns: nand.erase_ns as f64,
-            record: Record::new(profile, design, load),
+            record,
             times: Times::new(profile, &forecast, load),
             stores_behind: design.stores_behind_max > 0,
             prefetches: !design.iterators.prefetch_degree.is_none(),
@@ -164,6 +168,14 @@ impl Drive {
     pub(crate) fn changes_in_place(&self) -> bool {
         self.forecast.changes == Changes::InPlace
     }
+}
+
+/// Changes before the run, where that makes none and nothing was collected.
+fn known_changes(profile: &Profile, record: &Record, load: &Load) -> Option<u64> {
+    let changes = load.pairs + load.overwrites;
+    let pages = changes as f64 * record.stored_pages;
+    let (_, stores) = load.points();
+    (stores == 0.0 && pages < COLLECTED_SHARE * profile.geometry.pages() as f64).then_some(changes)
 }
 
 impl Record {

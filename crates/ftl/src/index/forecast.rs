@@ -13,6 +13,8 @@ pub struct Outlook {
     pub pairs: u64,
     /// Bytes of each of their keys.
     pub key_bytes: u32,
+    /// Changes that brought it there; none where that goes on, or garbage collection made others.
+    pub changes: Option<u64>,
 }
 
 /// What the index does for a look-up and for a change, on average, once it holds its pairs.
@@ -28,6 +30,8 @@ pub struct Forecast {
     pub knows_keys: bool,
     /// How changes come to flash.
     pub changes: Changes,
+    /// Pieces side by side that a range reads at once where it begins.
+    pub range_pieces: f64,
 }
 
 /// A visit to one of alike pieces of the index.
@@ -66,6 +70,7 @@ impl Forecast {
             strangers: 0.0,
             knows_keys: false,
             changes: Changes::InPlace,
+            range_pieces: 1.0,
         }
     }
 }
