@@ -1,0 +1,98 @@
+//! Who comes in.
+
+mod frequency;
+mod write_budget;
+
+use crate::pair::PairId;
+use kvssd_types::Nanos;
+use std::fmt::{self, Debug};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Says whether a pair is worth a write. It is asked about every pair that could be stored, in the order in which they come.
+pub(crate) trait Admission: Debug {
+    /// Whether a pair of so many bytes comes in.
+    fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool;
+
+    /// All rules agreed, and so many bytes are written.
+    fn wrote(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+}
+
+/// A rule of who comes in. As text: `asked=2`, `at-most=65536`, `a-day=100000000000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdmissionRule {
+    /// Who was offered so many times of late, this time with it.
+    Asked(u8),
+    /// Pairs of so many bytes at the most.
+    AtMost(u64),
+    /// As many as keep within so many bytes written a day.
+    ADay(u64),
+}
+
+/// What is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is no rule of admission: write asked=2, at-most=65536 (bytes) or a-day=100000000000 (bytes)")]
+pub struct RuleError(String);
+
+impl FromStr for AdmissionRule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let wrong = || RuleError(text.to_owned());
+        let (name, number) = text.split_once('=').ok_or_else(wrong)?;
+        let number: u64 = number.parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
+        match name {
+            "asked" => number.try_into().map(AdmissionRule::Asked).map_err(|_| wrong()),
+            "at-most" => Ok(AdmissionRule::AtMost(number)),
+            "a-day" => Ok(AdmissionRule::ADay(number)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for AdmissionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AdmissionRule::Asked(times) => write!(f, "asked={times}"),
+            AdmissionRule::AtMost(bytes) => write!(f, "at-most={bytes}"),
+            AdmissionRule::ADay(bytes) => write!(f, "a-day={bytes}"),
+        }
+    }
+}
+
+impl AdmissionRule {
+    pub(crate) fn build(self) -> Box<dyn Admission> {
+        match self {
+            AdmissionRule::Asked(times) => Box::new(frequency::Frequency::new(times)),
+            AdmissionRule::AtMost(bytes) => Box::new(AtMost(bytes)),
+            AdmissionRule::ADay(bytes) => Box::new(write_budget::WriteBudget::new(bytes)),
+        }
+    }
+}
+
+/// By size.
+#[derive(Debug)]
+struct AtMost(u64);
+
+impl Admission for AtMost {
+    fn admits(&mut self, _pair: PairId, bytes: u64, _now: Nanos) -> bool {
+        bytes <= self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_read_as_it_is_written() {
+        for rule in [AdmissionRule::Asked(2), AdmissionRule::AtMost(65536), AdmissionRule::ADay(100)] {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        for wrong in ["", "asked", "asked=0", "asked=256", "at-most=-1", "a-day=x", "often=2"] {
+            assert!(wrong.parse::<AdmissionRule>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a cache holds, and what is to be done so that it holds no more than it may.
+
+use crate::admission::Admission;
+use crate::eviction::Eviction;
+use crate::pair::PairId;
+use crate::plan::CachePlan;
+use kvssd_types::Nanos;
+use std::collections::BTreeMap;
+
+/// The pairs that leave a drive that was fuller than it was thought, one of so many. An estimate.
+const SHRINK_SHARE: u64 = 128;
+
+/// A cache on a drive, without the drive.
+#[derive(Debug)]
+pub struct Cache {
+    budget_bytes: u64,
+    held_bytes: u64,
+    held: BTreeMap<PairId, Held>,
+    eviction: Box<dyn Eviction>,
+    admission: Vec<Box<dyn Admission>>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    bytes: u64,
+    expires: Nanos,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pairs that came in, and those that did not.
+    pub admitted: u64,
+    /// Pairs that a rule, or their size, kept out.
+    pub kept_out: u64,
+    /// Pairs that left so that others had room.
+    pub evicted: u64,
+    /// Pairs that were asked for behind their time to live.
+    pub expired: u64,
+}
+
+impl Cache {
+    /// An empty one.
+    #[must_use]
+    pub fn new(plan: &CachePlan) -> Self {
+        Cache {
+            budget_bytes: plan.budget_bytes,
+            held_bytes: 0,
+            held: BTreeMap::new(),
+            eviction: plan.eviction.build(plan.budget_bytes),
+            admission: plan.admission.iter().map(|rule| rule.build()).collect(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Bytes of keys and values that it may hold: the plan's, or what a drive that was full took.
+    #[must_use]
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// Bytes of keys and values that it holds.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether a pair is there, and not too old: a hit. One that is too old stays there until it is [removed](Self::remove).
+    pub fn look(&mut self, pair: PairId, now: Nanos) -> bool {
+        let Some(held) = self.held.get(&pair) else { return false };
+        let is_hit = now < held.expires;
+        if is_hit {
+            self.eviction.hit(pair);
+        }
+        is_hit
+    }
+
+    /// Whether a pair of so many bytes is to be stored. When it is not, what the cache has of it is old, and is to be removed.
+    pub fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool {
+        let mut is_in = bytes <= self.budget_bytes;
+        for rule in &mut self.admission {
+            // All are asked: they remember.
+            is_in &= rule.admits(pair, bytes, now);
+        }
+        if is_in {
+            self.admission.iter_mut().for_each(|rule| rule.wrote(bytes));
+        }
+        *(if is_in { &mut self.counts.admitted } else { &mut self.counts.kept_out }) += 1;
+        is_in
+    }
+
+    /// Takes a pair in, until it expires. Gives those that must leave before it is stored.
+    pub fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos) -> Vec<PairId> {
+        let mut leaving = Vec::new();
+        let before = |cache: &Cache| cache.held.get(&pair).map_or(0, |held| held.bytes);
+        while self.held_bytes - before(self) + bytes > self.budget_bytes
+            && let Some(victim) = self.evict()
+        {
+            // What is to be replaced need not leave first.
+            leaving.extend(Some(victim).filter(|victim| *victim != pair));
+        }
+        self.held_bytes = self.held_bytes - before(self) + bytes;
+        match self.held.insert(pair, Held { bytes, expires }) {
+            Some(_) => self.eviction.replace(pair, bytes, expires),
+            None => self.eviction.insert(pair, bytes, expires),
+        }
+        leaving
+    }
+
+    /// A pair went. Gives whether it was there.
+    pub fn remove(&mut self, pair: PairId) -> bool {
+        let Some(held) = self.held.remove(&pair) else { return false };
+        self.held_bytes -= held.bytes;
+        self.eviction.remove(pair);
+        true
+    }
+
+    /// A pair went since it was too old.
+    pub fn expire(&mut self, pair: PairId) {
+        self.counts.expired += u64::from(self.remove(pair));
+    }
+
+    /// The drive is full: no more than what is there without these fits on it from now on. They leave; none when nobody is left.
+    pub fn shrink(&mut self) -> Vec<PairId> {
+        let wanted = self.held_bytes - self.held_bytes.div_ceil(SHRINK_SHARE).min(self.held_bytes);
+        let mut leaving = Vec::new();
+        while self.held_bytes > wanted
+            && let Some(victim) = self.evict()
+        {
+            leaving.push(victim);
+        }
+        self.budget_bytes = self.held_bytes;
+        leaving
+    }
+
+    fn evict(&mut self) -> Option<PairId> {
+        let victim = self.eviction.evict()?;
+        let held = self.held.remove(&victim).expect("who leaves was there");
+        self.held_bytes -= held.bytes;
+        self.counts.evicted += 1;
+        Some(victim)
+    }
+}
+
+#[cfg(test)]
+mod tests;

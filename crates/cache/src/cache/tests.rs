@@ -1,0 +1,187 @@
+//! Every policy against a plain list that does what its paper says, pair by pair.
+
+use super::*;
+use crate::eviction::EvictionKind;
+use kvssd_types::Random;
+use std::collections::VecDeque;
+
+const BUDGET_BYTES: u64 = 40_000;
+
+fn plan(eviction: EvictionKind) -> CachePlan {
+    CachePlan { budget_bytes: BUDGET_BYTES, eviction, admission: Vec::new() }
+}
+
+/// A pair in a plain list.
+#[derive(Clone, Copy)]
+struct Plain {
+    pair: u64,
+    bytes: u64,
+    expires: u64,
+    hits: u8,
+}
+
+/// Lists from the first to leave to the last; one for most policies, two and a ghost for S3-FIFO.
+struct Reference {
+    kind: EvictionKind,
+    small: VecDeque<Plain>,
+    main: VecDeque<Plain>,
+    ghost: VecDeque<u64>,
+}
+
+impl Reference {
+    fn bytes(list: &VecDeque<Plain>) -> u64 {
+        list.iter().map(|plain| plain.bytes).sum()
+    }
+
+    fn find(&mut self, pair: u64) -> Option<&mut Plain> {
+        self.small.iter_mut().chain(&mut self.main).find(|plain| plain.pair == pair)
+    }
+
+    fn look(&mut self, pair: u64) -> bool {
+        let Some(plain) = self.find(pair) else { return false };
+        plain.hits = (plain.hits + 1).min(3);
+        if self.kind == EvictionKind::Lru {
+            let at = self.main.iter().position(|plain| plain.pair == pair).unwrap();
+            let plain = self.main.remove(at).unwrap();
+            self.main.push_back(plain);
+        }
+        true
+    }
+
+    fn remove(&mut self, pair: u64) {
+        self.small.retain(|plain| plain.pair != pair);
+        self.main.retain(|plain| plain.pair != pair);
+    }
+
+    fn insert(&mut self, pair: u64, bytes: u64, expires: u64) {
+        self.remove(pair);
+        while Self::bytes(&self.small) + Self::bytes(&self.main) + bytes > BUDGET_BYTES {
+            self.evict();
+        }
+        let plain = Plain { pair, bytes, expires, hits: 0 };
+        let is_back = self.ghost.contains(&pair);
+        self.ghost.retain(|other| *other != pair);
+        match self.kind {
+            EvictionKind::S3Fifo if !is_back => self.small.push_back(plain),
+            EvictionKind::TimeToLive => {
+                let at = self.main.iter().position(|other| other.expires > expires).unwrap_or(self.main.len());
+                self.main.insert(at, plain);
+            }
+            _ => self.main.push_back(plain),
+        }
+    }
+
+    fn evict(&mut self) {
+        if self.kind != EvictionKind::S3Fifo {
+            self.main.pop_front().unwrap();
+            return;
+        }
+        loop {
+            if self.main.is_empty() || (!self.small.is_empty() && Self::bytes(&self.small) >= BUDGET_BYTES / 10) {
+                let plain = self.small.pop_front().unwrap();
+                if plain.hits < 2 {
+                    self.ghost.push_back(plain.pair);
+                    while self.ghost.len() > self.main.len().max(1) {
+                        self.ghost.pop_front();
+                    }
+                    return;
+                }
+                self.main.push_back(Plain { hits: 0, ..plain });
+            } else {
+                let plain = self.main.pop_front().unwrap();
+                if plain.hits == 0 {
+                    return;
+                }
+                self.main.push_back(Plain { hits: plain.hits - 1, ..plain });
+            }
+        }
+    }
+}
+
+/// Keys as caches see them: a few often, most once.
+fn skewed(random: &mut Random) -> u64 {
+    let bits = 1 + random.below(12);
+    random.below(1 << bits)
+}
+
+#[test]
+fn every_policy_does_what_a_plain_list_does() {
+    for kind in EvictionKind::ALL {
+        let mut cache = Cache::new(&plan(kind));
+        let mut reference = Reference { kind, small: VecDeque::new(), main: VecDeque::new(), ghost: VecDeque::new() };
+        let mut random = Random::new(17);
+        let mut hits = 0;
+        for step in 0..30_000u64 {
+            let pair = skewed(&mut random);
+            if random.below(50) == 0 {
+                assert_eq!(cache.remove(PairId(pair)), reference.find(pair).is_some(), "{kind:?}, step {step}");
+                reference.remove(pair);
+                continue;
+            }
+            let is_hit = cache.look(PairId(pair), Nanos(step));
+            assert_eq!(is_hit, reference.look(pair), "{kind:?}, step {step}");
+            hits += u64::from(is_hit);
+            if !is_hit {
+                let (bytes, expires) = (1 + random.below(1000), 1_000_000 + random.below(1_000_000));
+                assert!(cache.admits(PairId(pair), bytes, Nanos(step)));
+                cache.insert(PairId(pair), bytes, Nanos(expires));
+                reference.insert(pair, bytes, expires);
+            }
+            assert!(cache.held_bytes() <= BUDGET_BYTES);
+            assert_eq!(
+                cache.held_bytes(),
+                Reference::bytes(&reference.small) + Reference::bytes(&reference.main),
+                "{kind:?}, step {step}"
+            );
+        }
+        assert!(hits > 5_000 && cache.counts().evicted > 1_000, "{kind:?}: {hits} hits, {:?}", cache.counts());
+    }
+}
+
+#[test]
+fn who_leaves_is_told_and_gone_and_a_value_that_is_replaced_does_not_leave_first() {
+    for kind in EvictionKind::ALL {
+        let mut cache = Cache::new(&plan(kind));
+        let mut random = Random::new(3);
+        let mut there: BTreeMap<u64, u64> = BTreeMap::new();
+        for _ in 0..20_000 {
+            let (pair, bytes) = (random.below(200), 1 + random.below(4000));
+            let leaving = cache.insert(PairId(pair), bytes, Nanos(random.below(1000)));
+            assert!(leaving.iter().all(|left| left.0 != pair && there.remove(&left.0).is_some()), "{kind:?}");
+            there.insert(pair, bytes);
+            assert_eq!(cache.held_bytes(), there.values().sum::<u64>(), "{kind:?}");
+            assert!(cache.held_bytes() <= BUDGET_BYTES);
+        }
+    }
+}
+
+#[test]
+fn what_is_too_old_is_a_miss() {
+    let mut cache = Cache::new(&plan(EvictionKind::Fifo));
+    cache.insert(PairId(1), 100, Nanos(50));
+    assert!(cache.look(PairId(1), Nanos(49)) && !cache.look(PairId(1), Nanos(50)));
+    cache.expire(PairId(1));
+    assert_eq!((cache.held_bytes(), cache.counts().expired), (0, 1));
+}
+
+#[test]
+fn a_drive_that_is_full_makes_the_cache_smaller_until_nothing_is_left() {
+    let mut cache = Cache::new(&plan(EvictionKind::Lru));
+    (0..40).for_each(|pair| drop(cache.insert(PairId(pair), 1000, Nanos::MAX)));
+    assert_eq!(cache.shrink(), [PairId(0)]);
+    assert_eq!((cache.budget_bytes(), cache.held_bytes()), (39_000, 39_000));
+    assert_eq!(cache.insert(PairId(40), 1000, Nanos::MAX), [PairId(1)]);
+    while !cache.shrink().is_empty() {}
+    assert_eq!((cache.budget_bytes(), cache.held_bytes()), (0, 0));
+    assert!(!cache.admits(PairId(1), 1, Nanos::ZERO), "larger than all that there is");
+}
+
+#[test]
+fn every_rule_must_agree_and_only_what_is_written_counts_as_written() {
+    let admission = vec!["a-day=2400".parse().unwrap(), "at-most=100".parse().unwrap()];
+    let mut cache = Cache::new(&CachePlan { admission, ..plan(EvictionKind::Fifo) });
+    assert!(!cache.admits(PairId(1), 101, Nanos::ZERO));
+    assert!(cache.admits(PairId(1), 100, Nanos::ZERO));
+    assert!(!cache.admits(PairId(2), 1, Nanos::ZERO), "the hour's bytes are written");
+    assert_eq!((cache.counts().admitted, cache.counts().kept_out), (1, 2));
+}

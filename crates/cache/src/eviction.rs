@@ -1,0 +1,71 @@
+//! Who leaves.
+
+mod fifo;
+mod lru;
+mod s3_fifo;
+mod time_to_live;
+
+use crate::pair::PairId;
+use kvssd_types::Nanos;
+use std::fmt::Debug;
+
+/// Chooses who leaves. It is told of everything that happens to the pairs of a cache.
+pub(crate) trait Eviction: Debug {
+    /// A pair came, of so many bytes, for so long.
+    fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos);
+
+    /// A pair that is there got another value.
+    fn replace(&mut self, pair: PairId, bytes: u64, expires: Nanos) {
+        self.remove(pair);
+        self.insert(pair, bytes, expires);
+    }
+
+    /// A pair was asked for, and there.
+    fn hit(&mut self, pair: PairId);
+
+    /// A pair went for another reason: it was deleted, or too old.
+    fn remove(&mut self, pair: PairId);
+
+    /// Chooses a pair, which is gone then; none when there is none.
+    fn evict(&mut self) -> Option<PairId>;
+}
+
+/// Who leaves when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictionKind {
+    /// Who came first.
+    Fifo,
+    /// Whom nobody has asked for the longest.
+    Lru,
+    /// New ones that nobody asked for again soon, before others (Yang et al., SOSP 2023).
+    S3Fifo,
+    /// Who would expire first; those that never do in the order in which they came, last.
+    TimeToLive,
+}
+
+impl EvictionKind {
+    /// All of them.
+    pub const ALL: [EvictionKind; 4] =
+        [EvictionKind::Fifo, EvictionKind::Lru, EvictionKind::S3Fifo, EvictionKind::TimeToLive];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            EvictionKind::Fifo => "fifo",
+            EvictionKind::Lru => "lru",
+            EvictionKind::S3Fifo => "s3-fifo",
+            EvictionKind::TimeToLive => "ttl",
+        }
+    }
+
+    /// Of a cache of that size.
+    pub(crate) fn build(self, budget_bytes: u64) -> Box<dyn Eviction> {
+        match self {
+            EvictionKind::Fifo => Box::<fifo::Fifo>::default(),
+            EvictionKind::Lru => Box::<lru::Lru>::default(),
+            EvictionKind::S3Fifo => Box::new(s3_fifo::S3Fifo::new(budget_bytes)),
+            EvictionKind::TimeToLive => Box::<time_to_live::TimeToLive>::default(),
+        }
+    }
+}

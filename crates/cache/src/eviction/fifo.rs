@@ -1,0 +1,25 @@
+//! First in, first out.
+
+use super::Eviction;
+use crate::pair::PairId;
+use crate::queue::Queue;
+use kvssd_types::Nanos;
+
+#[derive(Debug, Default)]
+pub(super) struct Fifo(Queue);
+
+impl Eviction for Fifo {
+    fn insert(&mut self, pair: PairId, _bytes: u64, _expires: Nanos) {
+        self.0.push(pair);
+    }
+
+    fn hit(&mut self, _pair: PairId) {}
+
+    fn remove(&mut self, pair: PairId) {
+        self.0.remove(pair);
+    }
+
+    fn evict(&mut self) -> Option<PairId> {
+        self.0.pop()
+    }
+}

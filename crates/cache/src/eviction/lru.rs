@@ -1,0 +1,27 @@
+//! Least recently used.
+
+use super::Eviction;
+use crate::pair::PairId;
+use crate::queue::Queue;
+use kvssd_types::Nanos;
+
+#[derive(Debug, Default)]
+pub(super) struct Lru(Queue);
+
+impl Eviction for Lru {
+    fn insert(&mut self, pair: PairId, _bytes: u64, _expires: Nanos) {
+        self.0.push(pair);
+    }
+
+    fn hit(&mut self, pair: PairId) {
+        self.0.push(pair);
+    }
+
+    fn remove(&mut self, pair: PairId) {
+        self.0.remove(pair);
+    }
+
+    fn evict(&mut self) -> Option<PairId> {
+        self.0.pop()
+    }
+}

@@ -1,0 +1,23 @@
+//! A cache on a drive: who comes in, and who leaves. Policies say what is to be done; whoever has the drive does it.
+//!
+//! ```text
+//!   look(pair, now)  -> is it there?           time to live
+//!   admit(pair, ..)  -> is it worth a write?   admission: every rule must agree
+//!   insert(pair, ..) -> who must leave first   eviction: FIFO, LRU, S3-FIFO, or who would expire first
+//!   shrink()         -> who leaves so that a drive that is fuller than it was thought takes more
+//! ```
+//!
+//! A pair is known by 64 bits, such as a hash of its key. Time comes as an argument. Same calls, same answers.
+
+mod admission;
+mod cache;
+mod eviction;
+mod pair;
+mod plan;
+mod queue;
+
+pub use admission::{AdmissionRule, RuleError};
+pub use cache::{Cache, Counts};
+pub use eviction::EvictionKind;
+pub use pair::PairId;
+pub use plan::CachePlan;
