@@ -36,7 +36,7 @@ pub struct Counts {
     pub kept_out: u64,
     /// Pairs that left so that others had room.
     pub evicted: u64,
-    /// Pairs that were asked for behind their time to live.
+    /// Pairs that were found behind their time to live.
     pub expired: u64,
 }
 
@@ -72,10 +72,9 @@ impl Cache {
         self.counts
     }
 
-    /// Whether a pair is there, and not too old: a hit. One that is too old stays there until it is [removed](Self::remove).
+    /// Whether a pair is there, and not too old: a hit. One that is too old stays until it [expires](Self::expire).
     pub fn look(&mut self, pair: PairId, now: Nanos) -> bool {
-        let Some(held) = self.held.get(&pair) else { return false };
-        let is_hit = now < held.expires;
+        let is_hit = self.held.get(&pair).is_some_and(|held| now < held.expires);
         if is_hit {
             self.eviction.hit(pair);
         }
@@ -122,9 +121,11 @@ impl Cache {
         true
     }
 
-    /// A pair went since it was too old.
-    pub fn expire(&mut self, pair: PairId) {
-        self.counts.expired += u64::from(self.remove(pair));
+    /// Lets a pair go that is too old. Gives whether it is there and was.
+    pub fn expire(&mut self, pair: PairId, now: Nanos) -> bool {
+        let is_old = self.held.get(&pair).is_some_and(|held| held.expires <= now);
+        self.counts.expired += u64::from(is_old);
+        is_old && self.remove(pair)
     }
 
     /// The drive is full: no more than what is there without these fits on it from now on. They leave; none when nobody is left.

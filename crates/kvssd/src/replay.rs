@@ -5,6 +5,7 @@ use crate::arguments::replay::{ReplayOptions, ReplayPace};
 use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
+use kvssd_cache::CachePlan;
 use kvssd_flash::Profile;
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::bench::{designs, split_overrides};
@@ -55,9 +56,19 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         threads: options.threads,
         queue_depth: options.queue_depth,
         pace: if options.pace == ReplayPace::Trace { Pace::Trace } else { Pace::Closed },
+        time_scale: options.time_scale,
+        cache: cache_plan(options, &profile),
+        warm_up: options.warm_up,
+        block_erases_max: options.block_erases,
         seed: options.experiment.seed,
     };
     Ok(designs(&options.design, &for_designs)?.into_iter().map(setup).collect())
+}
+
+/// The cache that is asked for, of three quarters of the flash if nothing else is said.
+fn cache_plan(options: &ReplayOptions, profile: &Profile) -> Option<CachePlan> {
+    let budget_bytes = options.cache_bytes.unwrap_or(profile.geometry.raw_bytes() / 4 * 3);
+    options.cache.map(|eviction| CachePlan { budget_bytes, eviction, admission: options.admit.clone() })
 }
 
 /// A trace's file, of which the first bytes were read.
@@ -130,6 +141,8 @@ fn rows(summary: &TraceSummary, seconds: f64) -> Vec<Vec<String>> {
         ("longest key", size(summary.key_bytes_max)),
         ("largest value", size(summary.value_bytes_max)),
         ("bytes of values to store", size(summary.written_bytes)),
+        ("keys", grouped(summary.unique_keys)),
+        ("their largest values together", size(summary.working_set_bytes)),
         ("duration", summary.duration_ns.map_or("-".to_owned(), |ns| format!("{:.0} s", ns as f64 / 1e9))),
         ("lines a second of this machine", grouped((summary.lines as f64 / seconds.max(1e-9)) as u64)),
     ]);

@@ -1,6 +1,6 @@
 //! Figures side by side, for people.
 
-use crate::report::{RunReport, TraceReport};
+use crate::report::{CacheReport, RunReport, TraceReport};
 use crate::rounds::RoundsReport;
 use kvssd_measure::{LatencySummary, columns, grouped, size};
 use kvssd_types::Nanos;
@@ -8,6 +8,7 @@ use kvssd_types::Nanos;
 type Figure = (&'static str, fn(&RunReport) -> String);
 type RoundFigure = (&'static str, fn(&RoundsReport) -> String);
 type TraceFigure = (&'static str, fn(&TraceReport) -> String);
+type CacheFigure = (&'static str, fn(&CacheReport) -> String);
 
 /// A table with a line a figure and a column a run.
 #[must_use]
@@ -45,6 +46,13 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
         rows.push(heading("trace"));
         for (name, figure) in TRACE_FIGURES {
             rows.push(row(name, &|run| run.trace.as_ref().map_or("-".to_owned(), figure)));
+        }
+    }
+    let cache = |run: &RunReport| run.trace.as_ref().and_then(|trace| trace.cache.clone());
+    if runs.iter().any(|run| cache(run).is_some()) {
+        rows.push(heading("cache"));
+        for (name, figure) in CACHE_FIGURES {
+            rows.push(row(name, &|run| cache(run).map_or("-".to_owned(), |cache| figure(&cache))));
         }
     }
     for (title, causes) in [("flash reads, pages", 0), ("flash programs, pages", 1)] {
@@ -122,16 +130,29 @@ const ROUND_FIGURES: [RoundFigure; 5] = [
     }),
 ];
 
-const TRACE_FIGURES: [TraceFigure; 9] = [
+const TRACE_FIGURES: [TraceFigure; 10] = [
     ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
     ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
-    ("  misses filled", |trace| grouped(trace.filled)),
+    ("  misses filled / joined", |trace| pair(trace.filled, trace.joined)),
     ("  exist yes / no", |trace| pair(trace.exist_hits, trace.exist_misses)),
     ("  deleted / not there", |trace| pair(trace.deleted, trace.nothing_to_delete)),
     ("  not stored: condition / full", |trace| pair(trace.not_stored, trace.refused_full)),
     ("  values cut / keys hashed", |trace| pair(trace.values_cut, trace.keys_hashed)),
     ("  times to live ignored", |trace| grouped(trace.ttls_ignored)),
     ("  pairs at the end", |trace| grouped(trace.pairs)),
+    ("  life of the drive", |trace| trace.life.map_or("-".to_owned(), |life| format!("{:.1} years", life.years))),
+];
+
+const CACHE_FIGURES: [CacheFigure; 6] = [
+    ("  policy", |cache| [&[cache.eviction.to_owned()], &cache.admission[..]].concat().join(", ")),
+    ("  hits of requests / of bytes", |cache| {
+        let [requests, bytes] = cache.hits.ratios();
+        format!("{:.1} % / {:.1} %", 100.0 * requests, 100.0 * bytes)
+    }),
+    ("  came in / kept out", |cache| pair(cache.admitted, cache.kept_out)),
+    ("  evicted / expired", |cache| pair(cache.evicted, cache.expired)),
+    ("  holds / may hold", |cache| format!("{} / {}", size(cache.held_bytes), size(cache.budget_bytes_end))),
+    ("  may hold as planned", |cache| size(cache.budget_bytes)),
 ];
 
 fn pair(one: u64, other: u64) -> String {

@@ -46,8 +46,8 @@ pub use experiment::{Experiment, Filled, Filling};
 pub use host::{Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};
 pub use report::{
-    BusyReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HostReport, IndexReport, Run,
-    RunReport, TraceReport, WearReport,
+    BusyReport, CacheReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HitReport, HostReport,
+    IndexReport, LifeReport, Run, RunReport, TraceReport, WearReport,
 };
 pub use rounds::{Rounds, RoundsReport, SteadyReport};
 pub use session::{RunPlan, Session};

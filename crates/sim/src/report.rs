@@ -1,7 +1,9 @@
 //! What a run reports.
 
+mod cache;
 mod trace;
 
+pub use cache::{CacheReport, HitReport, LifeReport};
 pub use trace::TraceReport;
 
 use crate::baseline::Baseline;

@@ -1,8 +1,10 @@
 //! The command line of `kvssd replay`.
 
-use super::units::{named, scale};
+use super::units::{count, named, scale, size};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
+use kvssd_cache::{AdmissionRule, EvictionKind};
+use kvssd_sim::replay::BLOCK_ERASES_MAX;
 use kvssd_sim::trace::{BadLines, TraceName};
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use std::path::PathBuf;
   kvssd replay w105.oracleGeneral.zst --format oracle-general
   kvssd replay mooncake_trace.jsonl --value-bytes 65536
   kvssd replay requests.csv.gz --dry-run        what is in it, without a drive
+  kvssd replay kvcache.csv --cache s3-fifo --admit asked=2 --design tessera      hit ratio, wear, years of life
   zcat requests.csv.gz | kvssd replay - --format csv --design rhik
 
 Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, mooncake, csv with named columns. gzip and zstd are unpacked.")]
@@ -53,6 +56,24 @@ pub struct ReplayOptions {
     /// What it begins with, and where its reports go.
     #[command(flatten)]
     pub experiment: Experiment,
+    /// Keeps a cache on the drive, from which so many leave that others have room: fifo, lru, s3-fifo, ttl (who expires first)
+    #[arg(long, value_name = "NAME", value_parser = named(EvictionKind::ALL, EvictionKind::name))]
+    pub cache: Option<EvictionKind>,
+    /// Bytes of keys and values that the cache holds [default: three quarters of the flash]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "cache")]
+    pub cache_bytes: Option<u64>,
+    /// Who comes into the cache: asked=2 (at the second miss), at-most=65536 (bytes), a-day=100000000000 (bytes written); all must agree
+    #[arg(long, value_name = "RULE", requires = "cache")]
+    pub admit: Vec<AdmissionRule>,
+    /// Requests that fill the drive before the figures begin
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = count)]
+    pub warm_up: u64,
+    /// The trace's times go by so many times as fast, with --pace trace
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    pub time_scale: f64,
+    /// Erases that a block outlives, for the drive's years of life; the default is that of three bits a cell
+    #[arg(long, default_value_t = BLOCK_ERASES_MAX, value_name = "N")]
+    pub block_erases: u32,
     /// Reads the trace and says what is in it; no drive is simulated
     #[arg(long)]
     pub dry_run: bool,

@@ -87,6 +87,30 @@ fn a_dry_run_says_what_is_in_a_trace() {
     }
 }
 
+#[test]
+fn a_cache_on_the_drive_refuses_nothing_and_says_how_long_the_drive_lives() {
+    let desk = Desk::new();
+    let mut text = "timestamp,key,size\n".to_owned();
+    (0..30_000u32).for_each(|line| writeln!(text, "{},key{},20000", line / 10, line % 20_000).unwrap());
+    desk.put("trace.csv", &text);
+    let replay = "replay trace.csv --design plus --scale 1/512 --threads 1";
+    let full = &runs(&desk.prints(&format!("{replay} --json -")))[0];
+    assert!(number(full, "/trace/refused_full") > 1000.0);
+    let cached = &runs(&desk.prints(&format!("{replay} --cache lru --admit asked=1 --warm-up 100 --json -")))[0];
+    assert_eq!((number(cached, "/trace/refused_full"), number(cached, "/operations")), (0.0, 29_900.0));
+    assert!(number(cached, "/trace/cache/evicted") > 1000.0 && number(cached, "/trace/life/years") > 0.0);
+    assert!(desk.prints(&format!("{replay} --cache s3-fifo")).contains("hits of requests"));
+    for (arguments, names) in [
+        ("--cache clock", &["clock", "s3-fifo"][..]),
+        ("--admit asked=2", &["--cache"]),
+        ("--cache lru --admit often", &["often", "asked=2"]),
+        ("--cache lru --time-scale 0", &["--time-scale"]),
+        ("--warm-up 1e6", &["--warm-up", "30000"]),
+    ] {
+        desk.refuses(&format!("{replay} {arguments}"), names);
+    }
+}
+
 const KVBENCH: &str = "[document]\nndocs = 3000\n[threads]\nreaders = 2\n[kvs]\nwrite_mode = async\nqueue_depth = 8\n\
     [key_length]\ndistribution = uniform\nlower_bound = 8\nupper_bound = 40\n\
     [body_length]\ndistribution = ratio\nvalue_size = 100,2000\nvalue_size_ratio = 70:30\n";

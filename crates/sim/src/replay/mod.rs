@@ -45,6 +45,7 @@
 //! one before it. At most 65 536 requests wait for their second command; further arrivals wait until one goes on.
 
 mod feed;
+mod host_cache;
 mod model;
 mod player;
 mod summary;
@@ -54,9 +55,10 @@ pub use summary::TraceSummary;
 use crate::baseline::Baseline;
 use crate::error::SimError;
 use crate::host::{Hosts, Pace, Turn};
-use crate::report::{Run, RunReport, Subject};
+use crate::report::{LifeReport, Run, RunReport, Subject};
 use crate::trace::{InputBytes, TraceName, TraceReader};
 use feed::Feed;
+use kvssd_cache::CachePlan;
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
@@ -83,9 +85,20 @@ pub struct ReplaySetup {
     pub queue_depth: u32,
     /// [`Pace::Closed`] or [`Pace::Trace`].
     pub pace: Pace,
+    /// The trace's times go by so many times as fast.
+    pub time_scale: f64,
+    /// Who comes and who leaves where hosts keep a cache on the drive.
+    pub cache: Option<CachePlan>,
+    /// Requests behind which the figures begin.
+    pub warm_up: u64,
+    /// How often a block can be erased.
+    pub block_erases_max: u32,
     /// Of the values.
     pub seed: u64,
 }
+
+/// How often a block can be erased: of three bits a cell, as data sheets have it. An estimate.
+pub const BLOCK_ERASES_MAX: u32 = 3000;
 
 /// A trace that is about to be replayed.
 pub struct Trace<'a> {
@@ -118,11 +131,14 @@ impl ReplaySetup {
             )));
         }
         observer.begin(&format!("{} {name}, bytes", self.design.name), input_bytes);
-        let mut player = Player::new(&self.design, &self.profile, self.seed)?;
-        let baseline = Baseline::of(player.device());
+        if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
+            return Err(SimError::Setup("--time-scale is above 0".to_owned()));
+        }
+        let mut player = Player::new(&self.design, &self.profile, self.cache.as_ref(), self.seed)?;
+        let mut baseline = Baseline::of(player.device());
         let started = Instant::now();
         let mut feed = Feed::new(reader);
-        self.play(&mut player, &mut feed, &input, observer)?;
+        let took_ns = self.play(&mut player, &mut feed, &input, &mut baseline, observer)?;
         observer.progress(input.read());
         let (device, mut measured, mut counts) = player.end();
         measured.wall = started.elapsed();
@@ -139,19 +155,32 @@ impl ReplaySetup {
             records: 0,
         };
         let mut report = Run::new(&subject, &device, &baseline, &measured).report;
+        let geometry = &self.profile.geometry;
+        let programmed_bytes = report.flash.programs.values().sum::<u64>() * u64::from(geometry.page_bytes);
+        let took_ns = took_ns.unwrap_or(report.simulated_ns);
+        counts.life = LifeReport::of(
+            measured.stored_bytes,
+            programmed_bytes,
+            geometry.raw_bytes(),
+            took_ns,
+            self.block_erases_max,
+        );
         report.trace = Some(counts);
         Ok(report)
     }
 
+    /// Gives how long what was measured took by the trace's clock, if it has one.
     fn play(
         &self,
         player: &mut Player,
         feed: &mut Feed<'_>,
         input: &InputBytes,
+        baseline: &mut Baseline,
         observer: &mut dyn Observer,
-    ) -> Result<(), SimError> {
+    ) -> Result<Option<u64>, SimError> {
         let mut hosts = Hosts::new(self.pace, self.threads, self.queue_depth, Nanos::ZERO, self.seed);
-        let mut clock = TraceClock::default();
+        let mut clock = TraceClock::new(self.time_scale);
+        let mut span = TraceSpan::default();
         if self.pace == Pace::Trace && self.is_ready(player, feed)? {
             hosts.arrive_at(clock.arrival(feed.peek().at_ns, feed.reader().tick_ns())?);
         }
@@ -166,7 +195,13 @@ impl ReplaySetup {
                 Turn::GoOn { .. } => unreachable!("no request of a trace is a scan"),
                 Turn::Next { .. } if !self.is_ready(player, feed)? => {}
                 Turn::Next { thread } => {
+                    if begun == self.warm_up && begun > 0 {
+                        player.begin_measuring();
+                        *baseline = Baseline::of(player.device());
+                        span = TraceSpan::default();
+                    }
                     let (request, key) = feed.next();
+                    span.add(request.at_ns);
                     let (done, second) = player.begin(request, key, at)?;
                     match second {
                         Some(slot) => hosts.write_back(done, thread, slot),
@@ -187,7 +222,10 @@ impl ReplaySetup {
                 }
             }
         }
-        Ok(())
+        if begun <= self.warm_up && self.warm_up > 0 {
+            return Err(SimError::Setup(format!("--warm-up {}: the trace has {begun} requests", self.warm_up)));
+        }
+        Ok(span.took_ns())
     }
 
     /// Whether there is another request. New ones are announced to the drive's memory.
@@ -206,8 +244,9 @@ impl ReplaySetup {
 ///   times of the trace    0 0 0 0          1 1 1 1 1          3
 ///   arrivals              0 0 0 0          1 1.25 1.5 1.75 2  3        the tick before had 4, so a quarter each
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TraceClock {
+    scale: f64,
     first_ns: Option<u64>,
     /// The tick that it is, from the first one on.
     tick_ns: u64,
@@ -218,6 +257,11 @@ struct TraceClock {
 }
 
 impl TraceClock {
+    /// One that goes so many times as fast as the trace's.
+    fn new(scale: f64) -> Self {
+        TraceClock { scale, first_ns: None, tick_ns: 0, count: 0, count_before: 0, last: Nanos::ZERO }
+    }
+
     fn arrival(&mut self, at_ns: Option<u64>, length_ns: u64) -> Result<Nanos, SimError> {
         let Some(first_ns) = self.first_ns.or(at_ns) else {
             let why = "--pace trace needs a trace with times, and the first request of this one has none";
@@ -234,8 +278,27 @@ impl TraceClock {
             within_ns = (length_ns as f64 * share) as u64;
         }
         self.count += 1;
-        self.last = self.last.max(Nanos(self.tick_ns.saturating_add(within_ns)));
+        let due_ns = self.tick_ns.saturating_add(within_ns);
+        let scaled_ns = if self.scale == 1.0 { due_ns } else { (due_ns as f64 / self.scale) as u64 };
+        self.last = self.last.max(Nanos(scaled_ns));
         Ok(self.last)
+    }
+}
+
+/// The time from the first request with one to the last.
+#[derive(Debug, Default)]
+struct TraceSpan(Option<(u64, u64)>);
+
+impl TraceSpan {
+    fn add(&mut self, at_ns: Option<u64>) {
+        if let Some(at_ns) = at_ns {
+            let (first, last) = self.0.unwrap_or((at_ns, at_ns));
+            self.0 = Some((first, last.max(at_ns)));
+        }
+    }
+
+    fn took_ns(&self) -> Option<u64> {
+        self.0.map(|(first, last)| last - first).filter(|took_ns| *took_ns > 0)
     }
 }
 

@@ -1,15 +1,18 @@
 //! Turns requests into commands, and checks what the drive answers.
 
+use super::host_cache::HostCache;
 use super::model::{Held, Model};
 use crate::error::SimError;
 use crate::measured::Measured;
 use crate::report::TraceReport;
 use crate::trace::{Action, Request, Requests};
+use kvssd_cache::{CachePlan, PairId};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::Design;
 use kvssd_measure::Latencies;
 use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Reply, StoreCondition, Value};
+use std::collections::HashSet;
 
 /// The keys that the drive is told of at once.
 const EXPECTED_MAX: usize = 32;
@@ -18,6 +21,7 @@ const EXPECTED_MAX: usize = 32;
 pub(super) struct Player {
     device: Device,
     model: Model,
+    cache: Option<HostCache>,
     counts: TraceReport,
     measured: Measured,
     misses: Latencies,
@@ -26,6 +30,8 @@ pub(super) struct Player {
     value_bytes_max: u64,
     waiting: Vec<Waiting>,
     free: Vec<usize>,
+    /// Pairs that were missed and are not stored yet.
+    filling: HashSet<u64>,
 }
 
 /// What a request still has to do when its first command is answered.
@@ -41,23 +47,33 @@ struct Waiting {
     key: [u8; KEY_BYTES_MAX],
     key_bytes: u8,
     hash: u64,
+    now: Nanos,
+    expires: Nanos,
     second: Second,
 }
 
-/// A key and the hash that the model knows it by.
+/// A key, the hash that the model knows it by, and the times of its request as a cache counts them.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     key: Key<'a>,
     hash: u64,
+    now: Nanos,
+    expires: Nanos,
 }
 
 impl Player {
-    pub(super) fn new(design: &Design, profile: &Profile, seed: u64) -> Result<Self, SimError> {
+    pub(super) fn new(
+        design: &Design,
+        profile: &Profile,
+        cache: Option<&CachePlan>,
+        seed: u64,
+    ) -> Result<Self, SimError> {
         let device = Device::new(design, profile, Box::new(RopeBacking::new(profile.geometry)))?;
         Ok(Player {
             value_bytes_max: device.engine().value_bytes_max(),
             device,
             model: Model::new(seed),
+            cache: cache.map(HostCache::new),
             counts: TraceReport::default(),
             measured: Measured::default(),
             misses: Latencies::new(),
@@ -65,6 +81,7 @@ impl Player {
             exists: Latencies::new(),
             waiting: Vec::new(),
             free: Vec::new(),
+            filling: HashSet::new(),
         })
     }
 
@@ -75,9 +92,20 @@ impl Player {
     /// The drive, what the hosts saw, and the counts.
     pub(super) fn end(mut self) -> (Device, Measured, TraceReport) {
         self.counts.pairs = self.model.len() as u64;
+        self.counts.cache = self.cache.as_ref().map(HostCache::report);
         let others = [("delete", self.deletes), ("exist", self.exists), ("miss", self.misses)];
         self.measured.others.extend(others);
         (self.device, self.measured, self.counts)
+    }
+
+    /// What was done so far is none of the figures.
+    pub(super) fn begin_measuring(&mut self) {
+        self.measured = Measured::from(self.measured.end, None);
+        self.counts = TraceReport::default();
+        self.cache.iter_mut().for_each(HostCache::begin_measuring);
+        for latencies in [&mut self.misses, &mut self.deletes, &mut self.exists] {
+            *latencies = Latencies::new();
+        }
     }
 
     /// The number of requests that wait for their second command.
@@ -102,19 +130,19 @@ impl Player {
     ) -> Result<(Nanos, Option<u64>), SimError> {
         self.measured.operations += 1;
         self.counts.keys_hashed += u64::from(request.is_key_hashed());
-        self.counts.ttls_ignored += u64::from(request.has_ttl);
-        let subject = Subject { key, hash: request.hash() };
+        let subject = self.subject(request, key, at);
+        self.look(request, subject, at)?;
         let held = self.model.get(subject.hash);
         let bytes = request.value_bytes;
         let (done, second) = match request.action {
             Action::Get => (self.retrieve(subject, request.part, at)?, None),
             Action::Fetch => {
-                let second = held.is_none().then_some(Second::Store { bytes });
+                let second = if held.is_none() { self.fill(subject.hash, bytes) } else { None };
                 (self.retrieve(subject, request.part, at)?, second)
             }
             Action::Probe => {
-                let second = held.map_or(Second::Store { bytes }, |_| Second::Retrieve);
-                (self.exist(subject, at)?, Some(second))
+                let second = if held.is_none() { self.fill(subject.hash, bytes) } else { Some(Second::Retrieve) };
+                (self.exist(subject, at)?, second)
             }
             Action::Set => (self.store(subject, bytes, StoreCondition::Always, at)?, None),
             Action::Add => (self.store(subject, bytes, StoreCondition::IfAbsent, at)?, None),
@@ -125,7 +153,10 @@ impl Player {
                 let second = held.map(|held| Second::Store { bytes: u64::from(held.bytes).saturating_add(more) });
                 (self.retrieve(subject, None, at)?, second)
             }
-            Action::Delete => (self.delete(subject, at)?, None),
+            Action::Delete => {
+                self.cache.iter_mut().for_each(|cache| cache.delete(PairId(subject.hash)));
+                (self.delete(subject, at)?, None)
+            }
             Action::Exist => (self.exist(subject, at)?, None),
         };
         self.counts.filled += u64::from(held.is_none() && second.is_some());
@@ -136,12 +167,15 @@ impl Player {
     /// Submits the second command of a request.
     pub(super) fn go_on(&mut self, slot: u64, at: Nanos) -> Result<Nanos, SimError> {
         let slot = slot as usize;
-        let Waiting { key, key_bytes, hash, second } = self.waiting[slot];
+        let Waiting { key, key_bytes, hash, now, expires, second } = self.waiting[slot];
         self.free.push(slot);
         let key = Key::new(&key[..usize::from(key_bytes)]).expect("it was a key before");
-        let subject = Subject { key, hash };
+        let subject = Subject { key, hash, now, expires };
         let done = match second {
-            Second::Store { bytes } => self.store(subject, bytes, StoreCondition::Always, at)?,
+            Second::Store { bytes } => {
+                self.filling.remove(&hash);
+                self.store(subject, bytes, StoreCondition::Always, at)?
+            }
             Second::Retrieve => self.retrieve(subject, None, at)?,
         };
         self.measured.end = self.measured.end.max(done);
@@ -155,10 +189,11 @@ impl Player {
     }
 
     fn wait(&mut self, subject: Subject<'_>, second: Second) -> u64 {
+        let Subject { hash, now, expires, .. } = subject;
         let bytes = subject.key.bytes();
         let mut key = [0; KEY_BYTES_MAX];
         key[..bytes.len()].copy_from_slice(bytes);
-        let waiting = Waiting { key, key_bytes: bytes.len() as u8, hash: subject.hash, second };
+        let waiting = Waiting { key, key_bytes: bytes.len() as u8, hash, now, expires, second };
         let slot = self.free.pop().unwrap_or(self.waiting.len());
         if slot == self.waiting.len() {
             self.waiting.push(waiting);
@@ -175,16 +210,23 @@ impl Player {
         condition: StoreCondition,
         at: Nanos,
     ) -> Result<Nanos, SimError> {
-        let Subject { key, hash } = subject;
+        let Subject { key, hash, .. } = subject;
         self.counts.values_cut += u64::from(bytes > self.value_bytes_max);
         let held = self.model.draft(bytes.min(self.value_bytes_max) as u32);
         let value = Value::Pattern(self.model.pattern(hash, held));
-        let Completion { done, reply } = self.device.submit(Command::Store { key, value, condition }, at);
         let must_be_done = match condition {
             StoreCondition::Always => true,
             StoreCondition::IfExists => self.model.get(hash).is_some(),
             StoreCondition::IfAbsent => self.model.get(hash).is_none(),
         };
+        if must_be_done && !self.take_in(subject, held.bytes.into(), at)? {
+            return Ok(at);
+        }
+        let mut completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
+        while matches!(completion.reply, Err(KvError::CapacityExceeded)) && self.shrink(hash, at)? {
+            completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
+        }
+        let Completion { done, reply } = completion;
         match reply {
             Ok(_) => {
                 self.counts.wrong_answers += u64::from(!must_be_done);
@@ -192,7 +234,10 @@ impl Player {
                 self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
                 self.measured.stores.add(done - at);
             }
-            Err(KvError::CapacityExceeded) => self.counts.refused_full += 1,
+            Err(KvError::CapacityExceeded) => {
+                self.counts.refused_full += 1;
+                self.leave(PairId(hash), at)?;
+            }
             Err(KvError::KeyExists | KvError::KeyNotFound) => {
                 self.counts.wrong_answers += u64::from(must_be_done);
                 self.counts.not_stored += 1;
@@ -203,7 +248,7 @@ impl Player {
     }
 
     fn retrieve(&mut self, subject: Subject<'_>, part: Option<(u64, u64)>, at: Nanos) -> Result<Nanos, SimError> {
-        let Subject { key, hash } = subject;
+        let Subject { key, hash, .. } = subject;
         let held = self.model.get(hash);
         let bytes = held.map_or(0, |held| held.bytes);
         // A part of a value that was cut, or that was stored anew and shorter, is what there is of it.
@@ -250,6 +295,71 @@ impl Player {
         self.counts.exist_misses += u64::from(!is_there);
         self.exists.add(done - at);
         Ok(done)
+    }
+
+    /// The pair of a request, by the trace's times where it has some.
+    fn subject<'a>(&mut self, request: &Request, key: Key<'a>, at: Nanos) -> Subject<'a> {
+        self.counts.ttls_ignored += u64::from(request.ttl_ns.is_some() && self.cache.is_none());
+        let now = request.at_ns.map_or(at, Nanos);
+        let expires = request.ttl_ns.map_or(Nanos::MAX, |ttl_ns| now + Nanos(ttl_ns));
+        Subject { key, hash: request.hash(), now, expires }
+    }
+
+    /// Has the cache look at a request before anything is done: what is too old goes.
+    fn look(&mut self, request: &Request, subject: Subject<'_>, at: Nanos) -> Result<(), SimError> {
+        let Some(cache) = &mut self.cache else { return Ok(()) };
+        let pair = PairId(subject.hash);
+        let is_old = cache.expire(pair, subject.now);
+        if matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch) {
+            let bytes = self.model.get(subject.hash).map_or(request.value_bytes, |held| held.bytes.into());
+            cache.read(pair, bytes, subject.now);
+        }
+        if is_old { self.leave(pair, at) } else { Ok(()) }
+    }
+
+    /// What a miss does: it stores the pair, if no other miss of it is about to.
+    fn fill(&mut self, hash: u64, bytes: u64) -> Option<Second> {
+        let is_first = self.filling.insert(hash);
+        self.counts.joined += u64::from(!is_first);
+        is_first.then_some(Second::Store { bytes })
+    }
+
+    /// Whether a pair is to be stored; who must leave for it leaves.
+    fn take_in(&mut self, subject: Subject<'_>, value_bytes: u64, at: Nanos) -> Result<bool, SimError> {
+        let Some(cache) = &mut self.cache else { return Ok(true) };
+        let pair = PairId(subject.hash);
+        let leaving = cache.take_in(pair, subject.key, value_bytes, subject.now, subject.expires);
+        let is_in = leaving.is_some();
+        if !is_in {
+            // What the drive has of it is old.
+            cache.remove(pair);
+        }
+        for pair in leaving.unwrap_or_else(|| vec![pair]) {
+            self.leave(pair, at)?;
+        }
+        Ok(is_in)
+    }
+
+    /// Makes room on a drive that is full for a pair that came. Gives whether that helped, and the pair is still to be stored.
+    fn shrink(&mut self, hash: u64, at: Nanos) -> Result<bool, SimError> {
+        let leaving = self.cache.as_mut().map(HostCache::shrink).unwrap_or_default();
+        for &pair in &leaving {
+            self.leave(pair, at)?;
+        }
+        Ok(!leaving.is_empty() && !leaving.contains(&PairId(hash)))
+    }
+
+    /// Deletes a pair that the cache lets go, if the drive has it.
+    fn leave(&mut self, pair: PairId, at: Nanos) -> Result<(), SimError> {
+        let key = self.cache.as_mut().and_then(|cache| cache.take_key(pair));
+        let Some(key) = key.filter(|_| self.model.get(pair.0).is_some()) else { return Ok(()) };
+        let key = Key::new(&key).expect("it was a key before");
+        let Completion { done, reply } = self.device.submit(Command::Delete { key }, at);
+        self.answers_right(&reply, self.model.get(pair.0))?;
+        self.model.remove(pair.0);
+        self.deletes.add(done - at);
+        self.measured.end = self.measured.end.max(done);
+        Ok(())
     }
 
     /// Whether an answer says that the key was there. One that is wrong about that is counted.

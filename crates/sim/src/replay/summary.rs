@@ -4,7 +4,7 @@ use crate::error::SimError;
 use crate::trace::{Action, InputBytes, Requests, TraceReader};
 use kvssd_measure::Observer;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How many requests are read at a time: enough that looking up every so often costs nothing.
 const CHUNK: usize = 1 << 12;
@@ -21,6 +21,8 @@ pub struct TraceSummary {
     pub key_bytes_max: u64,
     pub value_bytes_max: u64,
     pub written_bytes: u64,
+    pub unique_keys: u64,
+    pub working_set_bytes: u64,
     pub duration_ns: Option<u64>,
 }
 
@@ -39,6 +41,7 @@ impl TraceSummary {
         let mut counts = [0u64; Action::ALL.len()];
         let (mut first_ns, mut last_ns) = (None, None);
         let mut requests = Requests::new();
+        let mut largest: HashMap<u64, u64> = HashMap::new();
         loop {
             requests.clear();
             reader.fill(&mut requests, CHUNK)?;
@@ -53,6 +56,8 @@ impl TraceSummary {
                 let writes = matches!(request.action, Action::Set | Action::Add | Action::Replace | Action::Grow);
                 let written = if writes { request.value_bytes.saturating_mul(times) } else { 0 };
                 summary.written_bytes = summary.written_bytes.saturating_add(written);
+                let bytes = largest.entry(request.hash()).or_default();
+                *bytes = request.value_bytes.max(*bytes);
                 first_ns = first_ns.or(request.at_ns);
                 last_ns = last_ns.max(request.at_ns);
             }
@@ -62,6 +67,7 @@ impl TraceSummary {
             }
         }
         (summary.lines, summary.bad_lines) = (reader.lines(), reader.bad_lines());
+        (summary.unique_keys, summary.working_set_bytes) = (largest.len() as u64, largest.values().sum());
         summary.requests = counts.iter().sum();
         let names = Action::ALL.into_iter().map(Action::name);
         summary.actions = names.zip(counts).filter(|(_, count)| *count > 0).collect();

@@ -1,6 +1,8 @@
 //! Replays against the map that they are a replay of.
 
-use super::{ReplaySetup, Trace};
+mod cache;
+
+use super::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
 use crate::host::Pace;
 use crate::report::{RunReport, TraceReport};
 use crate::trace::{BadLines, InputBytes, TraceName, TraceReader};
@@ -14,7 +16,18 @@ use std::fmt::Write;
 
 fn setup(design: &Design, pace: Pace) -> ReplaySetup {
     let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
-    ReplaySetup { design: design.clone(), profile, threads: 4, queue_depth: 2, pace, seed: 1 }
+    ReplaySetup {
+        design: design.clone(),
+        profile,
+        threads: 4,
+        queue_depth: 2,
+        pace,
+        time_scale: 1.0,
+        cache: None,
+        warm_up: 0,
+        block_erases_max: BLOCK_ERASES_MAX,
+        seed: 1,
+    }
 }
 
 fn replay(setup: &ReplaySetup, name: TraceName, text: &[u8]) -> RunReport {
@@ -136,7 +149,7 @@ fn parts_of_objects_and_values_that_are_too_large_are_verified() {
 
 #[test]
 fn requests_of_a_tick_are_spread_over_it() {
-    let mut clock = super::TraceClock::default();
+    let mut clock = super::TraceClock::new(1.0);
     let arrivals: Vec<u64> = [70, 70, 70, 70, 71, 71, 71, 71, 71, 71, 73, 72]
         .map(|second| clock.arrival(Some(second * 1_000), 1_000).unwrap().0)
         .into();
@@ -158,7 +171,7 @@ fn a_drive_that_forgets_is_found_out() {
     use crate::trace::{Action, Request, Requests};
     use kvssd_types::Nanos;
     let setup = setup(&ORIGINAL, Pace::Closed);
-    let mut player = Player::new(&setup.design, &setup.profile, 1).unwrap();
+    let mut player = Player::new(&setup.design, &setup.profile, None, 1).unwrap();
     let mut requests = Requests::new();
     requests.push(b"k", 1, Request::new(Action::Set, 10));
     requests.push(b"k", 1, Request::new(Action::Get, 0));

@@ -1,5 +1,6 @@
 //! What a replay reports beside what every run does.
 
+use super::cache::{CacheReport, LifeReport};
 use serde::Serialize;
 
 /// What came of the requests of a trace.
@@ -13,6 +14,7 @@ pub struct TraceReport {
     pub hits: u64,
     pub misses: u64,
     pub filled: u64,
+    pub joined: u64,
     pub not_stored: u64,
     pub deleted: u64,
     pub nothing_to_delete: u64,
@@ -24,4 +26,7 @@ pub struct TraceReport {
     pub ttls_ignored: u64,
     pub pairs: u64,
     pub wrong_answers: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheReport>,
+    pub life: Option<LifeReport>,
 }

@@ -44,6 +44,11 @@ pub(super) fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// A time to live in seconds; none where it is 0, for ever.
+pub(super) fn ttl_ns(seconds: u64) -> Option<u64> {
+    (seconds > 0).then(|| seconds.saturating_mul(1_000_000_000))
+}
+
 /// A time with or without decimals, in units of `unit_ns` nanoseconds, which is a power of ten.
 pub(super) fn time_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());

@@ -100,8 +100,8 @@ pub struct Request {
     pub at_ns: Option<u64>,
     /// How often, at least once.
     pub times: u32,
-    /// Whether the trace gave it a time to live, which is not kept.
-    pub has_ttl: bool,
+    /// How long the pair that is stored lives, in nanoseconds; none where the trace does not say, or says for ever.
+    pub ttl_ns: Option<u64>,
     pub(super) key: Range<usize>,
     pub(super) hash: u64,
     pub(super) is_hashed: bool,
@@ -117,7 +117,7 @@ impl Request {
             part: None,
             at_ns: None,
             times: 1,
-            has_ttl: false,
+            ttl_ns: None,
             key: 0..0,
             hash: 0,
             is_hashed: false,

@@ -8,7 +8,7 @@ use kvssd_ftl::Design;
 use kvssd_measure::Observer;
 use kvssd_sim::Pace;
 use kvssd_sim::SimError;
-use kvssd_sim::replay::{ReplaySetup, Trace};
+use kvssd_sim::replay::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
 use kvssd_sim::trace::{BadLines, TraceName, TraceReader, decoded};
 
 /// The index of each cluster over its cache. The paper says of four of its eight that they need very little (022, 026, 052, 072), of two
@@ -76,6 +76,10 @@ impl Drives {
             threads: 1,
             queue_depth: ASYNC_DEPTH,
             pace: Pace::Closed,
+            time_scale: 1.0,
+            cache: None,
+            warm_up: 0,
+            block_erases_max: BLOCK_ERASES_MAX,
             seed: self.seed,
         };
         let report = setup.replay(Trace { name, reader, input, input_bytes: 0 }, observer)?;

@@ -11,7 +11,7 @@
 //!
 //! Other columns are not looked at.
 
-use super::super::fields::{BadRecord, Row, number, small_letters, time_ns};
+use super::super::fields::{BadRecord, Row, number, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
 
 /// Columns for the time, and their units in nanoseconds.
@@ -91,7 +91,7 @@ impl TraceFormat for Csv {
         };
         let request = Request {
             at_ns,
-            has_ttl: maybe(columns.ttl, "ttl", 0)? > 0,
+            ttl_ns: ttl_ns(maybe(columns.ttl, "ttl", 0)?),
             ..Request::new(
                 action.ok_or(BadRecord::new("op", "is none that is known"))?,
                 maybe(columns.value_bytes, "value size", self.value_bytes)?,

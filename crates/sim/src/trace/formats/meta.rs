@@ -9,7 +9,7 @@
 //! is in seconds. A column that is not there is as if it were empty; `key`, `op` and `op_count` must be there, which tells this
 //! format from any other table.
 
-use super::super::fields::{BadRecord, Row, number, small_letters, time_ns};
+use super::super::fields::{BadRecord, Row, number, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Request, Requests, TraceFormat};
 
 /// The most requests of a line: no second of a cache has more of a key, and a slip of a digit must not take a day.
@@ -86,7 +86,7 @@ impl TraceFormat for Meta {
         let request = Request {
             at_ns,
             times: times.ok_or(BadRecord::new("op_count", "is no number from 1 to a million"))? as u32,
-            has_ttl: maybe(columns.ttl, "ttl")? > 0,
+            ttl_ns: ttl_ns(maybe(columns.ttl, "ttl")?),
             ..Request::new(action, maybe(columns.value_bytes, "size")?)
         };
         requests.push(field(columns.key)?, maybe(columns.key_bytes, "key_size")?, request);

@@ -8,7 +8,7 @@
 //! The operation is one of get, gets, set, add, replace, cas, append, prepend, delete, incr and decr ([`Action::named`]). The key may hold
 //! commas: the fields around it are counted from both ends. The client is not looked at.
 
-use super::super::fields::{BadRecord, number, time_ns};
+use super::super::fields::{BadRecord, number, time_ns, ttl_ns};
 use super::super::{Action, Request, Requests, TraceFormat};
 
 /// Twitter's format.
@@ -32,7 +32,7 @@ impl TraceFormat for Twitter {
         let action = Action::named(operation).ok_or(BadRecord::new("operation", "is none that is known"))?;
         let request = Request {
             at_ns: Some(time_ns(time, 1_000_000_000).ok_or(BadRecord::number("timestamp"))?),
-            has_ttl: number(ttl).ok_or(BadRecord::number("TTL"))? > 0,
+            ttl_ns: ttl_ns(number(ttl).ok_or(BadRecord::number("TTL"))?),
             ..Request::new(action, number(value_bytes).ok_or(BadRecord::number("value size"))?)
         };
         requests.push(key, number(key_bytes).ok_or(BadRecord::number("key size"))?, request);

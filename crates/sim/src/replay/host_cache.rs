@@ -1,0 +1,124 @@
+//! The cache that a host keeps on the drive: who is there, by which key, and how often that was so.
+
+use crate::report::{CacheReport, HitReport};
+use kvssd_cache::{Cache, CachePlan, Counts, PairId};
+use kvssd_types::{Key, Nanos, OwnedKey};
+use std::collections::HashMap;
+
+/// Windows of the course at the most; then two become one.
+const WINDOWS_MAX: usize = 64;
+/// Reads of a window at first.
+const WINDOW_READS: u64 = 1 << 10;
+
+/// A cache, and the keys of its pairs.
+pub(super) struct HostCache {
+    plan: CachePlan,
+    cache: Cache,
+    keys: HashMap<PairId, OwnedKey>,
+    hits: HitReport,
+    course: Vec<HitReport>,
+    window_reads: u64,
+    /// What was counted before the figures begin.
+    before: Counts,
+}
+
+impl HostCache {
+    pub(super) fn new(plan: &CachePlan) -> Self {
+        HostCache {
+            plan: plan.clone(),
+            cache: Cache::new(plan),
+            keys: HashMap::new(),
+            hits: HitReport::default(),
+            course: Vec::new(),
+            window_reads: WINDOW_READS,
+            before: Counts::default(),
+        }
+    }
+
+    /// A pair is read.
+    pub(super) fn read(&mut self, pair: PairId, bytes: u64, now: Nanos) {
+        let is_hit = self.cache.look(pair, now);
+        self.hits.add(is_hit, bytes);
+        if self.course.last().is_none_or(|window| window.requests >= self.window_reads) {
+            self.course.push(HitReport::default());
+        }
+        self.course.last_mut().expect("there is one").add(is_hit, bytes);
+        if self.course.len() > WINDOWS_MAX {
+            let one = |two: &[HitReport]| {
+                let mut one = two[0];
+                two[1..].iter().for_each(|next| one.append(next));
+                one
+            };
+            self.course = self.course.chunks(2).map(one).collect();
+            self.window_reads *= 2;
+        }
+    }
+
+    /// Takes a pair in that is to be stored; gives who must leave before. None when it is not worth a write.
+    pub(super) fn take_in(
+        &mut self,
+        pair: PairId,
+        key: Key<'_>,
+        value_bytes: u64,
+        now: Nanos,
+        expires: Nanos,
+    ) -> Option<Vec<PairId>> {
+        let bytes = key.bytes().len() as u64 + value_bytes;
+        if !self.cache.admits(pair, bytes, now) {
+            return None;
+        }
+        let leaving = self.cache.insert(pair, bytes, expires);
+        self.keys.insert(pair, key.bytes().into());
+        Some(leaving)
+    }
+
+    /// Whether a pair was too old, and went.
+    pub(super) fn expire(&mut self, pair: PairId, now: Nanos) -> bool {
+        self.cache.expire(pair, now)
+    }
+
+    /// A pair is deleted.
+    pub(super) fn delete(&mut self, pair: PairId) {
+        self.cache.remove(pair);
+        self.keys.remove(&pair);
+    }
+
+    /// A pair is to leave; its key is known until it is [taken](Self::take_key).
+    pub(super) fn remove(&mut self, pair: PairId) {
+        self.cache.remove(pair);
+    }
+
+    /// The drive is full: who leaves now.
+    pub(super) fn shrink(&mut self) -> Vec<PairId> {
+        self.cache.shrink()
+    }
+
+    /// The key of a pair that leaves the drive.
+    pub(super) fn take_key(&mut self, pair: PairId) -> Option<OwnedKey> {
+        self.keys.remove(&pair)
+    }
+
+    /// The figures begin here.
+    pub(super) fn begin_measuring(&mut self) {
+        self.before = self.cache.counts();
+        (self.hits, self.window_reads) = (HitReport::default(), WINDOW_READS);
+        self.course.clear();
+    }
+
+    pub(super) fn report(&self) -> CacheReport {
+        let (counts, before) = (self.cache.counts(), self.before);
+        CacheReport {
+            eviction: self.plan.eviction.name(),
+            admission: self.plan.admission.iter().map(ToString::to_string).collect(),
+            budget_bytes: self.plan.budget_bytes,
+            budget_bytes_end: self.cache.budget_bytes(),
+            held_bytes: self.cache.held_bytes(),
+            admitted: counts.admitted - before.admitted,
+            kept_out: counts.kept_out - before.kept_out,
+            evicted: counts.evicted - before.evicted,
+            expired: counts.expired - before.expired,
+            hits: self.hits,
+            course: self.course.clone(),
+        }
+    }
+}

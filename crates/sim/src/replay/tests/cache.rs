@@ -1,0 +1,138 @@
+//! Replays with a cache: nothing is refused, the hits are those of the policy, and what is too old is gone.
+
+use super::{counts, replay, setup};
+use crate::host::Pace;
+use crate::replay::ReplaySetup;
+use crate::report::{CacheReport, RunReport};
+use crate::trace::TraceName;
+use kvssd_cache::{AdmissionRule, Cache, CachePlan, EvictionKind, PairId};
+use kvssd_designs::{DESIGNS, PLUS, TESSERA};
+use kvssd_ftl::Design;
+use kvssd_types::{Nanos, Random};
+use std::fmt::Write;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A cache's trace without a word about stores: key and size up to some, a few keys often and most once.
+fn requests(count: u64, bytes_max: u64, seed: u64) -> Vec<(u64, u64)> {
+    let mut random = Random::new(seed);
+    let key = |random: &mut Random| {
+        let bits = 1 + random.below(24);
+        random.below(1 << bits)
+    };
+    (0..count).map(|_| key(&mut random)).map(|key| (key, 500 + key * 7919 % bytes_max)).collect()
+}
+
+fn text(requests: &[(u64, u64)]) -> String {
+    let mut text = "time,key,size\n".to_owned();
+    for (number, (key, bytes)) in requests.iter().enumerate() {
+        writeln!(text, "{},key{key},{bytes}", number / 100).unwrap();
+    }
+    text
+}
+
+fn plan(eviction: EvictionKind, budget_bytes: u64) -> CachePlan {
+    CachePlan { budget_bytes, eviction, admission: Vec::new() }
+}
+
+/// One command at a time, so that requests are in the order of the trace.
+fn cached(design: &Design, plan: CachePlan) -> ReplaySetup {
+    ReplaySetup { threads: 1, queue_depth: 1, cache: Some(plan), ..setup(design, Pace::Closed) }
+}
+
+fn cache(report: &RunReport) -> &CacheReport {
+    counts(report).cache.as_ref().unwrap()
+}
+
+/// Ten times as many bytes are stored as the drive has.
+#[test]
+fn a_full_cache_refuses_nothing_whatever_its_design_and_policy() {
+    let requests = requests(60_000, 200_000, 1);
+    let text = text(&requests);
+    for (number, design) in DESIGNS.into_iter().enumerate() {
+        let raw_bytes = setup(&design, Pace::Closed).profile.geometry.raw_bytes();
+        // More than a drive takes: it says so when it is full.
+        let kinds = EvictionKind::ALL;
+        let plan = plan(kinds[number % kinds.len()], 2 * raw_bytes);
+        let setup = ReplaySetup { threads: 8, ..cached(&design, plan) };
+        let report = replay(&setup, TraceName::Csv, text.as_bytes());
+        let (counts, cache) = (counts(&report), cache(&report));
+        let name = design.name;
+        assert_eq!(counts.refused_full, 0, "{name}");
+        assert!(cache.hits.bytes - cache.hits.hit_bytes > 10 * raw_bytes, "{name}");
+        assert!(
+            cache.budget_bytes_end < cache.budget_bytes && cache.evicted > 1_000,
+            "{name}: {} evicted",
+            cache.evicted
+        );
+        assert!(cache.held_bytes > raw_bytes / 4, "{name} holds {} of {raw_bytes} bytes", cache.held_bytes);
+        assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{name}");
+    }
+}
+
+#[test]
+fn hits_are_those_of_the_policy_without_a_drive() {
+    let requests = requests(20_000, 20_000, 2);
+    let text = text(&requests);
+    for eviction in EvictionKind::ALL {
+        let plan = plan(eviction, 20 << 20);
+        let mut alone = Cache::new(&plan);
+        let (mut hits, mut hit_bytes) = (0, 0);
+        for &(key, bytes) in &requests {
+            let name = format!("key{key}");
+            let pair = PairId(xxh3_64(name.as_bytes()));
+            if alone.look(pair, Nanos::ZERO) {
+                (hits, hit_bytes) = (hits + 1, hit_bytes + bytes);
+            } else if alone.admits(pair, name.len() as u64 + bytes, Nanos::ZERO) {
+                alone.insert(pair, name.len() as u64 + bytes, Nanos::MAX);
+            }
+        }
+        let report = replay(&cached(&PLUS, plan), TraceName::Csv, text.as_bytes());
+        let found = cache(&report);
+        assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{eviction:?}");
+        assert_eq!((found.evicted, found.held_bytes), (alone.counts().evicted, alone.held_bytes()), "{eviction:?}");
+        assert_eq!(found.budget_bytes_end, found.budget_bytes, "the drive has room for it");
+        assert_eq!(found.course.iter().map(|window| window.hits).sum::<u64>(), hits);
+        assert_eq!(counts(&report).hits, hits, "and each was read");
+    }
+}
+
+#[test]
+fn who_is_kept_out_is_not_written_and_what_the_drive_had_of_it_goes() {
+    let plan = CachePlan { admission: vec![AdmissionRule::AtMost(1000)], ..plan(EvictionKind::Lru, 1 << 20) };
+    let text = "timestamp,key,op,size\n0,a,set,500\n0,a,get,0\n0,a,set,5000\n0,a,get,0\n0,b,set,2000\n0,b,get,0\n";
+    let report = replay(&cached(&TESSERA, plan), TraceName::Csv, text.as_bytes());
+    let (counts, cache) = (counts(&report), cache(&report));
+    assert_eq!((counts.hits, counts.misses, counts.pairs), (1, 2, 0));
+    assert_eq!((cache.admitted, cache.kept_out, cache.evicted), (1, 2, 0));
+}
+
+#[test]
+fn times_to_live_are_the_traces() {
+    let text = "timestamp,key,op,size,ttl\n0,a,set,10,5\n0,b,set,10,0\n4,a,get,0,0\n5,a,get,0,0\n6,b,get,0,0\n7,a,set,10,9\n8,a,get,0,0\n";
+    let report = replay(&cached(&PLUS, plan(EvictionKind::TimeToLive, 1 << 20)), TraceName::Csv, text.as_bytes());
+    let (counts, cache) = (counts(&report), cache(&report));
+    assert_eq!((counts.hits, counts.misses, counts.ttls_ignored), (3, 1, 0));
+    assert_eq!((cache.expired, cache.evicted, counts.pairs), (1, 0, 2));
+}
+
+#[test]
+fn misses_of_one_key_that_are_under_way_store_it_once() {
+    let text = format!("key,size\n{}", "k,100000\n".repeat(8));
+    let setup = ReplaySetup { threads: 8, queue_depth: 1, ..setup(&PLUS, Pace::Closed) };
+    let report = replay(&setup, TraceName::Csv, text.as_bytes());
+    let counts = counts(&report);
+    assert_eq!((counts.filled, counts.joined, counts.misses), (1, 7, 8));
+}
+
+#[test]
+fn the_figures_begin_behind_the_warm_up() {
+    let requests = requests(4_000, 20_000, 3);
+    let text = text(&requests);
+    let whole = cached(&PLUS, plan(EvictionKind::S3Fifo, 8 << 20));
+    let warm = ReplaySetup { warm_up: 3_000, ..whole.clone() };
+    let [all, rest] = [&whole, &warm].map(|setup| replay(setup, TraceName::Csv, text.as_bytes()));
+    assert_eq!((all.operations, rest.operations), (4_000, 1_000));
+    assert_eq!(cache(&rest).hits.requests, 1_000);
+    assert!(cache(&rest).hits.hits < cache(&all).hits.hits && rest.flash.programs["user"] < all.flash.programs["user"]);
+    assert_eq!(cache(&rest).held_bytes, cache(&all).held_bytes, "the drive is the same");
+}
