@@ -10,7 +10,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// Says whether a pair is worth a write. It is asked about every pair that could be stored, in the order in which they come.
-pub(crate) trait Admission: Debug {
+pub(crate) trait Admission: Debug + Send {
     /// Whether a pair of so many bytes comes in.
     fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool;
 

@@ -7,13 +7,16 @@ use crate::plan::CachePlan;
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
 
-/// The pairs that leave a drive that was fuller than it was thought, one of so many. An estimate.
+/// Of so many bytes one leaves a drive that was fuller than it was thought, and is tried again later. An estimate.
 const SHRINK_SHARE: u64 = 128;
 
 /// A cache on a drive, without the drive.
 #[derive(Debug)]
 pub struct Cache {
+    budget_bytes_max: u64,
     budget_bytes: u64,
+    /// Bytes that came since the budget was changed.
+    came_bytes: u64,
     held_bytes: u64,
     held: BTreeMap<PairId, Held>,
     eviction: Box<dyn Eviction>,
@@ -45,7 +48,9 @@ impl Cache {
     #[must_use]
     pub fn new(plan: &CachePlan) -> Self {
         Cache {
+            budget_bytes_max: plan.budget_bytes,
             budget_bytes: plan.budget_bytes,
+            came_bytes: 0,
             held_bytes: 0,
             held: BTreeMap::new(),
             eviction: plan.eviction.build(plan.budget_bytes),
@@ -54,7 +59,7 @@ impl Cache {
         }
     }
 
-    /// Bytes of keys and values that it may hold: the plan's, or what a drive that was full took.
+    /// Bytes of keys and values that it may hold: the plan's, or about what a drive that was full took.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
         self.budget_bytes
@@ -83,7 +88,7 @@ impl Cache {
 
     /// Whether a pair of so many bytes is to be stored. When it is not, what the cache has of it is old, and is to be removed.
     pub fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool {
-        let mut is_in = bytes <= self.budget_bytes;
+        let mut is_in = bytes <= self.budget_bytes_max;
         for rule in &mut self.admission {
             // All are asked: they remember.
             is_in &= rule.admits(pair, bytes, now);
@@ -110,6 +115,7 @@ impl Cache {
             Some(_) => self.eviction.replace(pair, bytes, expires),
             None => self.eviction.insert(pair, bytes, expires),
         }
+        self.try_again(bytes);
         leaving
     }
 
@@ -128,7 +134,7 @@ impl Cache {
         is_old && self.remove(pair)
     }
 
-    /// The drive is full: no more than what is there without these fits on it from now on. They leave; none when nobody is left.
+    /// The drive is full: no more than what is there without these fits on it now. They leave; none when nobody is left.
     pub fn shrink(&mut self) -> Vec<PairId> {
         let wanted = self.held_bytes - self.held_bytes.div_ceil(SHRINK_SHARE).min(self.held_bytes);
         let mut leaving = Vec::new();
@@ -137,8 +143,19 @@ impl Cache {
         {
             leaving.push(victim);
         }
-        self.budget_bytes = self.held_bytes;
+        (self.budget_bytes, self.came_bytes) = (self.held_bytes, 0);
         leaving
+    }
+
+    /// When as many bytes came as a cache that had to shrink holds, a few more are tried: what filled the drive may have gone.
+    fn try_again(&mut self, came_bytes: u64) {
+        self.budget_bytes = self.budget_bytes.max(self.held_bytes);
+        self.came_bytes += came_bytes;
+        if self.came_bytes >= self.budget_bytes {
+            self.came_bytes = 0;
+            let more = self.budget_bytes.div_ceil(SHRINK_SHARE);
+            self.budget_bytes = self.budget_bytes_max.min(self.budget_bytes + more);
+        }
     }
 
     fn evict(&mut self) -> Option<PairId> {

@@ -10,7 +10,7 @@ use kvssd_types::Nanos;
 use std::fmt::Debug;
 
 /// Chooses who leaves. It is told of everything that happens to the pairs of a cache.
-pub(crate) trait Eviction: Debug {
+pub(crate) trait Eviction: Debug + Send {
     /// A pair came, of so many bytes, for so long.
     fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos);
 

@@ -38,7 +38,7 @@
 //! A store belongs to the process that opened it: a child that is forked from it gets [`Error::Forked`] of every call, and opens one of its own,
 //! once the parent's is closed. What starts other programs has nothing to do for that: they inherit neither the image nor the connection.
 //!
-//! [`tx`] has transactions over it, with a cache.
+//! [`tx`] has transactions over it, with a cache. [`PairCache`] makes a namespace a cache that is never full.
 //!
 //! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),
 //! namespaces that are made or deleted. Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
@@ -54,6 +54,7 @@ mod image;
 mod loose;
 mod namespace;
 mod options;
+mod pair_cache;
 mod pairs;
 mod range;
 mod remote;
@@ -63,12 +64,14 @@ pub mod tx;
 
 pub use batch::Batch;
 pub use error::Error;
+pub use kvssd_cache::{AdmissionRule, CachePlan, EvictionKind};
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_nvme_client::{Digests, DriveUrl};
 pub use kvssd_types::{IteratorOptions, NamespaceId, StoreCondition};
 pub use namespace::Namespace;
 pub use options::{Missing, Options};
+pub use pair_cache::{PairCache, PairCacheStats};
 pub use pairs::{KeyCursor, Keys, Pair, Pairs};
 pub use range::{Range, RangeCursor};
 pub use stats::{FirmwareStats, Stats, TrafficStats};

@@ -165,7 +165,7 @@ fn what_is_too_old_is_a_miss() {
 }
 
 #[test]
-fn a_drive_that_is_full_makes_the_cache_smaller_until_nothing_is_left() {
+fn a_drive_that_is_full_makes_the_cache_smaller_and_it_grows_again_by_and_by() {
     let mut cache = Cache::new(&plan(EvictionKind::Lru));
     (0..40).for_each(|pair| drop(cache.insert(PairId(pair), 1000, Nanos::MAX)));
     assert_eq!(cache.shrink(), [PairId(0)]);
@@ -173,7 +173,12 @@ fn a_drive_that_is_full_makes_the_cache_smaller_until_nothing_is_left() {
     assert_eq!(cache.insert(PairId(40), 1000, Nanos::MAX), [PairId(1)]);
     while !cache.shrink().is_empty() {}
     assert_eq!((cache.budget_bytes(), cache.held_bytes()), (0, 0));
-    assert!(!cache.admits(PairId(1), 1, Nanos::ZERO), "larger than all that there is");
+    assert!(cache.admits(PairId(1), 1000, Nanos::ZERO) && !cache.admits(PairId(1), 40_001, Nanos::ZERO));
+    let grown = (0..100_000).position(|pair| {
+        cache.insert(PairId(pair), 1000, Nanos::MAX);
+        cache.budget_bytes() == BUDGET_BYTES
+    });
+    assert!(grown.is_some_and(|stores| stores > 1_000), "{grown:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod lives;
 mod namespaces;
+mod pair_cache;
 mod ranges;
 mod side_by_side;
 mod store;

@@ -1,0 +1,227 @@
+//! A namespace as a cache: it never refuses a pair for want of room, but lets others go.
+//!
+//! ```text
+//!   store     admission: worth a write? -> eviction: who leaves? -> delete each -> store; the drive is full all the same: a smaller cache
+//!   retrieve  retrieve -> eviction learns of the hit
+//! ```
+//!
+//! Policies are those of `kvssd_cache`, as a replay (`kvssd replay --cache`) shows them. What they remember is in memory alone: a cache that is
+//! opened again knows which pairs there are, and not who was asked for.
+
+use crate::{Error, Namespace, Store};
+use kvssd_cache::{Cache, CachePlan, Counts, PairId};
+use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
+use kvssd_runtime::time::Instant;
+use kvssd_types::{NamespaceId, Nanos};
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A cache in a namespace, for threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. Whoever
+/// changes the namespace past it does no harm, but the cache learns of it only when it meets the pair.
+#[derive(Debug)]
+pub struct PairCache {
+    namespace: NamespaceId,
+    opened: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    cache: Cache,
+    keys: BTreeMap<PairId, Box<[u8]>>,
+    /// Pairs that threads are about to store: who misses one knows nothing of it.
+    storing: BTreeMap<PairId, u32>,
+    hits: u64,
+    misses: u64,
+}
+
+/// What a cache holds, and what happened since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairCacheStats {
+    /// Pairs.
+    pub pairs: u64,
+    /// Bytes of their keys and values, and the most: of the plan, or what a full drive has left of that.
+    pub held_bytes: u64,
+    /// The most.
+    pub budget_bytes: u64,
+    /// Retrieves that found their pair.
+    pub hits: u64,
+    /// Retrieves that did not.
+    pub misses: u64,
+    /// Pairs that came in, were kept out, and left.
+    pub counts: Counts,
+}
+
+impl PairCache {
+    /// The cache in a namespace: with the pairs that are there, in the order of the index. Each is asked for its length, which takes some
+    /// microseconds. Those that are too many for the plan leave.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`] and [`Namespace::delete`].
+    pub fn open(namespace: Namespace<'_>, plan: &CachePlan) -> Result<Self, Error> {
+        let state =
+            State { cache: Cache::new(plan), keys: BTreeMap::new(), storing: BTreeMap::new(), hits: 0, misses: 0 };
+        let cache = PairCache { namespace: namespace.id(), opened: Instant::now(), state: Mutex::new(state) };
+        for key in namespace.keys(None) {
+            let key = key?;
+            // One that went meanwhile has none.
+            if let Some(value_bytes) = namespace.retrieve_into(&key, 0, &mut [])? {
+                let leaving = cache.lock().take_in(&key, value_bytes.into());
+                cache.delete_each(namespace, &leaving)?;
+            }
+        }
+        Ok(cache)
+    }
+
+    /// Stores a pair, if it is worth a write: then others may leave. Gives whether it is in; of one that is kept out, what was there before is
+    /// deleted.
+    ///
+    /// # Errors
+    /// As [`Namespace::store`], but [`Error::Full`] only of a drive that is full of what is not this cache's.
+    pub fn store(&self, store: &Store, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let namespace = store.namespace_at(self.namespace);
+        let value_bytes = value.len() as u64;
+        let now = self.now();
+        let leaving = {
+            let mut state = self.lock();
+            let bytes = key.len() as u64 + value_bytes;
+            state.cache.admits(id(key), bytes, now).then(|| {
+                *state.storing.entry(id(key)).or_default() += 1;
+                state.take_in(key, value_bytes)
+            })
+        };
+        let Some(leaving) = leaving else {
+            self.delete(store, key)?;
+            return Ok(false);
+        };
+        let stored = self.delete_each(namespace, &leaving).and_then(|()| self.store_in(namespace, key, value));
+        let is_gone = self.lock().stored(key, stored.is_ok());
+        // It had to leave before it was there.
+        if is_gone {
+            namespace.delete(key)?;
+        }
+        stored
+    }
+
+    /// Stores a pair that was taken in; while the drive is full others leave. Gives whether it is in.
+    fn store_in(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        loop {
+            match namespace.store(key, value) {
+                Ok(()) => return Ok(true),
+                Err(Error::Full) => {
+                    let (leaving, is_empty) = {
+                        let mut state = self.lock();
+                        (state.shrink(), state.keys.is_empty())
+                    };
+                    let is_in = !leaving.is_empty() && !leaving.iter().any(|other| **other == *key);
+                    self.delete_each(namespace, &leaving)?;
+                    match is_in {
+                        true => {}
+                        false if is_empty => return Err(Error::Full),
+                        false => return Ok(false),
+                    }
+                }
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// The value of `key`, if it is in.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve(&self, store: &Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let value = store.namespace_at(self.namespace).retrieve(key)?;
+        let now = self.now();
+        let mut state = self.lock();
+        match &value {
+            Some(_) => {
+                state.hits += 1;
+                state.cache.look(id(key), now);
+            }
+            None => {
+                state.misses += 1;
+                if !state.storing.contains_key(&id(key)) {
+                    state.forget(key);
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    /// Removes `key` and its value; returns whether it was in.
+    ///
+    /// # Errors
+    /// As [`Namespace::delete`].
+    pub fn delete(&self, store: &Store, key: &[u8]) -> Result<bool, Error> {
+        self.lock().forget(key);
+        store.namespace_at(self.namespace).delete(key)
+    }
+
+    /// What it holds, and what happened.
+    #[must_use]
+    pub fn stats(&self) -> PairCacheStats {
+        let state = self.lock();
+        PairCacheStats {
+            pairs: state.keys.len() as u64,
+            held_bytes: state.cache.held_bytes(),
+            budget_bytes: state.cache.budget_bytes(),
+            hits: state.hits,
+            misses: state.misses,
+            counts: state.cache.counts(),
+        }
+    }
+
+    fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
+        leaving.iter().try_for_each(|key| namespace.delete(key).map(|_| ()))
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes a pair in. Gives the keys of those that leave; of two keys with one hash the older leaves.
+    fn take_in(&mut self, key: &[u8], value_bytes: u64) -> Vec<Box<[u8]>> {
+        let leaving = self.cache.insert(id(key), key.len() as u64 + value_bytes, Nanos::MAX);
+        let mut keys: Vec<Box<[u8]>> = leaving.into_iter().filter_map(|pair| self.keys.remove(&pair)).collect();
+        let before = self.keys.insert(id(key), key.into());
+        keys.extend(before.filter(|before| **before != *key));
+        keys
+    }
+
+    /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that is there.
+    fn stored(&mut self, key: &[u8], is_stored: bool) -> bool {
+        let storing = self.storing.get_mut(&id(key)).expect("it said that it would");
+        *storing -= 1;
+        if *storing == 0 {
+            self.storing.remove(&id(key));
+        }
+        if !is_stored {
+            self.forget(key);
+        }
+        is_stored && self.keys.get(&id(key)).is_none_or(|known| **known != *key)
+    }
+
+    fn shrink(&mut self) -> Vec<Box<[u8]>> {
+        let leaving = self.cache.shrink();
+        leaving.into_iter().filter_map(|pair| self.keys.remove(&pair)).collect()
+    }
+
+    fn forget(&mut self, key: &[u8]) {
+        if self.keys.get(&id(key)).is_some_and(|known| **known == *key) {
+            self.keys.remove(&id(key));
+            self.cache.remove(id(key));
+        }
+    }
+}
+
+/// What the policies know a key by.
+fn id(key: &[u8]) -> PairId {
+    PairId(xxh3_64(key))
+}

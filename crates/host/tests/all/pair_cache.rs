@@ -1,0 +1,109 @@
+//! A namespace as a cache: over several lives, on a drive that is full, with threads side by side, and past it.
+
+use crate::designs;
+use kvssd_host::{CachePlan, Error, EvictionKind, Options, PairCache, Store};
+use std::thread::scope;
+use tempfile::TempDir;
+
+const FLASH_BYTES: u64 = 64 << 20;
+
+fn options(design: &str) -> Options {
+    Options { design: design.to_owned(), create_bytes: FLASH_BYTES, ..Options::default() }
+}
+
+fn plan(budget_bytes: u64, eviction: EvictionKind) -> CachePlan {
+    CachePlan { budget_bytes, eviction, admission: Vec::new() }
+}
+
+/// The value of a key: as long as it says, and another for each key.
+fn value(key: u32) -> Vec<u8> {
+    vec![key as u8; 1000 + key as usize * 7919 % 30_000]
+}
+
+/// What is in has the value that it was stored with. Gives how many are.
+fn check(cache: &PairCache, store: &Store, keys: u32) -> usize {
+    let found = (0..keys).filter_map(|key| Some((key, cache.retrieve(store, &key.to_be_bytes()).unwrap()?)));
+    found.map(|(key, found)| assert!(found == value(key), "of key {key}")).count()
+}
+
+#[test]
+fn a_cache_on_a_full_drive_takes_everything_over_several_lives() {
+    let folder = TempDir::new().unwrap();
+    for (number, design) in designs().enumerate() {
+        let path = folder.path().join(design);
+        let eviction = EvictionKind::ALL[number % EvictionKind::ALL.len()];
+        let plan = plan(2 * FLASH_BYTES, eviction);
+        for life in 0..3 {
+            let store = Store::open(&path, options(design)).unwrap();
+            let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
+            let before = cache.stats();
+            assert_eq!(before.pairs, store.own_namespace().count().unwrap(), "{design}");
+            assert_eq!(before.pairs > 0, life > 0, "{design}");
+            for key in 0..5_000u32 {
+                assert!(cache.store(&store, &key.to_be_bytes(), &value(key)).unwrap(), "{design}, key {key}");
+            }
+            let stats = cache.stats();
+            assert!(
+                stats.budget_bytes < plan.budget_bytes && stats.held_bytes > FLASH_BYTES / 4,
+                "{design}: {stats:?}"
+            );
+            assert_eq!(check(&cache, &store, 5_000) as u64, stats.pairs, "{design}");
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn threads_share_a_cache_and_no_value_is_anothers() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(4 << 20, EvictionKind::S3Fifo)).unwrap();
+    scope(|scope| {
+        for thread in 0..4u32 {
+            let (cache, store) = (&cache, &store);
+            scope.spawn(move || {
+                for step in 0..3_000u32 {
+                    let key = (step.wrapping_mul(2_654_435_761) + thread) % 700;
+                    match cache.retrieve(store, &key.to_be_bytes()).unwrap() {
+                        Some(found) => assert!(found == value(key)),
+                        None => assert!(cache.store(store, &key.to_be_bytes(), &value(key)).unwrap()),
+                    }
+                }
+            });
+        }
+    });
+    let stats = cache.stats();
+    assert!(stats.held_bytes <= 4 << 20 && stats.hits > 0 && stats.counts.evicted > 100, "{stats:?}");
+    // What left while another thread stored it anew is gone, and the cache learns of it.
+    let found = check(&cache, &store, 700) as u64;
+    assert_eq!(found, cache.stats().pairs);
+    assert_eq!(found, store.own_namespace().count().unwrap());
+}
+
+#[test]
+fn who_is_kept_out_leaves_nothing_old_behind() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let admission = vec!["at-most=100".parse().unwrap()];
+    let plan = CachePlan { admission, ..plan(1 << 20, EvictionKind::Lru) };
+    let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
+    assert!(cache.store(&store, b"key", b"small").unwrap());
+    assert!(!cache.store(&store, b"key", &[7; 200]).unwrap());
+    assert_eq!(cache.retrieve(&store, b"key").unwrap(), None);
+    assert!(!cache.delete(&store, b"key").unwrap());
+    assert_eq!((cache.stats().pairs, cache.stats().counts.kept_out), (0, 1));
+}
+
+#[test]
+fn a_drive_that_is_full_of_others_pairs_is_full() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let cache = store.create_namespace(kvssd_host::NamespaceAttributes::PLAIN).unwrap();
+    let cache = PairCache::open(cache, &plan(1 << 30, EvictionKind::Fifo)).unwrap();
+    let mut number = 0u32;
+    while store.store(&number.to_be_bytes(), &[1; 30_000]).is_ok() {
+        number += 1;
+    }
+    assert_eq!(cache.store(&store, b"key", &[7; 30_000]), Err(Error::Full));
+    assert_eq!(cache.retrieve(&store, b"key").unwrap(), None);
+}
