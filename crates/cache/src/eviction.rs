@@ -59,6 +59,12 @@ impl EvictionKind {
         }
     }
 
+    /// The one that is called so.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Of a cache of that size.
     pub(crate) fn build(self, budget_bytes: u64) -> Box<dyn Eviction> {
         match self {

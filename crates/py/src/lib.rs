@@ -1,7 +1,7 @@
 //! The native part of the Python package `kvssd`.
 //!
 //! ```text
-//!   python/kvssd/       Store, Namespace, Batch, Transaction: mappings, context managers, types
+//!   python/kvssd/       Store, Namespace, Batch, Transaction, Cache: mappings, context managers, types
 //!     |
 //!   _kvssd (this)       bytes in, bytes out; nothing holds the interpreter's lock while it works
 //!     |           |
@@ -11,6 +11,7 @@
 //! What it does not do: anything that Python can say as well. No rules are here, only calls.
 
 mod bytes;
+mod cache;
 mod errors;
 mod experiments;
 mod json;
@@ -24,6 +25,8 @@ use pyo3::prelude::*;
 /// The module that Python loads.
 #[pymodule]
 mod _kvssd {
+    #[pymodule_export]
+    use crate::cache::RawCache;
     #[pymodule_export]
     use crate::errors::{
         AbortedError, ClosedError, DamagedError, Error, ExperimentError, FailedError, ForkedError, FullError,

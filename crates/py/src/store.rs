@@ -243,7 +243,7 @@ impl RawStore {
 
 impl RawStore {
     /// Does something with the store, without the interpreter's lock.
-    fn on_store<T: Send>(
+    pub(crate) fn on_store<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send,

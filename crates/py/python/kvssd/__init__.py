@@ -27,6 +27,7 @@ from kvssd._kvssd import (
     RefusedError,
     __version__,
 )
+from kvssd.cache import Cache, CacheStats
 from kvssd.experiments import bench, reproduce
 from kvssd.results import Claims, Latency, Report, Run
 from kvssd.stats import FirmwareStats, NamespaceInfo, Stats, TrafficStats
@@ -42,6 +43,8 @@ from kvssd.sweeps import Sweep, run_point, sweep
 __all__ = [
     "AbortedError",
     "Batch",
+    "Cache",
+    "CacheStats",
     "Claims",
     "ClosedError",
     "DamagedError",

@@ -1,0 +1,76 @@
+//! A namespace as a cache.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "what Python hands over is owned, and bytes stay where Python has them"
+)]
+
+use crate::bytes::Bytes;
+use crate::errors::InvalidError;
+use crate::store::RawStore;
+use kvssd_host::{AdmissionRule, CachePlan, EvictionKind, NamespaceId, PairCache, PairCacheStats};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// A cache, and the store that it is in.
+#[pyclass(frozen, module = "kvssd._kvssd")]
+pub(crate) struct RawCache {
+    store: Py<RawStore>,
+    cache: PairCache,
+}
+
+#[pymethods]
+impl RawCache {
+    /// The cache in a namespace, with what is there.
+    #[staticmethod]
+    fn open(
+        py: Python<'_>,
+        store: Py<RawStore>,
+        namespace: u32,
+        budget_bytes: u64,
+        eviction: &str,
+        admission: Vec<String>,
+    ) -> PyResult<Self> {
+        let wrong = || {
+            let names = EvictionKind::ALL.map(EvictionKind::name).join(", ");
+            InvalidError::new_err(format!("eviction is one of {names}, not {eviction:?}"))
+        };
+        let eviction = EvictionKind::named(eviction).ok_or_else(wrong)?;
+        let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
+        let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;
+        let plan = CachePlan { budget_bytes, eviction, admission };
+        let cache =
+            store.get().on_store(py, |store| PairCache::open(store.namespace_at(NamespaceId(namespace)), &plan))?;
+        Ok(RawCache { store, cache })
+    }
+
+    fn store(&self, py: Python<'_>, key: Bytes, value: Bytes) -> PyResult<bool> {
+        self.store.get().on_store(py, |store| self.cache.store(store, &key, &value))
+    }
+
+    fn retrieve<'py>(&self, py: Python<'py>, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let value = self.store.get().on_store(py, |store| self.cache.retrieve(store, &key))?;
+        Ok(value.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn delete(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
+        self.store.get().on_store(py, |store| self.cache.delete(store, &key))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let PairCacheStats { pairs, held_bytes, budget_bytes, hits, misses, counts } = self.cache.stats();
+        let figures = [
+            ("pairs", pairs),
+            ("held_bytes", held_bytes),
+            ("budget_bytes", budget_bytes),
+            ("hits", hits),
+            ("misses", misses),
+            ("admitted", counts.admitted),
+            ("kept_out", counts.kept_out),
+            ("evicted", counts.evicted),
+        ];
+        let dict = PyDict::new(py);
+        figures.into_iter().try_for_each(|(name, figure)| dict.set_item(name, figure))?;
+        Ok(dict)
+    }
+}

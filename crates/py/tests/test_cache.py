@@ -1,0 +1,73 @@
+"""A namespace as a cache, as a Python program meets it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import kvssd
+import pytest
+
+FLASH_BYTES = 64 << 20
+VALUE = bytes(100_000)
+
+
+def test_a_full_cache_takes_everything_and_is_there_again(tmp_path: Path) -> None:
+    image = tmp_path / "drive.kv"
+    with kvssd.open(image, create_bytes=FLASH_BYTES) as store:
+        cache = kvssd.Cache(store, 2 * FLASH_BYTES, eviction="lru")
+        assert cache.get(b"none") is None and len(cache) == 0
+        for number in range(1500):
+            assert cache.put(b"%d" % number, VALUE)
+        stats = cache.stats()
+        assert stats["evicted"] > 500 and stats["budget_bytes"] < FLASH_BYTES and stats["misses"] == 1
+        assert cache.get(b"1499") == VALUE and cache.get(b"0") is None
+        assert cache.delete(b"1499") and not cache.delete(b"1499") and cache.get(b"1499") is None
+        held = len(cache)
+        assert held == len(store) and "MiB" in repr(cache)
+    with kvssd.open(image) as store:
+        assert len(kvssd.Cache(store, FLASH_BYTES)) == held
+        # A smaller one lets others go at once.
+        assert len(kvssd.Cache(store, 10 * len(VALUE) + 1000)) == len(store) == 10
+
+
+def test_who_is_not_worth_a_write_stays_out(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store:
+        cache = kvssd.Cache(store.create_namespace("blocks"), 1 << 20, admit=["asked=2", "at-most=1000"])
+        assert not cache.put(b"key", b"value") and cache.put(b"key", b"value") and len(store) == 0
+        assert not cache.put(b"key", VALUE) and cache.get(b"key") is None
+        assert cache.stats()["kept_out"] == 2
+
+
+def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
+    store = kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES)
+    with pytest.raises(kvssd.InvalidError, match="s3-fifo"):
+        kvssd.Cache(store, 1 << 20, eviction="clock")  # type: ignore[arg-type]
+    with pytest.raises(kvssd.InvalidError, match="asked=2"):
+        kvssd.Cache(store, 1 << 20, admit=["often"])
+    cache = kvssd.Cache(store, 1 << 20)
+    store.close()
+    with pytest.raises(kvssd.ClosedError):
+        cache.put(b"key", b"value")
+
+
+def test_threads_share_it(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=FLASH_BYTES) as store:
+        cache = kvssd.Cache(store, 4 << 20)
+
+        def work(first: int) -> None:
+            for number in range(500):
+                key = b"%d" % ((first + number * 7919) % 97)
+                found = cache.get(key)
+                assert found is None or found == key * 30_000
+                if found is None:
+                    assert cache.put(key, key * 30_000)
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stats = cache.stats()
+        assert stats["hits"] + stats["misses"] == 2000 and stats["held_bytes"] <= 4 << 20
+        assert stats["pairs"] >= len(store)
