@@ -54,6 +54,19 @@ def test_large_values_go_over_the_wire(url: str) -> None:
             store[b"larger"] = bytes((32 << 20) + 1)
 
 
+def test_a_cache_on_the_wire_is_never_full(url: str) -> None:
+    block = os.urandom(4 << 20)
+    with kvssd.open(url) as store:
+        cache = kvssd.Cache(store, 1 << 30, eviction="fifo")
+        for number in range(100):
+            assert cache.put(b"block/%d" % number, block)
+        assert cache.get(b"block/99") == block and cache.get(b"block/0") is None
+        held = len(cache)
+        assert 20 < held == len(store) < 64
+    with kvssd.open(url) as store:
+        assert len(kvssd.Cache(store, 1 << 30)) == held
+
+
 WORKERS = 4
 PUTS = 50
 
