@@ -25,12 +25,14 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
     rows.push(row("", &|run| run.design.clone()));
     rows.push(row("workload", &|run| format!("{} {}", run.workload, run.distribution)));
     FIGURES.iter().for_each(|(name, figure)| rows.push(row(name, figure)));
-    let mut others: Vec<&str> = runs.iter().flat_map(|run| run.latency_ns.keys().copied()).collect();
+    let names =
+        |run: &RunReport| run.latency_ns.keys().chain(run.sequence_latency_ns.keys()).copied().collect::<Vec<_>>();
+    let mut others: Vec<&str> = runs.iter().flat_map(|run| names(run)).collect();
     others.sort_unstable();
     others.dedup();
     for name in others.into_iter().filter(|name| !matches!(*name, "retrieve" | "store")) {
         rows.push(row(&format!("{name} mean, p99 / p99.9"), &|run| {
-            let latency = run.latency_ns.get(name);
+            let latency = run.latency_ns.get(name).or(run.sequence_latency_ns.get(name));
             latency.map_or("-".to_owned(), |latency| {
                 format!("{}, {} / {}", Nanos(latency.mean as u64), Nanos(latency.p99), Nanos(latency.p999))
             })
@@ -130,7 +132,7 @@ const ROUND_FIGURES: [RoundFigure; 5] = [
     }),
 ];
 
-const TRACE_FIGURES: [TraceFigure; 10] = [
+const TRACE_FIGURES: [TraceFigure; 11] = [
     ("  lines / bad", |trace| pair(trace.lines, trace.bad_lines)),
     ("  hits / misses", |trace| pair(trace.hits, trace.misses)),
     ("  misses filled / joined", |trace| pair(trace.filled, trace.joined)),
@@ -140,6 +142,9 @@ const TRACE_FIGURES: [TraceFigure; 10] = [
     ("  values cut / keys hashed", |trace| pair(trace.values_cut, trace.keys_hashed)),
     ("  times to live ignored", |trace| grouped(trace.ttls_ignored)),
     ("  pairs at the end", |trace| grouped(trace.pairs)),
+    ("  blocks of prefixes / loaded", |trace| {
+        trace.prefixes.map_or("-".to_owned(), |prefixes| pair(prefixes.blocks, prefixes.loaded_blocks))
+    }),
     ("  life of the drive", |trace| trace.life.map_or("-".to_owned(), |life| format!("{:.1} years", life.years))),
 ];
 

@@ -47,7 +47,7 @@ pub use host::{Hosts, Pace, Turn};
 pub use interval::{Columns, Interval};
 pub use report::{
     BusyReport, CacheReport, ChannelReport, DramReport, FlashReport, GcReport, GrowthReport, HitReport, HostReport,
-    IndexReport, LifeReport, Run, RunReport, TraceReport, WearReport,
+    IndexReport, LifeReport, PrefixReport, Run, RunReport, TraceReport, WearReport,
 };
 pub use rounds::{Rounds, RoundsReport, SteadyReport};
 pub use session::{RunPlan, Session};

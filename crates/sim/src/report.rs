@@ -3,7 +3,7 @@
 mod cache;
 mod trace;
 
-pub use cache::{CacheReport, HitReport, LifeReport};
+pub use cache::{CacheReport, HitReport, LifeReport, PrefixReport};
 pub use trace::TraceReport;
 
 use crate::baseline::Baseline;

@@ -35,9 +35,9 @@ impl HostCache {
         }
     }
 
-    /// A pair is read.
-    pub(super) fn read(&mut self, pair: PairId, bytes: u64, now: Nanos) {
-        let is_hit = self.cache.look(pair, now);
+    /// A pair is read, if it would be of use.
+    pub(super) fn read(&mut self, pair: PairId, bytes: u64, now: Nanos, is_of_use: bool) {
+        let is_hit = is_of_use && self.cache.look(pair, now);
         self.hits.add(is_hit, bytes);
         if self.course.last().is_none_or(|window| window.requests >= self.window_reads) {
             self.course.push(HitReport::default());

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | get, gets | retrieve | a miss, which is counted and not filled: the trace has the store that followed, too |
 //! | a read without a word about stores (oracleGeneral, IBM's GET, CSV without `op`) | retrieve, on a miss store | filled |
-//! | a block of an LLM's request | exist, then retrieve or store | filled |
+//! | a block of an LLM's request | exist, then retrieve or store; behind one that is missing what is there is left alone | filled |
 //! | set | store | |
 //! | add / replace, cas | store if absent / if it is there | (refused as it must be: counted) |
 //! | append, prepend | retrieve, store all of the longer value: drives do not append | nothing is stored, counted |
@@ -48,6 +48,7 @@ mod feed;
 mod host_cache;
 mod model;
 mod player;
+mod prefixes;
 mod summary;
 
 pub use summary::TraceSummary;

@@ -2,6 +2,7 @@
 
 use super::host_cache::HostCache;
 use super::model::{Held, Model};
+use super::prefixes::Prefixes;
 use crate::error::SimError;
 use crate::measured::Measured;
 use crate::report::TraceReport;
@@ -32,13 +33,19 @@ pub(super) struct Player {
     free: Vec<usize>,
     /// Pairs that were missed and are not stored yet.
     filling: HashSet<u64>,
+    prefixes: Prefixes,
 }
 
 /// What a request still has to do when its first command is answered.
 #[derive(Clone, Copy, Debug)]
 enum Second {
-    Store { bytes: u64 },
-    Retrieve,
+    Store {
+        bytes: u64,
+    },
+    /// Perhaps for a prefix.
+    Retrieve {
+        prefix: Option<u64>,
+    },
 }
 
 /// A request whose second command has not come yet.
@@ -82,6 +89,7 @@ impl Player {
             waiting: Vec::new(),
             free: Vec::new(),
             filling: HashSet::new(),
+            prefixes: Prefixes::default(),
         })
     }
 
@@ -95,6 +103,10 @@ impl Player {
         self.counts.cache = self.cache.as_ref().map(HostCache::report);
         let others = [("delete", self.deletes), ("exist", self.exists), ("miss", self.misses)];
         self.measured.others.extend(others);
+        if let Some((report, took)) = self.prefixes.result() {
+            self.counts.prefixes = Some(report);
+            self.measured.sequences.insert("prefix", took);
+        }
         (self.device, self.measured, self.counts)
     }
 
@@ -102,6 +114,7 @@ impl Player {
     pub(super) fn begin_measuring(&mut self) {
         self.measured = Measured::from(self.measured.end, None);
         self.counts = TraceReport::default();
+        self.prefixes.begin_measuring();
         self.cache.iter_mut().for_each(HostCache::begin_measuring);
         for latencies in [&mut self.misses, &mut self.deletes, &mut self.exists] {
             *latencies = Latencies::new();
@@ -141,7 +154,13 @@ impl Player {
                 (self.retrieve(subject, request.part, at)?, second)
             }
             Action::Probe => {
-                let second = if held.is_none() { self.fill(subject.hash, bytes) } else { Some(Second::Retrieve) };
+                let prefix = request.block.map(|block| self.prefixes.block(block, held.is_some(), at));
+                let second = match (held, prefix) {
+                    (None, _) => self.fill(subject.hash, bytes),
+                    // Behind a block that is missing.
+                    (Some(_), Some(None)) => None,
+                    (Some(_), prefix) => Some(Second::Retrieve { prefix: prefix.flatten() }),
+                };
                 (self.exist(subject, at)?, second)
             }
             Action::Set => (self.store(subject, bytes, StoreCondition::Always, at)?, None),
@@ -176,7 +195,11 @@ impl Player {
                 self.filling.remove(&hash);
                 self.store(subject, bytes, StoreCondition::Always, at)?
             }
-            Second::Retrieve => self.retrieve(subject, None, at)?,
+            Second::Retrieve { prefix } => {
+                let done = self.retrieve(subject, None, at)?;
+                prefix.into_iter().for_each(|prefix| self.prefixes.loaded(prefix, done));
+                done
+            }
         };
         self.measured.end = self.measured.end.max(done);
         Ok(done)
@@ -312,7 +335,8 @@ impl Player {
         let is_old = cache.expire(pair, subject.now);
         if matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch) {
             let bytes = self.model.get(subject.hash).map_or(request.value_bytes, |held| held.bytes.into());
-            cache.read(pair, bytes, subject.now);
+            let is_of_use = request.block.is_none_or(|block| self.prefixes.is_whole(block));
+            cache.read(pair, bytes, subject.now, is_of_use);
         }
         if is_old { self.leave(pair, at) } else { Ok(()) }
     }

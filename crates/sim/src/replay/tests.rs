@@ -127,7 +127,10 @@ fn what_is_read_first_is_filled_where_the_trace_tells_of_no_stores() {
     let record =
         |object: &u64| [&1u32.to_le_bytes()[..], &object.to_le_bytes(), &900u32.to_le_bytes(), &[0; 8]].concat();
     let oracle: Vec<u8> = objects.iter().flat_map(record).collect();
-    let mooncake = br#"{"timestamp": 0, "hash_ids": [1, 2, 1, 3, 2, 1]}"#;
+    let mooncake = br#"{"timestamp": 0, "hash_ids": [1, 2]}
+{"timestamp": 0, "hash_ids": [1]}
+{"timestamp": 0, "hash_ids": [3]}
+{"timestamp": 0, "hash_ids": [2, 1]}"#;
     for (name, text, exist) in [(TraceName::OracleGeneral, &oracle[..], 0), (TraceName::Mooncake, mooncake, 6)] {
         let setup = ReplaySetup { threads: 1, queue_depth: 1, ..setup(&ORIGINAL, Pace::Closed) };
         let report = replay(&setup, name, text);

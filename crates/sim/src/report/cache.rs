@@ -57,6 +57,17 @@ impl HitReport {
     }
 }
 
+/// Prefixes that requests of an LLM asked for, block by block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names are the JSON's; docs/REPORT.md says what each means")]
+pub struct PrefixReport {
+    pub requests: u64,
+    pub blocks: u64,
+    pub loaded_blocks: u64,
+    pub whole: u64,
+    pub none: u64,
+}
+
 /// How long a drive lives under such requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names are the JSON's; docs/REPORT.md says what each means")]

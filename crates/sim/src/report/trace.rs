@@ -1,6 +1,6 @@
 //! What a replay reports beside what every run does.
 
-use super::cache::{CacheReport, LifeReport};
+use super::cache::{CacheReport, LifeReport, PrefixReport};
 use serde::Serialize;
 
 /// What came of the requests of a trace.
@@ -28,5 +28,7 @@ pub struct TraceReport {
     pub wrong_answers: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefixes: Option<PrefixReport>,
     pub life: Option<LifeReport>,
 }

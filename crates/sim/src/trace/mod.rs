@@ -34,4 +34,4 @@ pub use fields::BadRecord;
 pub use format::{Framing, TraceFormat, TraceName};
 pub use input::{InputBytes, decoded};
 pub use reader::{BadLines, SAMPLE_BYTES, TraceError, TraceReader};
-pub use request::{Action, Request, Requests};
+pub use request::{Action, Block, Request, Requests};

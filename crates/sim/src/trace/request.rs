@@ -87,6 +87,15 @@ impl Action {
     }
 }
 
+/// A block of several that are asked for together, and in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its number, from 0 on.
+    pub number: u32,
+    /// How many they are.
+    pub of: u32,
+}
+
 /// One request of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -102,6 +111,8 @@ pub struct Request {
     pub times: u32,
     /// How long the pair that is stored lives, in nanoseconds; none where the trace does not say, or says for ever.
     pub ttl_ns: Option<u64>,
+    /// Where it stands among the blocks of an LLM's request.
+    pub block: Option<Block>,
     pub(super) key: Range<usize>,
     pub(super) hash: u64,
     pub(super) is_hashed: bool,
@@ -118,6 +129,7 @@ impl Request {
             at_ns: None,
             times: 1,
             ttl_ns: None,
+            block: None,
             key: 0..0,
             hash: 0,
             is_hashed: false,

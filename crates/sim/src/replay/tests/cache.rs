@@ -116,6 +116,20 @@ fn times_to_live_are_the_traces() {
 }
 
 #[test]
+fn a_prefix_is_loaded_up_to_the_first_block_that_is_missing() {
+    let lines = [&[1, 2, 4][..], &[1, 2, 3, 4, 5], &[6, 1], &[1, 2, 3]];
+    let text: String = lines.iter().map(|ids| format!("{{\"timestamp\": 0, \"hash_ids\": {ids:?}}}\n")).collect();
+    let report = replay(&cached(&PLUS, plan(EvictionKind::Lru, 1 << 20)), TraceName::Mooncake, text.as_bytes());
+    let (counts, cache) = (counts(&report), cache(&report));
+    let prefixes = counts.prefixes.unwrap();
+    assert_eq!((prefixes.requests, prefixes.blocks, prefixes.loaded_blocks), (4, 13, 5));
+    assert_eq!((prefixes.whole, prefixes.none, report.sequence_latency_ns["prefix"].count), (1, 2, 2));
+    // Block 4 of the second request and block 1 of the third were there, and of no use.
+    assert_eq!((counts.hits, counts.filled, cache.hits.hits, cache.hits.requests), (5, 6, 5, 13));
+    assert!(report.sequence_latency_ns["prefix"].mean > report.latency_ns["retrieve"].mean);
+}
+
+#[test]
 fn misses_of_one_key_that_are_under_way_store_it_once() {
     let text = format!("key,size\n{}", "k,100000\n".repeat(8));
     let setup = ReplaySetup { threads: 8, queue_depth: 1, ..setup(&PLUS, Pace::Closed) };

@@ -9,7 +9,7 @@
 //! trace; one of an 8B model has 64 MiB, more than a drive's largest value. The size is the caller's.
 
 use super::super::fields::BadRecord;
-use super::super::{Action, Request, Requests, TraceFormat};
+use super::super::{Action, Block, Request, Requests, TraceFormat};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -42,8 +42,10 @@ impl TraceFormat for Mooncake {
         let time_ns = |time_ms: f64| (time_ms * 1e6).round() as u64;
         let at_ns = time_ms.filter(|time_ms| (0.0..1e12).contains(time_ms)).map(time_ns);
         let at_ns = Some(at_ns.ok_or(BadRecord::number("timestamp"))?);
-        for id in &self.ids {
-            let request = Request { at_ns, ..Request::new(Action::Probe, self.value_bytes) };
+        let of = self.ids.len() as u32;
+        for (number, id) in (0..of).zip(&self.ids) {
+            let block = Some(Block { number, of });
+            let request = Request { at_ns, block, ..Request::new(Action::Probe, self.value_bytes) };
             requests.push(&id.to_be_bytes(), 8, request);
         }
         Ok(())
