@@ -1,6 +1,7 @@
-/* A host of a key-value drive: checks of it, through the character device that Linux gives.
+/* A host of a key-value drive: checks of it, through the driver whose device.c is compiled along.
  *
  *   kv check DEVICE [ordered]      every command, on a namespace without pairs; its keys come in order
+ *   kv kernel DEVICE               what Linux itself refuses
  *   kv contest DEVICE DEVICE       one namespace, through controllers of two hosts
  *   kv loss DEVICE                 the service is killed at each line "host: kill"
  */
@@ -18,6 +19,8 @@ int main(int count, char **arguments)
 		pairs_suite(&device);
 		keys_suite(&device, count == 4);
 		refusals_suite(&device);
+	} else if (strcmp(suite, "kernel") == 0 && count == 3) {
+		struct device device = device_open(arguments[2]);
 		kernel_suite(&device);
 	} else if (strcmp(suite, "contest") == 0 && count == 4) {
 		struct device first = device_open(arguments[2]), second = device_open(arguments[3]);
@@ -26,7 +29,7 @@ int main(int count, char **arguments)
 		struct device device = device_open(arguments[2]);
 		loss_suite(&device);
 	} else {
-		fprintf(stderr, "usage: kv check DEVICE [ordered] | kv contest DEVICE DEVICE | kv loss DEVICE\n");
+		fprintf(stderr, "usage: kv check DEVICE [ordered] | kernel DEVICE | contest DEVICE DEVICE | loss DEVICE\n");
 		return 2;
 	}
 	return tally_end();

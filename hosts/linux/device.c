@@ -1,4 +1,4 @@
-/* Commands through the NVMe generic character device. */
+/* Commands through the NVMe generic character device of Linux, /dev/ngXnY. */
 #include "device.h"
 
 #include <errno.h>
@@ -14,26 +14,24 @@
 
 struct device device_open(const char *path)
 {
-	struct device device = { .path = path };
-	device.file = open(path, O_RDWR);
-	if (device.file < 0) {
+	int file = open(path, O_RDWR);
+	if (file < 0) {
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		exit(2);
 	}
-	int namespace = ioctl(device.file, NVME_IOCTL_ID);
+	int namespace = ioctl(file, NVME_IOCTL_ID);
 	if (namespace <= 0) {
 		fprintf(stderr, "%s: it is no namespace of an NVMe drive\n", path);
 		exit(2);
 	}
-	device.namespace = namespace;
-	return device;
+	return (struct device){ .handle = file, .namespace = namespace };
 }
 
 struct answer device_send(const struct device *device, struct nvme_passthru_cmd64 *command)
 {
 	if (command->nsid == 0)
 		command->nsid = device->namespace;
-	int status = ioctl(device->file, NVME_IOCTL_IO64_CMD, command);
+	int status = ioctl(device->handle, NVME_IOCTL_IO64_CMD, command);
 	if (status < 0)
 		return (struct answer){ .status = -errno };
 	return (struct answer){ .status = status & STATUS_MASK, .result = command->result };
