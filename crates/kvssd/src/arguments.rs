@@ -8,7 +8,7 @@ pub mod replay;
 pub mod report;
 pub mod serve;
 pub mod sweep;
-mod units;
+pub mod units;
 pub mod world;
 
 use bench::BenchOptions;

@@ -1,38 +1,51 @@
 //! `kvssd serve`: hosts reach an image over NVMe/TCP.
 
+mod config;
+
 use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
 use crate::output::{print, say};
+use config::{Config, Known};
 use kvssd_device::Drive;
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
-use kvssd_nvme_target::{Server, Subsystem, SubsystemOptions, serve_metrics};
+use kvssd_nvme_target::{Rights, Server, Subsystem, SubsystemOptions, serve_metrics};
 use std::io::stderr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// How often it is seen whether the file of rights is to be read anew.
+const RELOAD_LOOK: Duration = Duration::from_millis(100);
+
 /// Serves an image until it is told to stop.
 pub fn run(options: &ServeOptions) -> Outcome {
-    let ServeOptions { image, listen, nqn, allow_hosts, data_digest, metrics, log, .. } = options;
+    let ServeOptions { image, listen, nqn, data_digest, metrics, log, .. } = options;
     log_to_stderr(log)?;
     let drive = open(options)?;
     let mut subsystem_options = SubsystemOptions::new(nqn);
-    subsystem_options.allowed_hosts.clone_from(allow_hosts);
+    let reload = Reload::new(options, &drive)?;
+    subsystem_options.rights =
+        reload.as_ref().map_or_else(|| rights_of(options), |reload| reload.config.rights.clone());
+    if let Some(max) = reload.as_ref().and_then(|reload| reload.config.connections_max) {
+        subsystem_options.limits.connections_max = max;
+    }
     subsystem_options.data_digest = *data_digest;
     subsystem_options.is_timed = options.timed.is_some();
     let subsystem = Arc::new(Subsystem::new(drive, subsystem_options));
     let stop = Arc::new(AtomicBool::new(false));
-    let on_signal = Arc::clone(&stop);
-    // Without a handler the service ends as kill -9 ends it, which is safe as well.
-    let _ = ctrlc::set_handler(move || on_signal.store(true, Ordering::Relaxed));
+    let is_wanted = Arc::new(AtomicBool::new(false));
+    on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() {
-        let who = if allow_hosts.is_empty() { "anybody who reaches it" } else { "anybody who knows an allowed name" };
+        let is_open = options.allow_hosts.is_empty() && options.config.is_none();
+        let who = if is_open { "anybody who reaches it" } else { "anybody who knows an allowed name" };
         say(&format!(
             "warning: {listen} is open to other machines, without encryption, and {who} can change the drive"
         ));
@@ -44,7 +57,12 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let metrics_note =
         watcher.as_ref().map_or_else(String::new, |(address, _)| format!(", metrics on http://{address}/metrics"));
     print(&format!("serving {} on {} as {nqn}{metrics_note}\n", image.display(), server.address()))?;
-    server.serve(&stop);
+    thread::scope(|scope| {
+        if let Some(reload) = &reload {
+            scope.spawn(|| reload.attend(&subsystem, &is_wanted, &stop));
+        }
+        server.serve(&stop);
+    });
     if let Some((_, thread)) = watcher {
         // One that panicked has said so.
         let _ = thread.join();
@@ -56,6 +74,72 @@ pub fn run(options: &ServeOptions) -> Outcome {
         (None, Err(error)) => Err(failed(image, error.to_string())),
         (None, Ok(())) => Ok(()),
     }
+}
+
+/// The rights without a file.
+fn rights_of(options: &ServeOptions) -> Rights {
+    match &options.allow_hosts[..] {
+        [] => Rights::everybody(),
+        hosts => Rights::only(hosts.iter().cloned()),
+    }
+}
+
+/// The file of rights, which is read anew on SIGHUP.
+struct Reload<'a> {
+    path: &'a Path,
+    known: Vec<Known>,
+    config: Config,
+}
+
+impl<'a> Reload<'a> {
+    /// Reads the file, if one is wanted.
+    fn new(options: &'a ServeOptions, drive: &Drive) -> Result<Option<Self>, Failure> {
+        let Some(path) = &options.config else { return Ok(None) };
+        let known: Vec<Known> = drive.namespaces().into_iter().map(|info| (info.id.0, info.attributes.name)).collect();
+        let config = Config::load(path, &known)?;
+        Ok(Some(Reload { path, known, config }))
+    }
+
+    /// Reads it again whenever that is wanted. A file that is wrong changes nothing.
+    fn attend(&self, subsystem: &Subsystem, is_wanted: &AtomicBool, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(RELOAD_LOOK);
+            if is_wanted.swap(false, Ordering::Relaxed) {
+                match self.read() {
+                    Ok(config) => {
+                        subsystem.set_rights(config.rights);
+                        say(&format!("{}: the rights are as it says now", self.path.display()));
+                    }
+                    Err(failure) => say(&format!("{failure}: all rights stay as they were")),
+                }
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Config, Failure> {
+        let config = Config::load(self.path, &self.known)?;
+        if config.connections_max != self.config.connections_max {
+            let why = "connections_max cannot change while the drive is served: end the service, and start it again";
+            return Err(Failure::Input { path: self.path.to_owned(), why: why.to_owned() });
+        }
+        Ok(config)
+    }
+}
+
+/// Has signals end the service, and SIGHUP set `reload` where there is something to read anew.
+fn on_signals(stop: &Arc<AtomicBool>, reload: Option<&Arc<AtomicBool>>) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    // Without a handler the service ends as kill -9 ends it, which is safe as well.
+    for signal in [SIGINT, SIGTERM] {
+        let _ = signal_hook::flag::register(signal, Arc::clone(stop));
+    }
+    #[cfg(unix)]
+    {
+        let flag = reload.unwrap_or(stop);
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(flag));
+    }
+    #[cfg(not(unix))]
+    let _ = reload;
 }
 
 /// The drive, with the times of another testbed where that is asked for.

@@ -23,6 +23,11 @@ impl FromStr for Bytes {
     }
 }
 
+/// What is wrong with a file of TOML, in a line.
+pub fn one_line(error: &toml::de::Error) -> String {
+    error.to_string().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// The bytes that a text stands for.
 pub fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
     let Some(digits) = text.strip_prefix(PREFIX.as_bytes()) else { return Ok(text.to_vec()) };

@@ -235,7 +235,7 @@ pub(crate) fn connect_queue(
     let refused = |why: String| Err(Error::Refused(why).into());
     match completion.entry.status() {
         Ok(Status::Success) => Ok(result as u16),
-        Ok(Status::ConnectControllerBusy) => lost("it has no controller left"),
+        Ok(Status::ConnectControllerBusy) => lost("it has no place left for this host"),
         // The admin queue was lost meanwhile, and the controller with it.
         Ok(Status::ConnectInvalidParameters) if is_io && result == NO_SUCH_CONTROLLER => lost("its controller is gone"),
         Ok(Status::CommandSequenceError) if is_io => lost("its controller is not ready"),

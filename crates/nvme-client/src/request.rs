@@ -159,6 +159,9 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
         (Status::InvalidValueSize, Operation::Store { value_bytes, limits }) => {
             Error::InvalidValue { value_bytes: value_bytes.into(), value_bytes_max: limits.value_bytes_max.into() }
         }
+        (Status::NamespaceWriteProtected, _) => {
+            Error::Refused("the drive lets this host read that namespace, and not change it".to_owned())
+        }
         (Status::InvalidNamespace, _) => Error::NoNamespace(namespace.to_string()),
         (Status::UnrecoveredError, _) => Error::Damaged("the drive cannot read what was written there".to_owned()),
         // The drive may have failed before the change or after it. Only a new mount can tell.

@@ -168,7 +168,10 @@ pub struct IdentifyNamespace {
     reserved_24: [u8; 6],
     /// NMIC: bit 0, more than one controller has it.
     pub sharing: u8,
-    reserved_31: [u8; 73],
+    reserved_31: [u8; 68],
+    /// NSATTR: bit 0, write protected.
+    pub attributes: u8,
+    reserved_100: [u8; 4],
     /// NGUID.
     pub guid: [u8; 16],
     /// EUI64.
@@ -203,7 +206,7 @@ pub struct IdentifyKvNamespace {
     /// ANAGRPID.
     pub ana_group: U32,
     reserved_40: [u8; 3],
-    /// NSATTR.
+    /// NSATTR: bit 0, write protected.
     pub attributes: u8,
     /// NVMSETID.
     pub nvm_set: U16,
@@ -248,7 +251,7 @@ pub struct IdentifyIndependentNamespace {
     pub format_progress: u8,
     /// ANAGRPID.
     pub ana_group: U32,
-    /// NSATTR.
+    /// NSATTR: bit 0, write protected.
     pub attributes: u8,
     reserved_9: u8,
     /// NVMSETID.
@@ -275,7 +278,7 @@ layout!(
     keep_alive_100ms at 320, submission_entry_log2 at 512, sgl at 536, subsystem_nqn at 768,
     command_capsule_16b at 1792, power_state_descriptors at 2048
 );
-layout!(IdentifyNamespace: IDENTIFY_BYTES, formats at 128);
+layout!(IdentifyNamespace: IDENTIFY_BYTES, attributes at 99, guid at 104, formats at 128);
 layout!(IdentifyKvNamespace: IDENTIFY_BYTES, attributes at 43, kv_formats at 72);
 layout!(KvFormat: 16);
 layout!(IdentifyIndependentNamespace: IDENTIFY_BYTES, status at 14);

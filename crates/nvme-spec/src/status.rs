@@ -56,6 +56,7 @@ statuses! {
     SglOffsetInvalid = 0x016, "SGL offset invalid";
     KeepAliveExpired = 0x019, "keep alive timer expired";
     KeepAliveInvalid = 0x01a, "keep alive timeout invalid";
+    NamespaceWriteProtected = 0x020, "namespace is write protected";
     TransientTransportError = 0x022, "transient transport error";
     CapacityExceeded = 0x081, "capacity exceeded";
     NamespaceNotReady = 0x082, "namespace not ready";

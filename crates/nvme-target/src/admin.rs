@@ -7,7 +7,7 @@ use crate::identify::identify;
 use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
 use crate::status::{absent, status_of};
-use crate::subsystem::Subsystem;
+use crate::view::View;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::features::{DELETE_NEEDS_KEY, EVENT_NAMESPACES, feature, queue_count, queue_count_value};
@@ -30,7 +30,7 @@ const OF_NAMESPACES: u64 = 1 << 1;
 
 /// What the execution of an admin command needs.
 pub(crate) struct Admin<'a> {
-    pub(crate) subsystem: &'a Subsystem,
+    pub(crate) view: View<'a>,
     pub(crate) controller: &'a mut Controller,
     /// The target's address.
     pub(crate) local: SocketAddr,
@@ -49,11 +49,11 @@ impl Admin<'_> {
         match command {
             AdminCommand::KeepAlive => Ok(Success::default()),
             AdminCommand::Identify(wanted) => {
-                let data = identify(self.subsystem, self.controller, wanted, self.namespace)?;
+                let data = identify(self.view, self.controller, wanted, self.namespace)?;
                 self.data(data)
             }
             AdminCommand::GetLogPage(wanted) => {
-                let data = log_page(self.subsystem, self.controller, wanted, self.local)?;
+                let data = log_page(self.view, self.controller, wanted, self.local)?;
                 if !wanted.retain_event {
                     self.controller.log_page_read(wanted.page);
                 }
@@ -115,7 +115,7 @@ impl Admin<'_> {
     fn number_changes(&mut self) -> Outcome {
         let instance = self.data.first_chunk::<INSTANCE_BYTES>().ok_or(Status::SglLengthInvalid)?;
         let client = client_of(&self.controller.host.id, instance);
-        let opened = self.subsystem.open_client(client).ok_or(Status::InternalError)?;
+        let opened = self.view.subsystem.open_client(client).ok_or(Status::InternalError)?;
         let OpenedClient { client, since } = opened.map_err(|error| status_of(&error))?;
         self.controller.features.client = Some(client);
         let opened = Opened { since, window: RequestId::WINDOW as u16 };
@@ -124,7 +124,7 @@ impl Admin<'_> {
 
     fn configure_namespace(&mut self, value: u32) -> Result<(), Status> {
         let all = self.namespace == kvssd_nvme_spec::command::NAMESPACE_ALL;
-        let chosen: Vec<u32> = self.subsystem.namespaces()?.iter().map(|info| info.id.0).collect();
+        let chosen: Vec<u32> = self.view.namespaces()?.iter().map(|info| info.id.0).collect();
         let chosen: Vec<u32> = chosen.into_iter().filter(|&id| all || id == self.namespace).collect();
         if chosen.is_empty() {
             return Err(absent(self.namespace));

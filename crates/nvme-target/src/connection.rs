@@ -25,10 +25,14 @@ use crate::buffer::InputBuffer;
 use crate::command_kind::CommandKind;
 use crate::completion::Completion;
 use crate::controller::Controller;
+use crate::hosts::Place;
 use crate::io_command::{Burst, IoCommand};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX, QUEUE_ENTRIES_MAX};
+use crate::lock::lock;
 use crate::memory::MemoryShare;
-use crate::subsystem::{OutputRoom, Subsystem, lock};
+use crate::subsystem::{OutputRoom, Subsystem};
+use crate::view::View;
+use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_types::Nanos;
@@ -65,6 +69,8 @@ enum Phase {
 /// A connection and its queue pair.
 pub struct Connection {
     subsystem: Arc<Subsystem>,
+    /// Among the hosts' connections.
+    place: Place,
     /// The target's address.
     local: SocketAddr,
     phase: Phase,
@@ -79,8 +85,10 @@ pub struct Connection {
     output: Output,
     /// The memory of the output.
     share: MemoryShare,
-    /// Ready commands wait for the output of other connections.
+    /// Ready commands wait for the output of other connections, or until `opens`.
     is_stalled: bool,
+    /// When the host may have its next command executed, which is ready.
+    opens: Option<Nanos>,
     began: Nanos,
 }
 
@@ -92,6 +100,8 @@ impl Connection {
         Connection {
             share: MemoryShare::empty(&subsystem.values_out),
             is_stalled: false,
+            opens: None,
+            place: subsystem.hosts.arrive(now),
             subsystem,
             local,
             phase: Phase::AwaitingIcRequest,
@@ -134,6 +144,7 @@ impl Connection {
 
     /// Decodes the input, and executes the commands that are ready.
     pub fn process_input(&mut self, now: Nanos) {
+        self.check_rights();
         let mut input = std::mem::take(&mut self.input);
         self.needs_input = false;
         while self.wants_input() && !self.needs_input {
@@ -156,7 +167,10 @@ impl Connection {
     /// Checks timers, requests data by R2T, and encodes the completions that are due.
     pub fn produce_output(&mut self, now: Nanos) {
         self.check_timers(now);
-        while let Some(request) = self.transfers.next_request(&self.subsystem.values_in, now) {
+        // Values of a host that is to slow down wait there, not here.
+        while self.opens.is_none()
+            && let Some(request) = self.transfers.next_request(&self.subsystem.values_in, now)
+        {
             self.output.push(&Pdu::ReadyToTransfer(request), &self.framing);
         }
         self.output.release(now, &self.framing, &mut self.queue, &self.subsystem.metrics);
@@ -167,7 +181,7 @@ impl Connection {
     #[must_use]
     pub fn next_timer(&self, now: Nanos) -> Nanos {
         let check_timers = now + TIMER_NS;
-        self.output.due().map_or(check_timers, |due| due.min(check_timers))
+        [self.output.due(), self.opens].into_iter().flatten().fold(check_timers, Nanos::min)
     }
 
     /// Bytes to send.
@@ -269,7 +283,7 @@ impl Connection {
 
     /// Executes ready commands while there is room for their data.
     fn execute(&mut self, now: Nanos) {
-        self.is_stalled = false;
+        (self.is_stalled, self.opens) = (false, None);
         let Phase::Io { controller, queue, .. } = &self.phase else { return };
         if self.ready.is_empty() || self.is_congested() {
             return;
@@ -280,24 +294,53 @@ impl Connection {
             drop(locked);
             return self.stop();
         }
-        let settings = locked.features.settings();
+        let Some((member, rights)) = self.place.member().zip(self.place.known_rights()) else { return };
+        let settings = locked.features.settings(Arc::clone(rights));
         drop(locked);
+        let paced = Some(&**member).filter(|_| rights.rate.is_bounded());
         let begin = self.output.completions.len();
         let free_bytes = OUTPUT_BYTES_MAX - self.output.len();
         let before = self.ready.len();
-        let mut burst = Burst::new(&mut self.ready);
+        let mut burst = Burst::new(&mut self.ready, paced, now);
         let room = OutputRoom { bytes: free_bytes, used_bytes: self.output.len(), share: &mut self.share };
         self.subsystem.execute(&mut burst, room, now, &settings, &mut self.output.completions);
         let stored_bytes = burst.stored_bytes;
         self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
+        if let Some(host) = paced {
+            let got = self.output.completions[begin..].iter().map(|completion| completion.data.len() as u64).sum();
+            host.take(0, got, now);
+            self.opens = Some(host.opens(now)).filter(|opens| *opens > now && !self.ready.is_empty());
+        }
         for completion in self.output.completions[begin..].iter().filter(|completion| is_logged(completion)) {
             lock(controller).log_error(*queue, completion);
         }
     }
 
+    /// The drive as the host sees it now.
+    fn view(&self) -> Result<View<'_>, Status> {
+        let rights = self.place.known_rights().ok_or(Status::ConnectInvalidHost)?;
+        Ok(View { subsystem: &self.subsystem, rights })
+    }
+
+    /// Takes notice of new rights. Who has lost all of them is disconnected.
+    fn check_rights(&mut self) {
+        if !self.place.refresh() {
+            return;
+        }
+        let Some(rights) = self.place.known_rights().cloned() else {
+            let host = self.place.member().map_or("", |member| &member.nqn);
+            tracing::warn!(host, "a host that has no rights any more was disconnected");
+            return self.stop();
+        };
+        if let Phase::Admin { controller, .. } = &self.phase {
+            lock(controller).note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
+        }
+    }
+
     /// Checks timeouts, keep-alive and events.
     fn check_timers(&mut self, now: Nanos) {
+        self.check_rights();
         let limits = self.subsystem.options.limits;
         let has_failed = self.subsystem.has_failed();
         if self.transfers.deadline(limits.transfer_ns).is_some_and(|expires| now > expires) {
@@ -307,7 +350,11 @@ impl Connection {
         }
         match &self.phase {
             Phase::AwaitingIcRequest | Phase::AwaitingConnect => {
-                if now > self.began + limits.connect_ns {
+                if self.place.is_given_up() {
+                    tracing::warn!("a peer that has not said who it is made room for another");
+                    self.subsystem.metrics.faults.inc();
+                    self.stop();
+                } else if now > self.began + limits.connect_ns {
                     tracing::warn!("a peer did not connect in time");
                     self.subsystem.metrics.faults.inc();
                     self.stop();

@@ -12,9 +12,10 @@ use crate::clients::NumberedClient;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
 use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
+use crate::rights::{Access, HostRights};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::fabrics::{Capabilities, Configuration, ControllerStatus, VERSION_2_0, property};
-use kvssd_nvme_spec::features::event;
+use kvssd_nvme_spec::features::{EVENT_NAMESPACES, event};
 use kvssd_nvme_spec::log_page::{ErrorEntry, page};
 use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -71,16 +72,17 @@ pub(crate) struct Features {
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
-/// The features that I/O commands depend on.
+/// What I/O commands depend on.
 #[derive(Debug)]
 pub(crate) struct IoSettings {
+    pub(crate) rights: Arc<HostRights>,
     pub(crate) delete_needs_key: BTreeSet<u32>,
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
 impl Features {
-    pub(crate) fn settings(&self) -> IoSettings {
-        IoSettings { delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+    pub(crate) fn settings(&self, rights: Arc<HostRights>) -> IoSettings {
+        IoSettings { rights, delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
     }
 }
 
@@ -103,6 +105,10 @@ pub(crate) struct Controller {
     events: VecDeque<u32>,
     /// Types of events that are masked until their log page is read, with their information.
     masked: BTreeMap<u32, u8>,
+    /// What the host may do with each namespace that it sees.
+    accesses: BTreeMap<u32, Access>,
+    /// Namespaces that have changed for the host since it read log page 04h.
+    pub(crate) changed: BTreeSet<u32>,
 }
 
 impl Controller {
@@ -131,6 +137,8 @@ impl Controller {
             event_requests: VecDeque::new(),
             events: VecDeque::new(),
             masked: BTreeMap::new(),
+            accesses: BTreeMap::new(),
+            changed: BTreeSet::new(),
         }
     }
 
@@ -239,10 +247,27 @@ impl Controller {
     pub(crate) fn check_events(&mut self, has_failed: bool) {
         self.has_failed |= has_failed;
         if has_failed {
-            self.raise(EVENT_RELIABILITY);
+            self.raise(event::HEALTH, EVENT_RELIABILITY, page::HEALTH);
         } else if self.is_too_hot() {
-            self.raise(EVENT_TEMPERATURE);
+            self.raise(event::HEALTH, EVENT_TEMPERATURE, page::HEALTH);
         }
+    }
+
+    /// Notes what the host sees from the beginning.
+    pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, Access>) {
+        self.accesses = accesses;
+    }
+
+    /// Notes what the host sees now. What differs is told by a notice, if the host wants those, and log page 04h.
+    pub(crate) fn note_accesses(&mut self, accesses: BTreeMap<u32, Access>) {
+        let ids = self.accesses.keys().chain(accesses.keys());
+        let differing = ids.copied().filter(|id| self.accesses.get(id) != accesses.get(id));
+        let before = self.changed.len();
+        self.changed.extend(differing);
+        if self.changed.len() > before && self.features.events & EVENT_NAMESPACES != 0 {
+            self.raise(event::NOTICE, event::NAMESPACES_CHANGED, page::CHANGED_NAMESPACES);
+        }
+        self.accesses = accesses;
     }
 
     /// Whether the temperature has reached the host's threshold.
@@ -250,17 +275,24 @@ impl Controller {
         self.features.temperature_threshold_k <= TEMPERATURE_K
     }
 
-    /// Raises a SMART event, unless the last one is masked still.
-    fn raise(&mut self, information: u8) {
-        if self.masked.insert(event::HEALTH, information).is_none() {
-            self.events.push_back(event::dword(event::HEALTH, information, page::HEALTH));
+    /// Raises an event, unless the last one of its type is masked still.
+    fn raise(&mut self, kind: u32, information: u8, log_page: u8) {
+        if self.masked.insert(kind, information).is_none() {
+            self.events.push_back(event::dword(kind, information, log_page));
         }
     }
 
     /// Unmasks the events of a log page that was read.
     pub(crate) fn log_page_read(&mut self, log_page: u8) {
-        if log_page == page::HEALTH {
-            self.masked.remove(&event::HEALTH);
+        match log_page {
+            page::HEALTH => {
+                self.masked.remove(&event::HEALTH);
+            }
+            page::CHANGED_NAMESPACES => {
+                self.masked.remove(&event::NOTICE);
+                self.changed.clear();
+            }
+            _ => {}
         }
     }
 

@@ -17,6 +17,8 @@ use crate::completion::{Completion, Data, Failure, Outcome, Success};
 use crate::controller::IoSettings;
 use crate::io_command::IoCommand;
 use crate::limits::LIST_BYTES_MAX;
+use crate::quota::check_quota;
+use crate::rights::HostRights;
 use crate::status::status_of;
 use kvssd_device::Drive;
 use kvssd_nvme_spec::Status;
@@ -88,7 +90,8 @@ impl Executor {
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
             let delete_needs_key = settings.delete_needs_key.contains(&namespace);
             let namespace = NamespaceId(namespace);
-            let mut execution = Execution { executor: self, namespace, request: None, now, due: Nanos::ZERO };
+            let rights = &settings.rights;
+            let mut execution = Execution { executor: self, rights, namespace, request: None, now, due: Nanos::ZERO };
             let outcome = execution
                 .set_request(&command, serial, settings.client.as_deref())
                 .map_err(Failure::from)
@@ -115,6 +118,7 @@ impl Executor {
 /// The execution of one command.
 struct Execution<'a> {
     executor: &'a mut Executor,
+    rights: &'a HostRights,
     namespace: NamespaceId,
     /// What a change is recognized by.
     request: Option<RequestId>,
@@ -152,8 +156,14 @@ impl Execution<'_> {
             }
             KvCommand::Store { key, options, .. } => {
                 let condition = condition_of(*options)?;
-                let value = Value::Bytes(value.unwrap_or_default());
-                self.on_drive(Command::Store { key: key_of(key)?, value, condition }).map(|_| Success::default())
+                let (key, value) = (key_of(key)?, Value::Bytes(value.unwrap_or_default()));
+                let value_bytes = value.len() as u64;
+                let store = Command::Store { key, value, condition };
+                if !self.is_recognized(&store) {
+                    let drive = &mut self.executor.drive;
+                    check_quota(drive, self.rights, self.namespace, key, value_bytes, condition)?;
+                }
+                self.on_drive(store).map(|_| Success::default())
             }
             KvCommand::Retrieve { key, buffer_bytes } => {
                 let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
@@ -170,13 +180,17 @@ impl Execution<'_> {
         }
     }
 
+    /// Whether it is a change that was made before.
+    fn is_recognized(&self, command: &Command<'_>) -> bool {
+        let known = |request| self.executor.drive.engine().recognize(request, command);
+        self.request.and_then(known).is_some_and(|completion| completion.is_ok())
+    }
+
     fn on_drive(&mut self, command: Command<'_>) -> Result<Reply, Failure> {
-        let Executor { drive, is_timed, recognized, .. } = &mut *self.executor;
-        if let Some(request) = self.request
-            && drive.engine().recognize(request, &command).is_some_and(|completion| completion.is_ok())
-        {
-            recognized.inc();
+        if self.is_recognized(&command) {
+            self.executor.recognized.inc();
         }
+        let Executor { drive, is_timed, .. } = &mut *self.executor;
         let reply = if *is_timed {
             let completed = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);

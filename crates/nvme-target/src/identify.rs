@@ -2,8 +2,10 @@
 
 use crate::controller::{Controller, ControllerKind};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, QUEUE_ENTRIES_MAX};
+use crate::rights::Access;
 use crate::status::{NAMESPACES_MAX, absent};
 use crate::subsystem::Subsystem;
+use crate::view::View;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::admin::Identify;
 use kvssd_nvme_spec::command::{NAMESPACE_ALL, SUBMISSION_ENTRY_BYTES};
@@ -28,17 +30,20 @@ const SGL_SUPPORT: u32 = 1 | 1 << 18 | 1 << 20 | 1 << 21;
 const HOST_IDS_OF_128_BITS: u32 = 1;
 /// NMIC: shared by several controllers.
 const SHARED: u8 = 1;
+/// NSATTR: write protected.
+const WRITE_PROTECTED: u8 = 1;
 /// The block size that Identify 00h reports of key-value namespaces.
 const BLOCK_BYTES_LOG2: u8 = 9;
 const PAGE_BYTES: u64 = 4096;
 
 /// The data structure of `wanted.cns`, 4096 bytes.
 pub(crate) fn identify(
-    subsystem: &Subsystem,
+    view: View<'_>,
     controller: &Controller,
     wanted: &Identify,
     namespace: u32,
 ) -> Result<Vec<u8>, Status> {
+    let subsystem = view.subsystem;
     if wanted.cns == cns::CONTROLLER {
         return Ok(match controller.kind {
             ControllerKind::Io => io_controller(subsystem, controller),
@@ -51,25 +56,29 @@ pub(crate) fn identify(
         return Err(Status::InvalidField);
     }
     let is_key_value = wanted.command_set == COMMAND_SET_KEY_VALUE;
-    let of_namespace = || find(subsystem, namespace);
+    let of_namespace = || find(view, namespace);
+    let attributes = match view.access(namespace) {
+        Some(Access::ReadOnly) => WRITE_PROTECTED,
+        Some(Access::ReadWrite) | None => 0,
+    };
     match wanted.cns {
-        cns::NAMESPACE_LIST => list(subsystem, namespace),
-        cns::COMMAND_SET_NAMESPACE_LIST if is_key_value => list(subsystem, namespace),
+        cns::NAMESPACE_LIST => list(view, namespace),
+        cns::COMMAND_SET_NAMESPACE_LIST if is_key_value => list(view, namespace),
         cns::COMMAND_SET_CONTROLLER if is_key_value => {
             let mut data = IdentifyKvController::zeroed();
             data.version = KEY_VALUE_VERSION.into();
             Ok(data.as_bytes().to_vec())
         }
         cns::COMMAND_SETS => Ok(command_set_combinations().to_vec()),
-        cns::NAMESPACE => of_namespace().map(|info| info.map_or_else(zeros, |info| block_namespace(subsystem, &info))),
+        cns::NAMESPACE => Ok(of_namespace()?.map_or_else(zeros, |info| block_namespace(subsystem, &info, attributes))),
         cns::NAMESPACE_DESCRIPTORS => {
             let info = of_namespace()?.ok_or(absent(namespace))?;
             Ok(namespace_descriptors(guid(subsystem, &info), uuid(subsystem, &info), COMMAND_SET_KEY_VALUE).to_vec())
         }
         cns::COMMAND_SET_NAMESPACE if is_key_value => {
-            Ok(of_namespace()?.map_or_else(zeros, |info| kv_namespace(subsystem, &info)))
+            Ok(of_namespace()?.map_or_else(zeros, |info| kv_namespace(subsystem, &info, attributes)))
         }
-        cns::INDEPENDENT_NAMESPACE => Ok(of_namespace()?.map_or_else(zeros, |_| independent_namespace())),
+        cns::INDEPENDENT_NAMESPACE => Ok(of_namespace()?.map_or_else(zeros, |_| independent_namespace(attributes))),
         cns::COMMAND_SET_FORMAT if is_key_value && wanted.specific == 0 => Ok(format(subsystem)),
         _ => Err(Status::InvalidField),
     }
@@ -81,18 +90,18 @@ fn zeros() -> Vec<u8> {
 }
 
 /// The namespace; `None` if it is inactive.
-fn find(subsystem: &Subsystem, namespace: u32) -> Result<Option<NamespaceInfo>, Status> {
+fn find(view: View<'_>, namespace: u32) -> Result<Option<NamespaceInfo>, Status> {
     if absent(namespace) == Status::InvalidNamespace {
         return Err(Status::InvalidNamespace);
     }
-    Ok(subsystem.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
+    Ok(view.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
 }
 
-fn list(subsystem: &Subsystem, after: u32) -> Result<Vec<u8>, Status> {
+fn list(view: View<'_>, after: u32) -> Result<Vec<u8>, Status> {
     if after >= NAMESPACE_ALL - 1 {
         return Err(Status::InvalidNamespace);
     }
-    Ok(namespace_list(subsystem.namespaces()?.iter().map(|info| info.id.0), after).to_vec())
+    Ok(namespace_list(view.namespaces()?.iter().map(|info| info.id.0), after).to_vec())
 }
 
 fn common(controller: &Controller) -> IdentifyController {
@@ -150,23 +159,25 @@ fn discovery_controller(controller: &Controller) -> IdentifyController {
 }
 
 /// Identify 00h. It reports a capacity in blocks, since some hosts ignore a namespace without one.
-fn block_namespace(subsystem: &Subsystem, info: &NamespaceInfo) -> Vec<u8> {
+fn block_namespace(subsystem: &Subsystem, info: &NamespaceInfo, attributes: u8) -> Vec<u8> {
     let blocks = |bytes: u64| (bytes >> BLOCK_BYTES_LOG2).into();
     let mut data = IdentifyNamespace::zeroed();
     data.size = blocks(info.utilization.capacity_bytes);
     data.capacity = blocks(info.utilization.capacity_bytes);
     data.utilization = blocks(info.utilization.live_bytes);
     data.sharing = SHARED;
+    data.attributes = attributes;
     data.formats[0] = [0, 0, BLOCK_BYTES_LOG2, 0];
     data.guid = guid(subsystem, info);
     data.as_bytes().to_vec()
 }
 
-fn kv_namespace(subsystem: &Subsystem, info: &NamespaceInfo) -> Vec<u8> {
+fn kv_namespace(subsystem: &Subsystem, info: &NamespaceInfo, attributes: u8) -> Vec<u8> {
     let mut data = IdentifyKvNamespace::zeroed();
     data.size_bytes = info.utilization.capacity_bytes.into();
     data.utilization_bytes = info.utilization.record_bytes.into();
     data.sharing = SHARED;
+    data.attributes = attributes;
     data.value_granularity_bytes = subsystem.value_granularity_bytes.into();
     data.guid = guid(subsystem, info);
     data.kv_formats[0] = kv_format(subsystem);
@@ -186,8 +197,9 @@ fn kv_format(subsystem: &Subsystem) -> KvFormat {
     format
 }
 
-fn independent_namespace() -> Vec<u8> {
+fn independent_namespace(attributes: u8) -> Vec<u8> {
     let mut data = IdentifyIndependentNamespace::zeroed();
+    data.attributes = attributes;
     data.sharing = SHARED;
     // Ready.
     data.status = 1;

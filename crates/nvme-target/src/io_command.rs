@@ -1,5 +1,6 @@
 //! I/O commands that are ready to be executed.
 
+use crate::hosts::Member;
 use crate::memory::MemoryShare;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_types::Nanos;
@@ -36,25 +37,33 @@ impl IoCommand {
 /// The commands of a connection that are executed now.
 pub(crate) struct Burst<'a> {
     ready: &'a mut VecDeque<IoCommand>,
+    /// The host, if there is a bound to how fast it may go.
+    paced: Option<&'a Member>,
+    now: Nanos,
     /// Of the commands that were taken.
     pub(crate) stored_bytes: u64,
 }
 
 impl<'a> Burst<'a> {
-    pub(crate) fn new(ready: &'a mut VecDeque<IoCommand>) -> Self {
-        Burst { ready, stored_bytes: 0 }
+    pub(crate) fn new(ready: &'a mut VecDeque<IoCommand>, paced: Option<&'a Member>, now: Nanos) -> Self {
+        Burst { ready, paced, now, stored_bytes: 0 }
     }
 
-    /// The next command, if it comes without data or there is room for that.
+    /// The next command, if its host may go on, and it comes without data or there is room for that.
     pub(crate) fn front(&self, has_room: bool) -> Option<&IoCommand> {
-        self.ready.front().filter(|command| has_room || !command.may_return_data())
+        let command = self.ready.front().filter(|command| has_room || !command.may_return_data())?;
+        self.paced.is_none_or(|host| host.opens(self.now) <= self.now).then_some(command)
     }
 
     /// Takes the next command, as [`Burst::front`].
     pub(crate) fn next(&mut self, has_room: bool) -> Option<IoCommand> {
         self.front(has_room)?;
         let command = self.ready.pop_front()?;
-        self.stored_bytes += command.value.as_ref().map_or(0, |value| value.len() as u64);
+        let bytes = command.value.as_ref().map_or(0, |value| value.len() as u64);
+        if let Some(host) = self.paced {
+            host.take(1, bytes, self.now);
+        }
+        self.stored_bytes += bytes;
         Some(command)
     }
 }

@@ -9,7 +9,7 @@
 //!                    |
 //!                  Controller    properties, features, events, keep-alive              controller.rs
 //!                    |
-//!                  Subsystem     one drive, its namespaces, hosts that are allowed     subsystem.rs
+//!                  Subsystem     one drive, its namespaces; Hosts: who may do what     subsystem.rs, hosts.rs
 //!                    |
 //!                  Drive (kvssd_device)
 //! ```
@@ -28,24 +28,33 @@ mod command_kind;
 mod completion;
 mod connection;
 mod controller;
+mod controllers;
 mod execution;
+mod hosts;
 mod identify;
 mod io_command;
 pub mod limits;
+mod lock;
 mod logs;
 mod memory;
 mod metrics;
 mod metrics_page;
 mod metrics_server;
+mod quota;
+mod rate;
+mod rights;
 mod server;
 mod status;
 mod subsystem;
 mod transport;
+mod view;
 
 pub use connection::Connection;
 pub use limits::Limits;
 pub use metrics_page::metrics_page;
 pub use metrics_server::serve_metrics;
+pub use rate::Rate;
+pub use rights::{HostRights, Namespaces, Quota, Rights};
 pub use server::{ServeError, Server};
 pub use subsystem::{Subsystem, SubsystemOptions};
 pub use transport::{Interest, Transport, attend};

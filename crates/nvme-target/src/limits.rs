@@ -3,7 +3,7 @@
 //! | | | why |
 //! |---|---|---|
 //! | connections | 128 | a thread and two buffers each |
-//! | controllers | 32 | an admin queue each |
+//! | controllers | half as many | an admin queue and an I/O queue each |
 //! | I/O queues of a controller | 16 | hosts ask for one a core |
 //! | entries of a queue | 256 | hosts have 128 as a rule |
 //! | in-capsule data | 8 KiB | what admin queues must take; a store of 4 KiB needs no R2T |
@@ -28,8 +28,6 @@ pub const PDU_DATA_BYTES_MAX: u32 = 128 << 10;
 pub const QUEUE_ENTRIES_MAX: u16 = 256;
 /// The most I/O queues of a controller.
 pub const IO_QUEUES_MAX: u16 = 16;
-/// The most controllers of all hosts.
-pub const CONTROLLERS_MAX: usize = 32;
 /// The most outstanding Asynchronous Event Requests of a controller (AERL).
 pub const EVENT_REQUESTS_MAX: usize = 4;
 /// Entries of a controller's error log (ELPE).
@@ -68,6 +66,14 @@ pub struct Limits {
     pub send_ns: Nanos,
     /// How long outstanding commands have when the service stops.
     pub stop_ns: Nanos,
+}
+
+impl Limits {
+    /// The most controllers of all hosts: each has an admin queue and, to be of use, an I/O queue.
+    #[must_use]
+    pub fn controllers_max(&self) -> usize {
+        (self.connections_max / 2).max(1)
+    }
 }
 
 impl Default for Limits {

@@ -4,9 +4,11 @@ use crate::command_kind::CommandKind;
 use crate::controller::{Controller, ControllerKind, TEMPERATURE_K};
 use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::subsystem::Subsystem;
+use crate::view::View;
+use kvssd_ftl::Utilization;
 use kvssd_nvme_spec::admin::{self, GetLogPage};
 use kvssd_nvme_spec::fabrics::FABRICS_OPCODE;
-use kvssd_nvme_spec::identify::{COMMAND_SET_KEY_VALUE, COMMAND_SET_NVM};
+use kvssd_nvme_spec::identify::{COMMAND_SET_KEY_VALUE, COMMAND_SET_NVM, namespace_list};
 use kvssd_nvme_spec::log_page::{
     CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage, HEALTH_UNIT_BYTES,
     HealthPage, SupportedPages, discovery_page, page,
@@ -17,15 +19,13 @@ use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
-/// Length of page 04h.
-const CHANGED_BYTES: usize = 4096;
 /// Bits of Critical Warning.
 const WARNING_TEMPERATURE: u8 = 1 << 1;
 const WARNING_RELIABILITY: u8 = 1 << 2;
 
 /// The requested part of a page, with zeros behind its end.
 pub(crate) fn log_page(
-    subsystem: &Subsystem,
+    view: View<'_>,
     controller: &Controller,
     wanted: &GetLogPage,
     local: SocketAddr,
@@ -34,8 +34,8 @@ pub(crate) fn log_page(
         return Err(Status::InvalidField);
     }
     let mut whole = match controller.kind {
-        ControllerKind::Discovery => of_discovery(subsystem, wanted.page, local)?,
-        ControllerKind::Io => of_io(subsystem, controller, wanted)?,
+        ControllerKind::Discovery => of_discovery(view.subsystem, wanted.page, local)?,
+        ControllerKind::Io => of_io(view, controller, wanted)?,
     };
     let offset = usize::try_from(wanted.offset_bytes).unwrap_or(usize::MAX);
     if offset > whole.len() {
@@ -59,7 +59,7 @@ fn of_discovery(subsystem: &Subsystem, page: u8, local: SocketAddr) -> Result<Ve
     }
 }
 
-fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) -> Result<Vec<u8>, Status> {
+fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result<Vec<u8>, Status> {
     match wanted.page {
         page::SUPPORTED => Ok(supported(&[
             page::SUPPORTED,
@@ -71,21 +71,21 @@ fn of_io(subsystem: &Subsystem, controller: &Controller, wanted: &GetLogPage) ->
             page::STATISTICS,
         ])),
         page::ERROR => Ok(errors(controller)),
-        page::HEALTH => Ok(health(subsystem, controller).as_bytes().to_vec()),
+        page::HEALTH => Ok(health(view, controller).as_bytes().to_vec()),
         page::FIRMWARE => {
             let mut firmware = FirmwarePage::zeroed();
             firmware.active = 1;
             write_padded(&mut firmware.slots[0], env!("CARGO_PKG_VERSION"));
             Ok(firmware.as_bytes().to_vec())
         }
-        // Namespaces do not change while a drive is served.
-        page::CHANGED_NAMESPACES => Ok(vec![0; CHANGED_BYTES]),
+        // Namespaces do not change while a drive is served, but a host may see others.
+        page::CHANGED_NAMESPACES => Ok(namespace_list(controller.changed.iter().copied(), 0).to_vec()),
         // The NVM command set has only the admin commands here.
         page::COMMAND_EFFECTS if !matches!(wanted.command_set, COMMAND_SET_NVM | COMMAND_SET_KEY_VALUE) => {
             Err(Status::InvalidField)
         }
         page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
-        page::STATISTICS => Ok(statistics(subsystem).as_bytes().to_vec()),
+        page::STATISTICS => Ok(statistics(view)?.as_bytes().to_vec()),
         _ => Err(Status::InvalidLogPage),
     }
 }
@@ -108,9 +108,10 @@ fn errors(controller: &Controller) -> Vec<u8> {
     data
 }
 
-/// Page 02h. Wear is that of the drive's whole life; reads and writes are counted since the service began.
-fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
-    let (health, metrics) = (subsystem.health(), &subsystem.metrics);
+/// Page 02h. Wear is that of the drive's whole life; reads and writes are counted since the service began, for hosts that
+/// see all namespaces.
+fn health(view: View<'_>, controller: &Controller) -> HealthPage {
+    let (health, metrics) = (view.subsystem.health(), &view.subsystem.metrics);
     let units = |bytes: u64| u128::from(bytes.div_ceil(HEALTH_UNIT_BYTES)).into();
     let sum = |kinds: &[CommandKind]| u128::from(kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>()).into();
     let used_percent = health.used_percent();
@@ -122,17 +123,42 @@ fn health(subsystem: &Subsystem, controller: &Controller) -> HealthPage {
     page.spare_percent = if health.has_failed { 0 } else { 100 };
     page.spare_threshold_percent = 10;
     page.used_percent = used_percent.min(255) as u8;
-    page.units_read = units(metrics.bytes_out.get());
-    page.units_written = units(metrics.bytes_in.get());
-    page.reads = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
-    page.writes = sum(&[CommandKind::Store, CommandKind::Delete]);
+    if view.is_whole() {
+        page.units_read = units(metrics.bytes_out.get());
+        page.units_written = units(metrics.bytes_in.get());
+        page.reads = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
+        page.writes = sum(&[CommandKind::Store, CommandKind::Delete]);
+    }
     page.power_cycles = 1.into();
     page.error_entries = u128::from(controller.error_count).into();
     page
 }
 
-/// Page C0h. The fields of a drive that has failed are zeros.
-fn statistics(subsystem: &Subsystem) -> StatisticsPage {
+/// Page C0h. A host that does not see all namespaces gets the sums of those that it sees, and zeros where a figure tells
+/// of others.
+fn statistics(view: View<'_>) -> Result<StatisticsPage, Status> {
+    if view.is_whole() {
+        return Ok(whole_statistics(view.subsystem));
+    }
+    let mut page = StatisticsPage::new();
+    let seen: Utilization = view.namespaces()?.iter().fold(Utilization::default(), |sum, info| {
+        let Utilization { pairs, pair_bytes, record_bytes, .. } = info.utilization;
+        sum.plus(&Utilization { pairs, pair_bytes, record_bytes, ..Utilization::default() })
+    });
+    page.pairs = seen.pairs.into();
+    page.pair_bytes = seen.pair_bytes.into();
+    page.live_bytes = seen.record_bytes.into();
+    view.subsystem.with_drive(|drive| {
+        page.capacity_bytes = drive.utilization().capacity_bytes.into();
+        page.flash_bytes = drive.engine().geometry().raw_bytes().into();
+        page.page_bytes = u64::from(drive.engine().geometry().page_bytes).into();
+        write_text(&mut page.design, drive.design().name);
+    });
+    Ok(page)
+}
+
+/// Page C0h of the whole drive. The fields of a drive that has failed are zeros.
+fn whole_statistics(subsystem: &Subsystem) -> StatisticsPage {
     let metrics = &subsystem.metrics;
     let sum = |kinds: &[CommandKind]| kinds.iter().map(|&kind| metrics.succeeded(kind)).sum::<u64>().into();
     let processor = clock_gettime(ClockId::ProcessCPUTime);

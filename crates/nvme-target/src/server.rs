@@ -20,6 +20,9 @@ use thiserror::Error;
 /// How often a waiting thread checks whether the service is to stop.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(200);
 
+/// Open files of a service beside its connections: the image, streams, a listener, metrics.
+const FILES_BESIDE: u64 = 64;
+
 /// Why nothing is served.
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -50,6 +53,7 @@ impl Server {
         let listener = TcpListener::bind(address).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
+        allow_open_files(subsystem.options.limits.connections_max);
         Ok(Server { subsystem, listener, address })
     }
 
@@ -98,6 +102,8 @@ impl Server {
         }
         let (subsystem, stop) = (Arc::clone(&self.subsystem), Arc::clone(stop));
         let body = move || {
+            // Each line of the log about this connection says where it comes from.
+            let _peer = tracing::error_span!("connection", %peer).entered();
             if let Err(error) = serve_connection(stream, subsystem, began, &stop) {
                 tracing::debug!(%peer, %error, "a connection broke");
             }
@@ -105,6 +111,26 @@ impl Server {
         let spawned = thread::Builder::new().name(format!("nvme {peer}")).spawn(body);
         spawned.inspect_err(|error| tracing::error!(%error, "there is no thread for a connection")).ok()
     }
+}
+
+/// Has the system let this process have that many connections open, as far as it may.
+fn allow_open_files(connections: usize) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let wanted = connections as u64 + FILES_BESIDE;
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        if current.is_some_and(|current| current < allowed) {
+            // Where it refuses, connections are refused as they come.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum });
+        }
+        if allowed < wanted {
+            tracing::warn!(connections, allowed, "the system allows fewer open files than there may be connections");
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = connections;
 }
 
 fn serve_connection(stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant, stop: &AtomicBool) -> io::Result<()> {

@@ -10,32 +10,33 @@ use crate::clients::OpenedClient;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
 use crate::controller::{Controller, ControllerKind, Host, IoSettings};
+use crate::controllers::Controllers;
 use crate::execution::Executor;
+use crate::hosts::{Hosts, Member};
 use crate::io_command::{Burst, IoCommand};
-use crate::limits::{CONTROLLERS_MAX, GLANCE_BYTES_MAX, Limits};
+use crate::limits::{GLANCE_BYTES_MAX, Limits};
+use crate::lock::lock;
 use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
+use crate::rights::Rights;
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
-use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError, Turns};
+use kvssd_runtime::sync::{Arc, Mutex, Turns};
 use kvssd_types::{ClientId, KvError, Nanos};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Program/erase cycles of a block, as common for TLC flash. An estimate: profiles do not say.
 const BLOCK_ERASES_MAX: u64 = 3_000;
-
-/// The highest CNTLID (FFF0h and above are reserved).
-const CONTROLLER_ID_MAX: u16 = 0xffef;
 
 /// How a subsystem is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubsystemOptions {
     /// SUBNQN.
     pub nqn: String,
-    /// NQNs of the hosts that may connect; empty for all.
-    pub allowed_hosts: Vec<String>,
+    /// Who may do what.
+    pub rights: Rights,
     /// Data digests are granted. Some hosts compute them differently (docs/NVME.md).
     pub data_digest: bool,
     /// Completions wait until the drive's model completes the command.
@@ -45,12 +46,12 @@ pub struct SubsystemOptions {
 }
 
 impl SubsystemOptions {
-    /// Admits any host, and times nothing.
+    /// Any host may do everything, and nothing is timed.
     #[must_use]
     pub fn new(nqn: &str) -> Self {
         SubsystemOptions {
             nqn: nqn.to_owned(),
-            allowed_hosts: Vec::new(),
+            rights: Rights::everybody(),
             data_digest: false,
             is_timed: false,
             limits: Limits::default(),
@@ -61,6 +62,10 @@ impl SubsystemOptions {
 /// A drive with its controllers.
 pub struct Subsystem {
     pub(crate) options: SubsystemOptions,
+    /// Who is connected, and may do what.
+    pub(crate) hosts: Arc<Hosts>,
+    /// The numbers of all namespaces. They do not change while the drive is served.
+    pub(crate) namespace_ids: BTreeSet<u32>,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
     /// NOVG: values take flash in multiples of this.
@@ -72,35 +77,6 @@ pub struct Subsystem {
     has_failed: AtomicBool,
     executor: Turns<Option<Executor>>,
     controllers: Mutex<Controllers>,
-}
-
-#[derive(Default)]
-struct Controllers {
-    living: BTreeMap<u16, Arc<Mutex<Controller>>>,
-    last: u16,
-}
-
-impl Controllers {
-    /// Ends the controller that has been idle for longest, without commands and I/O queues, if that is longer than
-    /// `idle_ns`. A host without a keep-alive timer may have gone long ago. Returns whether there was one.
-    fn end_idle(&mut self, idle_ns: Nanos, now: Nanos) -> bool {
-        let idle = |(&id, controller): (&u16, &Arc<Mutex<Controller>>)| {
-            // A locked controller is in use.
-            let since = controller.try_lock().ok()?.idle_since()?;
-            (now > since + idle_ns).then_some((since, id))
-        };
-        let Some((_, id)) = self.living.iter().filter_map(idle).min() else { return false };
-        if let Some(controller) = self.living.remove(&id) {
-            let mut controller = lock(&controller);
-            controller.is_alive = false;
-            tracing::warn!(
-                controller = id,
-                host = controller.host.nqn,
-                "an idle controller was ended for another host"
-            );
-        }
-        true
-    }
 }
 
 /// Room for the data of a burst of commands.
@@ -140,8 +116,11 @@ impl Subsystem {
         let (is_timed, limits) = (options.is_timed, options.limits);
         let metrics = Metrics::new();
         let executor = Executor::new(drive, is_timed, metrics.recognized.clone());
+        let hosts = Hosts::new(options.rights.clone(), limits.connections_max);
         Subsystem {
             options,
+            hosts,
+            namespace_ids: executor.drive.namespaces().iter().map(|info| info.id.0).collect(),
             metrics,
             value_bytes_max: executor.drive.value_bytes_max(),
             value_granularity_bytes: executor.drive.design().grain_bytes,
@@ -310,10 +289,10 @@ impl Subsystem {
         self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
     }
 
-    /// Whether a host may connect.
-    pub(crate) fn admits(&self, host_nqn: &str) -> bool {
-        let allowed = &self.options.allowed_hosts;
-        allowed.is_empty() || allowed.iter().any(|nqn| nqn == host_nqn)
+    /// Replaces the rights of all hosts. They hold for commands that come from now on; who has none any more is
+    /// disconnected.
+    pub fn set_rights(&self, rights: Rights) {
+        self.hosts.replace(rights);
     }
 
     /// Creates a controller for a host.
@@ -321,45 +300,29 @@ impl Subsystem {
         &self,
         kind: ControllerKind,
         host: Host,
+        member: &Arc<Member>,
         keep_alive_ms: u32,
         now: Nanos,
     ) -> Result<Arc<Mutex<Controller>>, Status> {
         let mut controllers = lock(&self.controllers);
-        if controllers.living.len() >= CONTROLLERS_MAX && !controllers.end_idle(self.options.limits.idle_ns, now) {
-            tracing::warn!(host = host.nqn, "a host was refused: all controllers are in use");
-            return Err(Status::ConnectControllerBusy);
-        }
-        let mut id = controllers.last;
-        loop {
-            id = if id >= CONTROLLER_ID_MAX { 1 } else { id + 1 };
-            if !controllers.living.contains_key(&id) {
-                break;
-            }
-        }
-        controllers.last = id;
-        let controller = Arc::new(Mutex::new(Controller::new(kind, id, host, keep_alive_ms, now)));
-        controllers.living.insert(id, Arc::clone(&controller));
-        self.metrics.controllers.set(controllers.living.len() as i64);
-        Ok(controller)
+        let added = controllers.add(kind, host, member, keep_alive_ms, &self.options.limits, now);
+        self.metrics.controllers.set(controllers.len() as i64);
+        added.map_err(|why| {
+            tracing::warn!(host = member.nqn, %why, "a host was refused a controller");
+            Status::ConnectControllerBusy
+        })
     }
 
     pub(crate) fn controller(&self, id: u16) -> Option<Arc<Mutex<Controller>>> {
-        lock(&self.controllers).living.get(&id).cloned()
+        lock(&self.controllers).get(id)
     }
 
     /// Ends a controller. Its queues end by themselves.
     pub(crate) fn remove_controller(&self, id: u16) {
         let mut controllers = lock(&self.controllers);
-        if let Some(controller) = controllers.living.remove(&id) {
-            lock(&controller).is_alive = false;
-        }
-        self.metrics.controllers.set(controllers.living.len() as i64);
+        controllers.remove(id);
+        self.metrics.controllers.set(controllers.len() as i64);
     }
-}
-
-/// A panic leaves what is behind these mutexes whole, so poison is ignored.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -367,6 +330,8 @@ mod tests {
     use super::*;
     use crate::controller::Host;
     use crate::identify::identify;
+    use crate::rights::HostRights;
+    use crate::view::View;
     use kvssd_device::{CreateDrive, image_design, image_profile};
     use kvssd_nvme_spec::admin::Identify;
     use kvssd_nvme_spec::identify::cns;
@@ -385,10 +350,11 @@ mod tests {
         assert!(subsystem.failure().is_some_and(|why| why.contains("panicked")));
         let host = Host { nqn: "nqn.host".to_owned(), id: [1; 16] };
         let controller = Controller::new(ControllerKind::Io, 1, host, 0, Nanos::ZERO);
+        let view = View { subsystem: &subsystem, rights: &HostRights::EVERYTHING };
         for cns in [cns::NAMESPACE, cns::NAMESPACE_LIST, cns::COMMAND_SET_NAMESPACE, cns::NAMESPACE_DESCRIPTORS] {
             let wanted =
                 Identify { cns, command_set: u8::from(cns == cns::COMMAND_SET_NAMESPACE), ..Identify::default() };
-            let said = identify(&subsystem, &controller, &wanted, u32::from(cns != cns::NAMESPACE_LIST));
+            let said = identify(view, &controller, &wanted, u32::from(cns != cns::NAMESPACE_LIST));
             assert_eq!(said.map(|_| ()), Err(Status::InternalError), "CNS {cns:x}");
         }
         assert!(subsystem.close().is_err());

@@ -11,6 +11,7 @@ use std::path::PathBuf;
   kvssd serve drive.kv --listen 127.0.0.1:0                a port that the system chooses, and the first line says
   kvssd serve drive.kv --timed pm983                       answers come when that hardware would give them
   kvssd serve drive.kv --listen 192.0.2.7:4420 --allow-host nqn.2024-01.org.example:build7
+  kvssd serve drive.kv --config target.toml                who may do what with which namespace, and how much
   kvssd serve drive.kv --metrics 127.0.0.1:9420            for Prometheus
   nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2025-01.org.kvssd:drive
 
@@ -25,9 +26,12 @@ pub struct ServeOptions {
     /// The name of the subsystem
     #[arg(long, default_value = "nqn.2025-01.org.kvssd:drive", value_name = "NQN", value_parser = nqn)]
     pub nqn: String,
-    /// A host that may connect, by its NQN; others may not then. Can be given more than once
+    /// A host that may connect and do everything, by its NQN; others may not then. Can be given more than once
     #[arg(long = "allow-host", value_name = "NQN", value_parser = nqn)]
     pub allow_hosts: Vec<String>,
+    /// A file that says which host may do what. SIGHUP has it read anew
+    #[arg(long, value_name = "FILE", conflicts_with = "allow_hosts")]
+    pub config: Option<PathBuf>,
     /// Holds each answer back until the hardware of a profile would have given it (see `kvssd profiles`); else they go out at once
     #[arg(long, value_name = "PROFILE")]
     pub timed: Option<String>,
@@ -49,7 +53,7 @@ pub struct ServeOptions {
 }
 
 /// An NVMe qualified name.
-fn nqn(text: &str) -> Result<String, String> {
+pub fn nqn(text: &str) -> Result<String, String> {
     const BYTES_MAX: usize = 223;
     if !text.starts_with("nqn.") || text.len() > BYTES_MAX || text.contains(char::is_control) {
         return Err(format!(

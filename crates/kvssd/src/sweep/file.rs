@@ -10,6 +10,7 @@
 //! A key is an option of `kvssd bench`, or has a dot and is one of `--set`.
 
 use crate::fail::Failure;
+use crate::text::one_line;
 use kvssd_report::ROW;
 use serde::Deserialize;
 use serde_json::Map;
@@ -274,10 +275,6 @@ fn number(value: &Value) -> Option<f64> {
     const EXACT_MAX: f64 = 9e15;
     let number = value.as_integer().map(|whole| whole as f64).or(value.as_float())?;
     (number.abs() <= EXACT_MAX).then_some(number)
-}
-
-fn one_line(error: &toml::de::Error) -> String {
-    error.to_string().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ mod replay;
 mod report;
 mod reproduce;
 #[cfg(unix)]
+mod rights;
+#[cfg(unix)]
 mod serve;
 mod store;
 mod sweep;

@@ -24,8 +24,13 @@ pub struct Service {
 
 impl Service {
     pub fn start(desk: &Desk, arguments: &str) -> Self {
+        Service::start_logging(desk, arguments, Stdio::piped())
+    }
+
+    /// With its standard error to `log`.
+    pub fn start_logging(desk: &Desk, arguments: &str, log: Stdio) -> Self {
         let mut command = desk.command(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("the program starts");
         let mut message = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut message).unwrap();
         let address = message.split(" on ").nth(1).and_then(|rest| rest.split(' ').next());
@@ -34,10 +39,15 @@ impl Service {
         Service { child, address, message }
     }
 
-    /// Sends a signal and gives the exit status.
-    pub fn end(mut self, signal: &str) -> Option<i32> {
+    /// Sends a signal.
+    pub fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Sends a signal and gives the exit status.
+    pub fn end(mut self, signal: &str) -> Option<i32> {
+        self.signal(signal);
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -53,21 +63,21 @@ impl Service {
 }
 
 /// One queue of a host that pipelines.
-struct Queue {
+pub struct Queue {
     stream: TcpStream,
     framing: Framing,
     input: Vec<u8>,
 }
 
 impl Queue {
-    fn open(address: SocketAddr, connect: Connect, controller: u16) -> (Self, u16) {
+    fn open(address: SocketAddr, connect: Connect, controller: u16, host: &str) -> (Self, u16) {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let framing = Framing { data_bytes_max: 4 << 20, ..Framing::INITIAL };
         let mut queue = Queue { stream, framing, input: Vec::new() };
         queue.send(&Pdu::IcRequest(IcRequest::new(false, false, 1))).unwrap();
         queue.hear(|pdu| matches!(pdu, Pdu::IcResponse(_)).then_some(())).unwrap();
-        let data = ConnectData::new([1; 16], controller, NQN, "nqn.2025-01.org.kvssd:load");
+        let data = ConnectData::new([1; 16], controller, NQN, host);
         let pointer = DataPointer::InCapsule { offset_bytes: 0, length_bytes: 1024 };
         let entry = SubmissionEntry::from(FabricsCommand::Connect(connect)).with_data(pointer);
         queue.send(&Pdu::Command { entry, data: zerocopy::IntoBytes::as_bytes(&data) }).unwrap();
@@ -78,14 +88,19 @@ impl Queue {
 
     /// An admin queue and an I/O queue.
     fn pair(address: SocketAddr) -> (Self, Self) {
+        Queue::pair_of(address, "nqn.2025-01.org.kvssd:load")
+    }
+
+    /// The same of a host with that name.
+    pub fn pair_of(address: SocketAddr, host: &str) -> (Self, Self) {
         let connect = Connect { queue_size: 31, ..Connect::default() };
-        let (mut admin, controller) = Queue::open(address, connect, CONTROLLER_ANY);
+        let (mut admin, controller) = Queue::open(address, connect, CONTROLLER_ANY, host);
         let value = Configuration::KEY_VALUE.0.into();
         let set = FabricsCommand::PropertySet { offset: property::CONFIGURATION, is_wide: false, value };
         admin.send(&Pdu::Command { entry: set.into(), data: &[] }).unwrap();
         assert_eq!(admin.completion().unwrap().status(), Ok(Status::Success));
         let connect = Connect { queue_id: 1, queue_size: 63, ..Connect::default() };
-        let (io, _) = Queue::open(address, connect, controller);
+        let (io, _) = Queue::open(address, connect, controller, host);
         (admin, io)
     }
 
@@ -112,11 +127,11 @@ impl Queue {
         }
     }
 
-    fn completion(&mut self) -> io::Result<CompletionEntry> {
+    pub fn completion(&mut self) -> io::Result<CompletionEntry> {
         self.hear(|pdu| if let Pdu::Response(entry) = pdu { Some(entry) } else { None })
     }
 
-    fn store(&mut self, id: u16, key: &str, value: &[u8]) -> io::Result<()> {
+    pub fn store(&mut self, id: u16, key: &str, value: &[u8]) -> io::Result<()> {
         let length_bytes = value.len() as u32;
         let key = KvKey::new(key.as_bytes()).unwrap();
         let command = KvCommand::Store { key, value_bytes: length_bytes, options: StoreOptions::default() };
@@ -259,6 +274,8 @@ fn what_cannot_be_served_is_said_in_a_line() {
         ("serve other.kv --nqn drive", &["--nqn", "nqn."]),
         ("serve other.kv --timed nothing", &["profile nothing"]),
         ("serve other.kv --log =x=", &["--log"]),
+        ("serve other.kv --config nothing.toml", &["nothing.toml", "cannot be read"]),
+        ("serve other.kv --config nothing.toml --allow-host nqn.a", &["--config", "--allow-host"]),
     ] {
         assert_eq!(desk.wrong_with_refusal(arguments, names), None, "kvssd {arguments}");
     }

@@ -3,8 +3,12 @@
 use super::Phase;
 use crate::completion::{Failure, Success};
 use crate::controller::{ControllerKind, Host};
+use crate::hosts::{Member, Place, Refusal};
 use crate::limits::QUEUE_ENTRIES_MAX;
-use crate::subsystem::{Subsystem, lock};
+use crate::lock::lock;
+use crate::rights::HostRights;
+use crate::subsystem::Subsystem;
+use crate::view::View;
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, ConnectData, DISCOVERY_NQN, NQN_BYTES_MAX};
 use kvssd_nvme_spec::{Status, read_text};
 use kvssd_types::Nanos;
@@ -24,7 +28,13 @@ pub(super) struct Connected {
     pub(super) done: Success,
 }
 
-pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now: Nanos) -> Result<Connected, Failure> {
+pub(super) fn connect(
+    subsystem: &Subsystem,
+    place: &mut Place,
+    command: &Connect,
+    data: &[u8],
+    now: Nanos,
+) -> Result<Connected, Failure> {
     let data =
         data.first_chunk::<{ kvssd_nvme_spec::fabrics::CONNECT_DATA_BYTES }>().ok_or(Status::SglLengthInvalid)?;
     let data = ConnectData::from_data(data).ok_or(Status::SglLengthInvalid)?;
@@ -55,20 +65,36 @@ pub(super) fn connect(subsystem: &Subsystem, command: &Connect, data: &[u8], now
             return Err(invalid(AT_SUBSYSTEM_NQN, true));
         }
     };
-    if !subsystem.admits(&host.nqn) {
-        tracing::warn!(host = host.nqn, "a host that is not allowed was refused");
-        return Err(Status::ConnectInvalidHost.into());
-    }
+    let (member, rights) = claim(place, &host.nqn)?;
+    let view = View { subsystem, rights: &rights };
     let entries = command.queue_size + 1;
-    let (phase, id) = match command.queue_id {
-        0 => admin_queue(subsystem, kind, host, data.controller.get(), command.keep_alive_ms, now)?,
-        queue => io_queue(subsystem, kind, &host, data.controller.get(), queue)?,
+    let connected = match command.queue_id {
+        0 => admin_queue(view, &member, kind, host, data.controller.get(), command.keep_alive_ms, now),
+        queue => io_queue(subsystem, kind, &host, data.controller.get(), queue),
     };
+    let (phase, id) = connected.inspect_err(|_| place.leave())?;
+    place.settle();
     Ok(Connected { phase, entries, done: Success::with_result(id.into()) })
 }
 
+/// A place for one more connection of the host.
+fn claim(place: &mut Place, nqn: &str) -> Result<(Arc<Member>, Arc<HostRights>), Failure> {
+    let claimed = place.claim(nqn).map(Arc::clone).and_then(|member| {
+        let rights = member.rights().ok_or(Refusal::NoRights)?;
+        Ok((member, rights))
+    });
+    claimed.map_err(|why| {
+        tracing::warn!(host = nqn, %why, "a host was refused");
+        match why {
+            Refusal::NoRights => Status::ConnectInvalidHost.into(),
+            Refusal::OwnMax(_) | Refusal::Kept | Refusal::AllInUse => Status::ConnectControllerBusy.into(),
+        }
+    })
+}
+
 fn admin_queue(
-    subsystem: &Subsystem,
+    view: View<'_>,
+    member: &Arc<Member>,
     kind: ControllerKind,
     host: Host,
     wanted: u16,
@@ -78,10 +104,13 @@ fn admin_queue(
     if wanted != CONTROLLER_ANY {
         return Err(invalid(AT_CONTROLLER, true));
     }
-    let name = host.nqn.clone();
-    let controller = subsystem.add_controller(kind, host, keep_alive_ms, now)?;
-    let id = lock(&controller).id;
-    tracing::info!(controller = id, host = name, ?kind, keep_alive_ms, "a host has connected");
+    let controller = view.subsystem.add_controller(kind, host, member, keep_alive_ms, now)?;
+    let mut locked = lock(&controller);
+    locked.begin_with(view.accesses());
+    let id = locked.id;
+    drop(locked);
+    let (host, rights) = (&member.nqn, view.rights);
+    tracing::info!(controller = id, host, %rights, ?kind, keep_alive_ms, "a host has connected");
     Ok((Phase::Admin { controller, id }, id))
 }
 

@@ -7,8 +7,9 @@ use crate::admin::Admin;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Outcome, Success};
 use crate::io_command::IoCommand;
+use crate::lock::lock;
 use crate::memory::MemoryShare;
-use crate::subsystem::lock;
+use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
 use kvssd_nvme_spec::fabrics::{FABRICS_OPCODE, FabricsCommand};
@@ -85,7 +86,9 @@ impl Connection {
         if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
             return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
         }
-        Ok(self.check_store(&KvCommand::from_entry(entry)?, length_bytes)?.unwrap_or(length_bytes))
+        let command = KvCommand::from_entry(entry)?;
+        self.view()?.permit(entry.namespace.get(), &command)?;
+        Ok(self.check_store(&command, length_bytes)?.unwrap_or(length_bytes))
     }
 
     /// The length of a Store's value, which must fit in the host's data and the drive; `None` of other commands.
@@ -131,6 +134,7 @@ impl Connection {
         arrived: Nanos,
     ) -> Result<IoCommand, Status> {
         let mut command = KvCommand::from_entry(entry)?;
+        self.view()?.permit(entry.namespace.get(), &command)?;
         let mut value = None;
         match &mut command {
             KvCommand::Store { value_bytes, .. } => {
@@ -156,7 +160,7 @@ impl Connection {
         let command = FabricsCommand::from(entry);
         match (&self.phase, command) {
             (Phase::AwaitingConnect, FabricsCommand::Connect(command)) => {
-                let connected = connect(&self.subsystem, &command, data, now)?;
+                let connected = connect(&self.subsystem, &mut self.place, &command, data, now)?;
                 self.queue.resize(connected.entries);
                 self.phase = connected.phase;
                 Ok(connected.done)
@@ -199,6 +203,7 @@ impl Connection {
         let controller = Arc::clone(controller);
         let mut controller = lock(&controller);
         let command = AdminCommand::from(entry);
+        let Some(rights) = self.place.known_rights().cloned() else { return };
         let outcome = match command {
             AdminCommand::AsynchronousEventRequest => {
                 controller.restart_keep_alive(now);
@@ -217,7 +222,7 @@ impl Connection {
                 Ok(Success::with_result(result))
             }
             _ => Admin {
-                subsystem: &self.subsystem,
+                view: View { subsystem: &self.subsystem, rights: &rights },
                 controller: &mut controller,
                 local: self.local,
                 now,

@@ -306,15 +306,23 @@ impl Host {
     }
 
     pub fn with_digests(address: SocketAddr, header: bool, data: bool) -> Self {
+        Host::greeted(address, header, data, HOST_NQN)
+    }
+
+    pub fn named(address: SocketAddr, nqn: &str) -> Self {
+        Host::greeted(address, false, false, nqn)
+    }
+
+    fn greeted(address: SocketAddr, header: bool, data: bool, nqn: &str) -> Self {
         let mut admin = Queue::greeted(address, header, data);
-        let got = admin.connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN);
+        let got = admin.connect(admin_connect(0), CONTROLLER_ANY, NQN, nqn);
         assert_eq!(got.status(), Status::Success);
         let controller = got.entry.result() as u16;
         admin.set_configuration(Configuration::KEY_VALUE);
         let status = admin.property(property::STATUS, false) as u32;
         assert!(ControllerStatus(status).is_ready());
         let mut io = Queue::greeted(address, header, data);
-        assert_eq!(io.connect(io_connect(1), controller, NQN, HOST_NQN).status(), Status::Success);
+        assert_eq!(io.connect(io_connect(1), controller, NQN, nqn).status(), Status::Success);
         Host { admin, io, controller }
     }
 

@@ -8,6 +8,8 @@ mod large;
 mod metrics;
 mod misbehaviour;
 mod numbered;
+mod rates;
+mod rights;
 mod soak;
 
 /// The one that the program has: what a long run keeps of memory is to be what a service keeps.

@@ -7,6 +7,7 @@ use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, FabricsCommand};
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
 use kvssd_nvme_spec::pdu::{DataHeader, FaultStatus, IcRequest, Pdu, Sender};
 use kvssd_nvme_spec::{Status, SubmissionEntry};
+use kvssd_nvme_target::Rights;
 use kvssd_types::Nanos;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -148,7 +149,7 @@ fn data_that_was_changed_on_its_way_is_not_stored() {
 
 #[test]
 fn a_connect_that_cannot_be_is_refused_with_its_reason() {
-    let target = Target::with(|options| options.allowed_hosts = vec![HOST_NQN.to_owned()]);
+    let target = Target::with(|options| options.rights = Rights::only([HOST_NQN.to_owned()]));
     let mut queue = Queue::greeted(target.address, false, false);
     let early = queue.ask(AdminCommand::KeepAlive.entry(0), &[]);
     assert_eq!(early.status(), Status::CommandSequenceError);
@@ -249,17 +250,22 @@ fn two_commands_of_one_name_are_not_taken() {
     assert_eq!(host.io.take(5, &[]).status(), Status::CommandIdConflict);
 }
 
+/// An admin queue of a host, and what its Connect got.
+fn admin_of(target: &Target, host: &str) -> (Queue, Status) {
+    let mut queue = Queue::greeted(target.address, false, false);
+    let status = queue.connect(admin_connect(0), CONTROLLER_ANY, NQN, host).status();
+    (queue, status)
+}
+
 #[test]
-fn controllers_are_bounded() {
-    let target = Target::new();
-    let connect = || {
-        let mut queue = Queue::greeted(target.address, false, false);
-        let status = queue.connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN).status();
-        (queue, status)
-    };
-    let many: Vec<_> = (0..kvssd_nvme_target::limits::CONTROLLERS_MAX).map(|_| connect()).collect();
+fn controllers_are_bounded_and_a_quarter_is_kept_for_hosts_that_have_none() {
+    let target = Target::with(|options| options.limits.connections_max = 32);
+    let many: Vec<_> = (0..12).map(|_| admin_of(&target, HOST_NQN)).collect();
     assert!(many.iter().all(|(_, status)| *status == Status::Success));
-    assert_eq!(connect().1, Status::ConnectControllerBusy);
+    assert_eq!(admin_of(&target, HOST_NQN).1, Status::ConnectControllerBusy);
+    let others: Vec<_> = (0..4).map(|host| admin_of(&target, &format!("nqn.other:{host}"))).collect();
+    assert!(others.iter().all(|(_, status)| *status == Status::Success));
+    assert_eq!(admin_of(&target, "nqn.late").1, Status::ConnectControllerBusy);
 }
 
 #[test]
@@ -275,23 +281,28 @@ fn a_host_without_a_name_is_served_where_anybody_is() {
 
 #[test]
 fn idle_admin_queues_do_not_lock_other_hosts_out() {
-    let target = Target::with(|options| options.limits.idle_ns = Nanos(1_500_000_000));
+    let target = Target::with(|options| {
+        options.limits.idle_ns = Nanos(3_000_000_000);
+        options.limits.connections_max = 64;
+    });
     let mut busy = Host::new(&target);
-    let connect = || {
-        let mut queue = Queue::greeted(target.address, false, false);
-        let status = queue.connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN).status();
-        (queue, status)
+    let mut hosts = 0;
+    let mut connect = || {
+        hosts += 1;
+        admin_of(&target, &format!("nqn.idle:{hosts}"))
     };
-    let mut idle: Vec<_> = (1..kvssd_nvme_target::limits::CONTROLLERS_MAX).map(|_| connect()).collect();
+    let mut idle: Vec<_> = (1..32).map(|_| connect()).collect();
     assert!(idle.iter().all(|(_, status)| *status == Status::Success));
     assert_eq!(connect().1, Status::ConnectControllerBusy, "none has been idle for long");
-    std::thread::sleep(Duration::from_millis(1800));
+    std::thread::sleep(Duration::from_millis(3300));
     // The second says something.
     assert_eq!(idle[1].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
-    let mut host = Host::new(&target);
+    let mut host = Host::named(target.address, "nqn.late");
     assert_eq!(host.store(b"k", b"v"), Status::Success);
     assert_eq!(idle[0].0.hear(), Heard::Closed, "the one that was silent for longest goes");
-    let mut later: Vec<_> = (0..29).map(|_| connect()).collect();
+    // The connections of those that end close soon.
+    let pause = Duration::from_millis(60);
+    let mut later: Vec<_> = (0..29).map(|_| (connect(), std::thread::sleep(pause)).0).collect();
     assert!(later.iter().all(|(_, status)| *status == Status::Success));
     assert_eq!(idle[1].0.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
     assert_eq!(connect().1, Status::ConnectControllerBusy, "those that are left are in use, or have just come");

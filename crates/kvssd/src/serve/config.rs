@@ -1,0 +1,198 @@
+//! The file that says who may do what with a drive that is served.
+//!
+//! ```toml
+//!   connections_max = 512
+//!   [hosts."nqn.2024-01.org.example:build7"]
+//!   read_write = ["accounts", 3]          # "all", or names and numbers of namespaces
+//!   read_only = ["log"]
+//!   pairs_max = "1e6"                     # that its read_write namespaces hold together, and bytes_max = "10GiB"
+//!   operations_per_second = 20000         # and bytes_per_second = "200MiB"
+//!   connections_max = 16
+//!   [others]                              # hosts that are not named; without it they are refused
+//!   read_only = "all"
+//! ```
+
+use crate::arguments::units::{count, size};
+use crate::fail::Failure;
+use crate::text::one_line;
+use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+use std::path::Path;
+use toml::Value;
+
+/// As many as a machine has threads for.
+const CONNECTIONS_MAX: usize = 65_536;
+
+/// Who may do what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub rights: Rights,
+    /// The most connections of all hosts; `None` for the target's own bound.
+    pub connections_max: Option<usize>,
+}
+
+/// A namespace of the drive: its number and its name.
+pub type Known = (u32, Option<String>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    connections_max: Option<usize>,
+    #[serde(default)]
+    hosts: BTreeMap<String, WrittenRights>,
+    others: Option<WrittenRights>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRights {
+    read_write: Option<Value>,
+    read_only: Option<Value>,
+    pairs_max: Option<Value>,
+    bytes_max: Option<Value>,
+    operations_per_second: Option<Value>,
+    bytes_per_second: Option<Value>,
+    connections_max: Option<usize>,
+}
+
+impl Config {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Why it says nothing about a drive with these namespaces, in a line with its name.
+    pub fn load(path: &Path, known: &[Known]) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+        let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+        Config::parse(&text, known).map_err(wrong)
+    }
+
+    fn parse(text: &str, known: &[Known]) -> Result<Self, String> {
+        let written: Written = toml::from_str(text).map_err(|why| one_line(&why))?;
+        if let Some(max) = written.connections_max.filter(|max| !(2..=CONNECTIONS_MAX).contains(max)) {
+            return Err(format!("connections_max = {max}: write a number from 2 to {CONNECTIONS_MAX}"));
+        }
+        if written.hosts.is_empty() && written.others.is_none() {
+            return Err("it lets nobody in: write [hosts.\"nqn...\"], or [others] for all hosts".to_owned());
+        }
+        let mut hosts = BTreeMap::new();
+        for (nqn, rights) in written.hosts {
+            let nqn = crate::arguments::serve::nqn(&nqn).map_err(|why| format!("hosts.{nqn:?}: {why}"))?;
+            let rights = rights.rights(known).map_err(|why| format!("hosts.{nqn:?}: {why}"))?;
+            hosts.insert(nqn, rights);
+        }
+        let others = written.others.map(|rights| rights.rights(known).map_err(|why| format!("others: {why}")));
+        Ok(Config { rights: Rights::new(hosts, others.transpose()?), connections_max: written.connections_max })
+    }
+}
+
+impl WrittenRights {
+    fn rights(self, known: &[Known]) -> Result<HostRights, String> {
+        if self.read_write.is_none() && self.read_only.is_none() {
+            return Err("it may see nothing: add read_write or read_only, or leave it out".to_owned());
+        }
+        if self.connections_max == Some(0) {
+            return Err("connections_max = 0: leave the host out to refuse it".to_owned());
+        }
+        let chosen = |key: &str, value: &Option<Value>| {
+            value.as_ref().map_or(Ok(Namespaces::NONE), |value| namespaces(key, value, known))
+        };
+        let rate =
+            |key: &str, value: &Option<Value>, read: fn(&str) -> Result<u64, String>| match number(key, value, read)? {
+                Some(0) => Err(format!("{key} = 0: leave the host out to refuse it")),
+                rate => Ok(rate.and_then(NonZeroU64::new)),
+            };
+        Ok(HostRights {
+            read_write: chosen("read_write", &self.read_write)?,
+            read_only: chosen("read_only", &self.read_only)?,
+            quota: Quota {
+                pairs_max: number("pairs_max", &self.pairs_max, count)?,
+                bytes_max: number("bytes_max", &self.bytes_max, size)?,
+            },
+            rate: Rate {
+                operations_per_second: rate("operations_per_second", &self.operations_per_second, count)?,
+                bytes_per_second: rate("bytes_per_second", &self.bytes_per_second, size)?,
+            },
+            connections_max: self.connections_max,
+        })
+    }
+}
+
+/// A number, or a text that `read` takes for one.
+fn number(key: &str, value: &Option<Value>, read: fn(&str) -> Result<u64, String>) -> Result<Option<u64>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    read(&text).map(Some).map_err(|why| format!("{key} = {value}: {why}"))
+}
+
+/// `"all"`, or a list of names and numbers of namespaces that there are.
+fn namespaces(key: &str, value: &Value, known: &[Known]) -> Result<Namespaces, String> {
+    if value.as_str() == Some("all") {
+        return Ok(Namespaces::All);
+    }
+    let list = value.as_array().ok_or_else(|| format!("{key} = {value}: write \"all\", or a list as [\"log\", 2]"))?;
+    let find = |wanted: &Value| {
+        let is_it = |(id, name): &&Known| match wanted {
+            Value::String(text) => name.as_ref() == Some(text),
+            other => other.as_integer() == Some(i64::from(*id)),
+        };
+        let found = known.iter().find(is_it).map(|(id, _)| *id);
+        found.ok_or_else(|| format!("{key}: the drive has no namespace {wanted} (see kvssd namespace list)"))
+    };
+    Ok(Namespaces::Some(list.iter().map(find).collect::<Result<BTreeSet<u32>, String>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(text, &[(1, None), (2, Some("log".to_owned())), (3, Some("accounts".to_owned()))])
+    }
+
+    #[test]
+    fn a_file_says_what_each_host_may_do() {
+        let text = "connections_max = 512\n[hosts.\"nqn.a\"]\nread_write = [\"accounts\", 1]\nread_only = [\"log\"]\n\
+                    pairs_max = \"1e6\"\nbytes_max = \"10GiB\"\noperations_per_second = 20000\n\
+                    bytes_per_second = \"200MiB\"\nconnections_max = 16\n[others]\nread_only = \"all\"";
+        let some = |numbers: &[u32]| Namespaces::Some(numbers.iter().copied().collect());
+        let named = HostRights {
+            read_write: some(&[1, 3]),
+            read_only: some(&[2]),
+            quota: Quota { pairs_max: Some(1_000_000), bytes_max: Some(10 << 30) },
+            rate: Rate { operations_per_second: NonZeroU64::new(20_000), bytes_per_second: NonZeroU64::new(200 << 20) },
+            connections_max: Some(16),
+        };
+        let others = HostRights { read_write: Namespaces::NONE, read_only: Namespaces::All, ..HostRights::EVERYTHING };
+        let rights = Rights::new([("nqn.a".to_owned(), named)].into(), Some(others));
+        assert_eq!(parse(text), Ok(Config { rights, connections_max: Some(512) }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_a_line_that_names_it() {
+        for (text, names) in [
+            ("", &["nobody", "[others]"][..]),
+            ("[hosts.\"nqn.a\"]", &["nqn.a", "read_write"]),
+            ("[hosts.drive]\nread_only = \"all\"", &["drive", "begins with nqn."]),
+            ("[others]\nread_only = \"none\"", &["others", "read_only", "all"]),
+            ("[others]\nread_only = [\"nothing\"]", &["others", "\"nothing\"", "namespace list"]),
+            ("[others]\nread_only = [4]", &["others", "no namespace 4"]),
+            ("[others]\nread_only = [2.5]", &["others", "2.5"]),
+            ("[others]\nread_write = \"all\"\nbytes_max = \"many\"", &["bytes_max", "many", "4GiB"]),
+            ("[others]\nread_write = \"all\"\npairs_max = -1", &["pairs_max", "-1"]),
+            ("[others]\nread_write = \"all\"\noperations_per_second = 0", &["operations_per_second"]),
+            ("[others]\nread_write = \"all\"\nconnections_max = 0", &["connections_max = 0"]),
+            ("connections_max = 1\n[others]\nread_write = \"all\"", &["connections_max = 1", "65536"]),
+            ("[others]\nwrite = \"all\"", &["unknown field", "write"]),
+            ("[hosts.\"nqn.a\"]\nread_only = 'all'\n[hosts.\"nqn.a\"]\nread_only = 'all'", &["duplicate"]),
+            ("This is not TOML.", &["TOML"]),
+        ] {
+            let why = parse(text).unwrap_err();
+            assert!(!why.contains('\n') && names.iter().all(|name| why.contains(name)), "{text}: {why}");
+        }
+    }
+}

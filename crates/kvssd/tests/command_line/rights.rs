@@ -1,0 +1,150 @@
+//! `kvssd serve --config`: who may do what with a drive that is served.
+
+use crate::desk::Desk;
+use crate::serve::{Queue, Service};
+use kvssd_nvme_spec::Status;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const RIGHTS: &str = "[hosts.\"nqn.writer\"]\nread_write = \"all\"\n\
+                      [hosts.\"nqn.guest\"]\nread_write = [1]\nread_only = [\"log\"]\nbytes_max = 1000\n";
+
+/// A desk with a drive of three namespaces, and a service of it that writes what it says to `log`.
+fn served(rights: &str) -> (Desk, Service) {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    for name in ["log", "secret"] {
+        desk.prints(&format!("namespace create drive.kv --name {name}"));
+    }
+    desk.put("target.toml", rights);
+    let log = Stdio::from(std::fs::File::create(desk.path("log")).unwrap());
+    let service = Service::start_logging(&desk, "--config target.toml --log info", log);
+    (desk, service)
+}
+
+/// The URL of the service for a host; its calls give up soon.
+fn url(service: &Service, host: &str, namespace: u32) -> String {
+    format!("nvme+tcp://{}?timeout=3&host={host}&ns={namespace}", service.address)
+}
+
+/// What the program says when it cannot do something.
+fn complaint(desk: &Desk, arguments: &str) -> String {
+    let output = desk.command(arguments).output().unwrap();
+    assert!(!output.status.success(), "kvssd {arguments}: {output:?}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+/// Waits until the service has said that.
+fn wait_for(desk: &Desk, words: &[&str]) -> String {
+    let begin = Instant::now();
+    loop {
+        let log = desk.read("log");
+        if let Some(line) = log.lines().find(|line| words.iter().all(|word| line.contains(word))) {
+            return line.to_owned();
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "no line with {words:?} in {log}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn each_host_does_what_it_may_and_the_log_says_who_came() {
+    let (desk, service) = served(RIGHTS);
+    let (writer, guest) = (|ns| url(&service, "nqn.writer", ns), |ns| url(&service, "nqn.guest", ns));
+    for namespace in 1..=3 {
+        desk.prints(&format!("put {} key value", writer(namespace)));
+    }
+    desk.prints(&format!("put {} mine 1", guest(1)));
+    assert_eq!(desk.prints(&format!("get {} key", guest(2))), "value");
+    assert!(complaint(&desk, &format!("put {} key other", guest(2))).contains("not change it"));
+    assert!(complaint(&desk, &format!("get {} key", guest(3))).contains("no namespace 3"));
+    let listed = desk.prints(&format!("namespace list {}", guest(1)));
+    assert_eq!(listed.lines().skip(1).count(), 2, "{listed}");
+    let large = "v".repeat(1000);
+    assert!(complaint(&desk, &format!("put {} large {large}", guest(1))).contains("full"));
+    assert!(complaint(&desk, &format!("get {} key", url(&service, "nqn.stranger", 1))).contains("nqn.stranger"));
+    wait_for(
+        &desk,
+        &["INFO", "peer=127.0.0.1", "a host has connected", "nqn.guest", "reads and writes {1}, reads {2}"],
+    );
+    wait_for(&desk, &["WARN", "peer=127.0.0.1", "a host was refused", "nqn.stranger", "no rights"]);
+    assert!(!desk.read("log").contains("secret"));
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
+#[test]
+fn sighup_reads_the_rights_anew_and_a_bad_file_changes_nothing() {
+    let (desk, service) = served(RIGHTS);
+    let (_admin, mut io) = Queue::pair_of(service.address, "nqn.guest");
+    io.store(1, "k", b"v").unwrap();
+    assert_eq!(io.completion().unwrap().status(), Ok(Status::Success));
+    for (text, why) in [
+        ("[hosts.\"nqn.guest\"]\nread_only = [\"nothing\"]", "\"nothing\""),
+        ("connections_max = 77\n[others]\nread_only = \"all\"", "connections_max"),
+    ] {
+        desk.put("target.toml", text);
+        service.signal("-HUP");
+        wait_for(&desk, &["kvssd: target.toml:", why, "all rights stay as they were"]);
+        io.store(2, "k", b"v").unwrap();
+        assert_eq!(io.completion().unwrap().status(), Ok(Status::Success));
+    }
+    desk.put(
+        "target.toml",
+        &RIGHTS.replace("read_write = [1]", "read_write = []\nread_only = [1]").replace("read_only = [\"log\"]\n", ""),
+    );
+    service.signal("-HUP");
+    wait_for(&desk, &["target.toml", "as it says now"]);
+    io.store(3, "k", b"v").unwrap();
+    assert_eq!(io.completion().unwrap().status(), Ok(Status::NamespaceWriteProtected));
+    desk.put("target.toml", "[hosts.\"nqn.writer\"]\nread_write = \"all\"\n");
+    service.signal("-HUP");
+    wait_for(&desk, &["WARN", "nqn.guest", "was disconnected"]);
+    assert!(io.completion().is_err());
+    assert!(
+        complaint(&desk, &format!("get {} k", url(&service, "nqn.guest", 1))).contains("does not let nqn.guest in")
+    );
+    assert_eq!(desk.prints(&format!("get {} k", url(&service, "nqn.writer", 1))), "v");
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
+#[test]
+fn a_thousand_hosts_at_once_are_served_within_their_bounds() {
+    const HOSTS: usize = 1000;
+    const THREADS: usize = 20;
+    let rights = "connections_max = 2400\n[others]\nread_write = [1]\nconnections_max = 2\npairs_max = 2000";
+    let (desk, service) = served(rights);
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    if files.maximum.is_some_and(|maximum| maximum < 3000) {
+        return;
+    }
+    let raised = rustix::process::Rlimit { current: Some(3000), maximum: files.maximum };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let begin = Instant::now();
+    let address = service.address;
+    let all = std::sync::Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let all = &all;
+            scope.spawn(move || {
+                let names = (thread..HOSTS).step_by(THREADS).map(|host| format!("nqn.host:{host}"));
+                let mut queues: Vec<_> = names.map(|name| (Queue::pair_of(address, &name), name)).collect();
+                all.wait();
+                for ((_, io), name) in &mut queues {
+                    io.store(1, name, name.as_bytes()).unwrap();
+                }
+                for ((_, io), name) in &mut queues {
+                    assert_eq!(io.completion().unwrap().status(), Ok(Status::Success), "{name}");
+                }
+                all.wait();
+            });
+        }
+    });
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    let listed = desk.prints(&format!("list nvme+tcp://{address}?host=nqn.late"));
+    assert_eq!(listed.lines().count(), HOSTS);
+    assert_eq!(service.end("-TERM"), Some(0));
+}

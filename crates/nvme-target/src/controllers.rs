@@ -1,0 +1,96 @@
+//! The controllers of all hosts, and which of them ends for another.
+
+use crate::controller::{Controller, ControllerKind, Host};
+use crate::hosts::{Member, Refusal, Share};
+use crate::limits::Limits;
+use crate::lock::lock;
+use kvssd_runtime::sync::{Arc, Mutex};
+use kvssd_types::Nanos;
+use std::collections::BTreeMap;
+
+/// The highest CNTLID (FFF0h and above are reserved).
+const CONTROLLER_ID_MAX: u16 = 0xffef;
+/// Controllers that each host may have before it leaves the rest to others.
+const CONTROLLERS_FIRST: usize = 1;
+
+#[derive(Default)]
+pub(crate) struct Controllers {
+    living: BTreeMap<u16, Living>,
+    last: u16,
+}
+
+struct Living {
+    member: Arc<Member>,
+    controller: Arc<Mutex<Controller>>,
+}
+
+impl Controllers {
+    /// Creates a controller for a host. When there is no place, one that has been idle for long ends for it.
+    pub(crate) fn add(
+        &mut self,
+        kind: ControllerKind,
+        host: Host,
+        member: &Arc<Member>,
+        keep_alive_ms: u32,
+        limits: &Limits,
+        now: Nanos,
+    ) -> Result<Arc<Mutex<Controller>>, Refusal> {
+        while let Err(refusal) = self.share(member, limits).check() {
+            // What is kept for others is not made by ending theirs.
+            let of = (refusal == Refusal::Kept).then_some(member);
+            if !self.end_idle(limits.idle_ns, of, now) {
+                return Err(refusal);
+            }
+        }
+        loop {
+            self.last = if self.last >= CONTROLLER_ID_MAX { 1 } else { self.last + 1 };
+            if !self.living.contains_key(&self.last) {
+                break;
+            }
+        }
+        let controller = Arc::new(Mutex::new(Controller::new(kind, self.last, host, keep_alive_ms, now)));
+        let living = Living { member: Arc::clone(member), controller: Arc::clone(&controller) };
+        self.living.insert(self.last, living);
+        Ok(controller)
+    }
+
+    pub(crate) fn get(&self, id: u16) -> Option<Arc<Mutex<Controller>>> {
+        self.living.get(&id).map(|living| Arc::clone(&living.controller))
+    }
+
+    /// Ends a controller. Its queues end by themselves.
+    pub(crate) fn remove(&mut self, id: u16) {
+        if let Some(living) = self.living.remove(&id) {
+            lock(&living.controller).is_alive = false;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.living.len()
+    }
+
+    fn share(&self, member: &Arc<Member>, limits: &Limits) -> Share {
+        let own = self.living.values().filter(|living| Arc::ptr_eq(&living.member, member)).count();
+        let (places, taken) = (limits.controllers_max(), self.living.len());
+        Share { places, taken, own, first: CONTROLLERS_FIRST, is_kept_for: member.is_kept_for() }
+    }
+
+    /// Ends the controller that has been idle for longest, without commands and I/O queues, if that is longer than
+    /// `idle_ns`: one of that host, or of any. A host without a keep-alive timer may have gone long ago. Returns whether
+    /// there was one.
+    fn end_idle(&mut self, idle_ns: Nanos, of: Option<&Arc<Member>>, now: Nanos) -> bool {
+        let idle = |(&id, living): (&u16, &Living)| {
+            // A locked controller is in use.
+            let since = living.controller.try_lock().ok()?.idle_since()?;
+            (now > since + idle_ns).then_some((since, id))
+        };
+        let may_end = |(_, living): &(&u16, &Living)| of.is_none_or(|member| Arc::ptr_eq(member, &living.member));
+        let Some((_, id)) = self.living.iter().filter(may_end).filter_map(idle).min() else { return false };
+        if let Some(living) = self.living.get(&id) {
+            let host = &living.member.nqn;
+            tracing::warn!(controller = id, host, "an idle controller was ended for another host");
+        }
+        self.remove(id);
+        true
+    }
+}

@@ -1,0 +1,52 @@
+//! Whether a Store keeps to its host's quota.
+
+use crate::rights::{Held, HostRights};
+use crate::status::status_of;
+use kvssd_device::Drive;
+use kvssd_nvme_spec::Status;
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition};
+
+/// Checks a Store. Only where it would exceed the quota as a new pair is the old one looked at.
+pub(crate) fn check_quota(
+    drive: &mut Drive,
+    rights: &HostRights,
+    namespace: NamespaceId,
+    key: Key<'_>,
+    value_bytes: u64,
+    condition: StoreCondition,
+) -> Result<(), Status> {
+    if !rights.quota.is_bounded() {
+        return Ok(());
+    }
+    let of = |value_bytes: u64| Held { pairs: 1, bytes: key.bytes().len() as u64 + value_bytes };
+    let (held, new) = (held(drive, rights), of(value_bytes));
+    if rights.quota.allows(held, Held::default(), new) {
+        return Ok(());
+    }
+    let look = Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 };
+    let old = match drive.execute_in(namespace, look) {
+        Ok(Reply::Retrieved { value_bytes, .. }) => Some(of(value_bytes.into())),
+        Ok(_) | Err(KvError::KeyNotFound) => None,
+        Err(error) => return Err(status_of(&error)),
+    };
+    let is_refused_anyway = match condition {
+        StoreCondition::Always => false,
+        StoreCondition::IfExists => old.is_none(),
+        StoreCondition::IfAbsent => old.is_some(),
+    };
+    if is_refused_anyway || rights.quota.allows(held, old.unwrap_or_default(), new) {
+        Ok(())
+    } else {
+        Err(Status::CapacityExceeded)
+    }
+}
+
+/// What the namespaces hold that the host may change.
+fn held(drive: &Drive, rights: &HostRights) -> Held {
+    let namespaces = drive.namespaces();
+    let counted = namespaces.iter().filter(|info| rights.read_write.contains(info.id.0));
+    counted.fold(Held::default(), |held, info| Held {
+        pairs: held.pairs + info.utilization.pairs,
+        bytes: held.bytes + info.utilization.pair_bytes,
+    })
+}

@@ -1,0 +1,55 @@
+//! The drive as a host sees it: with the namespaces that it may know of, and without a trace of the others.
+
+use crate::rights::{Access, HostRights};
+use crate::status::absent;
+use crate::subsystem::Subsystem;
+use kvssd_ftl::NamespaceInfo;
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::command::NAMESPACE_ALL;
+use kvssd_nvme_spec::kv::KvCommand;
+use std::collections::BTreeMap;
+
+/// A drive, and what a host may do with it.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) subsystem: &'a Subsystem,
+    pub(crate) rights: &'a HostRights,
+}
+
+impl View<'_> {
+    /// What the host may do with that namespace. `None` if there is none, or it may not know.
+    pub(crate) fn access(&self, namespace: u32) -> Option<Access> {
+        self.rights.access(namespace).filter(|_| self.subsystem.namespace_ids.contains(&namespace))
+    }
+
+    /// What the host may do with each namespace that it sees.
+    pub(crate) fn accesses(&self) -> BTreeMap<u32, Access> {
+        let ids = self.subsystem.namespace_ids.iter();
+        ids.filter_map(|&id| Some((id, self.rights.access(id)?))).collect()
+    }
+
+    /// Whether the host sees all that there is, so that figures of the whole drive tell it nothing new.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.subsystem.namespace_ids.iter().all(|&id| self.rights.access(id).is_some())
+    }
+
+    /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
+    pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
+        let mut namespaces = self.subsystem.namespaces()?;
+        namespaces.retain(|info| self.rights.access(info.id.0).is_some());
+        Ok(namespaces)
+    }
+
+    /// Whether an I/O command may be executed. One on a namespace that the host may not know of gets what one gets on a
+    /// namespace that does not exist.
+    pub(crate) fn permit(&self, namespace: u32, command: &KvCommand) -> Result<(), Status> {
+        let is_change = matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. });
+        match self.access(namespace) {
+            Some(Access::ReadOnly) if is_change => Err(Status::NamespaceWriteProtected),
+            Some(_) => Ok(()),
+            // It writes out what is whose ever, and says nothing.
+            None if namespace == NAMESPACE_ALL && matches!(command, KvCommand::Flush) => Ok(()),
+            None => Err(absent(namespace)),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How fast hosts may go, how many of them there may be, and who waits for whom.
+
+use crate::host::{HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, io_connect, key, value};
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::admin::AdminCommand;
+use kvssd_nvme_spec::command::DataPointer;
+use kvssd_nvme_spec::fabrics::CONTROLLER_ANY;
+use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
+use kvssd_nvme_spec::pdu::Pdu;
+use kvssd_nvme_target::{HostRights, Rate, Rights};
+use kvssd_types::Nanos;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+const SLOW: &str = "nqn.slow";
+
+fn slow(operations: u64, bytes: u64) -> HostRights {
+    let (operations, bytes) = (NonZeroU64::new(operations), NonZeroU64::new(bytes));
+    HostRights { rate: Rate { operations_per_second: operations, bytes_per_second: bytes }, ..HostRights::EVERYTHING }
+}
+
+fn rights(slow: HostRights) -> Rights {
+    Rights::new([(SLOW.to_owned(), slow), (HOST_NQN.to_owned(), HostRights::EVERYTHING)].into(), None)
+}
+
+#[test]
+fn a_host_gets_its_rate_whatever_it_sends_and_others_do_not_wait() {
+    let target = Target::with(|options| options.rights = rights(slow(50, 0)));
+    let (mut slow, mut quick) = (Host::named(target.address, SLOW), Host::new(&target));
+    let begin = Instant::now();
+    // 100 at once, and half of them by another connection would not help: a host has one rate.
+    let mut bytes = Vec::new();
+    for id in 0..100u16 {
+        let mut entry = KvCommand::Exist { key: key(b"k") }.entry(1).with_data(DataPointer::NONE);
+        entry.command_id = id.into();
+        bytes.extend(slow.io.bytes(&Pdu::Command { entry, data: &[] }));
+    }
+    slow.io.write(&bytes);
+    for index in 0..500usize {
+        assert_eq!(quick.store(&(index as u32).to_le_bytes(), &value(index, 100)), Status::Success);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(1), "the other host waited {:?}", begin.elapsed());
+    for id in 0..100 {
+        assert_eq!(slow.io.take(id, &[]).status(), Status::KeyDoesNotExist);
+    }
+    let took = begin.elapsed();
+    assert!((Duration::from_millis(1800)..Duration::from_secs(6)).contains(&took), "{took:?} for 100 at 50 a second");
+    // Its admin queue has no rate: it keeps its controller.
+    assert_eq!(slow.admin.ask(AdminCommand::KeepAlive.entry(0), &[]).status(), Status::Success);
+}
+
+#[test]
+fn bytes_are_counted_both_ways_and_values_that_wait_do_not_fill_the_memory_of_others() {
+    const VALUE: usize = 1 << 20;
+    let target = Target::with(|options| {
+        options.rights = rights(slow(0, 4 << 20));
+        options.limits.values_bytes_max = 16 << 20;
+    });
+    let (mut host, mut quick) = (Host::named(target.address, SLOW), Host::new(&target));
+    let begin = Instant::now();
+    for _ in 0..4 {
+        assert_eq!(host.store(b"k", &value(1, VALUE)), Status::Success);
+        assert_eq!(host.retrieve(b"k", VALUE as u32).unwrap().0, value(1, VALUE));
+    }
+    let took = begin.elapsed();
+    assert!((Duration::from_millis(1500)..Duration::from_secs(6)).contains(&took), "{took:?} for 8 MiB at 4 a second");
+    // Many more Stores than the memory of all connections has room for, of which few may be executed soon.
+    let store = KvCommand::Store { key: key(b"k"), value_bytes: VALUE as u32, options: StoreOptions::default() };
+    for id in 0..40u16 {
+        let mut entry = store.entry(1).with_data(DataPointer::Transport { length_bytes: VALUE as u32 });
+        entry.command_id = id.into();
+        host.io.send(&Pdu::Command { entry, data: &[] });
+    }
+    let mut asked_for = 0;
+    host.io.stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1) {
+        let mut byte = [0];
+        if host.io.stream.peek(&mut byte).is_ok()
+            && let Heard::R2t(id, tag, ..) = host.io.hear()
+        {
+            asked_for += 1;
+            host.io.send_data(id, tag, &value(2, VALUE));
+        }
+        let now = Instant::now();
+        assert_eq!(quick.store(b"other", &value(3, 100_000)), Status::Success);
+        assert!(now.elapsed() < Duration::from_secs(1), "the other host waits for memory");
+    }
+    assert!((1..=24).contains(&asked_for), "{asked_for} values were asked for");
+}
+
+#[test]
+fn a_faster_rate_holds_at_once() {
+    let target = Target::with(|options| options.rights = rights(slow(1, 0)));
+    let mut host = Host::named(target.address, SLOW);
+    for _ in 0..2 {
+        assert_eq!(host.plain(KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
+    }
+    target.subsystem.set_rights(rights(slow(100_000, 0)));
+    let begin = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(host.plain(KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_host_has_the_connections_that_it_may_have() {
+    let target = Target::with(|options| {
+        let rights = HostRights { connections_max: Some(3), ..HostRights::EVERYTHING };
+        options.rights = Rights::new([(HOST_NQN.to_owned(), rights)].into(), None);
+    });
+    let host = Host::new(&target);
+    let connect = |queue_id| {
+        let mut queue = Queue::greeted(target.address, false, false);
+        let status = queue.connect(io_connect(queue_id), host.controller, NQN, HOST_NQN).status();
+        (queue, status)
+    };
+    let third = connect(2);
+    assert_eq!((third.1, connect(3).1), (Status::Success, Status::ConnectControllerBusy));
+    drop(third);
+    let begin = Instant::now();
+    while connect(4).1 != Status::Success {
+        assert!(begin.elapsed() < Duration::from_secs(5), "the place of one that left is not given again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn who_says_no_name_makes_room_for_who_does() {
+    let target = Target::with(|options| {
+        options.limits.connections_max = 16;
+        options.limits.connect_ns = Nanos(60_000_000_000);
+    });
+    let mut silent: Vec<Queue> = (0..8).map(|_| Queue::greeted(target.address, false, false)).collect();
+    std::thread::sleep(Duration::from_millis(1200));
+    let mut host = Host::new(&target);
+    assert_eq!(host.store(b"k", b"v"), Status::Success);
+    assert_eq!(silent[0].hear(), Heard::Closed, "the oldest goes");
+    let got = silent[7].connect(admin_connect(0), CONTROLLER_ANY, NQN, HOST_NQN);
+    assert_eq!(got.status(), Status::Success, "the youngest may go on");
+}
