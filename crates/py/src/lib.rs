@@ -4,14 +4,15 @@
 //!   python/kvssd/       Store, Namespace, Batch, Transaction, Cache: mappings, context managers, types
 //!     |
 //!   _kvssd (this)       bytes in, bytes out; nothing holds the interpreter's lock while it works
-//!     |           |
-//!   kvssd_host   kvssd_cli (plans, folders, reports), kvssd_papers
+//!     |           |                                                |
+//!   kvssd_host   kvssd_cli (plans, folders, reports), kvssd_papers   kvssd_device
 //! ```
 //!
 //! What it does not do: anything that Python can say as well. No rules are here, only calls.
 
 mod bytes;
 mod cache;
+mod device;
 mod errors;
 mod experiments;
 mod json;
@@ -27,6 +28,8 @@ use pyo3::prelude::*;
 mod _kvssd {
     #[pymodule_export]
     use crate::cache::RawCache;
+    #[pymodule_export]
+    use crate::device::RawDevice;
     #[pymodule_export]
     use crate::errors::{
         AbortedError, ClosedError, DamagedError, Error, ExperimentError, FailedError, ForkedError, FullError,

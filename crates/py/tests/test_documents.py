@@ -28,7 +28,7 @@ def blocks(document: str, of: str | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("document", "count"), [("docs/PYTHON.md", 4), ("docs/SWEEPS.md", 1), ("README.md", 1)]
+    ("document", "count"), [("docs/PYTHON.md", 5), ("docs/SWEEPS.md", 1), ("README.md", 1)]
 )
 def test_blocks_of_documents_run(document: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")

@@ -28,6 +28,7 @@ from kvssd._kvssd import (
     __version__,
 )
 from kvssd.cache import Cache, CacheStats
+from kvssd.device import Completion, Device, DeviceStats
 from kvssd.experiments import bench, reproduce
 from kvssd.results import Claims, Latency, Report, Run
 from kvssd.stats import FirmwareStats, NamespaceInfo, Stats, TrafficStats
@@ -47,7 +48,10 @@ __all__ = [
     "CacheStats",
     "Claims",
     "ClosedError",
+    "Completion",
     "DamagedError",
+    "Device",
+    "DeviceStats",
     "Error",
     "ExperimentError",
     "FailedError",
