@@ -74,6 +74,12 @@ pub enum Failure {
         /// What is wrong with it.
         why: String,
     },
+    /// Anybody could change the drive.
+    #[error(
+        "--listen {0}: other machines reach it, and not every host must prove who it is: name a secret_file for each in \
+         the file of --config, or add --insecure"
+    )]
+    Unproved(std::net::SocketAddr),
     /// There is no such key.
     #[error("{}: there is no key {key}", name_of(path))]
     NoKey {
@@ -162,6 +168,7 @@ impl Failure {
             | Failure::Input { .. }
             | Failure::Serve(_)
             | Failure::LogFilter { .. }
+            | Failure::Unproved(_)
             | Failure::Store { .. } => ExitCode::from(2),
         }
     }

@@ -33,6 +33,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let reload = Reload::new(options, &drive)?;
     subsystem_options.rights =
         reload.as_ref().map_or_else(|| rights_of(options), |reload| reload.config.rights.clone());
+    check_proved(options, &subsystem_options.rights)?;
     if let Some(max) = reload.as_ref().and_then(|reload| reload.config.connections_max) {
         subsystem_options.limits.connections_max = max;
     }
@@ -45,10 +46,12 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() {
         let is_open = options.allow_hosts.is_empty() && options.config.is_none();
-        let who = if is_open { "anybody who reaches it" } else { "anybody who knows an allowed name" };
-        say(&format!(
-            "warning: {listen} is open to other machines, without encryption, and {who} can change the drive"
-        ));
+        let who = match options.insecure {
+            false => "",
+            true if is_open => ", and anybody who reaches it can change the drive",
+            true => ", and anybody who knows an allowed name is taken for that host",
+        };
+        say(&format!("warning: {listen} is open to other machines, without encryption{who}"));
     }
     let watcher = match metrics {
         Some(address) => Some(serve_metrics(Arc::clone(&subsystem), *address, Arc::clone(&stop))?),
@@ -76,6 +79,14 @@ pub fn run(options: &ServeOptions) -> Outcome {
     }
 }
 
+/// Refuses to listen wider than this machine where a host is whoever it says it is.
+fn check_proved(options: &ServeOptions, rights: &Rights) -> Outcome {
+    if options.listen.ip().is_loopback() || options.insecure || rights.are_proved() {
+        return Ok(());
+    }
+    Err(Failure::Unproved(options.listen))
+}
+
 /// The rights without a file.
 fn rights_of(options: &ServeOptions) -> Rights {
     match &options.allow_hosts[..] {
@@ -86,6 +97,7 @@ fn rights_of(options: &ServeOptions) -> Rights {
 
 /// The file of rights, which is read anew on SIGHUP.
 struct Reload<'a> {
+    options: &'a ServeOptions,
     path: &'a Path,
     known: Vec<Known>,
     config: Config,
@@ -97,7 +109,7 @@ impl<'a> Reload<'a> {
         let Some(path) = &options.config else { return Ok(None) };
         let known: Vec<Known> = drive.namespaces().into_iter().map(|info| (info.id.0, info.attributes.name)).collect();
         let config = Config::load(path, &known)?;
-        Ok(Some(Reload { path, known, config }))
+        Ok(Some(Reload { options, path, known, config }))
     }
 
     /// Reads it again whenever that is wanted. A file that is wrong changes nothing.
@@ -122,6 +134,7 @@ impl<'a> Reload<'a> {
             let why = "connections_max cannot change while the drive is served: end the service, and start it again";
             return Err(Failure::Input { path: self.path.to_owned(), why: why.to_owned() });
         }
+        check_proved(self.options, &config.rights)?;
         Ok(config)
     }
 }

@@ -14,7 +14,7 @@
 //!   1  flash  transactions   0 to 4: no wall clock, no threads, no order of hash maps, so that a seed tells everything
 //!      measure  cache
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
-//!   0  types  nvme-spec
+//!   0  types  nvme-spec  nvme-auth
 //!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 5 and above
 //! ```
 
@@ -27,6 +27,7 @@ const FLOORS: [(&str, u32); 23] = [
     ("runtime", 0),
     ("types", 0),
     ("nvme-spec", 0),
+    ("nvme-auth", 0),
     ("nvme-client", 1),
     ("flash", 1),
     ("transactions", 1),
@@ -148,6 +149,7 @@ const ONE_WAY: [&str; 18] = [
     "types",
     "cache",
     "nvme-spec",
+    "nvme-auth",
     "runtime",
     "flash",
     "transactions",

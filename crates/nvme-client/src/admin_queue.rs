@@ -7,6 +7,7 @@
 //! ```
 
 use crate::Error;
+use crate::authentication::authenticate;
 use crate::connection::Connection;
 use crate::connection_lost::ConnectionLost;
 use crate::host_identity::HostIdentity;
@@ -94,8 +95,7 @@ impl AdminQueue {
         let connection = Connection::connect(addresses, url.digests, limits, deadline)?;
         let keep_alive_ms = KEEP_ALIVE_TIMEOUT.as_millis() as u32;
         let connect = Connect { queue_size: ADMIN_DEPTH, keep_alive_ms, ..Connect::default() };
-        let data = ConnectData::new(host.id, CONTROLLER_ANY, nqn, &host.nqn);
-        let controller = connect_queue(&connection, connect, &data, deadline)?;
+        let controller = connect_queue(&connection, connect, CONTROLLER_ANY, host, nqn, deadline)?;
         let mut admin = AdminQueue { connection, controller, queue_entries_max: 0 };
         let get = FabricsCommand::PropertyGet { offset: property::CAPABILITIES, is_wide: true };
         let capabilities = Capabilities(admin.call(&get.into(), &Payload::None, deadline)?.entry.result());
@@ -220,13 +220,17 @@ impl AdminQueue {
     }
 }
 
-/// Connects a queue; returns the controller that it belongs to (CNTLID).
+/// Connects a queue, and proves to it who this host is if it asks for that; returns the controller that it belongs to
+/// (CNTLID).
 pub(crate) fn connect_queue(
     connection: &Connection,
     connect: Connect,
-    data: &ConnectData,
+    controller: u16,
+    host: &HostIdentity,
+    nqn: &str,
     deadline: Instant,
 ) -> Result<u16, Failure> {
+    let data = ConnectData::new(host.id, controller, nqn, &host.nqn);
     let payload = Payload::Out(data.as_bytes().into());
     let completion = connection.call(&FabricsCommand::Connect(connect).into(), &payload, deadline)?;
     let (is_io, result) = (connect.queue_id > 0, completion.entry.result());
@@ -234,7 +238,9 @@ pub(crate) fn connect_queue(
     let lost = |why: &str| Err(ConnectionLost::new(why).into());
     let refused = |why: String| Err(Error::Refused(why).into());
     match completion.entry.status() {
-        Ok(Status::Success) => Ok(result as u16),
+        // A discovery controller has nothing to prove, and asks for nothing.
+        Ok(Status::Success) if nqn == DISCOVERY_NQN && result >> 16 == 0 => Ok(result as u16),
+        Ok(Status::Success) => authenticate(connection, host, nqn, result, deadline).map(|()| result as u16),
         Ok(Status::ConnectControllerBusy) => lost("it has no place left for this host"),
         // The admin queue was lost meanwhile, and the controller with it.
         Ok(Status::ConnectInvalidParameters) if is_io && result == NO_SUCH_CONTROLLER => lost("its controller is gone"),

@@ -17,7 +17,7 @@ use crate::recognition::Recognition;
 use crate::report::DriveReport;
 use crate::request::{NamespaceLimits, Request};
 use crate::url::DriveUrl;
-use kvssd_nvme_spec::fabrics::{Connect, ConnectData};
+use kvssd_nvme_spec::fabrics::Connect;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
 use kvssd_runtime::sync::{PoisonError, RwLock};
 use kvssd_runtime::time::{Duration, Instant};
@@ -66,7 +66,7 @@ impl Association {
         let limits = QueueLimits { depth, capsule_data_bytes_max, data_bytes_max };
         let io = Connection::connect(&addresses, url.digests, limits, deadline)?;
         let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
-        connect_queue(&io, connect, &ConnectData::new(host.id, admin.controller, &nqn, &host.nqn), deadline)?;
+        connect_queue(&io, connect, admin.controller, host, &nqn, deadline)?;
         let namespaces = RwLock::default();
         let association = Association { admin, io, recognition, data_bytes_max, controller, namespaces, is_read_only };
         association.limits(url.namespace, deadline)?;

@@ -1,5 +1,6 @@
 //! Who connects: a host, and the program on it.
 
+use kvssd_nvme_auth::Credentials;
 use kvssd_nvme_spec::numbered::INSTANCE_BYTES;
 use kvssd_runtime::random_u64;
 use std::io;
@@ -14,6 +15,8 @@ pub(crate) struct HostIdentity {
     pub(crate) instance: [u8; INSTANCE_BYTES],
     /// HOSTNQN.
     pub(crate) nqn: String,
+    /// By what it proves who it is.
+    pub(crate) credentials: Option<Credentials>,
 }
 
 impl HostIdentity {
@@ -21,11 +24,11 @@ impl HostIdentity {
     ///
     /// # Errors
     /// When the system has no random numbers.
-    pub(crate) fn new(nqn: Option<&str>) -> io::Result<Self> {
+    pub(crate) fn new(nqn: Option<&str>, credentials: Option<Credentials>) -> io::Result<Self> {
         let (id, instance) = (random_bytes()?, random_bytes()?);
         let id: Uuid = Builder::from_random_bytes(id).into_uuid();
         let nqn = nqn.map_or_else(|| format!("nqn.2014-08.org.nvmexpress:uuid:{id}"), str::to_owned);
-        Ok(HostIdentity { id: id.into_bytes(), instance, nqn })
+        Ok(HostIdentity { id: id.into_bytes(), instance, nqn, credentials })
     }
 }
 

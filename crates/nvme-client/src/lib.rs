@@ -8,6 +8,7 @@
 //!     serials          the serials of outstanding changes
 //!   association        a controller: an admin queue, an I/O queue, limits of namespaces
 //!     discovery        where the URL leads
+//!     authentication   who the host is, and who the drive is
 //!     admin_queue      Connect, enable, Identify, features, log pages, shutdown
 //!     recognition      whether the drive recognizes changes by their serials
 //!   connection         a queue pair over a socket, which threads share: who waits reads
@@ -35,10 +36,11 @@
 //!
 //! Waits are those of `kvssd_runtime`: of the machine, or of a simulated world.
 //!
-//! What it does not do: TLS, authentication, several I/O queues, asynchronous events.
+//! What it does not do: TLS, several I/O queues, asynchronous events.
 
 mod admin_queue;
 mod association;
+mod authentication;
 mod client;
 mod connection;
 mod connection_lost;

@@ -13,6 +13,8 @@
 //!              name, IPv4 address, or IPv6 address in [ ]
 //! ```
 //!
+//! `secret-file=PATH` and `controller-secret-file=PATH` name the files of secrets (docs/NVME.md, *Who may*).
+//!
 //! `fluent-uri` takes the text apart by RFC 3986 and 3987. What the parameters mean is said here.
 
 use crate::Error;
@@ -20,9 +22,11 @@ use fluent_uri::component::IAuthority;
 use fluent_uri::pct_enc::encoder::{IPath, IQuery};
 use fluent_uri::pct_enc::{EStr, EString, Encoder};
 use fluent_uri::{Iri, ParseError};
+use kvssd_nvme_auth::{Credentials, read_secret};
 use kvssd_nvme_spec::fabrics::NQN_BYTES_MAX;
 use kvssd_types::NamespaceId;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -70,6 +74,10 @@ pub struct DriveUrl {
     pub digests: Digests,
     /// NQN of the host, for targets that admit only some; `None` for a new one of each client.
     pub host_nqn: Option<String>,
+    /// The file of the secret by which the host proves who it is, where a target asks for that.
+    pub secret_file: Option<String>,
+    /// The file of the secret by which the target must prove who it is.
+    pub controller_secret_file: Option<String>,
 }
 
 impl DriveUrl {
@@ -77,6 +85,24 @@ impl DriveUrl {
     #[must_use]
     pub fn of(text: &str) -> Option<Result<DriveUrl, Error>> {
         text.contains("://").then(|| text.parse())
+    }
+}
+
+impl DriveUrl {
+    /// The secrets of the files that it names.
+    pub(crate) fn credentials(&self) -> Result<Option<Credentials>, Error> {
+        let read = |file: &String| {
+            let wrong = |why| Error::InvalidUrl(format!("{self}: {file}: {why}"));
+            read_secret(Path::new(file)).map_err(wrong)
+        };
+        let controller = self.controller_secret_file.as_ref().map(read).transpose()?;
+        match (&self.secret_file, controller) {
+            (Some(file), controller) => Ok(Some(Credentials { host: read(file)?, controller })),
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                Err(Error::InvalidUrl(format!("{self}: controller-secret-file is of use with secret-file only")))
+            }
+        }
     }
 }
 
@@ -105,6 +131,8 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
         timeout: TIMEOUT,
         digests: Digests::default(),
         host_nqn: None,
+        secret_file: None,
+        controller_secret_file: None,
     };
     check_nqn("subsystem", url.nqn.as_deref().unwrap_or_default())?;
     for part in iri.query().iter().flat_map(|query| query.split('&')).filter(|part| !part.is_empty()) {
@@ -152,7 +180,14 @@ impl DriveUrl {
                 check_nqn("host", &value)?;
                 self.host_nqn = Some(value);
             }
-            other => return Err(format!("there is no parameter {other:?}, but ns, depth, timeout, digest and host")),
+            "secret-file" => self.secret_file = Some(value),
+            "controller-secret-file" => self.controller_secret_file = Some(value),
+            other => {
+                return Err(format!(
+                    "there is no parameter {other:?}, but ns, depth, timeout, digest, host, secret-file and \
+                     controller-secret-file"
+                ));
+            }
         }
         Ok(())
     }
@@ -208,8 +243,15 @@ impl fmt::Display for DriveUrl {
             Digests { header: true, data: true } => f.write_str("&digest=header,data")?,
         }
         // An & of the value's own must not end it.
-        let host_nqn = self.host_nqn.as_deref().map(|nqn| encoded::<IQuery>(nqn).replace('&', "%26"));
-        host_nqn.map_or(Ok(()), |nqn| write!(f, "&host={nqn}"))
+        let texts = [
+            ("host", &self.host_nqn),
+            ("secret-file", &self.secret_file),
+            ("controller-secret-file", &self.controller_secret_file),
+        ];
+        for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?))) {
+            write!(f, "&{key}={}", encoded::<IQuery>(text).replace('&', "%26"))?;
+        }
+        Ok(())
     }
 }
 
@@ -248,6 +290,7 @@ mod tests {
             "nvme+tcp://10.0.0.1:4420/nqn.a:b?ns=7&digest=header,data&host=nqn.c:d",
             "nvme+tcp://drive:4420/nqn.a:%3Fb%20%25c?ns=1&host=nqn.c:%23d%26e+f",
             "nvme+tcp://drive:4420/nqn.a:größe/b?ns=1",
+            "nvme+tcp://drive:4420/?ns=1&host=nqn.a&secret-file=/etc/kvssd/a&controller-secret-file=drive",
         ] {
             assert_eq!(text.parse::<DriveUrl>().unwrap().to_string(), text);
         }

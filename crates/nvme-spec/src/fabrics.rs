@@ -20,7 +20,15 @@ pub const CONTROLLER_ANY: u16 = 0xffff;
 const PROPERTY_SET: u8 = 0x00;
 const CONNECT: u8 = 0x01;
 const PROPERTY_GET: u8 = 0x04;
+const AUTHENTICATION_SEND: u8 = 0x05;
+const AUTHENTICATION_RECEIVE: u8 = 0x06;
 const DISCONNECT: u8 = 0x08;
+
+/// AUTHREQ in the result of a Connect: the queue answers authentication commands alone until its host has proved who it
+/// is (ATR, ASCR).
+pub const AUTHENTICATION_REQUIRED: u64 = 1 << 17 | 1 << 18;
+/// ATR alone: without a secure channel.
+pub const AUTHENTICATION_IN_BAND: u64 = 1 << 17;
 
 /// A fabrics command (Base Specification, "Fabrics Command Set").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +56,34 @@ pub enum FabricsCommand {
         /// RECFMT: 0.
         format: u16,
     },
+    /// Brings a message of an authentication to the controller.
+    AuthenticationSend(Security),
+    /// Gets the next message of an authentication.
+    AuthenticationReceive(Security),
     /// A command with another type.
     Other {
         /// FCTYPE.
         kind: u8,
     },
+}
+
+/// The fields of an Authentication Send or Receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Security {
+    /// SECP: E9h for NVMe.
+    pub protocol: u8,
+    /// SPSP0 in the low byte, SPSP1 in the high one: 1 in both for authentication.
+    pub specific: u16,
+    /// TL or AL: bytes of the message, or of the host's buffer for it.
+    pub length_bytes: u32,
+}
+
+impl Security {
+    /// A message of DH-HMAC-CHAP.
+    #[must_use]
+    pub fn authentication(length_bytes: u32) -> Self {
+        Security { protocol: 0xe9, specific: 0x0101, length_bytes }
+    }
 }
 
 /// The fields of a Connect command.
@@ -89,6 +120,14 @@ impl From<&SubmissionEntry> for FabricsCommand {
                 value: u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32,
             },
             DISCONNECT => FabricsCommand::Disconnect { format: dword10 as u16 },
+            kind @ (AUTHENTICATION_SEND | AUTHENTICATION_RECEIVE) => {
+                let (protocol, specific) = ((dword10 >> 24) as u8, (dword10 >> 8) as u16);
+                let security = Security { protocol, specific, length_bytes: dword11 };
+                match kind {
+                    AUTHENTICATION_SEND => FabricsCommand::AuthenticationSend(security),
+                    _ => FabricsCommand::AuthenticationReceive(security),
+                }
+            }
             kind => FabricsCommand::Other { kind },
         }
     }
@@ -120,8 +159,19 @@ impl From<FabricsCommand> for SubmissionEntry {
             FabricsCommand::Disconnect { format } => {
                 SubmissionEntry { dword10: u32::from(format).into(), ..new(DISCONNECT) }
             }
+            FabricsCommand::AuthenticationSend(security) => secured(new(AUTHENTICATION_SEND), security),
+            FabricsCommand::AuthenticationReceive(security) => secured(new(AUTHENTICATION_RECEIVE), security),
             FabricsCommand::Other { kind } => new(kind),
         }
+    }
+}
+
+fn secured(entry: SubmissionEntry, security: Security) -> SubmissionEntry {
+    let Security { protocol, specific, length_bytes } = security;
+    SubmissionEntry {
+        dword10: (u32::from(specific) << 8 | u32::from(protocol) << 24).into(),
+        dword11: length_bytes.into(),
+        ..entry
     }
 }
 

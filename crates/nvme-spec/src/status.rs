@@ -82,6 +82,7 @@ statuses! {
     ConnectControllerBusy = 0x181, "connect: controller busy";
     ConnectInvalidParameters = 0x182, "connect: invalid parameters";
     ConnectInvalidHost = 0x184, "connect: invalid host";
+    AuthenticationRequired = 0x191, "authentication required";
     RequestForgotten = 0x7c0, "vendor specific: it is not known whether that change was made before";
     ClientSuperseded = 0x7c1, "vendor specific: the client has another controller now";
 }

@@ -15,6 +15,7 @@
 //!
 //! What it does not do: wait.
 
+mod authentication;
 mod connect;
 mod dispatch;
 mod output;
@@ -32,6 +33,7 @@ use crate::lock::lock;
 use crate::memory::MemoryShare;
 use crate::subsystem::{OutputRoom, Subsystem};
 use crate::view::View;
+use kvssd_nvme_auth::{ControllerSide, Credentials};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_runtime::sync::{Arc, Mutex};
@@ -54,6 +56,11 @@ const TIMER_NS: Nanos = Nanos(200_000_000);
 enum Phase {
     AwaitingIcRequest,
     AwaitingConnect,
+    /// The host is to prove who it is; then the connection is what it has connected to.
+    Authenticating {
+        connected: Box<Phase>,
+        side: Box<ControllerSide>,
+    },
     Admin {
         controller: Arc<Mutex<Controller>>,
         id: u16,
@@ -71,6 +78,8 @@ pub struct Connection {
     subsystem: Arc<Subsystem>,
     /// Among the hosts' connections.
     place: Place,
+    /// What its host had to prove itself by, if the queue is not one of a discovery controller.
+    held_to: Option<Option<Arc<Credentials>>>,
     /// The target's address.
     local: SocketAddr,
     phase: Phase,
@@ -102,6 +111,7 @@ impl Connection {
             is_stalled: false,
             opens: None,
             place: subsystem.hosts.arrive(now),
+            held_to: None,
             subsystem,
             local,
             phase: Phase::AwaitingIcRequest,
@@ -333,6 +343,11 @@ impl Connection {
             tracing::warn!(host, "a host that has no rights any more was disconnected");
             return self.stop();
         };
+        if self.held_to.as_ref().is_some_and(|held_to| *held_to != rights.authentication) {
+            let host = self.place.member().map_or("", |member| &member.nqn);
+            tracing::warn!(host, "a host that is to prove itself by another secret now was disconnected");
+            return self.stop();
+        }
         if let Phase::Admin { controller, .. } = &self.phase {
             lock(controller).note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
         }
@@ -349,7 +364,7 @@ impl Connection {
             return self.stop();
         }
         match &self.phase {
-            Phase::AwaitingIcRequest | Phase::AwaitingConnect => {
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } => {
                 if self.place.is_given_up() {
                     tracing::warn!("a peer that has not said who it is made room for another");
                     self.subsystem.metrics.faults.inc();
@@ -388,7 +403,11 @@ impl Connection {
 
     /// Removes the queue from its controller, or the controller with its admin queue.
     fn detach(&mut self) {
-        match std::mem::replace(&mut self.phase, Phase::Ended) {
+        let phase = match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Authenticating { connected, .. } => *connected,
+            phase => phase,
+        };
+        match phase {
             Phase::Admin { id, .. } => {
                 tracing::info!(controller = id, "a host has gone");
                 self.subsystem.remove_controller(id);
@@ -396,7 +415,7 @@ impl Connection {
             Phase::Io { controller, queue, .. } => {
                 lock(&controller).queues.remove(&queue);
             }
-            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => {}
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } | Phase::Ended => {}
         }
     }
 }

@@ -18,7 +18,7 @@
 //!
 //! docs/NVME.md lists the commands, log pages and features that are served, with the bounds of [`limits`].
 //!
-//! What it does not do: encryption or authentication, namespace management, reservations, more than one path to a
+//! What it does not do: encryption, namespace management, reservations, more than one path to a
 //! queue.
 
 mod admin;

@@ -13,8 +13,10 @@
 //! each.
 
 use crate::rate::Rate;
+use kvssd_nvme_auth::Credentials;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// Some of the drive's namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ pub struct HostRights {
     pub rate: Rate,
     /// The most connections; `None` for as many as there are, but for those that are kept for others.
     pub connections_max: Option<usize>,
+    /// By what it proves who it is; `None` where its word is taken.
+    pub authentication: Option<Arc<Credentials>>,
 }
 
 impl HostRights {
@@ -108,6 +112,7 @@ impl HostRights {
         quota: Quota { pairs_max: None, bytes_max: None },
         rate: Rate { operations_per_second: None, bytes_per_second: None },
         connections_max: None,
+        authentication: None,
     };
 
     /// What it may do with that namespace, if there is one; `None` if it may not know.
@@ -153,6 +158,12 @@ impl Rights {
     #[must_use]
     pub fn only(hosts: impl IntoIterator<Item = String>) -> Self {
         Rights::new(hosts.into_iter().map(|nqn| (nqn, HostRights::EVERYTHING)).collect(), None)
+    }
+
+    /// Whether each host that may connect must prove who it is.
+    #[must_use]
+    pub fn are_proved(&self) -> bool {
+        self.hosts.values().chain(&self.others).all(|rights| rights.authentication.is_some())
     }
 
     /// The rights of a host; `None` if it may not connect.

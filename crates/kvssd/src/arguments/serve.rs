@@ -10,12 +10,14 @@ use std::path::PathBuf;
   kvssd serve drive.kv                                     for hosts on this machine, port 4420
   kvssd serve drive.kv --listen 127.0.0.1:0                a port that the system chooses, and the first line says
   kvssd serve drive.kv --timed pm983                       answers come when that hardware would give them
-  kvssd serve drive.kv --listen 192.0.2.7:4420 --allow-host nqn.2024-01.org.example:build7
+  kvssd serve drive.kv --listen 192.0.2.7:4420 --config target.toml
+  kvssd serve drive.kv --allow-host nqn.2024-01.org.example:build7
   kvssd serve drive.kv --config target.toml                who may do what with which namespace, and how much
   kvssd serve drive.kv --metrics 127.0.0.1:9420            for Prometheus
   nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2025-01.org.kvssd:drive
 
-There is no encryption, and a host is whoever it says it is: listen wider than this machine in networks that you trust only. An
+There is no encryption: listen wider than this machine in networks that you trust only. Hosts prove who they are where the file of
+--config names secrets; without that a host is whoever it says it is. An
 interrupt or SIGTERM ends the service in order. What hosts can do is in docs/NVME.md.")]
 pub struct ServeOptions {
     /// The image
@@ -32,6 +34,9 @@ pub struct ServeOptions {
     /// A file that says which host may do what. SIGHUP has it read anew
     #[arg(long, value_name = "FILE", conflicts_with = "allow_hosts")]
     pub config: Option<PathBuf>,
+    /// Listens wider than this machine although hosts need not prove who they are
+    #[arg(long)]
+    pub insecure: bool,
     /// Holds each answer back until the hardware of a profile would have given it (see `kvssd profiles`); else they go out at once
     #[arg(long, value_name = "PROFILE")]
     pub timed: Option<String>,

@@ -8,6 +8,7 @@
 //!   pairs_max = "1e6"                     # that its read_write namespaces hold together, and bytes_max = "10GiB"
 //!   operations_per_second = 20000         # and bytes_per_second = "200MiB"
 //!   connections_max = 16
+//!   secret_file = "build7.secret"         # by which it proves who it is; controller_secret_file, by which the drive does
 //!   [others]                              # hosts that are not named; without it they are refused
 //!   read_only = "all"
 //! ```
@@ -15,11 +16,13 @@
 use crate::arguments::units::{count, size};
 use crate::fail::Failure;
 use crate::text::one_line;
+use kvssd_nvme_auth::{Credentials, Secret, read_secret};
 use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::Value;
 
 /// As many as a machine has threads for.
@@ -55,6 +58,8 @@ struct WrittenRights {
     operations_per_second: Option<Value>,
     bytes_per_second: Option<Value>,
     connections_max: Option<usize>,
+    secret_file: Option<PathBuf>,
+    controller_secret_file: Option<PathBuf>,
 }
 
 impl Config {
@@ -65,10 +70,11 @@ impl Config {
     pub fn load(path: &Path, known: &[Known]) -> Result<Self, Failure> {
         let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
         let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
-        Config::parse(&text, known).map_err(wrong)
+        Config::parse(&text, known, path.parent().unwrap_or(Path::new(""))).map_err(wrong)
     }
 
-    fn parse(text: &str, known: &[Known]) -> Result<Self, String> {
+    /// Files of secrets are in `folder`, where their names say nothing else.
+    fn parse(text: &str, known: &[Known], folder: &Path) -> Result<Self, String> {
         let written: Written = toml::from_str(text).map_err(|why| one_line(&why))?;
         if let Some(max) = written.connections_max.filter(|max| !(2..=CONNECTIONS_MAX).contains(max)) {
             return Err(format!("connections_max = {max}: write a number from 2 to {CONNECTIONS_MAX}"));
@@ -79,16 +85,16 @@ impl Config {
         let mut hosts = BTreeMap::new();
         for (nqn, rights) in written.hosts {
             let nqn = crate::arguments::serve::nqn(&nqn).map_err(|why| format!("hosts.{nqn:?}: {why}"))?;
-            let rights = rights.rights(known).map_err(|why| format!("hosts.{nqn:?}: {why}"))?;
+            let rights = rights.rights(known, folder).map_err(|why| format!("hosts.{nqn:?}: {why}"))?;
             hosts.insert(nqn, rights);
         }
-        let others = written.others.map(|rights| rights.rights(known).map_err(|why| format!("others: {why}")));
+        let others = written.others.map(|rights| rights.rights(known, folder).map_err(|why| format!("others: {why}")));
         Ok(Config { rights: Rights::new(hosts, others.transpose()?), connections_max: written.connections_max })
     }
 }
 
 impl WrittenRights {
-    fn rights(self, known: &[Known]) -> Result<HostRights, String> {
+    fn rights(self, known: &[Known], folder: &Path) -> Result<HostRights, String> {
         if self.read_write.is_none() && self.read_only.is_none() {
             return Err("it may see nothing: add read_write or read_only, or leave it out".to_owned());
         }
@@ -115,7 +121,26 @@ impl WrittenRights {
                 bytes_per_second: rate("bytes_per_second", &self.bytes_per_second, size)?,
             },
             connections_max: self.connections_max,
+            authentication: self.credentials(folder)?.map(Arc::new),
         })
+    }
+
+    /// The secrets of the files that it names.
+    fn credentials(&self, folder: &Path) -> Result<Option<Credentials>, String> {
+        let read = |key: &str, file: &Option<PathBuf>| -> Result<Option<Secret>, String> {
+            let Some(file) = file else { return Ok(None) };
+            let path = folder.join(file);
+            read_secret(&path).map(Some).map_err(|why| format!("{key} = {}: {why}", path.display()))
+        };
+        let controller = read("controller_secret_file", &self.controller_secret_file)?;
+        match (read("secret_file", &self.secret_file)?, controller) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err("controller_secret_file is of use with secret_file only".to_owned()),
+            (Some(host), Some(controller)) if host.has_bytes_of(&controller) => {
+                Err("secret_file and controller_secret_file hold the same secret: make one for each".to_owned())
+            }
+            (Some(host), controller) => Ok(Some(Credentials { host, controller })),
+        }
     }
 }
 
@@ -151,7 +176,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
-        Config::parse(text, &[(1, None), (2, Some("log".to_owned())), (3, Some("accounts".to_owned()))])
+        Config::parse(text, &[(1, None), (2, Some("log".to_owned())), (3, Some("accounts".to_owned()))], Path::new(""))
     }
 
     #[test]
@@ -166,6 +191,7 @@ mod tests {
             quota: Quota { pairs_max: Some(1_000_000), bytes_max: Some(10 << 30) },
             rate: Rate { operations_per_second: NonZeroU64::new(20_000), bytes_per_second: NonZeroU64::new(200 << 20) },
             connections_max: Some(16),
+            authentication: None,
         };
         let others = HostRights { read_write: Namespaces::NONE, read_only: Namespaces::All, ..HostRights::EVERYTHING };
         let rights = Rights::new([("nqn.a".to_owned(), named)].into(), Some(others));
@@ -187,6 +213,7 @@ mod tests {
             ("[others]\nread_write = \"all\"\noperations_per_second = 0", &["operations_per_second"]),
             ("[others]\nread_write = \"all\"\nconnections_max = 0", &["connections_max = 0"]),
             ("connections_max = 1\n[others]\nread_write = \"all\"", &["connections_max = 1", "65536"]),
+            ("[others]\nread_only = 'all'\nsecret_file = 'no/such'", &["secret_file", "no/such", "cannot be read"]),
             ("[others]\nwrite = \"all\"", &["unknown field", "write"]),
             ("[hosts.\"nqn.a\"]\nread_only = 'all'\n[hosts.\"nqn.a\"]\nread_only = 'all'", &["duplicate"]),
             ("This is not TOML.", &["TOML"]),

@@ -2,6 +2,8 @@
 //! exit status and the files that it leaves are looked at.
 
 mod again;
+#[cfg(unix)]
+mod authentication;
 mod desk;
 #[cfg(unix)]
 mod documents;

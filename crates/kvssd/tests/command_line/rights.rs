@@ -12,7 +12,11 @@ const RIGHTS: &str = "[hosts.\"nqn.writer\"]\nread_write = \"all\"\n\
 
 /// A desk with a drive of three namespaces, and a service of it that writes what it says to `log`.
 fn served(rights: &str) -> (Desk, Service) {
-    let desk = Desk::new();
+    served_on(Desk::new(), rights)
+}
+
+/// The same on a desk where something lies already.
+pub fn served_on(desk: Desk, rights: &str) -> (Desk, Service) {
     desk.prints("create drive.kv --size 64MiB");
     for name in ["log", "secret"] {
         desk.prints(&format!("namespace create drive.kv --name {name}"));
@@ -29,7 +33,7 @@ fn url(service: &Service, host: &str, namespace: u32) -> String {
 }
 
 /// What the program says when it cannot do something.
-fn complaint(desk: &Desk, arguments: &str) -> String {
+pub fn complaint(desk: &Desk, arguments: &str) -> String {
     let output = desk.command(arguments).output().unwrap();
     assert!(!output.status.success(), "kvssd {arguments}: {output:?}");
     let message = String::from_utf8(output.stderr).unwrap();
@@ -38,7 +42,7 @@ fn complaint(desk: &Desk, arguments: &str) -> String {
 }
 
 /// Waits until the service has said that.
-fn wait_for(desk: &Desk, words: &[&str]) -> String {
+pub fn wait_for(desk: &Desk, words: &[&str]) -> String {
     let begin = Instant::now();
     loop {
         let log = desk.read("log");

@@ -9,8 +9,12 @@ use crate::lock::lock;
 use crate::rights::HostRights;
 use crate::subsystem::Subsystem;
 use crate::view::View;
-use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Connect, ConnectData, DISCOVERY_NQN, NQN_BYTES_MAX};
+use kvssd_nvme_auth::{ControllerSide, Credentials, Parties, Randomness};
+use kvssd_nvme_spec::fabrics::{
+    AUTHENTICATION_IN_BAND, CONTROLLER_ANY, Connect, ConnectData, DISCOVERY_NQN, NQN_BYTES_MAX,
+};
 use kvssd_nvme_spec::{Status, read_text};
+use kvssd_runtime::random_u64;
 use kvssd_types::Nanos;
 use std::sync::Arc;
 
@@ -26,6 +30,8 @@ pub(super) struct Connected {
     pub(super) phase: Phase,
     pub(super) entries: u16,
     pub(super) done: Success,
+    /// What the host is to prove itself by first; `None` of a discovery controller, which asks for no proof.
+    pub(super) held_to: Option<Option<Arc<Credentials>>>,
 }
 
 pub(super) fn connect(
@@ -73,8 +79,24 @@ pub(super) fn connect(
         queue => io_queue(subsystem, kind, &host, data.controller.get(), queue),
     };
     let (phase, id) = connected.inspect_err(|_| place.leave())?;
-    place.settle();
-    Ok(Connected { phase, entries, done: Success::with_result(id.into()) })
+    let done = Success::with_result(id.into());
+    if kind == ControllerKind::Discovery {
+        place.settle();
+        return Ok(Connected { phase, entries, done, held_to: None });
+    }
+    let held_to = Some(rights.authentication.clone());
+    let Some(credentials) = rights.authentication.as_deref() else {
+        place.settle();
+        return Ok(Connected { phase, entries, done, held_to });
+    };
+    let randomness = Randomness::draw(random_u64).map_err(|error| {
+        tracing::error!(%error, "there are no random numbers for an authentication");
+        Status::InternalError
+    })?;
+    let parties = Parties { host: member.nqn.clone(), subsystem: wanted };
+    let side = Box::new(ControllerSide::new(credentials.clone(), parties, randomness));
+    let phase = Phase::Authenticating { connected: Box::new(phase), side };
+    Ok(Connected { phase, entries, done: Success::with_result(done.result | AUTHENTICATION_IN_BAND), held_to })
 }
 
 /// A place for one more connection of the host.

@@ -120,6 +120,7 @@ impl Connection {
                 Err(status) => self.refuse(entry, status, arrived),
             },
             Phase::Admin { .. } => self.admin(entry, whole.as_deref().unwrap_or(data), arrived),
+            Phase::Authenticating { .. } => self.refuse(entry, Status::AuthenticationRequired, arrived),
             Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => {
                 self.refuse(entry, Status::CommandSequenceError, arrived);
             }
@@ -163,8 +164,16 @@ impl Connection {
                 let connected = connect(&self.subsystem, &mut self.place, &command, data, now)?;
                 self.queue.resize(connected.entries);
                 self.phase = connected.phase;
+                self.held_to = connected.held_to;
                 Ok(connected.done)
             }
+            (Phase::Authenticating { .. }, FabricsCommand::AuthenticationSend(security)) => {
+                self.authentication_send(security, data)
+            }
+            (Phase::Authenticating { .. }, FabricsCommand::AuthenticationReceive(security)) => {
+                self.authentication_receive(security, room_bytes(entry))
+            }
+            (Phase::Authenticating { .. }, _) => Err(Status::AuthenticationRequired.into()),
             (Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended, _) | (_, FabricsCommand::Connect(_)) => {
                 Err(Status::CommandSequenceError.into())
             }
@@ -249,7 +258,9 @@ impl Connection {
         let (controller, queue) = match &self.phase {
             Phase::Admin { controller, .. } => (Some(controller), 0),
             Phase::Io { controller, queue, .. } => (Some(controller), *queue),
-            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Ended => (None, 0),
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } | Phase::Ended => {
+                (None, 0)
+            }
         };
         if let Some(controller) = controller.filter(|_| is_logged(&completion)) {
             lock(controller).log_error(queue, &completion);

@@ -2,6 +2,7 @@
 //! attach.
 
 mod attach;
+mod authentication;
 mod commands;
 mod host;
 mod large;
