@@ -10,6 +10,7 @@ use crate::Error;
 use crate::authentication::authenticate;
 use crate::connection::Connection;
 use crate::connection_lost::ConnectionLost;
+use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::request::drive_failed;
@@ -47,27 +48,6 @@ const NO_SUCH_CONTROLLER: u64 = 1 << 16 | 16;
 const STATUS_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long a controller may take to shut down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Why a controller did not do something.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// Another connection may help.
-    Lost(ConnectionLost),
-    /// The controller would answer the same again.
-    Final(Error),
-}
-
-impl From<ConnectionLost> for Failure {
-    fn from(lost: ConnectionLost) -> Self {
-        Failure::Lost(lost)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure::Final(error)
-    }
-}
 
 /// The admin queue of a controller that is enabled.
 pub(crate) struct AdminQueue {

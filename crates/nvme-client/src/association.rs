@@ -7,10 +7,11 @@
 //!   namespaces    Identify, Key Value Configuration, when a namespace is first used
 //! ```
 
-use crate::admin_queue::{AdminQueue, Failure, connect_queue};
+use crate::admin_queue::{AdminQueue, connect_queue};
 use crate::connection::Connection;
 use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
+use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::QueueLimits;
 use crate::recognition::Recognition;

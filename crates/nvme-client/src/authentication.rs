@@ -1,8 +1,8 @@
 //! Proves to a controller who this host is, and has the controller prove who it is, where there are secrets.
 
 use crate::Error;
-use crate::admin_queue::Failure;
 use crate::connection::Connection;
+use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::queue_pair::Payload;
 use kvssd_nvme_auth::{HostSide, MESSAGE_BYTES_MAX, Offer, Parties, Progress, Randomness};

@@ -1,7 +1,7 @@
 //! The client: what a program calls, and the keep-alive of its connection.
 
-use crate::admin_queue::Failure;
 use crate::association::{Association, KEEP_ALIVE_INTERVAL};
+use crate::failure::Failure;
 use crate::link::Link;
 use crate::report::DriveReport;
 use crate::url::DriveUrl;

@@ -1,7 +1,8 @@
 //! Where a URL leads: addresses by name, and the subsystem by the discovery log page (70h) if the URL names none.
 
 use crate::Error;
-use crate::admin_queue::{AdminQueue, Failure};
+use crate::admin_queue::AdminQueue;
+use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::fabrics::DISCOVERY_NQN;

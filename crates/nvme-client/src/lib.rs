@@ -46,6 +46,7 @@ mod connection;
 mod connection_lost;
 mod discovery;
 mod error;
+mod failure;
 mod handshake;
 mod host_identity;
 mod link;

@@ -9,8 +9,8 @@
 //! Which command is sent again when its completion was lost: `retransmission.rs`.
 
 use crate::Error;
-use crate::admin_queue::Failure;
 use crate::association::Association;
+use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
 use crate::request::{Outcome, Request, outcome};
 use crate::retransmission::{Clearance, Retransmission};

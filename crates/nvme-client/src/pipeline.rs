@@ -7,10 +7,10 @@
 //! ```
 
 use crate::Error;
-use crate::admin_queue::Failure;
 use crate::association::Association;
 use crate::connection::{Pipeline, Submission};
 use crate::connection_lost::ConnectionLost;
+use crate::failure::Failure;
 use crate::link::{Link, RETRY_DELAY};
 use crate::queue_pair::Completion;
 use crate::request::{Operation, Outcome, Request, outcome};

@@ -1,7 +1,7 @@
 //! How a drive recognizes this host's changes, if it is one that does ([`kvssd_nvme_spec::numbered`]).
 
-use crate::admin_queue::Failure;
 use crate::connection::Connection;
+use crate::failure::Failure;
 use crate::queue_pair::Payload;
 use crate::request::drive_failed;
 use kvssd_nvme_spec::Status;

@@ -1,6 +1,7 @@
 //! What a drive says of itself: Identify and its log pages.
 
-use crate::admin_queue::{AdminQueue, Failure};
+use crate::admin_queue::AdminQueue;
+use crate::failure::Failure;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
 use kvssd_nvme_spec::log_page::{HealthPage, page};
 use kvssd_nvme_spec::read_text;
