@@ -53,7 +53,7 @@ impl Cache {
             came_bytes: 0,
             held_bytes: 0,
             held: BTreeMap::new(),
-            eviction: plan.eviction.build(plan.budget_bytes),
+            eviction: plan.eviction.build(),
             admission: plan.admission.iter().map(|rule| rule.build()).collect(),
             counts: Counts::default(),
         }

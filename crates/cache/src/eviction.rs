@@ -65,12 +65,11 @@ impl EvictionKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Of a cache of that size.
-    pub(crate) fn build(self, budget_bytes: u64) -> Box<dyn Eviction> {
+    pub(crate) fn build(self) -> Box<dyn Eviction> {
         match self {
             EvictionKind::Fifo => Box::<fifo::Fifo>::default(),
             EvictionKind::Lru => Box::<lru::Lru>::default(),
-            EvictionKind::S3Fifo => Box::new(s3_fifo::S3Fifo::new(budget_bytes)),
+            EvictionKind::S3Fifo => Box::<s3_fifo::S3Fifo>::default(),
             EvictionKind::TimeToLive => Box::<time_to_live::TimeToLive>::default(),
         }
     }

@@ -23,6 +23,10 @@ impl<'a> Namespace<'a> {
         Namespace { store, id }
     }
 
+    pub(crate) fn store_of(&self) -> &'a Store {
+        self.store
+    }
+
     /// Its number, for batches and transactions.
     #[must_use]
     pub fn id(&self) -> NamespaceId {

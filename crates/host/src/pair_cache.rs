@@ -12,7 +12,7 @@ use crate::{Error, Namespace, Store};
 use kvssd_cache::{Cache, CachePlan, Counts, PairId};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Instant;
-use kvssd_types::{NamespaceId, Nanos};
+use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,6 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Debug)]
 pub struct PairCache {
     namespace: NamespaceId,
+    value_bytes_max: u64,
     opened: Instant,
     state: Mutex<State>,
 }
@@ -31,6 +32,8 @@ struct State {
     keys: BTreeMap<PairId, Box<[u8]>>,
     /// Pairs that threads are about to store: who misses one knows nothing of it.
     storing: BTreeMap<PairId, u32>,
+    /// Stores that have ended: what a command found before one of them is old.
+    stores_ended: u64,
     hits: u64,
     misses: u64,
 }
@@ -59,14 +62,30 @@ impl PairCache {
     /// # Errors
     /// As [`Namespace::retrieve`] and [`Namespace::delete`].
     pub fn open(namespace: Namespace<'_>, plan: &CachePlan) -> Result<Self, Error> {
-        let state =
-            State { cache: Cache::new(plan), keys: BTreeMap::new(), storing: BTreeMap::new(), hits: 0, misses: 0 };
-        let cache = PairCache { namespace: namespace.id(), opened: Instant::now(), state: Mutex::new(state) };
+        let state = State {
+            cache: Cache::new(plan),
+            keys: BTreeMap::new(),
+            storing: BTreeMap::new(),
+            stores_ended: 0,
+            hits: 0,
+            misses: 0,
+        };
+        let cache = PairCache {
+            namespace: namespace.id(),
+            // One that does not say refuses what is too large.
+            value_bytes_max: match namespace.store_of().stats()?.value_bytes_max {
+                0 => u64::MAX,
+                bytes => bytes,
+            },
+            opened: Instant::now(),
+            state: Mutex::new(state),
+        };
         for key in namespace.keys(None) {
             let key = key?;
             // One that went meanwhile has none.
             if let Some(value_bytes) = namespace.retrieve_into(&key, 0, &mut [])? {
-                let leaving = cache.lock().take_in(&key, value_bytes.into());
+                let is_too_large = key.len() as u64 + u64::from(value_bytes) > plan.budget_bytes;
+                let leaving = if is_too_large { vec![key] } else { cache.lock().take_in(&key, value_bytes.into()) };
                 cache.delete_each(namespace, &leaving)?;
             }
         }
@@ -81,6 +100,11 @@ impl PairCache {
     pub fn store(&self, store: &Store, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let namespace = store.namespace_at(self.namespace);
         let value_bytes = value.len() as u64;
+        // Nobody leaves for what no drive takes.
+        Key::new(key)?;
+        if value_bytes > self.value_bytes_max {
+            return Err(Error::InvalidValue { value_bytes, value_bytes_max: self.value_bytes_max });
+        }
         let now = self.now();
         let leaving = {
             let mut state = self.lock();
@@ -96,11 +120,9 @@ impl PairCache {
         };
         let stored = self.delete_each(namespace, &leaving).and_then(|()| self.store_in(namespace, key, value));
         let is_gone = self.lock().stored(key, stored.is_ok());
-        // It had to leave before it was there.
-        if is_gone {
-            namespace.delete(key)?;
-        }
-        stored
+        // It had to leave before it was there, or what is there is old.
+        let deleted = if is_gone { namespace.delete(key).map(drop) } else { Ok(()) };
+        stored.and_then(|is_in| deleted.map(|()| is_in))
     }
 
     /// Stores a pair that was taken in; while the drive is full others leave. Gives whether it is in.
@@ -131,6 +153,7 @@ impl PairCache {
     /// # Errors
     /// As [`Namespace::retrieve`].
     pub fn retrieve(&self, store: &Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let stores_ended = self.lock().stores_ended;
         let value = store.namespace_at(self.namespace).retrieve(key)?;
         let now = self.now();
         let mut state = self.lock();
@@ -141,7 +164,7 @@ impl PairCache {
             }
             None => {
                 state.misses += 1;
-                if !state.storing.contains_key(&id(key)) {
+                if state.stores_ended == stores_ended && !state.storing.contains_key(&id(key)) {
                     state.forget(key);
                 }
             }
@@ -195,17 +218,18 @@ impl State {
         keys
     }
 
-    /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that is there.
+    /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that may be there.
     fn stored(&mut self, key: &[u8], is_stored: bool) -> bool {
         let storing = self.storing.get_mut(&id(key)).expect("it said that it would");
         *storing -= 1;
         if *storing == 0 {
             self.storing.remove(&id(key));
         }
+        self.stores_ended += 1;
         if !is_stored {
             self.forget(key);
         }
-        is_stored && self.keys.get(&id(key)).is_none_or(|known| **known != *key)
+        self.keys.get(&id(key)).is_none_or(|known| **known != *key)
     }
 
     fn shrink(&mut self) -> Vec<Box<[u8]>> {

@@ -13,20 +13,20 @@ use crate::queue::Queue;
 use kvssd_types::Nanos;
 use std::collections::BTreeMap;
 
-/// The share of the bytes that new pairs have (section 4.1).
+/// The share of the bytes that new pairs have (section 4.1); main has the others.
 const SMALL_SHARE: u64 = 10;
 /// Hits that are counted (two bits).
 const HITS_MAX: u8 = 3;
 /// Hits of a new pair that stays.
 const HITS_TO_STAY: u8 = 2;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct S3Fifo {
-    small_bytes_max: u64,
     small: Queue,
     small_bytes: u64,
     main: Queue,
-    /// Those that left as new ones, as many as main has.
+    main_bytes: u64,
+    /// Those that left as new ones, as many as main has room for.
     ghost: Queue,
     pairs: BTreeMap<PairId, Pair>,
 }
@@ -39,17 +39,6 @@ struct Pair {
 }
 
 impl S3Fifo {
-    pub(super) fn new(budget_bytes: u64) -> Self {
-        S3Fifo {
-            small_bytes_max: budget_bytes / SMALL_SHARE,
-            small: Queue::default(),
-            small_bytes: 0,
-            main: Queue::default(),
-            ghost: Queue::default(),
-            pairs: BTreeMap::new(),
-        }
-    }
-
     /// Has the first new pair stay or leave. Gives who left.
     fn pass_new(&mut self) -> Option<PairId> {
         let pair = self.small.pop()?;
@@ -57,12 +46,13 @@ impl S3Fifo {
         self.small_bytes -= known.bytes;
         if known.hits >= HITS_TO_STAY {
             (known.hits, known.is_new) = (0, false);
+            self.main_bytes += known.bytes;
             self.main.push(pair);
             return None;
         }
         self.pairs.remove(&pair);
         self.ghost.push(pair);
-        while self.ghost.len() > self.main.len().max(1) {
+        while self.ghost.len() > self.ghosts_max() {
             self.ghost.pop();
         }
         Some(pair)
@@ -77,8 +67,20 @@ impl S3Fifo {
             self.main.push(pair);
             return None;
         }
+        self.main_bytes -= known.bytes;
         self.pairs.remove(&pair);
         Some(pair)
+    }
+
+    /// As many as would fill main, by the pairs that are there.
+    fn ghosts_max(&self) -> usize {
+        let pairs = self.pairs.len();
+        (pairs - pairs / SMALL_SHARE as usize).max(1)
+    }
+
+    /// Whether new pairs have more than their share of what is held: of a cache that is full, as one is that lets pairs go.
+    fn is_small_full(&self) -> bool {
+        self.small_bytes >= (self.small_bytes + self.main_bytes) / SMALL_SHARE
     }
 }
 
@@ -91,6 +93,7 @@ impl Eviction for S3Fifo {
             self.small_bytes += bytes;
         } else {
             self.main.push(pair);
+            self.main_bytes += bytes;
         }
     }
 
@@ -98,7 +101,8 @@ impl Eviction for S3Fifo {
     fn replace(&mut self, pair: PairId, bytes: u64, _expires: Nanos) {
         self.hit(pair);
         let known = self.pairs.get_mut(&pair).expect("it is there");
-        self.small_bytes = if known.is_new { self.small_bytes - known.bytes + bytes } else { self.small_bytes };
+        let queue_bytes = if known.is_new { &mut self.small_bytes } else { &mut self.main_bytes };
+        *queue_bytes = *queue_bytes - known.bytes + bytes;
         known.bytes = bytes;
     }
 
@@ -114,14 +118,17 @@ impl Eviction for S3Fifo {
                 self.small.remove(pair);
                 self.small_bytes -= bytes;
             }
-            Some(_) => drop(self.main.remove(pair)),
+            Some(Pair { bytes, .. }) => {
+                self.main.remove(pair);
+                self.main_bytes -= bytes;
+            }
             None => {}
         }
     }
 
     fn evict(&mut self) -> Option<PairId> {
         while self.small.len() + self.main.len() > 0 {
-            let of_small = self.main.len() == 0 || (self.small.len() > 0 && self.small_bytes >= self.small_bytes_max);
+            let of_small = self.main.len() == 0 || (self.small.len() > 0 && self.is_small_full());
             let left = if of_small { self.pass_new() } else { self.pass_main() };
             if left.is_some() {
                 return left;

@@ -2,7 +2,8 @@
 
 use crate::designs;
 use kvssd_host::{CachePlan, Error, EvictionKind, Options, PairCache, Store};
-use std::thread::scope;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{scope, yield_now};
 use tempfile::TempDir;
 
 const FLASH_BYTES: u64 = 64 << 20;
@@ -78,6 +79,55 @@ fn threads_share_a_cache_and_no_value_is_anothers() {
     let found = check(&cache, &store, 700) as u64;
     assert_eq!(found, cache.stats().pairs);
     assert_eq!(found, store.own_namespace().count().unwrap());
+}
+
+/// Who asks for a pair that is being stored may learn that it is not there after it is: the cache knows better by then.
+#[test]
+fn a_miss_that_comes_late_makes_no_pair_unknown() {
+    const KEYS: u32 = 3_000;
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(32 << 20, EvictionKind::Lru)).unwrap();
+    let next = AtomicU32::new(0);
+    scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let key @ ..KEYS = next.load(Ordering::Relaxed) {
+                    cache.retrieve(&store, &key.to_be_bytes()).unwrap();
+                }
+            });
+        }
+        for key in 0..KEYS {
+            next.store(key, Ordering::Relaxed);
+            yield_now();
+            assert!(cache.store(&store, &key.to_be_bytes(), b"value").unwrap());
+        }
+        next.store(KEYS, Ordering::Relaxed);
+    });
+    assert_eq!((store.own_namespace().count().unwrap(), cache.stats().pairs), (KEYS.into(), KEYS.into()));
+}
+
+#[test]
+fn nobody_leaves_for_what_no_drive_takes() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(16 << 20, EvictionKind::Lru)).unwrap();
+    (0..100u32).for_each(|key| assert!(cache.store(&store, &key.to_be_bytes(), &[1; 100_000]).unwrap()));
+    let before = cache.stats();
+    assert!(matches!(cache.store(&store, &[0; 4], &vec![0; 15 << 20]), Err(Error::InvalidValue { .. })));
+    assert!(matches!(cache.store(&store, &[0; 400], b"value"), Err(Error::InvalidKey { .. })));
+    assert_eq!((cache.stats(), store.own_namespace().count().unwrap()), (before, before.pairs));
+}
+
+#[test]
+fn a_pair_that_is_larger_than_the_whole_cache_leaves_as_it_is_opened() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("drive.kv"), options("plus")).unwrap();
+    (0..10u32).for_each(|key| store.store(&key.to_be_bytes(), &[1; 100_000]).unwrap());
+    store.store(b"small", b"value").unwrap();
+    let cache = PairCache::open(store.own_namespace(), &plan(1_000, EvictionKind::Fifo)).unwrap();
+    assert_eq!((cache.stats().pairs, store.own_namespace().count().unwrap()), (1, 1));
+    assert!(cache.stats().held_bytes <= 1_000 && cache.stats().budget_bytes == 1_000);
 }
 
 #[test]

@@ -196,8 +196,9 @@ impl Player {
                 self.store(subject, bytes, StoreCondition::Always, at)?
             }
             Second::Retrieve { prefix } => {
+                let is_there = self.model.get(hash).is_some();
                 let done = self.retrieve(subject, None, at)?;
-                prefix.into_iter().for_each(|prefix| self.prefixes.loaded(prefix, done));
+                prefix.into_iter().for_each(|prefix| self.prefixes.loaded(prefix, is_there, done));
                 done
             }
         };
@@ -246,7 +247,14 @@ impl Player {
             return Ok(at);
         }
         let mut completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
-        while matches!(completion.reply, Err(KvError::CapacityExceeded)) && self.shrink(hash, at)? {
+        let mut has_left = false;
+        while matches!(completion.reply, Err(KvError::CapacityExceeded)) {
+            let leaving = self.shrink(at)?;
+            // The policy may choose the pair that came.
+            has_left = leaving.contains(&PairId(hash));
+            if has_left || leaving.is_empty() {
+                break;
+            }
             completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
         }
         let Completion { done, reply } = completion;
@@ -258,7 +266,7 @@ impl Player {
                 self.measured.stores.add(done - at);
             }
             Err(KvError::CapacityExceeded) => {
-                self.counts.refused_full += 1;
+                self.counts.refused_full += u64::from(!has_left);
                 self.leave(PairId(hash), at)?;
             }
             Err(KvError::KeyExists | KvError::KeyNotFound) => {
@@ -364,13 +372,11 @@ impl Player {
         Ok(is_in)
     }
 
-    /// Makes room on a drive that is full for a pair that came. Gives whether that helped, and the pair is still to be stored.
-    fn shrink(&mut self, hash: u64, at: Nanos) -> Result<bool, SimError> {
+    /// Makes room on a drive that is full. Gives who left; none where there is no cache, or nobody is left.
+    fn shrink(&mut self, at: Nanos) -> Result<Vec<PairId>, SimError> {
         let leaving = self.cache.as_mut().map(HostCache::shrink).unwrap_or_default();
-        for &pair in &leaving {
-            self.leave(pair, at)?;
-        }
-        Ok(!leaving.is_empty() && !leaving.contains(&PairId(hash)))
+        leaving.iter().try_for_each(|&pair| self.leave(pair, at))?;
+        Ok(leaving)
     }
 
     /// Deletes a pair that the cache lets go, if the drive has it.

@@ -59,10 +59,11 @@ impl Prefixes {
         block.number == 0 || !self.is_broken
     }
 
-    /// A block was retrieved.
-    pub(super) fn loaded(&mut self, number: u64, done: Nanos) {
+    /// A block was retrieved, if nothing has come for which it had to leave.
+    pub(super) fn loaded(&mut self, number: u64, is_there: bool, done: Nanos) {
         if let Some(load) = self.loads.get_mut(&number) {
             load.waiting -= 1;
+            load.loaded -= u32::from(!is_there);
             load.done = load.done.max(done);
             self.end(number);
         }

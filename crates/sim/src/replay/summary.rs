@@ -67,7 +67,8 @@ impl TraceSummary {
             }
         }
         (summary.lines, summary.bad_lines) = (reader.lines(), reader.bad_lines());
-        (summary.unique_keys, summary.working_set_bytes) = (largest.len() as u64, largest.values().sum());
+        summary.unique_keys = largest.len() as u64;
+        summary.working_set_bytes = largest.into_values().fold(0, u64::saturating_add);
         summary.requests = counts.iter().sum();
         let names = Action::ALL.into_iter().map(Action::name);
         summary.actions = names.zip(counts).filter(|(_, count)| *count > 0).collect();

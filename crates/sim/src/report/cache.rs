@@ -34,10 +34,10 @@ impl HitReport {
     /// Adds a read of so many bytes.
     pub(crate) fn add(&mut self, is_hit: bool, bytes: u64) {
         self.requests += 1;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         if is_hit {
             self.hits += 1;
-            self.hit_bytes += bytes;
+            self.hit_bytes = self.hit_bytes.saturating_add(bytes);
         }
     }
 
@@ -45,8 +45,8 @@ impl HitReport {
     pub(crate) fn append(&mut self, next: &HitReport) {
         self.requests += next.requests;
         self.hits += next.hits;
-        self.bytes += next.bytes;
-        self.hit_bytes += next.hit_bytes;
+        self.bytes = self.bytes.saturating_add(next.bytes);
+        self.hit_bytes = self.hit_bytes.saturating_add(next.hit_bytes);
     }
 
     /// Of requests, and of bytes; 0 where there are none.

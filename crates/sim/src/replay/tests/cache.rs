@@ -129,6 +129,37 @@ fn a_prefix_is_loaded_up_to_the_first_block_that_is_missing() {
     assert!(report.sequence_latency_ns["prefix"].mean > report.latency_ns["retrieve"].mean);
 }
 
+/// On a drive that is full the pair that came may be the first to leave: it is evicted, and none was refused.
+#[test]
+fn times_to_live_refuse_nothing_on_a_full_drive() {
+    let raw_bytes = setup(&PLUS, Pace::Closed).profile.geometry.raw_bytes();
+    let mut text = "time,key,op,size,ttl\n".to_owned();
+    for number in 0..2 * raw_bytes / 100_000 {
+        writeln!(text, "0,key{number},set,100000,{}", 10_000_000 - number).unwrap();
+    }
+    let report = replay(&cached(&PLUS, plan(EvictionKind::TimeToLive, 2 * raw_bytes)), TraceName::Csv, text.as_bytes());
+    let found = cache(&report);
+    assert!(found.evicted > 0 && found.budget_bytes_end < found.budget_bytes);
+    assert_eq!(counts(&report).refused_full, 0);
+}
+
+#[test]
+fn a_block_that_left_before_it_was_retrieved_is_not_loaded() {
+    let mut random = Random::new(4);
+    let lines = (0..2_000).map(|_| (random.below(60) * 100, 2 + random.below(18)));
+    let text: String = lines
+        .map(|(first, count)| {
+            let ids: Vec<u64> = (first..first + count).collect();
+            format!("{{\"timestamp\": 0, \"hash_ids\": {ids:?}}}\n")
+        })
+        .collect();
+    let setup = ReplaySetup { threads: 20, ..cached(&PLUS, plan(EvictionKind::Fifo, 90_000)) };
+    let report = replay(&setup, TraceName::Mooncake, text.as_bytes());
+    let counts = counts(&report);
+    assert!(counts.misses > 0, "some left");
+    assert_eq!(counts.prefixes.unwrap().loaded_blocks, counts.hits);
+}
+
 #[test]
 fn misses_of_one_key_that_are_under_way_store_it_once() {
     let text = format!("key,size\n{}", "k,100000\n".repeat(8));
