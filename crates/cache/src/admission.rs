@@ -14,6 +14,11 @@ pub(crate) trait Admission: Debug + Send {
     /// Whether a pair of so many bytes comes in.
     fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool;
 
+    /// A pair was missed by somebody else while it was about to be stored.
+    fn missed(&mut self, pair: PairId) {
+        let _ = pair;
+    }
+
     /// All rules agreed, and so many bytes are written.
     fn wrote(&mut self, bytes: u64) {
         let _ = bytes;

@@ -100,6 +100,11 @@ impl Cache {
         is_in
     }
 
+    /// A pair was missed once more while it is about to be stored: it will be offered once for all of these.
+    pub fn missed(&mut self, pair: PairId) {
+        self.admission.iter_mut().for_each(|rule| rule.missed(pair));
+    }
+
     /// Takes a pair in, until it expires. Gives those that must leave before it is stored.
     pub fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos) -> Vec<PairId> {
         let mut leaving = Vec::new();

@@ -16,8 +16,8 @@ use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A cache in a namespace, for threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. Whoever
-/// changes the namespace past it does no harm, but the cache learns of it only when it meets the pair.
+/// A cache in a namespace, for threads of one process. It borrows nothing, so that it can be kept where a store cannot be borrowed. What others
+/// store in the namespace past it does no harm, but is not counted until the cache is opened again.
 #[derive(Debug)]
 pub struct PairCache {
     namespace: NamespaceId,
@@ -196,7 +196,8 @@ impl PairCache {
     }
 
     fn delete_each(&self, namespace: Namespace<'_>, leaving: &[Box<[u8]>]) -> Result<(), Error> {
-        leaving.iter().try_for_each(|key| namespace.delete(key).map(|_| ()))
+        // What fails keeps none of the others.
+        leaving.iter().map(|key| namespace.delete(key).map(drop)).fold(Ok(()), Result::and)
     }
 
     fn now(&self) -> Nanos {

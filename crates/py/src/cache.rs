@@ -31,11 +31,10 @@ impl RawCache {
         eviction: &str,
         admission: Vec<String>,
     ) -> PyResult<Self> {
-        let wrong = || {
-            let names = EvictionKind::ALL.map(EvictionKind::name).join(", ");
-            InvalidError::new_err(format!("eviction is one of {names}, not {eviction:?}"))
-        };
-        let eviction = EvictionKind::named(eviction).ok_or_else(wrong)?;
+        let wrong = || InvalidError::new_err(format!("eviction is fifo, lru or s3-fifo, not {eviction:?}"));
+        // Pairs of a store have no time to live.
+        let kind = EvictionKind::named(eviction).filter(|kind| *kind != EvictionKind::TimeToLive);
+        let eviction = kind.ok_or_else(wrong)?;
         let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;
         let plan = CachePlan { budget_bytes, eviction, admission };

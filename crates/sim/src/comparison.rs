@@ -152,7 +152,8 @@ const CACHE_FIGURES: [CacheFigure; 6] = [
     ("  policy", |cache| [&[cache.eviction.to_owned()], &cache.admission[..]].concat().join(", ")),
     ("  hits of requests / of bytes", |cache| {
         let [requests, bytes] = cache.hits.ratios();
-        format!("{:.1} % / {:.1} %", 100.0 * requests, 100.0 * bytes)
+        let of_bytes = if cache.hits.bytes == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * bytes) };
+        format!("{:.1} % / {of_bytes}", 100.0 * requests)
     }),
     ("  came in / kept out", |cache| pair(cache.admitted, cache.kept_out)),
     ("  evicted / expired", |cache| pair(cache.evicted, cache.expired)),

@@ -43,6 +43,10 @@ impl Admission for Frequency {
     fn admits(&mut self, pair: PairId, _bytes: u64, _now: Nanos) -> bool {
         self.count(pair) >= self.times
     }
+
+    fn missed(&mut self, pair: PairId) {
+        self.count(pair);
+    }
 }
 
 #[cfg(test)]

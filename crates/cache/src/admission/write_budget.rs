@@ -1,4 +1,4 @@
-//! By a budget of writes a day: a bucket that fills as time goes by.
+//! By a budget of writes a day: a bucket that fills as time goes by. One that is full lets in whatever is larger than it, and is in debt then.
 
 use super::Admission;
 use crate::pair::PairId;
@@ -11,7 +11,7 @@ const BUCKET_SHARE: u64 = 24;
 #[derive(Debug)]
 pub(super) struct WriteBudget {
     a_day_bytes: u64,
-    left_bytes: u64,
+    left_bytes: i128,
     /// When the bucket was filled last; what was too little for a byte then comes with the next.
     filled: Option<Nanos>,
 }
@@ -21,8 +21,8 @@ impl WriteBudget {
         WriteBudget { a_day_bytes, left_bytes: WriteBudget::most(a_day_bytes), filled: None }
     }
 
-    fn most(a_day_bytes: u64) -> u64 {
-        (a_day_bytes / BUCKET_SHARE).max(1)
+    fn most(a_day_bytes: u64) -> i128 {
+        i128::from(a_day_bytes / BUCKET_SHARE).max(1)
     }
 
     fn fill(&mut self, now: Nanos) {
@@ -33,7 +33,7 @@ impl WriteBudget {
         if more > 0 {
             let took_ns = (more * DAY_NS / u128::from(self.a_day_bytes)) as u64;
             self.filled = Some(Nanos(filled.0 + took_ns));
-            self.left_bytes = most.min(self.left_bytes.saturating_add(more.min(u128::from(most)) as u64));
+            self.left_bytes = most.min(self.left_bytes.saturating_add_unsigned(more));
         }
     }
 }
@@ -41,11 +41,11 @@ impl WriteBudget {
 impl Admission for WriteBudget {
     fn admits(&mut self, _pair: PairId, bytes: u64, now: Nanos) -> bool {
         self.fill(now);
-        bytes <= self.left_bytes
+        i128::from(bytes) <= self.left_bytes || self.left_bytes == WriteBudget::most(self.a_day_bytes)
     }
 
     fn wrote(&mut self, bytes: u64) {
-        self.left_bytes -= bytes;
+        self.left_bytes -= i128::from(bytes);
     }
 }
 
@@ -65,7 +65,10 @@ mod tests {
             }
         }
         assert!((239_000..=241_000).contains(&written), "{written} in ten days");
-        assert!(!budget.admits(PairId(0), 1001, Nanos(u64::MAX)), "larger than an hour's");
-        assert!(budget.admits(PairId(0), 1000, Nanos(u64::MAX)));
+        // Larger than an hour's: it is let in when there is most, and so many hours pass before the next.
+        let later = |hours: u64| Nanos((20 * 24 + hours) * 60 * minute.0);
+        assert!(budget.admits(PairId(0), 5000, later(0)));
+        budget.wrote(5000);
+        assert!(!budget.admits(PairId(0), 100, later(4)) && budget.admits(PairId(0), 100, later(5)));
     }
 }

@@ -54,6 +54,11 @@ impl HostCache {
         }
     }
 
+    /// A pair was missed once more while it is about to be stored.
+    pub(super) fn missed(&mut self, pair: PairId) {
+        self.cache.missed(pair);
+    }
+
     /// Takes a pair in that is to be stored; gives who must leave before. None when it is not worth a write.
     pub(super) fn take_in(
         &mut self,

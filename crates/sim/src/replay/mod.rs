@@ -132,8 +132,11 @@ impl ReplaySetup {
             )));
         }
         observer.begin(&format!("{} {name}, bytes", self.design.name), input_bytes);
-        if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
-            return Err(SimError::Setup("--time-scale is above 0".to_owned()));
+        if !(1e-6..=1e6).contains(&self.time_scale) {
+            return Err(SimError::Setup("--time-scale is from 1e-6 to 1e6".to_owned()));
+        }
+        if self.time_scale != 1.0 && self.pace != Pace::Trace {
+            return Err(SimError::Setup("--time-scale is for --pace trace: a closed loop has no times".to_owned()));
         }
         let mut player = Player::new(&self.design, &self.profile, self.cache.as_ref(), self.seed)?;
         let mut baseline = Baseline::of(player.device());

@@ -178,7 +178,6 @@ impl Player {
             }
             Action::Exist => (self.exist(subject, at)?, None),
         };
-        self.counts.filled += u64::from(held.is_none() && second.is_some());
         self.measured.end = self.measured.end.max(done);
         Ok((done, second.map(|second| self.wait(subject, second))))
     }
@@ -192,8 +191,10 @@ impl Player {
         let subject = Subject { key, hash, now, expires };
         let done = match second {
             Second::Store { bytes } => {
-                self.filling.remove(&hash);
-                self.store(subject, bytes, StoreCondition::Always, at)?
+                let fills = self.filling.remove(&hash);
+                let done = self.store(subject, bytes, StoreCondition::Always, at)?;
+                self.counts.filled += u64::from(fills && self.model.get(hash).is_some());
+                done
             }
             Second::Retrieve { prefix } => {
                 let is_there = self.model.get(hash).is_some();
@@ -342,7 +343,8 @@ impl Player {
         let pair = PairId(subject.hash);
         let is_old = cache.expire(pair, subject.now);
         if matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch) {
-            let bytes = self.model.get(subject.hash).map_or(request.value_bytes, |held| held.bytes.into());
+            // As the trace says, of hits as of misses.
+            let bytes = request.value_bytes.min(self.value_bytes_max);
             let is_of_use = request.block.is_none_or(|block| self.prefixes.is_whole(block));
             cache.read(pair, bytes, subject.now, is_of_use);
         }
@@ -352,7 +354,10 @@ impl Player {
     /// What a miss does: it stores the pair, if no other miss of it is about to.
     fn fill(&mut self, hash: u64, bytes: u64) -> Option<Second> {
         let is_first = self.filling.insert(hash);
-        self.counts.joined += u64::from(!is_first);
+        if !is_first {
+            self.counts.joined += 1;
+            self.cache.iter_mut().for_each(|cache| cache.missed(PairId(hash)));
+        }
         is_first.then_some(Second::Store { bytes })
     }
 

@@ -160,6 +160,18 @@ fn a_block_that_left_before_it_was_retrieved_is_not_loaded() {
     assert_eq!(counts.prefixes.unwrap().loaded_blocks, counts.hits);
 }
 
+/// Who is missed by several at once was asked for so often.
+#[test]
+fn who_comes_in_by_frequency_does_not_hang_on_the_number_of_threads() {
+    let text: String = (0..500).flat_map(|key| vec![format!("key{key},10000\n"); 8]).collect();
+    let text = format!("key,size\n{text}");
+    for threads in [1, 8] {
+        let plan = CachePlan { admission: vec![AdmissionRule::Asked(2)], ..plan(EvictionKind::Lru, 100 << 20) };
+        let report = replay(&ReplaySetup { threads, ..cached(&PLUS, plan) }, TraceName::Csv, text.as_bytes());
+        assert_eq!((cache(&report).admitted, counts(&report).filled), (500, 500), "{threads} threads");
+    }
+}
+
 #[test]
 fn misses_of_one_key_that_are_under_way_store_it_once() {
     let text = format!("key,size\n{}", "k,100000\n".repeat(8));
