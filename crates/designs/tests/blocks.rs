@@ -2,14 +2,20 @@
 
 use kvssd_designs::{BLOCK, PLUS};
 use kvssd_flash::{Backing, ByteBacking, PowerCut, PowerLoss, Profile, RopeBacking};
-use kvssd_ftl::Engine;
-use kvssd_types::{BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value};
+use kvssd_ftl::{Design, Engine};
+use kvssd_types::{
+    BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, PlacementHandle, Random, Reply, StoreCondition, Value,
+};
 use std::sync::{Arc, Mutex};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 
 fn profile(power_loss: PowerLoss) -> Profile {
     BLOCK.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap()
+}
+
+fn write(offset_bytes: u64, value: Value) -> Command<'static> {
+    Command::Write { offset_bytes, value, handle: PlacementHandle::DEFAULT }
 }
 
 struct Drive {
@@ -44,7 +50,7 @@ impl Drive {
         let (offset_bytes, length) = self.range(random);
         self.seed += 1;
         let value = Value::Pattern(Pattern { seed: self.seed, offset: 0, length: length as u32 });
-        let reply = self.run(Command::Write { offset_bytes, value: value.clone() })?;
+        let reply = self.run(write(offset_bytes, value.clone()))?;
         assert_eq!(reply, Reply::Written);
         let at = offset_bytes as usize;
         self.bytes[at..at + length as usize].copy_from_slice(&value.to_vec());
@@ -93,7 +99,7 @@ fn every_block_of_a_full_drive_is_what_was_written_last() {
         for offset_bytes in (0..drive.bytes.len() as u64).step_by(4096) {
             let value = Value::Pattern(Pattern { seed: offset_bytes, offset: 0, length: 4096 });
             drive.bytes[offset_bytes as usize..][..4096].copy_from_slice(&value.to_vec());
-            drive.run(Command::Write { offset_bytes, value }).unwrap();
+            drive.run(write(offset_bytes, value)).unwrap();
         }
         drive.work(&mut Random::new(1), 6000).unwrap();
         assert!(drive.engine.gc_counters().pairs_moved > 100, "garbage collection had blocks to move");
@@ -110,15 +116,15 @@ fn a_part_of_a_mapped_block_costs_a_read_and_what_was_never_written_is_zeros() {
     let reads = |drive: &Drive| drive.engine.flash_counters().reads.total();
     assert_eq!(reads(&drive), 0);
     let value = |seed, length| Value::Pattern(Pattern { seed, offset: 0, length });
-    drive.run(Command::Write { offset_bytes: 512, value: value(1, 512) }).unwrap();
+    drive.run(write(512, value(1, 512))).unwrap();
     drive.bytes[512..1024].copy_from_slice(&value(1, 512).to_vec());
     drive.run(Command::Flush).unwrap();
     let before = reads(&drive);
     drive.clock = Nanos(1_000_000_000);
-    drive.run(Command::Write { offset_bytes: 1024, value: value(2, 512) }).unwrap();
+    drive.run(write(1024, value(2, 512))).unwrap();
     drive.bytes[1024..1536].copy_from_slice(&value(2, 512).to_vec());
     assert_eq!(reads(&drive), before + 1, "the rest is read first");
-    drive.run(Command::Write { offset_bytes: 0, value: value(3, 4096) }).unwrap();
+    drive.run(write(0, value(3, 4096))).unwrap();
     assert_eq!(reads(&drive), before + 1, "a whole block needs nothing");
     drive.bytes[..4096].copy_from_slice(&value(3, 4096).to_vec());
     drive.read(0, 8192);
@@ -144,20 +150,36 @@ fn what_it_cannot_do_is_refused() {
     assert!(matches!(reply, Err(KvError::InvalidCommand(_))));
 }
 
-/// Works until the power goes, mounts, and finds each block as it was: a write that was under way is there or not, block by block.
 #[test]
 fn it_comes_back_after_power_cuts() {
-    let profile = profile(PowerLoss::Protected);
+    lives_through_cuts(&BLOCK, "0");
+}
+
+#[test]
+fn with_placement_handles_it_comes_back_too() {
+    for superblock_dies in ["0", "2"] {
+        lives_through_cuts(&with_handles(3), superblock_dies);
+    }
+}
+
+fn with_handles(placement_handles: u32) -> Design {
+    Design { placement_handles, ..BLOCK }
+}
+
+/// Works until the power goes, mounts, and finds each block as it was: a write that was under way is there or not, block by block.
+fn lives_through_cuts(design: &Design, superblock_dies: &str) {
+    let overrides = [("memory.power_loss", "protected"), ("geometry.superblock_dies", superblock_dies)];
+    let profile = design.tiny_profile(&overrides).unwrap();
     let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
     let powered = |cut_at, seed| {
         let random = Random::new(seed);
         Box::new(PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, cut_at, random))
     };
-    drop(BLOCK.build(&profile, powered(Nanos::MAX, 0)).unwrap());
+    drop(design.build(&profile, powered(Nanos::MAX, 0)).unwrap());
     let (mut random, mut bytes) = (Random::new(5), Vec::new());
     for life in 1..60 {
         let cut_at = Nanos(20_000_000 + random.below(60_000_000));
-        let (engine, report) = BLOCK.mount(&profile, powered(cut_at, life)).unwrap();
+        let (engine, report) = design.mount(&profile, powered(cut_at, life)).unwrap();
         bytes.resize(engine.utilization().capacity_bytes as usize, 0);
         let mut drive = Drive { engine, clock: report.took, bytes: std::mem::take(&mut bytes), seed: life << 32 };
         drive.verify_all();
@@ -166,22 +188,29 @@ fn it_comes_back_after_power_cuts() {
             let (at, length) = (offset_bytes as usize, length as usize);
             drive.seed += 1;
             let new = Pattern { seed: drive.seed, offset: 0, length: length as u32 };
-            let reply = drive.run(Command::Write { offset_bytes, value: Value::Pattern(new) });
+            let handle = PlacementHandle(random.below(design.placement_handles.into()) as u8);
+            let reply = drive.run(Command::Write { offset_bytes, value: Value::Pattern(new), handle });
             let new = Value::Pattern(new).to_vec();
             if reply.is_ok() && drive.clock <= cut_at {
                 drive.bytes[at..at + length].copy_from_slice(&new);
                 continue;
             }
             assert!(reply.is_ok() || reply == Err(KvError::PowerLost), "{reply:?}");
-            bytes = settle(&profile, powered(Nanos::MAX, life), std::mem::take(&mut drive.bytes), (at, &new));
+            let backing = powered(Nanos::MAX, life);
+            bytes = settle((design, &profile), backing, std::mem::take(&mut drive.bytes), (at, &new));
             break;
         }
     }
 }
 
 /// What the drive holds where a write was under way, if it can be.
-fn settle(profile: &Profile, backing: Box<dyn Backing>, mut bytes: Vec<u8>, (at, new): (usize, &[u8])) -> Vec<u8> {
-    let (mut engine, report) = BLOCK.mount(profile, backing).unwrap();
+fn settle(
+    (design, profile): (&Design, &Profile),
+    backing: Box<dyn Backing>,
+    mut bytes: Vec<u8>,
+    (at, new): (usize, &[u8]),
+) -> Vec<u8> {
+    let (mut engine, report) = design.mount(profile, backing).unwrap();
     let command = Command::Read { offset_bytes: at as u64, length_bytes: new.len() as u32 };
     let Ok(Reply::Read(found)) = engine.execute(command, report.took).1 else { panic!("the blocks can be read") };
     let found = found.to_vec();
@@ -200,7 +229,7 @@ fn a_host_that_reads_on_is_read_ahead_of() {
     for offset_bytes in (0..1 << 20).step_by(4096) {
         let value = Value::Pattern(Pattern { seed: offset_bytes, offset: 0, length: 4096 });
         drive.bytes[offset_bytes as usize..][..4096].copy_from_slice(&value.to_vec());
-        drive.run(Command::Write { offset_bytes, value }).unwrap();
+        drive.run(write(offset_bytes, value)).unwrap();
     }
     drive.run(Command::Flush).unwrap();
     let mut time_of = |stride: u64| {
@@ -211,4 +240,33 @@ fn a_host_that_reads_on_is_read_ahead_of() {
     };
     let (on, about) = (time_of(1), time_of(101));
     assert!(on * 3 < about, "{on} ns in order, {about} ns out of order");
+}
+
+/// Half of the blocks is written once, in between with the other half, which is then written over and over.
+#[test]
+fn what_dies_together_is_kept_together_by_placement_handles() {
+    let moved = |handles: u32| {
+        let design = with_handles(handles);
+        let profile = profile(PowerLoss::Ignored);
+        let mut engine = design.build(&profile, Box::new(RopeBacking::new(profile.geometry))).unwrap();
+        let mut clock = Nanos::ZERO;
+        let mut write = |block: u64, handle| {
+            engine.advance(clock).unwrap();
+            let value = Value::Pattern(Pattern { seed: block, offset: 0, length: 4096 });
+            let handle = PlacementHandle(handle);
+            let (done, reply) = engine.execute(Command::Write { offset_bytes: block * 4096, value, handle }, clock);
+            clock = done;
+            reply.map(|_| engine.gc_counters().pairs_moved)
+        };
+        let no_handle = KvError::InvalidCommand("it has no such placement handle");
+        assert_eq!(write(0, handles as u8), Err(no_handle));
+        let blocks = 32 * 15;
+        for block in 0..2 * blocks {
+            write(block, if handles > 1 { (block % 2) as u8 } else { 0 }).unwrap();
+        }
+        let rounds = (0..20).flat_map(|_| (0..blocks).map(|block| 2 * block));
+        rounds.map(|block| write(block, 0).unwrap()).last().unwrap()
+    };
+    let (mixed, apart) = (moved(1), moved(2));
+    assert!(mixed > 300 && apart == 0, "{mixed} blocks were moved where they are mixed, {apart} where they are apart");
 }

@@ -20,7 +20,7 @@ use kvssd_flash::codec::OOB_HEAD_BYTES;
 use kvssd_flash::{Backing, Flash, Geometry, PowerLoss, Profile, ProfileError};
 use kvssd_types::VALUE_BYTES_MAX;
 
-/// Superblocks that the three logs of a target are writing to.
+/// Superblocks that the three logs of a target are writing to, where users have one placement handle.
 const OPEN_SUPERBLOCKS: u32 = 3;
 
 /// Superblocks that the journal may open while a command or a step of garbage collection is handled.
@@ -28,6 +28,9 @@ const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
 
 /// The most stores that are answered before their keys are looked up: 18 MB of DRAM.
 const STORES_BEHIND_MAX: u32 = 1 << 16;
+
+/// The most placement handles. An estimate: drives have 8 to 16.
+pub const PLACEMENT_HANDLES_MAX: u32 = 64;
 
 /// The part of the DRAM that values take that iterators read ahead. An estimate.
 const PREFETCH_SHARE: u64 = 16;
@@ -91,7 +94,7 @@ impl Design {
         let namespaces = Namespaces::new(self.maker(profile)).map_err(fail)?;
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
-        let mut media = Media::new(flash, packing, format, validity, profile);
+        let mut media = Media::new(flash, packing, format, validity, (profile, self.placement_handles));
         media.durable.planted = self.planted;
         media.space.victims = self.victims;
         media.controller.behind = Behind::new(self.stores_behind_max);
@@ -302,7 +305,8 @@ impl Design {
 
     /// The superblocks that garbage collection needs to make progress, and to come to rest, on a full drive.
     fn least_superblocks(&self, geometry: &Geometry) -> u32 {
-        self.low_superblocks(geometry) + OPEN_SUPERBLOCKS * geometry.targets() + STEP_SUPERBLOCKS as u32
+        let open = (OPEN_SUPERBLOCKS + self.placement_handles - 1) * geometry.targets();
+        self.low_superblocks(geometry) + open + STEP_SUPERBLOCKS as u32
     }
 
     /// Garbage collection works while fewer superblocks are free, beside those that it keeps for itself: with several
@@ -338,6 +342,10 @@ impl Design {
         }
         if !(1..=255).contains(&self.namespaces_max) {
             return Err(format!("design.namespaces_max = {} must be 1 to 255", self.namespaces_max));
+        }
+        if !(1..=PLACEMENT_HANDLES_MAX).contains(&self.placement_handles) {
+            let handles = self.placement_handles;
+            return Err(format!("design.placement_handles = {handles} must be 1 to {PLACEMENT_HANDLES_MAX}"));
         }
         if self.stores_behind_max > STORES_BEHIND_MAX || self.stores_behind_max > 0 && !self.takes_keys() {
             let most = if self.takes_keys() { STORES_BEHIND_MAX } else { 0 };

@@ -60,6 +60,9 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// Into how many kinds hosts may sort what they write ([`PlacementHandle`](kvssd_types::PlacementHandle)), 1 to
+    /// [`PLACEMENT_HANDLES_MAX`]: a drive of blocks.
+    pub placement_handles: u32,
     /// Stores at a time that are answered before their keys are looked up. All others are answered when their keys are bound: with 0
     /// all, else those that find no room among these, those with a condition, and those that have room only if they free some.
     pub stores_behind_max: u32,
@@ -155,6 +158,9 @@ impl Design {
             ("namespaces_max", &mut self.namespaces_max),
             ("stores_behind_max", &mut self.stores_behind_max),
         ];
+        if self.layout == RecordLayout::Blocks {
+            parameters.push(("placement_handles", &mut self.placement_handles));
+        }
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());
         }

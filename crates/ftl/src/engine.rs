@@ -312,6 +312,9 @@ impl Engine {
         }
         match command {
             Command::Flush => Ok(()),
+            Command::Write { handle, .. } if takes_blocks && !self.media.log.has_handle(*handle) => {
+                Err(KvError::InvalidCommand("it has no such placement handle"))
+            }
             Command::Read { .. } | Command::Write { .. } if takes_blocks => Ok(()),
             Command::Read { .. } | Command::Write { .. } => {
                 Err(KvError::InvalidCommand("it takes keys, and no blocks"))
@@ -432,8 +435,9 @@ fn perform(
         Command::Read { offset_bytes, length_bytes } => {
             blocks::read(io, index, limits, ahead, (offset_bytes, length_bytes))
         }
-        Command::Write { offset_bytes, value } => {
+        Command::Write { offset_bytes, value, handle } => {
             ahead.forget();
+            io.handle = handle;
             blocks::write(io, index, limits, utilization, record, (offset_bytes, &value))
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),

@@ -14,7 +14,7 @@ use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
 use kvssd_flash::{Cause, CoreCosts, Flash, PageAddress, PageView};
-use kvssd_types::{KvError, NamespaceId, Nanos, RequestId};
+use kvssd_types::{KvError, NamespaceId, Nanos, PlacementHandle, RequestId};
 use std::ops::Range;
 
 /// Flash, log and cores, with the clock of the command or task at work.
@@ -30,6 +30,8 @@ pub struct Io<'a> {
     pub background: bool,
     /// Whose pairs and index it works on.
     pub(crate) namespace: NamespaceId,
+    /// What is stored is kept beside what else has it.
+    pub(crate) handle: PlacementHandle,
     /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
     /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
@@ -53,6 +55,7 @@ impl<'a> Io<'a> {
             clock,
             background,
             namespace,
+            handle: PlacementHandle::DEFAULT,
             request: None,
             retry: Nanos::ZERO,
             work: Nanos::ZERO,

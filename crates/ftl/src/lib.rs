@@ -66,7 +66,7 @@ mod victims;
 
 pub use address::Grain;
 pub use attributes::{NAME_BYTES_MAX, NamespaceAttributes, SavedKind};
-pub use build::KeptFree;
+pub use build::{KeptFree, PLACEMENT_HANDLES_MAX};
 pub use check::{CheckReport, Finding, Harm};
 pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};
 pub use dram::DramUse;

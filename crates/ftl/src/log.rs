@@ -14,7 +14,7 @@ use crate::packing::Packing;
 use crate::placement::{LogId, Placement};
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Cause, Geometry, PageAddress, PageView, SuperblockId, UnitBuilder};
-use kvssd_types::{NamespaceId, Nanos};
+use kvssd_types::{NamespaceId, Nanos, PlacementHandle};
 
 /// What [`Io::append`](crate::Io::append) puts into the log.
 #[derive(Debug)]
@@ -36,9 +36,10 @@ pub struct NewRecord<'a> {
 /// The logs and what they are gathering.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    /// By stream, then by target.
+    /// By stream, then by target; behind them those of users' other placement handles.
     logs: Vec<OpenLog>,
     targets: u32,
+    placement_handles: u32,
     pub(crate) format: OobFormat,
     pub(crate) sequence: u64,
     pub(crate) placement: Placement,
@@ -71,7 +72,7 @@ pub(crate) struct OpenLog {
 }
 
 impl Log {
-    pub(crate) fn new(geometry: &Geometry, format: OobFormat) -> Self {
+    pub(crate) fn new(geometry: &Geometry, format: OobFormat, placement_handles: u32) -> Self {
         let open = |stream| OpenLog {
             superblock: None,
             erased: Nanos::ZERO,
@@ -87,8 +88,11 @@ impl Log {
             slot_since: Nanos::ZERO,
         };
         let targets = geometry.targets();
-        let logs = Stream::ALL.into_iter().flat_map(|stream| (0..targets).map(move |_| open(stream))).collect();
-        Log { logs, targets, format, sequence: 0, placement: Placement::new(targets), oob_bytes: Vec::new() }
+        let of_handles = (1..placement_handles).map(|_| Stream::User);
+        let rows = Stream::ALL.into_iter().chain(of_handles);
+        let logs = rows.flat_map(|stream| (0..targets).map(move |_| open(stream))).collect();
+        let placement = Placement::new(targets);
+        Log { logs, targets, placement_handles, format, sequence: 0, placement, oob_bytes: Vec::new() }
     }
 
     /// [`OpenLog::turn_page`] of a log.
@@ -112,8 +116,28 @@ impl Log {
         (&mut self.logs[index], &mut self.sequence)
     }
 
-    fn index(&self, log: LogId) -> usize {
-        log.stream as usize * self.targets as usize + log.target as usize
+    fn index(&self, LogId { stream, number }: LogId) -> usize {
+        let row = if number < self.targets { stream as u32 } else { Stream::ALL.len() as u32 - 1 };
+        (row * self.targets + number) as usize
+    }
+
+    /// The target that a log writes to.
+    pub(crate) fn target_of(&self, log: LogId) -> u32 {
+        log.number % self.targets
+    }
+
+    /// Whether there is such a log.
+    pub(crate) fn has(&self, log: LogId) -> bool {
+        log.number < self.rows_of(log.stream) * self.targets
+    }
+
+    /// Whether users have logs for such a handle.
+    pub(crate) fn has_handle(&self, handle: PlacementHandle) -> bool {
+        u32::from(handle.0) < self.placement_handles
+    }
+
+    fn rows_of(&self, stream: Stream) -> u32 {
+        if stream == Stream::User { self.placement_handles } else { 1 }
     }
 
     /// All logs, in the order in which they are kept.
@@ -125,15 +149,24 @@ impl Log {
         self.logs.iter_mut()
     }
 
+    /// Their names, in the same order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LogId> + use<> {
+        let (targets, all) = (self.targets, self.logs.len() as u32);
+        let own = move |stream: Stream| (0..targets).map(move |number| LogId { stream, number });
+        let of_handles = (targets..all - (Stream::ALL.len() as u32 - 1) * targets)
+            .map(|number| LogId { stream: Stream::User, number });
+        Stream::ALL.into_iter().flat_map(own).chain(of_handles)
+    }
+
     /// The logs of a stream.
     pub(crate) fn of(&self, stream: Stream) -> impl Iterator<Item = LogId> + use<> {
-        (0..self.targets).map(move |target| LogId { stream, target })
+        (0..self.rows_of(stream) * self.targets).map(move |number| LogId { stream, number })
     }
 
     /// The log that gathers the unit of a page.
     fn gathering(&self, geometry: &Geometry, page: PageAddress) -> Option<&OpenLog> {
-        let target = geometry.target_of(geometry.superblock_of(page));
-        let mut logs = Stream::ALL.into_iter().map(|stream| self.get(LogId { stream, target }));
+        let target = geometry.target_of(geometry.superblock_of(page)) as usize;
+        let mut logs = self.logs.iter().skip(target).step_by(self.targets as usize);
         logs.find(|log| log.superblock.is_some() && geometry.unit_of(log.page) == geometry.unit_of(page))
     }
 
@@ -166,7 +199,8 @@ impl Log {
 
     /// Bytes of DRAM beside the write buffer: the superblock, page and sequence of each log.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        Stream::RECORDS.len() as u64 * u64::from(self.targets) * 32
+        let rows: u32 = Stream::RECORDS.into_iter().map(|stream| self.rows_of(stream)).sum();
+        u64::from(rows) * u64::from(self.targets) * 32
     }
 }
 

@@ -40,13 +40,13 @@ impl Media {
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
-        profile: &Profile,
+        (profile, placement_handles): (&Profile, u32),
     ) -> Self {
         let geometry = *flash.geometry();
         Media {
             flash,
             space: Space::new(geometry, packing, validity),
-            log: Log::new(&geometry, format),
+            log: Log::new(&geometry, format, placement_handles),
             durable: Durable::new(profile),
             controller: Controller::new(profile),
             held: Held::default(),
@@ -107,7 +107,7 @@ impl Media {
             let end = geometry.first_page(superblock).0 + geometry.pages_per_superblock();
             u64::from(end - open.page.0)
         });
-        match (left >= pages, superblocks.free_in(log.target) > 0) {
+        match (left >= pages, superblocks.free_in(self.log.target_of(log)) > 0) {
             (true, _) => LogRoom::Open,
             (false, true) => LogRoom::Free,
             (false, false) => LogRoom::None,

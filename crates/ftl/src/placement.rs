@@ -8,18 +8,23 @@
 //!   journal        log        log
 //! ```
 //!
+//! Where a drive has placement handles (NVM Express Base 2.1, Flexible Data Placement), users have such a row of logs for
+//! each, so that superblocks are their reclaim units: initially isolated, since collection has one row for all.
+//!
 //! A namespace is mapped to some of the targets, which it may share with others; by default to all. The logs of its
 //! targets take turns, a unit each. Nobody relies on where a record lies: collection goes where there is room, and so
 //! does a record when its own logs have none.
 
 use crate::oob::Stream;
-use kvssd_types::NamespaceId;
+use kvssd_types::{NamespaceId, PlacementHandle};
 use serde::{Deserialize, Serialize};
 
+/// A log of a stream. Users have a row of them for each placement handle, all others have one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct LogId {
     pub(crate) stream: Stream,
-    pub(crate) target: u32,
+    /// The handle times the targets, and the target.
+    pub(crate) number: u32,
 }
 
 /// What a log has room for.
@@ -81,7 +86,7 @@ impl Placement {
     pub(crate) fn choose(
         &self,
         stream: Stream,
-        namespace: NamespaceId,
+        (namespace, handle): (NamespaceId, PlacementHandle),
         free_superblocks: usize,
         room: impl Fn(LogId) -> LogRoom,
     ) -> LogId {
@@ -92,14 +97,15 @@ impl Placement {
         let own = (0..count).map(|step| target((turn % count + step) % count));
         let rest = self.targets - count;
         let others = (0..rest).map(|step| target(count + (turn % rest + step) % rest));
-        let all = own.chain(others).map(|target| LogId { stream, target });
+        let row = if stream == Stream::User { u32::from(handle.0) * self.targets } else { 0 };
+        let all = own.chain(others).map(|target| LogId { stream, number: row + target });
         if self.targets == 1 {
-            return LogId { stream, target: 0 };
+            return LogId { stream, number: row };
         }
         let is_scarce = free_superblocks < self.scarce_superblocks;
         let open = all.clone().find(|&log| room(log) == LogRoom::Open).filter(|_| is_scarce);
         let any = || all.clone().find(|&log| room(log) != LogRoom::None);
-        open.or_else(any).unwrap_or(LogId { stream, target: target(0) })
+        open.or_else(any).unwrap_or(LogId { stream, number: row + target(0) })
     }
 }
 
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     fn log(target: u32) -> LogId {
-        LogId { stream: Stream::User, target }
+        LogId { stream: Stream::User, number: target }
     }
 
     #[test]
@@ -120,7 +126,7 @@ mod tests {
             let taken: Vec<u32> = (0..6)
                 .map(|_| {
                     placement.turn(Stream::User);
-                    placement.choose(Stream::User, namespace, 9, |_| LogRoom::Free).target
+                    placement.choose(Stream::User, (namespace, PlacementHandle::DEFAULT), 9, |_| LogRoom::Free).number
                 })
                 .collect();
             taken
@@ -129,16 +135,16 @@ mod tests {
         // The last log and, around, the first one.
         assert_eq!(taken(b), [0, 3, 0, 3, 0, 3]);
         assert_eq!(taken(all).iter().max(), Some(&3));
-        let is_full = |log: LogId| if log.target < 3 { LogRoom::None } else { LogRoom::Free };
-        assert_eq!(placement.choose(Stream::User, a, 9, is_full), log(3));
+        let is_full = |log: LogId| if log.number < 3 { LogRoom::None } else { LogRoom::Free };
+        assert_eq!(placement.choose(Stream::User, (a, PlacementHandle::DEFAULT), 9, is_full), log(3));
     }
 
     #[test]
     fn while_superblocks_are_scarce_none_is_opened_that_need_not_be() {
         let mut placement = Placement::new(4);
         placement.scarce_superblocks = 5;
-        let room = |log: LogId| if log.target == 2 { LogRoom::Open } else { LogRoom::Free };
-        assert_eq!(placement.choose(Stream::User, NamespaceId(1), 5, room), log(0));
-        assert_eq!(placement.choose(Stream::User, NamespaceId(1), 4, room), log(2));
+        let room = |log: LogId| if log.number == 2 { LogRoom::Open } else { LogRoom::Free };
+        assert_eq!(placement.choose(Stream::User, (NamespaceId(1), PlacementHandle::DEFAULT), 5, room), log(0));
+        assert_eq!(placement.choose(Stream::User, (NamespaceId(1), PlacementHandle::DEFAULT), 4, room), log(2));
     }
 }

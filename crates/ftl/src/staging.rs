@@ -37,6 +37,8 @@ pub(crate) enum Item {
     Changed(Change),
     /// The drive was mounted: what was under way before will not go on.
     Mounted,
+    /// A log of a placement handle began to write to a superblock.
+    OpenedBy(LogId, SuperblockId),
 }
 
 const HEAD_BYTES: usize = 8;
@@ -90,6 +92,11 @@ pub(crate) fn restore(
 ) -> Result<Restored, MediaError> {
     let mut restored = Restored::default();
     let items: Vec<(Item, &[u8])> = Items(staged).collect();
+    let logs = logs_of(&items, log, packing, flash.geometry());
+    let damaged = || MediaError::Failed("the write buffer's memory is damaged".to_owned());
+    if !logs.iter().flatten().all(|&id| log.has(id)) {
+        return Err(damaged());
+    }
     let mut opened = Opened::of(&items);
     for (number, (item, follows)) in items.iter().enumerate() {
         match *item {
@@ -104,7 +111,7 @@ pub(crate) fn restore(
                 let are_numbers = sequence < 1 << 48 && journal_number < 1 << 48;
                 let are_all = positions.len() == log.iter().count();
                 if !is_first || !are_numbers || !are_all || !positions.iter().flatten().all(can_stand) {
-                    return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
+                    return Err(damaged());
                 }
                 for (stream, position) in log.iter_mut().zip(positions) {
                     stream.superblock = position.map(|(superblock, _)| superblock);
@@ -115,15 +122,12 @@ pub(crate) fn restore(
                 restored.journal_number = Some(journal_number);
             }
             Item::Mounted => opened.waiting.clear(),
-            Item::Opened(stream, superblock) => {
-                if !opened.taken.contains(&number) {
-                    opened.waiting.insert(log_of(stream, superblock, flash.geometry()), (superblock, number));
+            Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) => {
+                if let Some(id) = logs[number].filter(|_| !opened.taken.contains(&number)) {
+                    opened.waiting.insert(id, (superblock, number));
                 }
             }
             Item::Turned(id) => {
-                if id.target >= flash.geometry().targets() {
-                    return Err(MediaError::Failed("the write buffer's memory is damaged".to_owned()));
-                }
                 let mut refill = Refill::new(id, log, flash, packing);
                 if refill.stream.superblock.is_some() || refill.open(opened.waiting.remove(&id), &mut opened) {
                     refill.open_page();
@@ -136,10 +140,9 @@ pub(crate) fn restore(
                     // The page that was appended is the one that its changes were gathered in.
                     let _ = journal.next_page(true);
                 }
-                let geometry = *flash.geometry();
-                let id = log_of(stream, packing.superblock_of(place), &geometry);
+                let Some(id) = logs[number] else { return Err(damaged()) };
                 let mut refill = Refill::new(id, log, flash, packing);
-                let next = |opened: &mut Opened| opened.next(&items, number, (id, &geometry, packing));
+                let next = |opened: &mut Opened| opened.next(&items, number, &logs);
                 refill.append((kind, (NamespaceId(namespace), tag), place), follows, &mut opened, next)?;
             }
             Item::Changed(ref change) => {
@@ -151,9 +154,34 @@ pub(crate) fn restore(
     Ok(restored)
 }
 
-/// The log of a stream that writes to a superblock.
-fn log_of(stream: Stream, superblock: SuperblockId, geometry: &Geometry) -> LogId {
-    LogId { stream, target: geometry.target_of(superblock) }
+/// The log that each item is of, if it is of one: the log that opened a superblock is the one that appends to it.
+fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geometry) -> Vec<Option<LogId>> {
+    let mut owners: BTreeMap<SuperblockId, LogId> = BTreeMap::new();
+    let by_default = |stream, superblock| LogId { stream, number: geometry.target_of(superblock) };
+    let of_item = |(item, _): &(Item, &[u8])| match *item {
+        Item::Positions(ref positions, ..) => {
+            let all = log.ids().zip(positions);
+            owners = all.filter_map(|(id, position)| position.map(|(superblock, _)| (superblock, id))).collect();
+            None
+        }
+        Item::Opened(stream, superblock) => {
+            let id = by_default(stream, superblock);
+            owners.insert(superblock, id);
+            Some(id)
+        }
+        Item::OpenedBy(id, superblock) => {
+            owners.insert(superblock, id);
+            Some(id)
+        }
+        Item::Turned(id) => Some(id),
+        Item::Appended(stream, _, _, place) => {
+            let superblock = packing.superblock_of(place);
+            let owner = owners.get(&superblock).copied().filter(|owner| owner.stream == stream);
+            Some(owner.unwrap_or(by_default(stream, superblock)))
+        }
+        Item::Changed(_) | Item::Mounted => None,
+    };
+    items.iter().map(of_item).collect()
 }
 
 /// The items of what is staged.
@@ -185,7 +213,7 @@ struct Opened {
 impl Opened {
     fn of(items: &[(Item, &[u8])]) -> Self {
         let numbered = items.iter().enumerate().filter_map(|(number, (item, _))| match *item {
-            Item::Opened(_, superblock) => Some((superblock, number)),
+            Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) => Some((superblock, number)),
             _ => None,
         });
         Opened { last: numbered.collect(), ..Opened::default() }
@@ -196,29 +224,26 @@ impl Opened {
         self.last.get(&superblock) <= self.current.get(&log)
     }
 
-    /// What a log opened first, or in the middle of the record of item `number`: before anything else happened to it.
+    /// What the log of item `number` opened first, or in the middle of its record: before anything else happened to it.
     fn next(
         &mut self,
         items: &[(Item, &[u8])],
         number: usize,
-        (log, geometry, packing): (LogId, &Geometry, &Packing),
+        logs: &[Option<LogId>],
     ) -> Option<(SuperblockId, usize)> {
+        let log = logs[number]?;
         if let Some(waiting) = self.waiting.remove(&log) {
             return Some(waiting);
         }
         for (later, (item, _)) in items.iter().enumerate().skip(number + 1) {
             match *item {
-                Item::Opened(other, superblock)
-                    if log_of(other, superblock, geometry) == log && !self.taken.contains(&later) =>
-                {
+                Item::Mounted | Item::Positions(..) => return None,
+                _ if logs[later] != Some(log) => {}
+                Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) if !self.taken.contains(&later) => {
                     self.taken.push(later);
                     return Some((superblock, later));
                 }
-                Item::Appended(other, _, _, place) if log_of(other, packing.superblock_of(place), geometry) == log => {
-                    return None;
-                }
-                Item::Turned(other) if other == log => return None,
-                Item::Mounted | Item::Positions(..) => return None,
+                Item::Appended(..) | Item::Turned(_) => return None,
                 _ => {}
             }
         }

@@ -21,7 +21,15 @@ impl Testbed {
         let packing = design.packing(&geometry);
         let flash = Flash::new(profile, Box::new(ByteBacking::new(geometry)));
         let validity = design.validity(packing, &geometry);
-        Testbed { media: Media::new(flash, packing, design.oob_format(&geometry), validity, profile) }
+        Testbed {
+            media: Media::new(
+                flash,
+                packing,
+                design.oob_format(&geometry),
+                validity,
+                (profile, design.placement_handles),
+            ),
+        }
     }
 
     /// What the index touches flash through, for a command or, in the background, for garbage collection.

@@ -17,6 +17,17 @@ pub enum StoreCondition {
 /// Bytes of a logical block of a block drive: what hosts address.
 pub const BLOCK_BYTES: u32 = 512;
 
+/// Which data belongs together, as a host says it: a drive with placement handles keeps what is written by one apart from
+/// what is written by another, in reclaim units of their own (NVM Express Base 2.1, Flexible Data Placement: the placement
+/// handle of the directive specific field).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlacementHandle(pub u8);
+
+impl PlacementHandle {
+    /// That of hosts that say nothing.
+    pub const DEFAULT: PlacementHandle = PlacementHandle(0);
+}
+
 /// One command.
 #[derive(Clone, Debug)]
 pub enum Command<'a> {
@@ -101,6 +112,8 @@ pub enum Command<'a> {
         offset_bytes: u64,
         /// Whole blocks.
         value: Value,
+        /// What it is written beside.
+        handle: PlacementHandle,
     },
 }
 

@@ -20,7 +20,7 @@ mod request;
 mod time;
 mod value;
 
-pub use command::{BLOCK_BYTES, Command, Reply, StoreCondition};
+pub use command::{BLOCK_BYTES, Command, PlacementHandle, Reply, StoreCondition};
 pub use error::KvError;
 pub use iterator::{IteratedPair, IteratorId, IteratorOptions};
 pub use key::{KEY_BYTES_MAX, Key, OwnedKey};

@@ -3,7 +3,7 @@
 use kvssd_designs::BLOCK;
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
-use kvssd_types::{Command, Nanos, Pattern, Random, Reply, Value};
+use kvssd_types::{Command, Nanos, Pattern, PlacementHandle, Random, Reply, Value};
 use std::collections::BinaryHeap;
 
 const SPAN_BYTES: u64 = 256 << 20;
@@ -21,7 +21,11 @@ fn device() -> Device {
 }
 
 fn write(offset_bytes: u64, length: u32) -> Command<'static> {
-    Command::Write { offset_bytes, value: Value::Pattern(Pattern { seed: 1, offset: offset_bytes as u32, length }) }
+    Command::Write {
+        offset_bytes,
+        value: Value::Pattern(Pattern { seed: 1, offset: offset_bytes as u32, length }),
+        handle: PlacementHandle::DEFAULT,
+    }
 }
 
 fn submit(device: &mut Device, command: Command<'_>, at: Nanos) -> Nanos {

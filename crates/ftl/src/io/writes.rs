@@ -76,7 +76,9 @@ impl Io<'_> {
     /// The log that takes a record of so many bytes.
     pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
         let Media { log, space, .. } = &*self.media;
-        log.placement.choose(stream, self.namespace, space.superblocks.free(), |log| self.media.room_of(log, bytes))
+        log.placement.choose(stream, (self.namespace, self.handle), space.superblocks.free(), |log| {
+            self.media.room_of(log, bytes)
+        })
     }
 
     /// Writes a page of invalid mappings.
@@ -144,12 +146,13 @@ impl Io<'_> {
         let stream = log.stream;
         let Media { log: logs, flash, space, .. } = &mut *self.media;
         let Space { superblocks, geometry, victims, .. } = space;
+        let target = logs.target_of(log);
         if *victims != VictimPolicy::Greedy {
-            superblocks.bring_forward(log.target, |superblock| flash.superblock_erases(superblock));
+            superblocks.bring_forward(target, |superblock| flash.superblock_erases(superblock));
         }
         let open = logs.get_mut(log);
         let (superblock, mut erased, must_erase) =
-            superblocks.open(stream, log.target).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
+            superblocks.open(stream, target).ok_or_else(|| KvError::Failed("no superblock is free".to_owned()))?;
         if must_erase {
             erased = flash.erase(superblock, self.clock)?;
         }
@@ -170,7 +173,9 @@ impl Io<'_> {
             self.media.held.opened(superblock);
         }
         self.note_of(stream, Change::Opened { stream, superblock, within: before, generation });
-        self.stage(&Item::Opened(stream, superblock), None)
+        let by_default = LogId { stream, number: target };
+        let item = if log == by_default { Item::Opened(stream, superblock) } else { Item::OpenedBy(log, superblock) };
+        self.stage(&item, None)
     }
 
     /// Finishes a log's open page; programs its unit when that was the last page of it.

@@ -4,7 +4,7 @@ use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::Design;
 use kvssd_sim::SimError;
-use kvssd_types::{Command, KvError, Nanos, Pattern, Reply, Value};
+use kvssd_types::{Command, KvError, Nanos, Pattern, PlacementHandle, Reply, Value};
 
 /// Longer transfers are cut into commands of this, all sent at once. Estimate: the kernel's limit.
 const COMMAND_BYTES_MAX: u32 = 512 << 10;
@@ -57,7 +57,8 @@ impl Blocks {
         self.written_bytes += u64::from(content.length);
         let mut done = at;
         for (offset_bytes, content) in commands(offset_bytes, content) {
-            let command = Command::Write { offset_bytes, value: Value::Pattern(content) };
+            let command =
+                Command::Write { offset_bytes, value: Value::Pattern(content), handle: PlacementHandle::DEFAULT };
             let completion = self.device.submit(command, at);
             completion.reply.map_err(SimError::Drive)?;
             done = done.max(completion.done);

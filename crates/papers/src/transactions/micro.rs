@@ -23,8 +23,8 @@ use kvssd_measure::{Latencies, LatencySummary, Observer};
 use kvssd_sim::{Hosts, Turn};
 use kvssd_sim::{Pace, SimError};
 use kvssd_types::{
-    BLOCK_BYTES, BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
-    mix64,
+    BLOCK_BYTES, BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, PlacementHandle, Random, Reply,
+    StoreCondition, Value, mix64,
 };
 use serde::Serialize;
 
@@ -216,7 +216,8 @@ impl MicroBench {
         let completion = match &changes[..] {
             [(_, value)] if !self.design.takes_keys() => {
                 let offset_bytes = self.offset_bytes(records[0]);
-                self.device.submit(Command::Write { offset_bytes, value: value.clone() }, at)
+                self.device
+                    .submit(Command::Write { offset_bytes, value: value.clone(), handle: PlacementHandle::DEFAULT }, at)
             }
             [(key, value)] => {
                 let condition = StoreCondition::Always;

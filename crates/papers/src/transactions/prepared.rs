@@ -16,7 +16,7 @@ use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::{Design, NamespaceAttributes};
 use kvssd_measure::Observer;
 use kvssd_sim::SimError;
-use kvssd_types::{Command, Key, NamespaceId, Nanos, Pattern, Random, StoreCondition, Value};
+use kvssd_types::{Command, Key, NamespaceId, Nanos, Pattern, PlacementHandle, Random, StoreCondition, Value};
 
 /// The parameter that gives a table its size.
 const TABLE_SIZE: &str = "flash_bytes_per_slot";
@@ -92,7 +92,11 @@ pub fn wear_in(
                 value,
                 condition: StoreCondition::Always,
             },
-            None => Command::Write { offset_bytes: (end - 1 - place) * u64::from(VALUE_BYTES), value },
+            None => Command::Write {
+                offset_bytes: (end - 1 - place) * u64::from(VALUE_BYTES),
+                value,
+                handle: PlacementHandle::DEFAULT,
+            },
         };
         let completion = device.submit_in(worn.unwrap_or(NamespaceId::FIRST), command, clock);
         completion.reply.map_err(SimError::Drive)?;

@@ -6,7 +6,7 @@
 //! ```
 
 use super::Session;
-use kvssd_types::{BLOCK_BYTES, Command, Key, Pattern, StoreCondition, Value};
+use kvssd_types::{BLOCK_BYTES, Command, Key, Pattern, PlacementHandle, StoreCondition, Value};
 
 impl Session {
     /// Writes the value that `record` must have now.
@@ -15,7 +15,7 @@ impl Session {
         if self.takes_keys() {
             Command::Store { key, value, condition: StoreCondition::Always }
         } else {
-            Command::Write { offset_bytes: self.offset_bytes(record), value }
+            Command::Write { offset_bytes: self.offset_bytes(record), value, handle: PlacementHandle::DEFAULT }
         }
     }
 

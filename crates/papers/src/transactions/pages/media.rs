@@ -19,7 +19,7 @@ use super::page::{Lsn, PAGE_BYTES, Page, PageId};
 use kvssd_device::Device;
 use kvssd_flash::PowerLoss;
 use kvssd_sim::SimError;
-use kvssd_types::{Command, KvError, Nanos, Pattern, Reply, Value, mix64, unmix64};
+use kvssd_types::{Command, KvError, Nanos, Pattern, PlacementHandle, Reply, Value, mix64, unmix64};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -267,7 +267,10 @@ impl Media {
     }
 
     fn write(&mut self, offset_bytes: u64, content: Pattern, at: Nanos) -> Result<Nanos, SimError> {
-        let completion = self.device.submit(Command::Write { offset_bytes, value: Value::Pattern(content) }, at);
+        let completion = self.device.submit(
+            Command::Write { offset_bytes, value: Value::Pattern(content), handle: PlacementHandle::DEFAULT },
+            at,
+        );
         completion.reply.map_err(SimError::Drive)?;
         Ok(completion.done)
     }
