@@ -19,15 +19,16 @@ const WRITE_BUFFER_BYTES_MAX: u64 = 1 << 34;
 const DRAM_BYTES_MAX: u64 = 1 << 46;
 
 /// The profiles that come with the program.
-pub const PROFILE_NAMES: [&str; 6] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos", "kaml"];
+pub const PROFILE_NAMES: [&str; 7] = ["970pro", "kvvirt", "kvemu", "pm983", "cosmos", "kaml", "pm9d3a"];
 
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     (PROFILE_NAMES[0], include_str!("../profiles/970pro.toml")),
     (PROFILE_NAMES[1], include_str!("../profiles/kvvirt.toml")),
     (PROFILE_NAMES[2], include_str!("../profiles/kvemu.toml")),
     (PROFILE_NAMES[3], include_str!("../profiles/pm983.toml")),
     (PROFILE_NAMES[4], include_str!("../profiles/cosmos.toml")),
     (PROFILE_NAMES[5], include_str!("../profiles/kaml.toml")),
+    (PROFILE_NAMES[6], include_str!("../profiles/pm9d3a.toml")),
 ];
 
 /// A testbed.

@@ -231,6 +231,8 @@ pub enum Paper {
     Rhik,
     /// KV-SSD: What Is It Good For?
     Study,
+    /// No paper: LMCache's measurement of placement handles (pull request 4016)
+    Fdp,
     /// All of them
     All,
 }

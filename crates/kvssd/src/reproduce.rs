@@ -99,6 +99,7 @@ fn papers(paper: Paper) -> Vec<Known> {
         Paper::Kaml => vec![Known::Kaml],
         Paper::Rhik => vec![Known::Rhik],
         Paper::Study => vec![Known::Study],
+        Paper::Fdp => vec![Known::Fdp],
         Paper::All => Known::ALL.to_vec(),
     }
 }

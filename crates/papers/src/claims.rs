@@ -7,6 +7,7 @@
 //! otherwise. Both sides of a comparison run on the same profile, seed and workload.
 
 mod experiment;
+mod fdp;
 mod iter;
 mod kaml;
 mod paper;

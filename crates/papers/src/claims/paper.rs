@@ -1,6 +1,6 @@
 //! The papers, and their claims as a document.
 
-use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, iter, kaml, plus, rhik, study};
+use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, fdp, iter, kaml, plus, rhik, study};
 use kvssd_measure::{Figure, Observer};
 use kvssd_sim::SimError;
 use kvssd_sim::bench::Assignment;
@@ -20,6 +20,8 @@ pub enum Paper {
     Rhik,
     /// KV-SSD: What Is It Good For?
     Study,
+    /// No paper: LMCache's measurement of placement handles.
+    Fdp,
 }
 
 /// What became of claims.
@@ -47,7 +49,7 @@ pub enum Cell {
 
 impl Paper {
     /// All of them.
-    pub const ALL: [Paper; 5] = [Paper::Iter, Paper::Plus, Paper::Kaml, Paper::Rhik, Paper::Study];
+    pub const ALL: [Paper; 6] = [Paper::Iter, Paper::Plus, Paper::Kaml, Paper::Rhik, Paper::Study, Paper::Fdp];
 
     /// What it is called.
     #[must_use]
@@ -58,6 +60,7 @@ impl Paper {
             Paper::Kaml => "kaml",
             Paper::Rhik => "rhik",
             Paper::Study => "study",
+            Paper::Fdp => "fdp",
         }
     }
 
@@ -68,6 +71,7 @@ impl Paper {
             Paper::Kaml | Paper::Plus | Paper::Rhik => 1.0 / 64.0,
             Paper::Iter => 1.0 / 16.0,
             Paper::Study => 1.0 / 1024.0,
+            Paper::Fdp => 1.0 / 256.0,
         }
     }
 
@@ -79,6 +83,7 @@ impl Paper {
             Paper::Plus => "kvvirt",
             Paper::Rhik => "kvemu",
             Paper::Study => "pm983",
+            Paper::Fdp => "pm9d3a",
         }
     }
 
@@ -91,6 +96,7 @@ impl Paper {
             Paper::Plus => plus::EXPERIMENTS,
             Paper::Rhik => rhik::EXPERIMENTS,
             Paper::Study => study::EXPERIMENTS,
+            Paper::Fdp => fdp::EXPERIMENTS,
         }
     }
 

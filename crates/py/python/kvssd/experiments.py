@@ -82,7 +82,7 @@ def reproduce(
     set: Mapping[str, object] | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Claims:
-    """Run the claims of a paper: ``iter``, ``kaml``, ``plus``, ``rhik`` or ``study``, at a part of its testbed such as ``1/256``.
+    """Run the claims of a paper: ``iter``, ``kaml``, ``plus``, ``rhik``, ``study`` or ``fdp``, at a part of its testbed such as ``1/256``.
 
     The result is that of ``kvssd reproduce --json``: ``{"claims": [...]}``, with ``"sweep"`` where the paper sweeps over something. Ctrl-C
     ends it.
