@@ -2,7 +2,7 @@
 
 use super::Requests;
 use super::fields::BadRecord;
-use super::formats::{Csv, Ibm, Meta, Mooncake, OracleGeneral, Twitter};
+use super::formats::{Csv, Ibm, Lcs, LmCache, Meta, Mooncake, OracleGeneral, Twitter, Vscsi};
 use kvssd_types::named_enum;
 
 /// How a file is cut into pieces.
@@ -16,7 +16,7 @@ pub enum Framing {
 
 /// A format: the bytes of one line or record in, requests out. It may remember what lines before said, such as a header.
 ///
-/// No bytes make it panic, and it allocates nothing for a piece that is right. A piece that is wrong may leave requests behind; whoever
+/// No bytes make it panic, and it allocates nothing for a line that is right. A piece that is wrong may leave requests behind; whoever
 /// called takes them back.
 pub trait TraceFormat {
     /// How the file is cut into pieces.
@@ -45,6 +45,12 @@ named_enum! {
         Ibm = "ibm",
         /// libCacheSim's oracleGeneral.
         OracleGeneral = "oracle-general",
+        /// libCacheSim's lcs.
+        Lcs = "lcs",
+        /// VMware's traces of disks.
+        Vscsi = "vscsi",
+        /// LMCache's recordings.
+        LmCache = "lmcache",
         /// Mooncake's LLM requests.
         Mooncake = "mooncake",
         /// Any table with a header.
@@ -61,17 +67,26 @@ impl TraceName {
             TraceName::Meta => Box::new(Meta::new()),
             TraceName::Ibm => Box::new(Ibm),
             TraceName::OracleGeneral => Box::new(OracleGeneral),
+            TraceName::Lcs => Box::new(Lcs::default()),
+            TraceName::Vscsi => Box::new(Vscsi::default()),
+            TraceName::LmCache => Box::new(LmCache::default()),
             TraceName::Mooncake => Box::new(Mooncake::new(value_bytes)),
             TraceName::Csv => Box::new(Csv::new(value_bytes)),
         }
     }
 
     /// The format of a file that begins with these bytes, where that is beyond doubt: its first line must be one of the format, or the
-    /// format's header. Binary formats have nothing to be told by.
+    /// format's header. oracle-general and vscsi have nothing to be told by.
     #[must_use]
     pub fn of_content(sample: &[u8]) -> Option<TraceName> {
         const TOLD: [TraceName; 5] =
             [TraceName::Meta, TraceName::Csv, TraceName::Mooncake, TraceName::Ibm, TraceName::Twitter];
+        if Lcs::is_begun(sample) {
+            return Some(TraceName::Lcs);
+        }
+        if LmCache::is_begun(sample) {
+            return Some(TraceName::LmCache);
+        }
         let line = sample.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
         TOLD.into_iter().find(|name| name.format(0).parse(line, &mut Requests::new()).is_ok())
     }

@@ -2,17 +2,23 @@
 
 mod csv;
 mod ibm;
+mod lcs;
+mod lmcache;
 mod meta;
 mod mooncake;
 mod oracle_general;
 mod twitter;
+mod vscsi;
 
 pub(super) use csv::Csv;
 pub(super) use ibm::Ibm;
+pub(super) use lcs::Lcs;
+pub(super) use lmcache::LmCache;
 pub(super) use meta::Meta;
 pub(super) use mooncake::Mooncake;
 pub(super) use oracle_general::OracleGeneral;
 pub(super) use twitter::Twitter;
+pub(super) use vscsi::Vscsi;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,9 @@ const MOONCAKE: &str = "{\"timestamp\": 27482, \"input_length\": 6955, \"output_
                         {\"hash_ids\": [], \"timestamp\": 30535.5}\n";
 const CSV: &str = "Timestamp_ms,op,Key,Value_Size\r\n1.5,PUT,\"a,b\",10\r\n\r\n2,read,c,\r\n";
 
+/// What LMCache 0.5.6 writes by `encode_record` of a prefetch and a write of two keys, and of the calls that end them.
+const LMCACHE: &[u8] = include_bytes!("samples/lmcache.lmct");
+
 /// The requests of a text: action, key, size of the value, time in milliseconds and times.
 type Seen = (Action, Vec<u8>, u64, Option<u64>, u32);
 
@@ -41,6 +44,37 @@ fn oracle_general(records: &[(u32, u64, u32)]) -> Vec<u8> {
         [&time.to_le_bytes()[..], &object.to_le_bytes(), &bytes.to_le_bytes(), &(-1i64).to_le_bytes()].concat()
     };
     records.iter().flat_map(record).collect()
+}
+
+/// A file of libCacheSim's with fields of 4, 8, 4, 2 and 1 bytes: time, object, size, operation, TTL.
+fn lcs(records: &[(u32, u64, u32, u16, u8)]) -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    let magic = 0x1234_5678_9abc_def0u64.to_le_bytes();
+    bytes[..8].copy_from_slice(&magic);
+    bytes[8..14].copy_from_slice(b"<IQIHB");
+    (bytes[248], bytes[249], bytes[250], bytes[253], bytes[254]) = (2, 3, 1, 4, 5);
+    (bytes[1000], bytes[1004]) = (5, 19);
+    bytes[1016..].copy_from_slice(&magic);
+    for (time, object, size, operation, ttl) in records {
+        bytes.extend([&time.to_le_bytes()[..], &object.to_le_bytes(), &size.to_le_bytes()].concat());
+        bytes.extend([&operation.to_le_bytes()[..], &[*ttl]].concat());
+    }
+    bytes
+}
+
+/// Records of VMware's: command, bytes, block, time in microseconds.
+fn vscsi(version: u16, records: &[(u16, u32, u64, u64)]) -> Vec<u8> {
+    let record = |&(command, bytes, block, time): &(u16, u32, u64, u64)| {
+        let kind = [command.to_le_bytes(), (version << 8).to_le_bytes()].concat();
+        let numbers = [7u32.to_le_bytes(), bytes.to_le_bytes(), 1u32.to_le_bytes()].concat();
+        let places = [block.to_le_bytes(), time.to_le_bytes()].concat();
+        if version == 1 { [numbers, kind, places].concat() } else { [kind, numbers, places, vec![0; 8]].concat() }
+    };
+    records.iter().flat_map(record).collect()
+}
+
+fn lmcache_key(chunk: u8) -> Vec<u8> {
+    [&[chunk; 16][..], &(3 + u64::from(chunk)).to_be_bytes(), &[0; 4], b"m/7b"].concat()
 }
 
 #[test]
@@ -91,6 +125,26 @@ fn what_the_documentation_shows_is_read() {
             ],
         ),
         (
+            TraceName::Lcs,
+            lcs(&[(7, 258, 4096, 1, 0), (8, 259, 9, 3, 60), (8, 1, 1, 0, 0), (9, 258, 0, 9, 0)]),
+            vec![
+                seen(Action::Get, &258u64.to_be_bytes(), 4096, 7000, 1),
+                seen(Action::Set, &259u64.to_be_bytes(), 9, 8000, 1),
+                seen(Action::Delete, &258u64.to_be_bytes(), 0, 9000, 1),
+            ],
+        ),
+        (
+            TraceName::LmCache,
+            LMCACHE.to_vec(),
+            vec![
+                seen(Action::Get, &lmcache_key(0), 0, 500, 1),
+                seen(Action::Get, &lmcache_key(1), 0, 500, 1),
+                // 2 x 4 x 8 bfloat16, and 3 float8.
+                seen(Action::Add, &lmcache_key(0), 131, 1250, 1),
+                seen(Action::Add, &lmcache_key(1), 131, 1250, 1),
+            ],
+        ),
+        (
             TraceName::Mooncake,
             MOONCAKE.as_bytes().to_vec(),
             vec![
@@ -108,6 +162,42 @@ fn what_the_documentation_shows_is_read() {
         assert_eq!(read(name, &bytes, BadLines::Stop).unwrap().0, expected, "{name}");
         let told = TraceName::of_content(&bytes);
         assert_eq!(told, Some(name).filter(|name| *name != TraceName::OracleGeneral), "{name}");
+    }
+}
+
+#[test]
+fn both_versions_of_vscsi_are_read() {
+    let records = [(0x28, 4096, 77, 1_500_000), (0x35, 0, 0, 1_500_001), (0x8a, 512, 78, 2_000_000)];
+    let expected = [
+        seen(Action::Fetch, &77u64.to_be_bytes(), 4096, 1500, 1),
+        seen(Action::Set, &78u64.to_be_bytes(), 512, 2000, 1),
+    ];
+    for version in [1, 2] {
+        let bytes = vscsi(version, &records);
+        assert_eq!(read(TraceName::Vscsi, &bytes, BadLines::Stop).unwrap().0, expected, "{version}");
+        let cut = read(TraceName::Vscsi, &bytes[..bytes.len() - 1], BadLines::Stop).unwrap_err().to_string();
+        assert!(cut.contains("the record has too few bytes"), "{cut}");
+    }
+    let other = read(TraceName::Vscsi, &vscsi(3, &records), BadLines::Skip).unwrap_err().to_string();
+    assert_eq!(other, "record 1: the first record is of no version of vscsi");
+}
+
+#[test]
+fn a_header_of_lcs_that_cannot_be_is_refused() {
+    let plain = lcs(&[(7, 258, 4096, 1, 0)]);
+    for (at, byte, said) in [
+        (0, 0, "is none of libCacheSim's lcs"),
+        (1016, 0, "is none of libCacheSim's lcs"),
+        (8, b'>', "does not say that its fields are low end first"),
+        (9, b'd', "has a field that is no whole number"),
+        (1004, 20, "says another size of records than its fields have"),
+        (248, 0, "names no field for objects"),
+        (250, 6, "names a field that is not there"),
+    ] {
+        let mut bytes = plain.clone();
+        bytes[at] = byte;
+        let message = read(TraceName::Lcs, &bytes, BadLines::Skip).unwrap_err().to_string();
+        assert_eq!(message, format!("record 1: the header {said}"));
     }
 }
 
@@ -140,6 +230,8 @@ fn bad_lines_are_named_with_their_number_or_skipped_and_counted() {
         (TraceName::Mooncake, b"{\"timestamp\": 1e300, \"hash_ids\": [1]}\n", "line 1: timestamp"),
         (TraceName::Csv, b"key,size\n\na,1\nb,many\n", "line 4: value size"),
         (TraceName::OracleGeneral, cut, "record 2: the record has fewer than 24"),
+        (TraceName::Lcs, &lcs(&[(1, 2, 3, 1, 0), (1, 2, 3, 77, 0)]), "record 3: the operation is none"),
+        (TraceName::LmCache, &LMCACHE[..LMCACHE.len() - 1], "record 10: the frame has too few bytes"),
     ] {
         let message = read(name, text, BadLines::Stop).unwrap_err().to_string();
         assert!(message.starts_with(said), "{name}: {message}");
@@ -171,10 +263,12 @@ fn a_line_without_an_end_is_refused() {
 
 /// Bytes that are nearly a trace: a sample with pieces put over it.
 fn nearly() -> impl Strategy<Value = Vec<u8>> {
-    let samples = prop::sample::select(vec![TWITTER, META_2022, META_2024, IBM, MOONCAKE, CSV]);
+    let texts = [TWITTER, META_2022, META_2024, IBM, MOONCAKE, CSV].map(|text| text.as_bytes().to_vec());
+    let binary = [lcs(&[(7, 258, 4096, 1, 0)]), vscsi(2, &[(0x28, 1, 2, 3); 2]), LMCACHE.to_vec()];
+    let samples = prop::sample::select(texts.into_iter().chain(binary).collect::<Vec<_>>());
     let pieces = prop::collection::vec((any::<prop::sample::Index>(), "[0-9,\"\\[\\]{}.: \n\r-]{0,6}|\\PC{0,3}"), 0..6);
     (samples, pieces).prop_map(|(sample, pieces)| {
-        let mut bytes = sample.as_bytes().to_vec();
+        let mut bytes = sample;
         for (at, piece) in pieces {
             let at = at.index(bytes.len());
             let end = (at + piece.len()).min(bytes.len());
@@ -189,7 +283,7 @@ proptest! {
     fn no_bytes_make_a_format_panic(
         bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..300), nearly()], cut in any::<prop::sample::Index>()
     ) {
-        prop_assert!(TraceName::ALL.len() == 6);
+        prop_assert!(TraceName::ALL.len() == 9);
         let _ = TraceName::of_content(&bytes);
         for name in TraceName::ALL {
             let whole = read(name, &bytes, BadLines::Skip);
