@@ -10,7 +10,7 @@ use kvssd_flash::Profile;
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::bench::{designs, split_overrides};
 use kvssd_sim::replay::{ReplaySetup, Trace, TraceSummary};
-use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceName, TraceReader, decoded};
+use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table};
 use kvssd_sim::{Pace, RunReport, SimError, comparison};
 use serde_json::json;
 use std::fs::File;
@@ -25,13 +25,12 @@ pub fn run(options: &ReplayOptions) -> Outcome {
     if options.dry_run {
         return dry_run(options, &json_file, progress);
     }
-    if setups.len() > 1 && is_stdout(&options.trace) {
-        return Err(input_error(options, "can be read once only: name one --design".to_owned()));
+    if setups.len() as u64 * options.repeat > 1 && is_stdout(&options.trace) {
+        return Err(input_error(options, "can be read once only: name one --design, and no --repeat".to_owned()));
     }
     let mut runs = Vec::new();
     for setup in &setups {
-        let mut file = open(options)?;
-        let run = setup.replay(file.trace(options), &mut progress).map_err(|error| of_replay(options, error))?;
+        let run = setup.replay(open(options)?, &mut progress).map_err(|error| of_replay(options, error))?;
         runs.push(run);
     }
     drop(progress);
@@ -71,28 +70,21 @@ fn cache_plan(options: &ReplayOptions, profile: &Profile) -> Option<CachePlan> {
     options.cache.map(|eviction| CachePlan { budget_bytes, eviction, admission: options.admit.clone() })
 }
 
-/// A trace's file, of which the first bytes were read.
-struct OpenTrace {
-    name: TraceName,
-    input: Box<dyn Read>,
-    sample: Vec<u8>,
-    read: InputBytes,
-    bytes: u64,
+/// The trace, to be read as often as is asked for.
+fn open(options: &ReplayOptions) -> Result<Trace<'_>, Failure> {
+    let input = InputBytes::default();
+    let (name, reader, bytes) = open_once(options, &input)?;
+    let again = input.clone();
+    let further = (1..options.repeat).map(move |_| match open_once(options, &again) {
+        Ok((_, reader, _)) => Ok(reader),
+        Err(failure) => Err(TraceError::Again(io::Error::other(failure.to_string()))),
+    });
+    let input_bytes = bytes.saturating_mul(options.repeat);
+    Ok(Trace { name, reader, further: Box::new(further), input, input_bytes })
 }
 
-impl OpenTrace {
-    fn trace(&mut self, options: &ReplayOptions) -> Trace<'_> {
-        let format = self.name.format(options.value_bytes.into());
-        Trace {
-            name: self.name,
-            reader: TraceReader::new(&mut *self.input, &self.sample, format, options.bad_lines.into()),
-            input: self.read.clone(),
-            input_bytes: self.bytes,
-        }
-    }
-}
-
-fn open(options: &ReplayOptions) -> Result<OpenTrace, Failure> {
+/// Opens its file: the format, its requests, and its bytes.
+fn open_once(options: &ReplayOptions, read: &InputBytes) -> Result<(TraceName, TraceReader<'static>, u64), Failure> {
     let cannot = |error: io::Error| input_error(options, format!("cannot be read: {error}"));
     let (file, bytes): (Box<dyn Read>, u64) = if is_stdout(&options.trace) {
         (Box::new(stdin().lock()), 0)
@@ -101,20 +93,29 @@ fn open(options: &ReplayOptions) -> Result<OpenTrace, Failure> {
         let bytes = file.metadata().map_err(cannot)?.len();
         (Box::new(file), bytes)
     };
-    let (mut input, read) = decoded(file).map_err(cannot)?;
+    let mut input = decoded(file, read).map_err(cannot)?;
     let mut sample = Vec::new();
     (&mut input).take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(cannot)?;
     let untold = || {
         let names = TraceName::ALL.map(TraceName::name).join(", ");
         input_error(options, format!("its content does not tell its format: say --format, one of {names}"))
     };
-    let name = options.format.or_else(|| TraceName::of_content(&sample)).ok_or_else(untold)?;
-    Ok(OpenTrace { name, input, sample, read, bytes })
+    let told = || TraceName::of_content(&sample);
+    let of_columns = (!options.column.is_empty()).then_some(TraceName::Csv);
+    let name = options.format.or(of_columns).or_else(told).ok_or_else(untold)?;
+    let value_bytes = options.value_bytes.into();
+    let format = match of_columns {
+        Some(_) if name != TraceName::Csv => {
+            return Err(SimError::Setup(format!("--column is for --format csv, and this is {name}")).into());
+        }
+        Some(_) => table(value_bytes, options.column.clone()),
+        None => name.format(value_bytes),
+    };
+    Ok((name, TraceReader::new(input, &sample, format, options.bad_lines.into()), bytes))
 }
 
 fn dry_run(options: &ReplayOptions, json_file: &JsonFile, mut progress: Progress) -> Outcome {
-    let mut file = open(options)?;
-    let Trace { name, reader, input, input_bytes } = file.trace(options);
+    let Trace { name, reader, input, input_bytes, .. } = open(options)?;
     progress.begin(&format!("{name}, bytes"), input_bytes);
     let started = Instant::now();
     let summary = TraceSummary::of(reader, name.name(), &input, &mut progress);

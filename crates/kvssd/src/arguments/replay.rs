@@ -5,7 +5,7 @@ use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_cache::{AdmissionRule, EvictionKind};
 use kvssd_sim::replay::BLOCK_ERASES_MAX;
-use kvssd_sim::trace::{BadLines, TraceName};
+use kvssd_sim::trace::{BadLines, ColumnName, TraceName};
 use std::path::PathBuf;
 
 /// `kvssd replay`.
@@ -15,20 +15,24 @@ use std::path::PathBuf;
   kvssd replay kvcache_traces_1.csv --pace trace --bad-lines skip --json runs.json
   kvssd replay w105.oracleGeneral.zst --format oracle-general
   kvssd replay mooncake_trace.jsonl --value-bytes 65536
+  kvssd replay requests.csv --column key=obj_id --column value_size=bytes
   kvssd replay requests.csv.gz --dry-run        what is in it, without a drive
   kvssd replay kvcache.csv --cache s3-fifo --admit asked=2 --design tessera      hit ratio, wear, years of life
   zcat requests.csv.gz | kvssd replay - --format csv --design rhik
 
-Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, mooncake, csv with named columns. gzip and zstd are unpacked.")]
+Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, lcs, vscsi, lmcache, mooncake, csv with named columns. gzip and zstd are unpacked.")]
 pub struct ReplayOptions {
     /// The trace: a file, or - for the standard input
     pub trace: PathBuf,
-    /// What the trace looks like [default: told from the content; oracle-general must be named]
+    /// What the trace looks like [default: told from the content; oracle-general and vscsi must be named]
     #[arg(long, value_name = "NAME", value_parser = named(TraceName::ALL, TraceName::name))]
     pub format: Option<TraceName>,
     /// closed: as fast as the drive can; trace: requests arrive when the trace says
     #[arg(long, default_value = "closed", value_name = "NAME")]
     pub pace: ReplayPace,
+    /// What a column of a csv is called: key=obj_id, again for each; also op, value_size, key_size, timestamp (_ms, _us, _ns), ttl
+    #[arg(long, value_name = "MEANING=NAME")]
+    pub column: Vec<ColumnName>,
     /// What is done about lines that cannot be read: stop, or skip and count them
     #[arg(long, default_value = "stop", value_name = "NAME")]
     pub bad_lines: BadLinesName,
@@ -68,6 +72,9 @@ pub struct ReplayOptions {
     /// Requests that fill the drive before the figures begin
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = count)]
     pub warm_up: u64,
+    /// Replays the trace so many times, one behind the other
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: u64,
     /// The trace's times go by so many times as fast, with --pace trace
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub time_scale: f64,

@@ -51,6 +51,7 @@ mod player;
 mod prefixes;
 mod summary;
 
+pub use feed::Rounds;
 pub use summary::TraceSummary;
 
 use crate::baseline::Baseline;
@@ -107,10 +108,20 @@ pub struct Trace<'a> {
     pub name: TraceName,
     /// Its requests.
     pub reader: TraceReader<'a>,
+    /// The same once more, as often as it is to be repeated: each round begins a tick behind the one before.
+    pub further: Rounds<'a>,
     /// How far its file was read.
     pub input: InputBytes,
-    /// How large its file is, in bytes; 0 when nobody knows.
+    /// How large its file is, in bytes, as often as it is read; 0 when nobody knows.
     pub input_bytes: u64,
+}
+
+impl<'a> Trace<'a> {
+    /// One that is replayed once, and of whose file nothing is known.
+    #[must_use]
+    pub fn once(name: TraceName, reader: TraceReader<'a>) -> Self {
+        Trace { name, reader, further: Box::new(std::iter::empty()), input: InputBytes::default(), input_bytes: 0 }
+    }
 }
 
 impl ReplaySetup {
@@ -124,7 +135,7 @@ impl ReplaySetup {
             let why = "--threads and --queue-depth must be above 0, and at most 65536 commands under way";
             return Err(SimError::Setup(why.to_owned()));
         }
-        let Trace { name, reader, input, input_bytes } = trace;
+        let Trace { name, reader, further, input, input_bytes } = trace;
         if !self.design.takes_keys() {
             return Err(SimError::Setup(format!(
                 "--design {}: a trace asks for keys, and it takes blocks",
@@ -141,15 +152,14 @@ impl ReplaySetup {
         let mut player = Player::new(&self.design, &self.profile, self.cache.as_ref(), self.seed)?;
         let mut baseline = Baseline::of(player.device());
         let started = Instant::now();
-        let mut feed = Feed::new(reader);
+        let mut feed = Feed::new(reader, further);
         let took_ns = self.play(&mut player, &mut feed, &input, &mut baseline, observer)?;
         observer.progress(input.read());
         let (device, mut measured, mut counts) = player.end();
         measured.wall = started.elapsed();
         counts.format = name.name();
         counts.pace = if self.pace == Pace::Trace { "trace" } else { "closed" };
-        counts.lines = feed.reader().lines();
-        counts.bad_lines = feed.reader().bad_lines();
+        [counts.lines, counts.bad_lines] = feed.lines();
         let subject = Subject {
             design: self.design.name,
             profile: &self.profile,
@@ -186,7 +196,7 @@ impl ReplaySetup {
         let mut clock = TraceClock::new(self.time_scale);
         let mut span = TraceSpan::default();
         if self.pace == Pace::Trace && self.is_ready(player, feed)? {
-            hosts.arrive_at(clock.arrival(feed.peek().at_ns, feed.reader().tick_ns())?);
+            hosts.arrive_at(clock.arrival(feed.peek().at_ns, feed.tick_ns())?);
         }
         let mut begun = 0u64;
         while hosts.next_at().is_some() {
@@ -212,7 +222,7 @@ impl ReplaySetup {
                         None => hosts.done(done, thread),
                     }
                     if self.pace == Pace::Trace && self.is_ready(player, feed)? {
-                        let due = clock.arrival(feed.peek().at_ns, feed.reader().tick_ns())?.max(at);
+                        let due = clock.arrival(feed.peek().at_ns, feed.tick_ns())?.max(at);
                         let is_crowded = player.waiting() >= WAITING_MAX;
                         hosts.arrive_at(hosts.next_at().filter(|_| is_crowded).map_or(due, |first| due.max(first)));
                     }

@@ -5,7 +5,7 @@ mod cache;
 use super::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
 use crate::host::Pace;
 use crate::report::{RunReport, TraceReport};
-use crate::trace::{BadLines, InputBytes, TraceName, TraceReader};
+use crate::trace::{BadLines, TraceName, TraceReader};
 use kvssd_designs::{DESIGNS, ORIGINAL, PLUS};
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
@@ -33,7 +33,7 @@ fn setup(design: &Design, pace: Pace) -> ReplaySetup {
 fn replay(setup: &ReplaySetup, name: TraceName, text: &[u8]) -> RunReport {
     let mut input = text;
     let reader = TraceReader::new(&mut input, b"", name.format(3000), BadLines::Stop);
-    let trace = Trace { name, reader, input: InputBytes::default(), input_bytes: 0 };
+    let trace = Trace::once(name, reader);
     setup.replay(trace, &mut Quiet).unwrap()
 }
 
@@ -150,6 +150,32 @@ fn parts_of_objects_and_values_that_are_too_large_are_verified() {
     assert_eq!((counts.hits, counts.values_cut, counts.misses), (4, 1, 0));
 }
 
+/// The second round of a trace asks for the same keys, a tick behind the first.
+#[test]
+fn a_repeated_trace_is_one_that_says_everything_twice() {
+    let text = |rounds: u64| {
+        let mut text = "timestamp,op,key,value_size\n".to_owned();
+        for line in 0..rounds * 300 {
+            let (at, key) = (10 + line / 10, line % 300 * 7 % 40);
+            writeln!(text, "{at},{},k{key},900", ["put", "get", "get"][(line % 3) as usize]).unwrap();
+        }
+        text
+    };
+    let (once, twice) = (text(1), text(2));
+    let reader = || TraceReader::new(once.as_bytes(), b"", TraceName::Csv.format(1), BadLines::Stop);
+    for pace in [Pace::Closed, Pace::Trace] {
+        let setup = setup(&PLUS, pace);
+        let repeated = Trace { further: Box::new([Ok(reader())].into_iter()), ..Trace::once(TraceName::Csv, reader()) };
+        let repeated = setup.replay(repeated, &mut Quiet).unwrap();
+        let written_out = replay(&setup, TraceName::Csv, twice.as_bytes());
+        let figures =
+            |report: &RunReport| (report.simulated_ns, report.operations, counts(report).hits, counts(report).misses);
+        assert_eq!(figures(&repeated), figures(&written_out));
+        // A header each.
+        assert_eq!((counts(&repeated).lines, counts(&written_out).lines), (602, 601));
+    }
+}
+
 #[test]
 fn requests_of_a_tick_are_spread_over_it() {
     let mut clock = super::TraceClock::new(1.0);
@@ -163,7 +189,7 @@ fn requests_of_a_tick_are_spread_over_it() {
 fn a_trace_without_times_has_no_pace() {
     let mut input = &b"key\nk\n"[..];
     let reader = TraceReader::new(&mut input, b"", TraceName::Csv.format(1), BadLines::Stop);
-    let trace = Trace { name: TraceName::Csv, reader, input: InputBytes::default(), input_bytes: 0 };
+    let trace = Trace::once(TraceName::Csv, reader);
     let error = setup(&ORIGINAL, Pace::Trace).replay(trace, &mut Quiet).unwrap_err();
     assert!(error.to_string().contains("--pace trace"), "{error}");
 }

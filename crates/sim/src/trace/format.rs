@@ -2,7 +2,7 @@
 
 use super::Requests;
 use super::fields::BadRecord;
-use super::formats::{Csv, Ibm, Lcs, LmCache, Meta, Mooncake, OracleGeneral, Twitter, Vscsi};
+use super::formats::{ColumnName, Csv, Ibm, Lcs, LmCache, Meta, Mooncake, OracleGeneral, Twitter, Vscsi};
 use kvssd_types::named_enum;
 
 /// How a file is cut into pieces.
@@ -58,6 +58,12 @@ named_enum! {
     }
 }
 
+/// A reader of [`TraceName::Csv`] whose columns have other names.
+#[must_use]
+pub fn table(value_bytes: u64, names: Vec<ColumnName>) -> Box<dyn TraceFormat> {
+    Box::new(Csv::new(value_bytes, names))
+}
+
 impl TraceName {
     /// A reader of the format. `value_bytes` is the size of values where the trace has none.
     #[must_use]
@@ -71,7 +77,7 @@ impl TraceName {
             TraceName::Vscsi => Box::new(Vscsi::default()),
             TraceName::LmCache => Box::new(LmCache::default()),
             TraceName::Mooncake => Box::new(Mooncake::new(value_bytes)),
-            TraceName::Csv => Box::new(Csv::new(value_bytes)),
+            TraceName::Csv => table(value_bytes, Vec::new()),
         }
     }
 

@@ -34,25 +34,23 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The bytes of a trace, decompressed if they begin as gzip or zstd do, whatever the file is called; and how far `input` was read.
+/// The bytes of a trace, decompressed if they begin as gzip or zstd do, whatever the file is called. What is read of `input` is added to `bytes`.
 /// Several compressed pieces one after the other are one.
 ///
 /// # Errors
 /// When `input` cannot be read.
-pub fn decoded(input: impl Read + 'static) -> io::Result<(Box<dyn Read>, InputBytes)> {
-    let bytes = InputBytes::default();
+pub fn decoded(input: impl Read + 'static, bytes: &InputBytes) -> io::Result<Box<dyn Read>> {
     let mut input = BufReader::with_capacity(1 << 17, Counted { inner: input, bytes: bytes.clone() });
     let magic = input.fill_buf()?;
     let is_skipped = magic.first().is_some_and(|first| first & 0xf0 == ZSTD_SKIPPED.0)
         && magic.get(1..).is_some_and(|rest| rest.starts_with(ZSTD_SKIPPED.1));
-    let reader: Box<dyn Read> = if magic.starts_with(GZIP) {
+    Ok(if magic.starts_with(GZIP) {
         Box::new(flate2::bufread::MultiGzDecoder::new(input))
     } else if magic.starts_with(ZSTD) || is_skipped {
         Box::new(zstd::stream::read::Decoder::with_buffer(input)?)
     } else {
         Box::new(input)
-    };
-    Ok((reader, bytes))
+    })
 }
 
 #[cfg(test)]
@@ -74,7 +72,8 @@ mod tests {
         let gzips = [gzip(&text), gzip(&text)].concat();
         for (packed, times) in [(text.clone(), 1), (gzip(&text), 1), (zstd, 1), (twice, 2), (gzips, 2), (vec![], 0)] {
             let length = packed.len() as u64;
-            let (mut reader, bytes) = decoded(io::Cursor::new(packed)).unwrap();
+            let bytes = InputBytes::default();
+            let mut reader = decoded(io::Cursor::new(packed), &bytes).unwrap();
             let mut read = Vec::new();
             reader.read_to_end(&mut read).unwrap();
             assert_eq!((read, bytes.read()), (text.repeat(times), length));
@@ -86,7 +85,7 @@ mod tests {
         let text = b"a line\n".repeat(1000);
         for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             let cut = packed[..packed.len() - 3].to_vec();
-            let (mut reader, _) = decoded(io::Cursor::new(cut)).unwrap();
+            let mut reader = decoded(io::Cursor::new(cut), &InputBytes::default()).unwrap();
             assert!(reader.read_to_end(&mut Vec::new()).is_err());
         }
     }

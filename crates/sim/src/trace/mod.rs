@@ -31,7 +31,8 @@ mod reader;
 mod request;
 
 pub use fields::BadRecord;
-pub use format::{Framing, TraceFormat, TraceName};
+pub use format::{Framing, TraceFormat, TraceName, table};
+pub use formats::ColumnName;
 pub use input::{InputBytes, decoded};
 pub use reader::{BadLines, SAMPLE_BYTES, TraceError, TraceReader};
 pub use request::{Action, Block, Request, Requests};

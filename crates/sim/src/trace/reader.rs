@@ -39,6 +39,9 @@ pub enum TraceError {
         /// Its number, from 1 on.
         number: u64,
     },
+    /// It is to be read once more.
+    #[error("it cannot be read again: {0}")]
+    Again(io::Error),
     /// The file, or what it is compressed with.
     #[error("after {what} {number} it cannot be read: {why}")]
     Io {
@@ -53,7 +56,7 @@ pub enum TraceError {
 
 /// Reads requests.
 pub struct TraceReader<'a> {
-    input: &'a mut dyn Read,
+    input: Box<dyn Read + 'a>,
     format: Box<dyn TraceFormat>,
     bad_lines: BadLines,
     buffer: Vec<u8>,
@@ -67,11 +70,11 @@ pub struct TraceReader<'a> {
 impl<'a> TraceReader<'a> {
     /// Of `input`, whose first bytes were read already and are given as `sample`.
     #[must_use]
-    pub fn new(input: &'a mut dyn Read, sample: &[u8], format: Box<dyn TraceFormat>, bad_lines: BadLines) -> Self {
+    pub fn new(input: impl Read + 'a, sample: &[u8], format: Box<dyn TraceFormat>, bad_lines: BadLines) -> Self {
         let mut buffer = vec![0; LINE_BYTES_MAX.max(sample.len())];
         buffer[..sample.len()].copy_from_slice(sample);
         TraceReader {
-            input,
+            input: Box::new(input),
             format,
             bad_lines,
             buffer,

@@ -195,6 +195,12 @@ impl Requests {
         Key::new(&self.keys[request.key.clone()]).expect("push makes keys that drives take")
     }
 
+    /// Has all of them come so much later.
+    pub(crate) fn delay(&mut self, by_ns: u64) {
+        let times = self.list.iter_mut().filter_map(|request| request.at_ns.as_mut());
+        times.for_each(|at_ns| *at_ns = at_ns.saturating_add(by_ns));
+    }
+
     /// The number of requests.
     #[must_use]
     pub fn len(&self) -> usize {

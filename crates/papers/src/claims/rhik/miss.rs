@@ -9,7 +9,7 @@ use kvssd_measure::Observer;
 use kvssd_sim::Pace;
 use kvssd_sim::SimError;
 use kvssd_sim::replay::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
-use kvssd_sim::trace::{BadLines, TraceName, TraceReader, decoded};
+use kvssd_sim::trace::{BadLines, TraceName, TraceReader};
 
 /// The index of each cluster over its cache. The paper says of four of its eight that they need very little (022, 026, 052, 072), of two
 /// that they need significantly more (083, 096), and names no figure; these are estimates.
@@ -66,10 +66,9 @@ impl Drives {
     }
 
     fn replay(&self, design: &Design, objects: u64, observer: &mut dyn Observer) -> Result<Misses, SimError> {
-        let (mut text, input) = decoded(ClusterTrace::new(objects, self.seed))
-            .map_err(|why| SimError::Setup(format!("a trace cannot be made: {why}")))?;
         let name = TraceName::Ibm;
-        let reader = TraceReader::new(&mut text, b"", name.format(0), BadLines::Stop);
+        let text = ClusterTrace::new(objects, self.seed);
+        let reader = TraceReader::new(text, b"", name.format(0), BadLines::Stop);
         let setup = ReplaySetup {
             design: design.clone(),
             profile: self.profile.clone(),
@@ -82,7 +81,7 @@ impl Drives {
             block_erases_max: BLOCK_ERASES_MAX,
             seed: self.seed,
         };
-        let report = setup.replay(Trace { name, reader, input, input_bytes: 0 }, observer)?;
+        let report = setup.replay(Trace::once(name, reader), observer)?;
         let counts = report.trace.unwrap_or_default();
         let wrong = counts.wrong_answers + report.failed_retrieves;
         if wrong > 0 {

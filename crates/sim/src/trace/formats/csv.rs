@@ -9,10 +9,11 @@
 //! | `timestamp` or `time`, in seconds; `timestamp_ms`, `timestamp_us`, `timestamp_ns` | when; decimals are fine | there is no pace to keep |
 //! | `ttl` | counted | |
 //!
-//! Other columns are not looked at.
+//! Other columns are not looked at. What each of these is called may be said ([`ColumnName`]).
 
 use super::super::fields::{BadRecord, Row, number, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
+use std::str::FromStr;
 
 /// Columns for the time, and their units in nanoseconds.
 const TIMES: [(&[&str], u64); 4] = [
@@ -22,10 +23,35 @@ const TIMES: [(&[&str], u64); 4] = [
     (&["timestamp_ns"], 1),
 ];
 
+/// What a column of a table is called, where that is none of the names in the list above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    meaning: &'static str,
+    name: String,
+}
+
+impl FromStr for ColumnName {
+    type Err = String;
+
+    /// As `key=obj_id`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (meaning, name) = text.split_once('=').ok_or("write it as meaning=name, such as key=obj_id")?;
+        let known = MEANINGS.iter().find(|known| **known == meaning);
+        let known =
+            known.ok_or_else(|| format!("{meaning} is no meaning of a column; there are {}", MEANINGS.join(", ")))?;
+        Ok(ColumnName { meaning: known, name: name.trim().to_owned() })
+    }
+}
+
+/// What columns mean.
+const MEANINGS: [&str; 9] =
+    ["key", "op", "value_size", "key_size", "timestamp", "timestamp_ms", "timestamp_us", "timestamp_ns", "ttl"];
+
 /// Any table.
 #[derive(Clone, Debug)]
 pub(in crate::trace) struct Csv {
     row: Row,
+    names: Vec<ColumnName>,
     value_bytes: u64,
     columns: Option<Columns>,
 }
@@ -41,19 +67,30 @@ struct Columns {
 }
 
 impl Csv {
-    pub(in crate::trace) fn new(value_bytes: u64) -> Self {
-        Csv { row: Row::new(), value_bytes, columns: None }
+    pub(in crate::trace) fn new(value_bytes: u64, names: Vec<ColumnName>) -> Self {
+        Csv { row: Row::new(), names, value_bytes, columns: None }
     }
 
     fn header(&self) -> Result<Columns, BadRecord> {
-        let lacking = BadRecord { is_fatal: true, ..BadRecord::new("key", "is no column that the header names") };
+        let lacking =
+            |meaning| BadRecord { is_fatal: true, ..BadRecord::new(meaning, "is no column that the header names") };
+        if let Some(missing) = self.names.iter().find(|column| self.row.find(&[&column.name]).is_none()) {
+            return Err(lacking(missing.meaning));
+        }
+        let find = |names: &[&str]| {
+            let said = self.names.iter().find(|column| names.contains(&column.meaning));
+            said.map_or_else(|| self.row.find(names), |column| self.row.find(&[&column.name]))
+        };
+        let is_time_said = self.names.iter().any(|column| column.meaning.starts_with("timestamp"));
+        let is_said = |names: &[&str]| self.names.iter().any(|column| names.contains(&column.meaning));
+        let mut times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
         Ok(Columns {
-            key: self.row.find(&["key"]).ok_or(lacking)?,
-            operation: self.row.find(&["op", "operation"]),
-            value_bytes: self.row.find(&["value_size", "size"]),
-            key_bytes: self.row.find(&["key_size"]),
-            time: TIMES.iter().find_map(|(names, unit_ns)| Some((self.row.find(names)?, *unit_ns))),
-            ttl: self.row.find(&["ttl"]),
+            key: find(&["key"]).ok_or(lacking("key"))?,
+            operation: find(&["op", "operation"]),
+            value_bytes: find(&["value_size", "size"]),
+            key_bytes: find(&["key_size"]),
+            time: times.find_map(|(names, unit_ns)| Some((find(names)?, *unit_ns))),
+            ttl: find(&["ttl"]),
         })
     }
 }

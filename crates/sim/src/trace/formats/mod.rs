@@ -10,6 +10,7 @@ mod oracle_general;
 mod twitter;
 mod vscsi;
 
+pub use csv::ColumnName;
 pub(super) use csv::Csv;
 pub(super) use ibm::Ibm;
 pub(super) use lcs::Lcs;

@@ -1,6 +1,8 @@
 //! Each format reads what its documentation shows, refuses what is none of it, and no bytes make it panic.
 
-use super::super::{Action, BadLines, Framing, Request, Requests, TraceError, TraceName, TraceReader};
+use super::super::{
+    Action, BadLines, ColumnName, Framing, Request, Requests, TraceError, TraceName, TraceReader, table,
+};
 use proptest::prelude::*;
 
 const TWITTER: &str = "0,q:q:1:8WTfjZU14ee,17,213,4,get,0\n5,a,b,c,5,9,1,set,3600\n5,k,4,1,1,incr,0\n";
@@ -205,6 +207,28 @@ fn a_header_of_lcs_that_cannot_be_is_refused() {
 fn a_table_without_operations_is_fetched() {
     let (requests, ..) = read(TraceName::Csv, b"size,key\n3,k", BadLines::Stop).unwrap();
     assert_eq!(requests, [seen(Action::Fetch, b"k", 3, None, 1)]);
+}
+
+#[test]
+fn columns_are_called_as_is_said() {
+    let names = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<ColumnName>>();
+    let read = |columns: &[&str], text: &str| {
+        let (mut format, mut requests) = (table(5, names(columns)), Requests::new());
+        let read = text.lines().try_for_each(|line| format.parse(line.as_bytes(), &mut requests));
+        read.map(|()| {
+            let request = &requests.list()[0];
+            (requests.key(request).bytes().to_vec(), request.value_bytes, request.at_ns)
+        })
+    };
+    // What is said goes before what a column is called.
+    let text = "clock,obj_id,key,bytes,time\n3,a,b,7,9";
+    assert_eq!(read(&[], text), Ok((b"b".to_vec(), 5, Some(9_000_000_000))));
+    let all = ["key=obj_id", "value_size=bytes", "timestamp_ms=clock"];
+    assert_eq!(read(&all, text), Ok((b"a".to_vec(), 7, Some(3_000_000))));
+    assert_eq!(read(&["ttl=nowhere"], text).unwrap_err().to_string(), "ttl is no column that the header names");
+    for (text, said) in [("key", "write it as"), ("colour=red", "there are key, op, value_size")] {
+        assert!(text.parse::<ColumnName>().unwrap_err().contains(said));
+    }
 }
 
 #[test]
