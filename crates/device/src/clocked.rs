@@ -19,6 +19,11 @@ impl Clocked {
         Clocked { device, clock }
     }
 
+    /// When all that it did was done.
+    pub(crate) fn clock(&self) -> Nanos {
+        self.clock
+    }
+
     /// The device at a moment, before which nothing will come any more.
     pub(crate) fn arrive(&mut self, at: Nanos) -> Arrival<'_> {
         self.clock = self.clock.max(at);

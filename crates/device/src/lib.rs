@@ -13,7 +13,7 @@
 //! Commands must come in the order of their arrival. Each is executed at once, in virtual time that reaches ahead; resources
 //! remember when they are taken. Between arrivals the background work catches up.
 //!
-//! A [`Device`] is measured; a [`Drive`] lies in a file and is used.
+//! A [`Device`] is measured, and so is a [`LargeDevice`]; a [`Drive`] lies in a file and is used.
 //!
 //! What it does not do: speak a wire protocol, or read a clock.
 
@@ -22,6 +22,7 @@ mod description;
 mod drive;
 mod error;
 mod large;
+mod large_device;
 mod medium;
 mod records;
 mod sizing;
@@ -31,6 +32,7 @@ mod tests;
 pub use drive::{CreateDrive, Drive};
 pub use error::DriveError;
 pub use large::LARGE_VALUE_BYTES_MAX;
+pub use large_device::LargeDevice;
 pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
 
 use kvssd_flash::timing::{Calendar, Lane, Record, Recording, Window, Work};

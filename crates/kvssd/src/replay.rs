@@ -57,6 +57,7 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         pace: if options.pace == ReplayPace::Trace { Pace::Trace } else { Pace::Closed },
         time_scale: options.time_scale,
         cache: cache_plan(options, &profile),
+        value_bytes_max: options.value_bytes_max,
         warm_up: options.warm_up,
         block_erases_max: options.block_erases,
         seed: options.experiment.seed,

@@ -39,6 +39,10 @@ pub struct ReplayOptions {
     /// Bytes of a value where the trace has no sizes: a block of Mooncake's (a real one is larger), CSV without a size
     #[arg(long, default_value_t = 1 << 20, value_name = "N")]
     pub value_bytes: u32,
+    /// The largest value, as 64MiB, where that is more than a record holds (2 MiB): such values are kept in segments, which
+    /// some designs need --set geometry.oob_bytes=512 for; others are cut off
+    #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]
+    pub value_bytes_max: Option<u32>,
     /// A design, again for each more to compare [default: original and plus]
     #[arg(long, value_name = "NAME")]
     pub design: Vec<String>,

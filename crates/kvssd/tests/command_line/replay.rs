@@ -72,7 +72,7 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         ("bare.csv --threads 0", &["--threads"]),
         ("bare.csv --column key=id", &["key is no column"]),
         ("bare.csv --column colour=k", &["colour is no meaning", "value_size"]),
-        ("trace --format twitter --column key=k", &["--column is for --format csv", "twitter"]),
+        ("bare.csv --format twitter --column key=k", &["--column is for --format csv", "twitter"]),
         ("bare.csv --repeat 0", &["--repeat"]),
         ("- --format csv --design plus --repeat 2", &["read once only", "--repeat"]),
         ("bare.csv --design nonsense", &["nonsense"]),

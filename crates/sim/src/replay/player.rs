@@ -8,7 +8,7 @@ use crate::measured::Measured;
 use crate::report::TraceReport;
 use crate::trace::{Action, Request, Requests};
 use kvssd_cache::{CachePlan, PairId};
-use kvssd_device::{Completion, Device};
+use kvssd_device::{Completion, Device, LargeDevice};
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::Design;
 use kvssd_measure::Latencies;
@@ -20,7 +20,7 @@ const EXPECTED_MAX: usize = 32;
 
 /// A drive, what must be on it, and what came of the requests so far.
 pub(super) struct Player {
-    device: Device,
+    device: LargeDevice,
     model: Model,
     cache: Option<HostCache>,
     counts: TraceReport,
@@ -72,12 +72,13 @@ impl Player {
     pub(super) fn new(
         design: &Design,
         profile: &Profile,
-        cache: Option<&CachePlan>,
+        (cache, value_bytes_max): (Option<&CachePlan>, Option<u32>),
         seed: u64,
     ) -> Result<Self, SimError> {
-        let device = Device::new(design, profile, Box::new(RopeBacking::new(profile.geometry)))?;
+        let backing = Box::new(RopeBacking::new(profile.geometry));
+        let device = LargeDevice::new(design, profile, backing, value_bytes_max)?;
         Ok(Player {
-            value_bytes_max: device.engine().value_bytes_max(),
+            value_bytes_max: device.value_bytes_max(),
             device,
             model: Model::new(seed),
             cache: cache.map(HostCache::new),
@@ -94,7 +95,7 @@ impl Player {
     }
 
     pub(super) fn device(&self) -> &Device {
-        &self.device
+        self.device.device()
     }
 
     /// The drive, what the hosts saw, and the counts.
@@ -107,7 +108,7 @@ impl Player {
             self.counts.prefixes = Some(report);
             self.measured.sequences.insert("prefix", took);
         }
-        (self.device, self.measured, self.counts)
+        (self.device.into_device(), self.measured, self.counts)
     }
 
     /// What was done so far is none of the figures.

@@ -24,6 +24,7 @@ fn setup(design: &Design, pace: Pace) -> ReplaySetup {
         pace,
         time_scale: 1.0,
         cache: None,
+        value_bytes_max: None,
         warm_up: 0,
         block_erases_max: BLOCK_ERASES_MAX,
         seed: 1,
@@ -150,6 +151,31 @@ fn parts_of_objects_and_values_that_are_too_large_are_verified() {
     assert_eq!((counts.hits, counts.values_cut, counts.misses), (4, 1, 0));
 }
 
+#[test]
+fn values_larger_than_a_record_are_kept_in_segments_where_that_is_asked_for() {
+    let mut text = "op,key,value_size\n".to_owned();
+    for line in 0..60u64 {
+        let (key, bytes) = (line % 7, [5 << 20, 3 << 20, 100][(line % 3) as usize]);
+        writeln!(text, "{},k{key},{bytes}", if line % 4 == 3 { "delete" } else { ["set", "get"][(line % 2) as usize] })
+            .unwrap();
+    }
+    for design in [&PLUS, &ORIGINAL] {
+        let plain = setup(design, Pace::Closed);
+        let mut large = ReplaySetup { value_bytes_max: Some(8 << 20), ..plain.clone() };
+        // Segments have a namespace of their own, which out-of-band areas name.
+        large.profile.geometry.oob_bytes = 512;
+        let [cut, whole] = [&plain, &large].map(|setup| replay(setup, TraceName::Csv, text.as_bytes()));
+        assert!(counts(&cut).values_cut > 10 && counts(&whole).values_cut == 0);
+        let programs = |report: &RunReport| report.flash.programs.values().sum::<u64>();
+        assert!(programs(&whole) * 4 > programs(&cut) * 5, "more is written");
+        assert!(counts(&whole).hits > 5, "{:?}", counts(&whole).hits);
+    }
+    let impossible = ReplaySetup { value_bytes_max: Some(1 << 30), ..setup(&PLUS, Pace::Closed) };
+    let reader = TraceReader::new(text.as_bytes(), b"", TraceName::Csv.format(1), BadLines::Stop);
+    let error = impossible.replay(Trace::once(TraceName::Csv, reader), &mut Quiet).unwrap_err();
+    assert!(error.to_string().contains("268435456 bytes at the most"), "{error}");
+}
+
 /// The second round of a trace asks for the same keys, a tick behind the first.
 #[test]
 fn a_repeated_trace_is_one_that_says_everything_twice() {
@@ -200,7 +226,7 @@ fn a_drive_that_forgets_is_found_out() {
     use crate::trace::{Action, Request, Requests};
     use kvssd_types::Nanos;
     let setup = setup(&ORIGINAL, Pace::Closed);
-    let mut player = Player::new(&setup.design, &setup.profile, None, 1).unwrap();
+    let mut player = Player::new(&setup.design, &setup.profile, (None, None), 1).unwrap();
     let mut requests = Requests::new();
     requests.push(b"k", 1, Request::new(Action::Set, 10));
     requests.push(b"k", 1, Request::new(Action::Get, 0));
