@@ -8,10 +8,13 @@ mod host;
 mod large;
 mod metrics;
 mod misbehaviour;
+mod mooncake;
+mod nixl;
 mod numbered;
 mod rates;
 mod rights;
 mod soak;
+mod together;
 
 /// The one that the program has: what a long run keeps of memory is to be what a service keeps.
 #[global_allocator]
