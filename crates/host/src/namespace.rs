@@ -82,6 +82,14 @@ impl<'a> Namespace<'a> {
         self.retrieve_part(key, 0, u32::MAX)
     }
 
+    /// [`Namespace::retrieve`] without a copy.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve_value(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.value(Key::new(key)?, 0, u32::MAX)
+    }
+
     /// At most `length_bytes` bytes of the value of `key`, from `offset_bytes` on; empty behind the value's end, `None`
     /// without a value.
     ///

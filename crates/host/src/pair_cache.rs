@@ -12,7 +12,7 @@ use crate::{Error, Namespace, Store};
 use kvssd_cache::{Cache, CachePlan, Counts, PairId};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Instant;
-use kvssd_types::{Key, NamespaceId, Nanos};
+use kvssd_types::{Key, NamespaceId, Nanos, Value};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -148,13 +148,28 @@ impl PairCache {
         }
     }
 
+    /// Whether `key` is in, and not about to be stored. It asks no drive, and is no hit.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let state = self.lock();
+        state.keys.get(&id(key)).is_some_and(|known| **known == *key) && !state.storing.contains_key(&id(key))
+    }
+
     /// The value of `key`, if it is in.
     ///
     /// # Errors
     /// As [`Namespace::retrieve`].
     pub fn retrieve(&self, store: &Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.retrieve_value(store, key)?.map(|value| value.to_vec()))
+    }
+
+    /// [`PairCache::retrieve`] without a copy.
+    ///
+    /// # Errors
+    /// As [`Namespace::retrieve`].
+    pub fn retrieve_value(&self, store: &Store, key: &[u8]) -> Result<Option<Value>, Error> {
         let stores_ended = self.lock().stores_ended;
-        let value = store.namespace_at(self.namespace).retrieve(key)?;
+        let value = store.namespace_at(self.namespace).retrieve_value(key)?;
         let now = self.now();
         let mut state = self.lock();
         match &value {

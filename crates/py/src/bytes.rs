@@ -1,10 +1,19 @@
 //! Keys and values as Python has them.
 
+use kvssd_host::Value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyBytes, PyMemoryView};
 use std::ops::Deref;
+
+/// A value of a store as Python has it: the one copy that it takes.
+pub(crate) fn bytes_of<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyBytes> {
+    match value {
+        Value::Bytes(bytes) => PyBytes::new(py, bytes),
+        described @ Value::Pattern(_) => PyBytes::new(py, &described.to_vec()),
+    }
+}
 
 /// The bytes of anything that has a buffer. Those of a `bytes` stay where they are, others are copied.
 pub(crate) struct Bytes(PyBackedBytes);

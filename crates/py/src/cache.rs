@@ -5,7 +5,7 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, bytes_of};
 use crate::errors::InvalidError;
 use crate::store::RawStore;
 use kvssd_host::{AdmissionRule, CachePlan, EvictionKind, NamespaceId, PairCache, PairCacheStats};
@@ -48,8 +48,12 @@ impl RawCache {
     }
 
     fn retrieve<'py>(&self, py: Python<'py>, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let value = self.store.get().on_store(py, |store| self.cache.retrieve(store, &key))?;
-        Ok(value.map(|value| PyBytes::new(py, &value)))
+        let value = self.store.get().on_store(py, |store| self.cache.retrieve_value(store, &key))?;
+        Ok(value.map(|value| bytes_of(py, &value)))
+    }
+
+    fn contains(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
+        self.store.get().on_store(py, |_| Ok(self.cache.contains(&key)))
     }
 
     fn delete(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {

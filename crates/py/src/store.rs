@@ -5,7 +5,7 @@
     reason = "what Python hands over is owned, and bytes stay where Python has them"
 )]
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, bytes_of};
 use crate::errors::{RefusedError, check_owner, closed, of_opening, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
@@ -148,8 +148,8 @@ impl RawStore {
     }
 
     fn retrieve<'py>(&self, py: Python<'py>, namespace: u32, key: Bytes) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let value = self.on_pairs(py, namespace, |pairs| pairs.retrieve(&key))?;
-        Ok(value.map(|value| PyBytes::new(py, &value)))
+        let value = self.on_pairs(py, namespace, |pairs| pairs.retrieve_value(&key))?;
+        Ok(value.map(|value| bytes_of(py, &value)))
     }
 
     /// The first bytes of a value, and the length of the whole one.

@@ -21,6 +21,7 @@ def test_a_full_cache_takes_everything_and_is_there_again(tmp_path: Path) -> Non
             assert cache.put(b"%d" % number, VALUE)
         stats = cache.stats()
         assert stats["evicted"] > 500 and stats["budget_bytes"] < FLASH_BYTES and stats["misses"] == 1
+        assert b"1499" in cache and b"0" not in cache and cache.stats()["misses"] == 1
         assert cache.get(b"1499") == VALUE and cache.get(b"0") is None
         assert cache.delete(b"1499") and not cache.delete(b"1499") and cache.get(b"1499") is None
         held = len(cache)

@@ -137,10 +137,10 @@ fn who_is_kept_out_leaves_nothing_old_behind() {
     let admission = vec!["at-most=100".parse().unwrap()];
     let plan = CachePlan { admission, ..plan(1 << 20, EvictionKind::Lru) };
     let cache = PairCache::open(store.own_namespace(), &plan).unwrap();
-    assert!(cache.store(&store, b"key", b"small").unwrap());
+    assert!(cache.store(&store, b"key", b"small").unwrap() && cache.contains(b"key") && !cache.contains(b"none"));
     assert!(!cache.store(&store, b"key", &[7; 200]).unwrap());
     assert_eq!(cache.retrieve(&store, b"key").unwrap(), None);
-    assert!(!cache.delete(&store, b"key").unwrap());
+    assert!(!cache.contains(b"key") && !cache.delete(&store, b"key").unwrap());
     assert_eq!((cache.stats().pairs, cache.stats().counts.kept_out), (0, 1));
 }
 

@@ -48,6 +48,10 @@ class Cache:
         """Store a pair, and let others go for it. ``False`` when it is kept out: what was there before is gone then, too."""
         return self._raw.store(key, value)
 
+    def __contains__(self, key: Buffer) -> bool:
+        """Whether a key is in, and not about to be stored. It asks no drive, and is no hit."""
+        return self._raw.contains(key)
+
     def delete(self, key: Buffer) -> bool:
         """Delete a pair. Gives whether it was in."""
         return self._raw.delete(key)
