@@ -1,0 +1,195 @@
+"""A cache on a drive that may go away: then everything is a miss, until it is there again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kvssd._kvssd import DamagedError, Error, FailedError, FullError, InvalidError, OpenError, ReadOnlyError, RefusedError
+from kvssd.cache import Cache, Eviction
+from kvssd.store import Store, open
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_LOG = logging.getLogger("kvssd")
+_SCHEME = "nvme+tcp://"
+
+# A cache that has one wait for a drive is worse than a miss; the client alone would wait half a minute.
+_TIMEOUT_SECONDS = 2
+_RETRY_SECONDS = 5.0
+
+# Garbage collection needs room: a drive that is full to the last block writes each byte several times.
+_DRIVE_SHARE = 0.9
+
+# What an image is made for. Values of a large language model have tens of MiB.
+_VALUE_BYTES_MAX = 256 << 20
+
+# What one pair is refused with; the drive goes on. Where an old value is damaged, a new one may not find its place.
+_REFUSALS = (DamagedError, FullError, InvalidError, ReadOnlyError, RefusedError)
+
+
+class DriveCache:
+    """The pairs of a drive, an image or a URL, as a cache that never raises once it is made. It can be used from any thread.
+
+    ``budget_bytes`` is nine tenths of the drive unless it says another. An image that is not there is made with ``create_bytes`` of flash.
+    A drive that fails or is not reached is opened again every five seconds, in a thread of its own; a URL that is not reached at first, too.
+    Whoever cannot be opened for another reason raises :class:`kvssd.Error` at once.
+    """
+
+    def __init__(
+        self,
+        drive: str,
+        *,
+        budget_bytes: int | None = None,
+        create_bytes: int | None = None,
+        eviction: Eviction = "s3-fifo",
+        admit: Iterable[str] = (),
+    ) -> None:
+        self._drive = _with_timeout(drive)
+        self._budget_bytes = budget_bytes
+        self._create_bytes = create_bytes
+        self._eviction = eviction
+        self._admit = list(admit)
+        self._lock = threading.Lock()
+        self._opened: tuple[Store, Cache] | None = None
+        self._retry_at = 0.0
+        self._opening: threading.Thread | None = None
+        self._is_closed = False
+        try:
+            self._opened = self._open()
+        except (OpenError, FailedError) as error:
+            if not drive.startswith(_SCHEME):
+                raise
+            _LOG.warning("%s: %s; everything is a miss until it is reached", drive, error)
+
+    def get(self, key: Buffer) -> bytes | None:
+        """The value of a key; ``None`` where it is not in, or the drive is lost."""
+        opened = self._current()
+        if opened is None:
+            return None
+        cache = opened[1]
+        try:
+            return cache.get(key)
+        except DamagedError as error:
+            _LOG.warning("%s: a pair is lost: %s", self._drive, error)
+            self.delete(key)
+        except Error as error:
+            self._lose(opened, error)
+        return None
+
+    def put(self, key: Buffer, value: Buffer) -> bool:
+        """Store a pair. ``False`` where it is kept out or refused, or the drive is lost."""
+        opened = self._current()
+        if opened is None:
+            return False
+        try:
+            return opened[1].put(key, value)
+        except _REFUSALS as error:
+            _LOG.warning("%s: a pair stays out: %s", self._drive, error)
+        except Error as error:
+            self._lose(opened, error)
+        return False
+
+    def __contains__(self, key: Buffer) -> bool:
+        """Whether a key is in, as far as memory knows; it asks no drive."""
+        opened = self._current()
+        try:
+            return opened is not None and key in opened[1]
+        except Error:
+            return False
+
+    def delete(self, key: Buffer) -> bool:
+        """Delete a pair. Gives whether it was in."""
+        opened = self._current()
+        if opened is None:
+            return False
+        try:
+            return opened[1].delete(key)
+        except _REFUSALS as error:
+            _LOG.warning("%s: a pair cannot be deleted: %s", self._drive, error)
+        except Error as error:
+            self._lose(opened, error)
+        return False
+
+    @property
+    def cache(self) -> Cache | None:
+        """The cache as it is now; ``None`` while the drive is lost."""
+        opened = self._current()
+        return opened[1] if opened else None
+
+    def close(self) -> None:
+        """End in order; what is called later is a miss. Closing twice is no error."""
+        with self._lock:
+            self._is_closed = True
+            opening = self._opening
+        if opening is not None:
+            opening.join()
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            _close(opened[0])
+
+    def _open(self) -> tuple[Store, Cache]:
+        if self._create_bytes is None or self._drive.startswith(_SCHEME):
+            store = open(self._drive)
+        else:
+            store = open(self._drive, create_bytes=self._create_bytes, value_bytes_max=_VALUE_BYTES_MAX)
+        try:
+            budget_bytes = self._budget_bytes
+            if budget_bytes is None:
+                budget_bytes = int(store.stats()["capacity_bytes"] * _DRIVE_SHARE)
+            return store, Cache(store, budget_bytes, eviction=self._eviction, admit=self._admit)
+        except Error:
+            _close(store)
+            raise
+
+    def _current(self) -> tuple[Store, Cache] | None:
+        opened = self._opened
+        if opened is None and not self._is_closed and time.monotonic() >= self._retry_at:
+            with self._lock:
+                if self._opened is None and self._opening is None and not self._is_closed:
+                    self._opening = threading.Thread(target=self._open_again, name="kvssd-open", daemon=True)
+                    self._opening.start()
+        return opened
+
+    def _lose(self, lost: tuple[Store, Cache], error: Error) -> None:
+        with self._lock:
+            if self._opened is not lost:
+                # Others have noticed.
+                return
+            self._opened = None
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+        _LOG.warning("%s: %s; everything is a miss until it is opened again", self._drive, error)
+        # An image is let go before it is opened again; this may wait for calls of other threads.
+        threading.Thread(target=_close, args=(lost[0],), name="kvssd-close", daemon=True).start()
+
+    def _open_again(self) -> None:
+        opened = None
+        try:
+            opened = self._open()
+            _LOG.warning("%s: it is open again, with %d pairs", self._drive, len(opened[1]))
+        except Error as error:
+            _LOG.info("%s: %s", self._drive, error)
+        finally:
+            with self._lock:
+                self._opened = opened
+                self._opening = None
+                self._retry_at = time.monotonic() + _RETRY_SECONDS
+
+
+def _close(store: Store) -> None:
+    try:
+        store.close()
+    except Error as error:
+        # What was stored is stored; the drive is gone, or in doubt.
+        _LOG.info("close: %s", error)
+
+
+def _with_timeout(drive: str) -> str:
+    if not drive.startswith(_SCHEME) or "timeout=" in drive:
+        return drive
+    return f"{drive}{'&' if '?' in drive else '?'}timeout={_TIMEOUT_SECONDS}"
