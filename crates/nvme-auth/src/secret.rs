@@ -8,14 +8,13 @@
 //! ```
 
 use crate::hash::Hash;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::interchange::{Written, shown};
+use crate::private_file::FileError;
 use std::fmt;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-const CRC_BYTES: usize = 4;
 const LABEL: &[u8] = b"NVMe-over-Fabrics";
 
 /// Why a text is no secret, or a file has none. The text itself is never part of it.
@@ -33,12 +32,9 @@ pub enum SecretError {
     /// It was mistyped, or cut off.
     #[error("the checksum of its secret is wrong: it was changed or cut off")]
     Checksum,
-    /// It cannot be read.
-    #[error("cannot be read: {0}")]
-    Unreadable(String),
-    /// Others could read it.
-    #[error("others than its owner can read it: chmod 600")]
-    Exposed,
+    /// Its file is of no use.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// A secret that a host or a controller has.
@@ -54,23 +50,16 @@ impl Secret {
     /// # Errors
     /// As [`SecretError`] says.
     pub fn parse(text: &str) -> Result<Secret, SecretError> {
-        let rest = text.trim().strip_prefix("DHHC-1:").ok_or(SecretError::Form)?;
-        let (hash, rest) = rest.split_once(':').ok_or(SecretError::Form)?;
-        let hash = match hash {
+        let written = Written::parse(text, "DHHC-1").ok_or(SecretError::Form)?;
+        let hash = match written.hash {
             "00" => None,
-            "01" | "02" | "03" => hash.parse().ok().and_then(Hash::from_id),
-            other => return Err(SecretError::Hash(other.chars().take(8).collect())),
+            "01" | "02" | "03" => written.hash.parse().ok().and_then(Hash::from_id),
+            other => return Err(SecretError::Hash(shown(other))),
         };
-        let text = rest.strip_suffix(':').ok_or(SecretError::Form)?;
-        let mut bytes = Zeroizing::new(STANDARD.decode(text).map_err(|_| SecretError::Form)?);
-        let length = bytes.len().saturating_sub(CRC_BYTES);
-        if !matches!(length, 32 | 48 | 64) {
-            return Err(SecretError::Length(length));
+        if !matches!(written.length(), 32 | 48 | 64) {
+            return Err(SecretError::Length(written.length()));
         }
-        if crc32fast::hash(&bytes[..length]).to_le_bytes() != bytes[length..] {
-            return Err(SecretError::Checksum);
-        }
-        bytes.truncate(length);
+        let bytes = written.checked().ok_or(SecretError::Checksum)?;
         Ok(Secret { bytes, hash })
     }
 

@@ -3,6 +3,7 @@
 mod any_bytes;
 mod both_sides;
 mod secrets;
+mod tls_keys;
 
 use kvssd_nvme_auth::{ControllerSide, Credentials, HostSide, Offer, Parties, RANDOMNESS_BYTES, Randomness, Secret};
 

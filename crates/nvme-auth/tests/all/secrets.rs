@@ -1,7 +1,7 @@
 //! Secrets as texts and in files.
 
 use crate::{CONTROLLER_SECRET, HOST_SECRET, OTHER_SECRET, secret};
-use kvssd_nvme_auth::{Secret, SecretError, read_secret};
+use kvssd_nvme_auth::{FileError, Secret, SecretError, read_secret};
 
 #[test]
 fn secrets_are_read_as_nvme_cli_writes_them() {
@@ -47,8 +47,9 @@ fn a_file_that_others_can_read_is_refused() {
     std::fs::write(&path, HOST_SECRET).unwrap();
     for (mode, is_kept) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let wanted = if is_kept { Ok(secret(HOST_SECRET)) } else { Err(SecretError::Exposed) };
+        let wanted = if is_kept { Ok(secret(HOST_SECRET)) } else { Err(SecretError::File(FileError::Exposed)) };
         assert_eq!(read_secret(&path), wanted, "{mode:o}");
     }
-    assert!(matches!(read_secret(folder.path().join("nothing").as_path()), Err(SecretError::Unreadable(_))));
+    let missing = read_secret(&folder.path().join("nothing"));
+    assert!(matches!(missing, Err(SecretError::File(FileError::Unreadable(_)))));
 }
