@@ -1,15 +1,15 @@
 //! A key for TLS, as nvme-cli writes it (`nvme gen-tls-key`), and what becomes of it on the way to a handshake.
 //!
 //! ```text
-//!   NVMeTLSkey-1:01:base64 of 32 or 48 bytes and their CRC-32:      the configured key; two hosts never share one
+//!   NVMeTLSkey-1:01:base64 of 32 or 48 bytes and their CRC-32:      the configured key
 //!     |          00 as it is, 01 of 32 bytes by SHA-256, 02 of 48 by SHA-384, with the host's NQN
 //!   retained key
 //!     |          with the identity: the NQNs of host and subsystem, and, in version 1, a digest of the key
 //!   key of TLS   of 32 bytes TLS_AES_128_GCM_SHA256 follows, of 48 TLS_AES_256_GCM_SHA384
 //! ```
 //!
-//! HKDF-Expand-Label is that of RFC 8446. libnvme before 1.16 leaves the two lengths in it out and turns the third; what
-//! such a host derives is another key under the same identity ([`Derivation::Libnvme`]).
+//! HKDF-Expand-Label is that of RFC 8446. libnvme up to 1.14 (and later, by `--compat`) leaves two of its lengths out and turns
+//! the third around: what such a host derives is another key, in version 0 under the same identity ([`Derivation::Libnvme`]).
 
 use crate::hash::Hash;
 use crate::interchange::{Written, shown};
@@ -60,7 +60,7 @@ pub struct TlsKey {
 pub enum Derivation {
     /// As the specification has it.
     Standard,
-    /// As libnvme has it before 1.16.
+    /// As libnvme up to 1.14 has it.
     Libnvme,
 }
 

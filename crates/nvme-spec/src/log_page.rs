@@ -160,7 +160,7 @@ pub struct DiscoveryEntry {
     pub family: u8,
     /// SUBTYPE: [`SUBSYSTEM_NVM`].
     pub subsystem: u8,
-    /// TREQ: a secure channel is 0 not specified, 2 not required.
+    /// TREQ: a secure channel is [`SECURITY_REQUIRED`] or [`SECURITY_NOT_REQUIRED`]; 0 for not specified.
     pub requirements: u8,
     /// PORTID.
     pub port: U16,
@@ -178,7 +178,7 @@ pub struct DiscoveryEntry {
     pub subsystem_nqn: [u8; 256],
     /// TRADDR: the address, as ASCII.
     pub address: [u8; 256],
-    /// TSAS: byte 0 is the security type, 0 for none.
+    /// TSAS: byte 0 is the security type (SECTYPE), 0 for none, [`SECURITY_TLS13`].
     pub specific: [u8; 256],
 }
 
@@ -190,6 +190,13 @@ pub const FAMILY_IPV4: u8 = 1;
 pub const FAMILY_IPV6: u8 = 2;
 /// SUBTYPE of an NVM subsystem.
 pub const SUBSYSTEM_NVM: u8 = 2;
+
+/// TREQ: a secure channel is required.
+pub const SECURITY_REQUIRED: u8 = 1;
+/// TREQ: a secure channel is not required.
+pub const SECURITY_NOT_REQUIRED: u8 = 2;
+/// SECTYPE of TLS 1.3.
+pub const SECURITY_TLS13: u8 = 2;
 
 /// Length of [`DiscoveryHeader`] and of [`DiscoveryEntry`].
 pub const DISCOVERY_RECORD_BYTES: usize = 1024;
@@ -216,6 +223,8 @@ pub struct Discovered<'a> {
     pub address: &'a str,
     /// TRSVCID: the port.
     pub service: &'a str,
+    /// TREQ and SECTYPE: TLS 1.3 is required.
+    pub is_secured: bool,
 }
 
 /// A discovery log page with those subsystems, all reached over TCP.
@@ -232,8 +241,10 @@ pub fn discovery_page(found: &[Discovered<'_>], admin_queue_entries: u16, is_ipv
             port: 1.into(),
             controller: crate::fabrics::CONTROLLER_ANY.into(),
             admin_queue_entries: admin_queue_entries.into(),
+            requirements: if one.is_secured { SECURITY_REQUIRED } else { SECURITY_NOT_REQUIRED },
             ..DiscoveryEntry::zeroed()
         };
+        entry.specific[0] = if one.is_secured { SECURITY_TLS13 } else { 0 };
         crate::write_padded(&mut entry.service, one.service);
         crate::write_text(&mut entry.subsystem_nqn, one.subsystem_nqn);
         crate::write_padded(&mut entry.address, one.address);
@@ -252,6 +263,7 @@ pub fn read_discovery_page(page: &[u8]) -> impl Iterator<Item = Discovered<'_>> 
             subsystem_nqn: crate::read_text(&entry.subsystem_nqn)?,
             address: crate::read_text(&entry.address)?,
             service: crate::read_text(&entry.service)?,
+            is_secured: entry.requirements & 3 == SECURITY_REQUIRED,
         })
     })
 }

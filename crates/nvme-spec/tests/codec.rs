@@ -262,8 +262,8 @@ fn a_connect_lies_where_the_specification_puts_it() {
 #[test]
 fn a_discovery_log_names_what_was_put_in() {
     let found = [
-        Discovered { subsystem_nqn: "nqn.one", address: "127.0.0.1", service: "4420" },
-        Discovered { subsystem_nqn: "nqn.two", address: "::1", service: "9" },
+        Discovered { subsystem_nqn: "nqn.one", address: "127.0.0.1", service: "4420", is_secured: false },
+        Discovered { subsystem_nqn: "nqn.two", address: "::1", service: "9", is_secured: true },
     ];
     let page = discovery_page(&found, 32, false);
     assert_eq!(page.len(), 3 * 1024);

@@ -31,9 +31,10 @@ use crate::io_command::{Burst, IoCommand};
 use crate::limits::{CAPSULE_DATA_BYTES_MAX, OUTPUT_BYTES_MAX, PDU_DATA_BYTES_MAX, QUEUE_ENTRIES_MAX};
 use crate::lock::lock;
 use crate::memory::MemoryShare;
+use crate::secured::{Proofs, Secured};
 use crate::subsystem::{OutputRoom, Subsystem};
 use crate::view::View;
-use kvssd_nvme_auth::{ControllerSide, Credentials};
+use kvssd_nvme_auth::ControllerSide;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, Sender};
 use kvssd_runtime::sync::{Arc, Mutex};
@@ -79,7 +80,9 @@ pub struct Connection {
     /// Among the hosts' connections.
     place: Place,
     /// What its host had to prove itself by, if the queue is not one of a discovery controller.
-    held_to: Option<Option<Arc<Credentials>>>,
+    held_to: Option<Proofs>,
+    /// What TLS has shown; `None` in the clear.
+    secured: Option<Secured>,
     /// The target's address.
     local: SocketAddr,
     phase: Phase,
@@ -112,6 +115,7 @@ impl Connection {
             opens: None,
             place: subsystem.hosts.arrive(now),
             held_to: None,
+            secured: None,
             subsystem,
             local,
             phase: Phase::AwaitingIcRequest,
@@ -125,6 +129,11 @@ impl Connection {
             output: Output::default(),
             began: now,
         }
+    }
+
+    /// Notes what TLS has shown. What comes was said by that host to this subsystem, or is no Connect that is answered.
+    pub fn secure(&mut self, secured: Secured) {
+        self.secured = Some(secured);
     }
 
     /// Where to read bytes of the peer to.
@@ -343,9 +352,9 @@ impl Connection {
             tracing::warn!(host, "a host that has no rights any more was disconnected");
             return self.stop();
         };
-        if self.held_to.as_ref().is_some_and(|held_to| *held_to != rights.authentication) {
+        if self.held_to.as_ref().is_some_and(|held_to| *held_to != Proofs::of(&rights)) {
             let host = self.place.member().map_or("", |member| &member.nqn);
-            tracing::warn!(host, "a host that is to prove itself by another secret now was disconnected");
+            tracing::warn!(host, "a host that is to prove itself by another secret or key now was disconnected");
             return self.stop();
         }
         if let Phase::Admin { controller, .. } = &self.phase {

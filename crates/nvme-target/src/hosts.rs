@@ -10,6 +10,7 @@
 use crate::lock::lock;
 use crate::rate::Pace;
 use crate::rights::{HostRights, Rights};
+use kvssd_nvme_auth::TlsKey;
 use kvssd_runtime::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_types::Nanos;
@@ -141,6 +142,11 @@ impl Hosts {
         let number = state.accepted;
         state.unnamed.insert(number, (now, Arc::clone(&is_given_up)));
         Place { hosts: Arc::clone(self), number, is_given_up, member: None, rights: None, generation: 0 }
+    }
+
+    /// The key of that host's TLS, if it has one.
+    pub(crate) fn tls_key(&self, nqn: &str) -> Option<Arc<TlsKey>> {
+        lock(&self.state).rights.of(nqn)?.tls_key.clone()
     }
 
     /// Replaces the rights of all hosts.

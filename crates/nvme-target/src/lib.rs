@@ -3,6 +3,8 @@
 //! ```text
 //!   host  ==TCP==  Server        a listener, a thread a connection                     server.rs: sockets of the machine
 //!                    |
+//!                  Door          in the clear or by TLS, with the feature `tls`         door.rs
+//!                    |
 //!                  attend        reads, timers, writes, close, over any Transport      transport.rs: of the machine or of a world
 //!                    |
 //!                  Connection    one queue pair: PDUs, R2T, digests, bursts            connection.rs: bytes and times in, bytes out
@@ -18,7 +20,7 @@
 //!
 //! docs/NVME.md lists the commands, log pages and features that are served, with the bounds of [`limits`].
 //!
-//! What it does not do: encryption, namespace management, reservations, more than one path to a
+//! What it does not do: namespace management, reservations, more than one path to a
 //! queue.
 
 mod admin;
@@ -29,6 +31,8 @@ mod completion;
 mod connection;
 mod controller;
 mod controllers;
+#[cfg(feature = "tls")]
+mod door;
 mod execution;
 mod hosts;
 mod identify;
@@ -43,6 +47,7 @@ mod metrics_server;
 mod quota;
 mod rate;
 mod rights;
+mod secured;
 mod server;
 mod status;
 mod subsystem;
@@ -55,6 +60,7 @@ pub use metrics_page::metrics_page;
 pub use metrics_server::serve_metrics;
 pub use rate::Rate;
 pub use rights::{HostRights, Namespaces, Quota, Rights};
+pub use secured::Secured;
 pub use server::{ServeError, Server};
 pub use subsystem::{Subsystem, SubsystemOptions};
 pub use transport::{Interest, Transport, attend};

@@ -34,7 +34,7 @@ pub(crate) fn log_page(
         return Err(Status::InvalidField);
     }
     let mut whole = match controller.kind {
-        ControllerKind::Discovery => of_discovery(view.subsystem, wanted.page, local)?,
+        ControllerKind::Discovery => of_discovery(view, wanted.page, local)?,
         ControllerKind::Io => of_io(view, controller, wanted)?,
     };
     let offset = usize::try_from(wanted.offset_bytes).unwrap_or(usize::MAX);
@@ -46,13 +46,18 @@ pub(crate) fn log_page(
     Ok(part)
 }
 
-fn of_discovery(subsystem: &Subsystem, page: u8, local: SocketAddr) -> Result<Vec<u8>, Status> {
+fn of_discovery(view: View<'_>, page: u8, local: SocketAddr) -> Result<Vec<u8>, Status> {
     let address = local.ip().to_canonical();
     match page {
         page::SUPPORTED => Ok(supported(&[page::SUPPORTED, page::DISCOVERY])),
         page::DISCOVERY => {
             let (text, service) = (address.to_string(), local.port().to_string());
-            let found = [Discovered { subsystem_nqn: &subsystem.options.nqn, address: &text, service: &service }];
+            let found = [Discovered {
+                subsystem_nqn: &view.subsystem.options.nqn,
+                address: &text,
+                service: &service,
+                is_secured: view.rights.tls_key.is_some(),
+            }];
             Ok(discovery_page(&found, QUEUE_ENTRIES_MAX, address.is_ipv6()))
         }
         _ => Err(Status::InvalidLogPage),

@@ -13,7 +13,7 @@
 //! each.
 
 use crate::rate::Rate;
-use kvssd_nvme_auth::Credentials;
+use kvssd_nvme_auth::{Credentials, TlsKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -102,6 +102,8 @@ pub struct HostRights {
     pub connections_max: Option<usize>,
     /// By what it proves who it is; `None` where its word is taken.
     pub authentication: Option<Arc<Credentials>>,
+    /// The key of its TLS; `None` where it talks in the clear.
+    pub tls_key: Option<Arc<TlsKey>>,
 }
 
 impl HostRights {
@@ -113,6 +115,7 @@ impl HostRights {
         rate: Rate { operations_per_second: None, bytes_per_second: None },
         connections_max: None,
         authentication: None,
+        tls_key: None,
     };
 
     /// What it may do with that namespace, if there is one; `None` if it may not know.
@@ -163,7 +166,14 @@ impl Rights {
     /// Whether each host that may connect must prove who it is.
     #[must_use]
     pub fn are_proved(&self) -> bool {
-        self.hosts.values().chain(&self.others).all(|rights| rights.authentication.is_some())
+        let is_proved = |rights: &HostRights| rights.authentication.is_some() || rights.tls_key.is_some();
+        self.hosts.values().chain(&self.others).all(is_proved)
+    }
+
+    /// Whether each host that may connect has a key of TLS, without which all that is said can be read.
+    #[must_use]
+    pub fn are_encrypted(&self) -> bool {
+        self.hosts.values().chain(&self.others).all(|rights| rights.tls_key.is_some())
     }
 
     /// The rights of a host; `None` if it may not connect.

@@ -140,7 +140,11 @@ fn serve_connection(stream: TcpStream, subsystem: Arc<Subsystem>, began: Instant
     sockopt::set_socket_keepalive(&stream, true)?;
     sharpen_timers(&subsystem);
     let now = || Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let (local, mut socket) = (stream.local_addr()?, Socket { stream, was_read: false, patience: Patience::default() });
+    let (local, socket) = (stream.local_addr()?, Socket { stream, was_read: false, patience: Patience::default() });
+    #[cfg(feature = "tls")]
+    let mut socket = crate::door::Door::new(socket, Arc::clone(&subsystem));
+    #[cfg(not(feature = "tls"))]
+    let mut socket = socket;
     attend(subsystem, local, &mut socket, now, || stop.load(Ordering::Relaxed))
 }
 

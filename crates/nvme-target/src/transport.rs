@@ -10,6 +10,7 @@
 
 use crate::connection::Connection;
 use crate::limits::TRANSFER_BYTE_NS;
+use crate::secured::Secured;
 use crate::subsystem::Subsystem;
 use kvssd_types::Nanos;
 use std::io::{self, ErrorKind};
@@ -52,6 +53,19 @@ pub trait Transport {
     /// # Errors
     /// When the connection is broken.
     fn end_output(&mut self) -> io::Result<()>;
+
+    /// Sends what [`Transport::write`] took and kept, as far as there is room. Returns whether all of it is sent.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    fn flush(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// What TLS has shown, once, before anything that comes by it is read.
+    fn take_secured(&mut self) -> Option<Secured> {
+        None
+    }
 }
 
 /// Serves one connection, which reached the target at `local`, to its end. `now` is the time since the service began.
@@ -77,19 +91,23 @@ pub fn attend(
                 Err(error) => return Err(error),
             }
         }
+        if let Some(secured) = transport.take_secured() {
+            connection.secure(secured);
+        }
         connection.process_input(now());
         connection.produce_output(now());
         sent_bytes += write_out(&mut connection, transport)?;
+        let is_flushed = transport.flush()?;
         let at = now();
         if is_stopping() && stopped.is_none() {
             connection.stop();
             stopped = Some(at);
         }
         let is_late = stopped.is_some_and(|stopped| at > stopped + limits.stop_ns);
-        if connection.has_ended() && (connection.is_drained() || is_late) {
+        if connection.has_ended() && ((connection.is_drained() && is_flushed) || is_late) {
             return linger(transport, now);
         }
-        let has_output = !connection.output().is_empty();
+        let has_output = !connection.output().is_empty() || !is_flushed;
         if !has_output {
             (unsent_since, sent_bytes) = (at, 0);
         }

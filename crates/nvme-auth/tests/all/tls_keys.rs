@@ -96,6 +96,32 @@ fn keys_and_identities_are_those_of_the_specification_and_of_older_hosts() {
     }
 }
 
+/// The answers that libnvme's own tests expect, by both derivations.
+#[test]
+fn identities_are_those_that_libnvme_expects() {
+    let parties = Parties { host: "nqn.psk-test-host".to_owned(), subsystem: "nqn.psk-test-subsys".to_owned() };
+    for (hash, rest, standard, libnvme) in [
+        (
+            "01",
+            "VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:",
+            "iSbjiStwJ/1TrTvDlt2fjFmzvsytOJelidNnA+X5lEU=",
+            "66GuqV08TsAGII39teWUfwQwizjv06Jy8jOcX3NAAzM=",
+        ),
+        (
+            "02",
+            "VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:",
+            "QhW2+Rp6RzHlNtCslyRxMnwJ11tKKhz8JCAQpQ+XUD8f9td1VeH5h53yz2wKJG1a",
+            "RsKmYJ3nAn1ApjjMloJFbAkLPivONDAX/xW327YBUsn2eGShXSjCZvBaOxscLqmz",
+        ),
+    ] {
+        for (derivation, digest) in [(Derivation::Standard, standard), (Derivation::Libnvme, libnvme)] {
+            let found = key(hash, rest).unwrap().preshared_keys(&parties, derivation);
+            let wanted = format!("NVMe1R{hash} nqn.psk-test-host nqn.psk-test-subsys {digest}");
+            assert_eq!(found[0].identity, wanted);
+        }
+    }
+}
+
 #[test]
 fn names_too_long_for_an_identity_of_version_0_have_one_of_version_1() {
     let long = |letter: &str| format!("nqn.2025-01.org.kvssd:{}", letter.repeat(200));

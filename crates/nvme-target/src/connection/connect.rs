@@ -7,9 +7,10 @@ use crate::hosts::{Member, Place, Refusal};
 use crate::limits::QUEUE_ENTRIES_MAX;
 use crate::lock::lock;
 use crate::rights::HostRights;
+use crate::secured::{Proofs, Secured};
 use crate::subsystem::Subsystem;
 use crate::view::View;
-use kvssd_nvme_auth::{ControllerSide, Credentials, Parties, Randomness};
+use kvssd_nvme_auth::{ControllerSide, Parties, Randomness};
 use kvssd_nvme_spec::fabrics::{
     AUTHENTICATION_IN_BAND, CONTROLLER_ANY, Connect, ConnectData, DISCOVERY_NQN, NQN_BYTES_MAX,
 };
@@ -30,13 +31,14 @@ pub(super) struct Connected {
     pub(super) phase: Phase,
     pub(super) entries: u16,
     pub(super) done: Success,
-    /// What the host is to prove itself by first; `None` of a discovery controller, which asks for no proof.
-    pub(super) held_to: Option<Option<Arc<Credentials>>>,
+    /// What the host is to prove itself by; `None` of a discovery controller in the clear, which asks for no proof.
+    pub(super) held_to: Option<Proofs>,
 }
 
 pub(super) fn connect(
     subsystem: &Subsystem,
     place: &mut Place,
+    secured: Option<&Secured>,
     command: &Connect,
     data: &[u8],
     now: Nanos,
@@ -71,7 +73,9 @@ pub(super) fn connect(
             return Err(invalid(AT_SUBSYSTEM_NQN, true));
         }
     };
+    let parties = Parties { host: host.nqn.clone(), subsystem: wanted };
     let (member, rights) = claim(place, &host.nqn)?;
+    check_secured(&rights, kind, &parties, secured).inspect_err(|_| place.leave())?;
     let view = View { subsystem, rights: &rights };
     let entries = command.queue_size + 1;
     let connected = match command.queue_id {
@@ -82,9 +86,9 @@ pub(super) fn connect(
     let done = Success::with_result(id.into());
     if kind == ControllerKind::Discovery {
         place.settle();
-        return Ok(Connected { phase, entries, done, held_to: None });
+        return Ok(Connected { phase, entries, done, held_to: secured.map(|_| Proofs::of(&rights)) });
     }
-    let held_to = Some(rights.authentication.clone());
+    let held_to = Some(Proofs::of(&rights));
     let Some(credentials) = rights.authentication.as_deref() else {
         place.settle();
         return Ok(Connected { phase, entries, done, held_to });
@@ -93,10 +97,29 @@ pub(super) fn connect(
         tracing::error!(%error, "there are no random numbers for an authentication");
         Status::InternalError
     })?;
-    let parties = Parties { host: member.nqn.clone(), subsystem: wanted };
     let side = Box::new(ControllerSide::new(credentials.clone(), parties, randomness));
     let phase = Phase::Authenticating { connected: Box::new(phase), side };
     Ok(Connected { phase, entries, done: Success::with_result(done.result | AUTHENTICATION_IN_BAND), held_to })
+}
+
+/// Whether the host comes as it is to come: by TLS with its key if it has one, under the names that the key was used for. To
+/// a discovery controller it may come in the clear, to learn that TLS is required.
+fn check_secured(
+    rights: &HostRights,
+    kind: ControllerKind,
+    parties: &Parties,
+    secured: Option<&Secured>,
+) -> Result<(), Failure> {
+    let why = match (&rights.tls_key, secured) {
+        (None, None) => return Ok(()),
+        (Some(_), None) if kind == ControllerKind::Discovery => return Ok(()),
+        (Some(_), None) => "it has a key for TLS, and came in the clear",
+        (_, Some(secured)) if secured.parties != *parties => "its TLS was for another host or subsystem",
+        (Some(key), Some(secured)) if *key == secured.key => return Ok(()),
+        (_, Some(_)) => "the key of its TLS is not its key any more",
+    };
+    tracing::warn!(host = parties.host, why, "a host was refused");
+    Err(Status::AuthenticationRequired.into())
 }
 
 /// A place for one more connection of the host.

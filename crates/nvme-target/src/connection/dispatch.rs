@@ -161,7 +161,7 @@ impl Connection {
         let command = FabricsCommand::from(entry);
         match (&self.phase, command) {
             (Phase::AwaitingConnect, FabricsCommand::Connect(command)) => {
-                let connected = connect(&self.subsystem, &mut self.place, &command, data, now)?;
+                let connected = connect(&self.subsystem, &mut self.place, self.secured.as_ref(), &command, data, now)?;
                 self.queue.resize(connected.entries);
                 self.phase = connected.phase;
                 self.held_to = connected.held_to;

@@ -171,7 +171,7 @@ fn a_discovery_names_the_address_that_the_host_used() {
     let (_, data) = log(&mut queue, page::DISCOVERY, 2048, 0);
     let port = target.address.port().to_string();
     let found: Vec<_> = read_discovery_page(&data).collect();
-    assert_eq!(found, [Discovered { subsystem_nqn: NQN, address: "127.0.0.1", service: &port }]);
+    assert_eq!(found, [Discovered { subsystem_nqn: NQN, address: "127.0.0.1", service: &port, is_secured: false }]);
     assert_eq!(log(&mut queue, page::HEALTH, 512, 0).0, Status::InvalidLogPage);
     let mut io = Queue::greeted(target.address, false, false);
     let refused = io.connect(io_connect(1), got.entry.result() as u16, DISCOVERY_NQN, HOST_NQN);

@@ -14,6 +14,7 @@ mod numbered;
 mod rates;
 mod rights;
 mod soak;
+mod tls;
 mod together;
 
 /// The one that the program has: what a long run keeps of memory is to be what a service keeps.

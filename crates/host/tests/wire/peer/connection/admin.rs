@@ -84,6 +84,7 @@ impl Connection {
                     subsystem_nqn,
                     address: &address,
                     service: &service,
+                    is_secured: false,
                 });
                 let found: Vec<_> = found.collect();
                 let mut log = discovery_page(&found, 32, false);
