@@ -76,8 +76,8 @@ pub enum Failure {
     },
     /// Anybody could change the drive.
     #[error(
-        "--listen {0}: other machines reach it, and not every host must prove who it is: name a secret_file for each in \
-         the file of --config, or add --insecure"
+        "--listen {0}: other machines reach it, and not every host must prove who it is: name a secret_file or a \
+         tls_key_file for each in the file of --config, or add --insecure"
     )]
     Unproved(std::net::SocketAddr),
     /// There is no such key.

@@ -34,6 +34,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     subsystem_options.rights =
         reload.as_ref().map_or_else(|| rights_of(options), |reload| reload.config.rights.clone());
     check_proved(options, &subsystem_options.rights)?;
+    let is_encrypted = subsystem_options.rights.are_encrypted();
     if let Some(max) = reload.as_ref().and_then(|reload| reload.config.connections_max) {
         subsystem_options.limits.connections_max = max;
     }
@@ -44,7 +45,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let is_wanted = Arc::new(AtomicBool::new(false));
     on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
-    if !listen.ip().is_loopback() {
+    if !listen.ip().is_loopback() && !is_encrypted {
         let is_open = options.allow_hosts.is_empty() && options.config.is_none();
         let who = match options.insecure {
             false => "",

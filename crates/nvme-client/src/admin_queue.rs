@@ -72,7 +72,7 @@ impl AdminQueue {
             capsule_data_bytes_max: ADMIN_CAPSULE_DATA_BYTES,
             data_bytes_max: ADMIN_DATA_BYTES_MAX,
         };
-        let connection = Connection::connect(addresses, url.digests, limits, deadline)?;
+        let connection = Connection::connect(addresses, host.preshared_keys(nqn), url.digests, limits, deadline)?;
         let keep_alive_ms = KEEP_ALIVE_TIMEOUT.as_millis() as u32;
         let connect = Connect { queue_size: ADMIN_DEPTH, keep_alive_ms, ..Connect::default() };
         let controller = connect_queue(&connection, connect, CONTROLLER_ANY, host, nqn, deadline)?;
@@ -228,6 +228,9 @@ pub(crate) fn connect_queue(
         Ok(Status::ConnectInvalidHost) => refused(format!("the drive does not let {} in", name(&data.host_nqn))),
         Ok(Status::ConnectInvalidParameters) => {
             refused(format!("there is no subsystem {}, or not with such a queue", name(&data.subsystem_nqn)))
+        }
+        Ok(Status::AuthenticationRequired) => {
+            refused("the drive wants TLS: add tls-key-file=PATH to the URL".to_owned())
         }
         Ok(status) => refused(format!("the drive says: {status}")),
         Err(code) => refused(format!("the drive answers a connect with status {code:03x}h")),

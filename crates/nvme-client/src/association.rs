@@ -65,7 +65,7 @@ impl Association {
         let depth = u32::from(url.queue_depth).min(entries_max - 1) as u16;
         let capsule_data_bytes_max = (controller.command_capsule_16b.get().saturating_mul(16)).saturating_sub(64);
         let limits = QueueLimits { depth, capsule_data_bytes_max, data_bytes_max };
-        let io = Connection::connect(&addresses, url.digests, limits, deadline)?;
+        let io = Connection::connect(&addresses, host.preshared_keys(&nqn), url.digests, limits, deadline)?;
         let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
         connect_queue(&io, connect, admin.controller, host, &nqn, deadline)?;
         let namespaces = RwLock::default();

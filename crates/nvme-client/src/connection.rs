@@ -11,18 +11,22 @@
 //!
 //! What it does not do: send anything again. After [`ConnectionLost`] the connection is gone for all.
 
+use crate::channel::Channel;
 use crate::connection_lost::ConnectionLost;
-use crate::handshake::{self, remaining};
+use crate::failure::Failure;
+use crate::handshake;
 use crate::queue_pair::{CommandId, Completion, Payload, QueueLimits, QueuePair};
+use crate::time_left::remaining;
 use crate::url::Digests;
+use kvssd_nvme_auth::PresharedKey;
 use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_runtime::Patience;
-use kvssd_runtime::net::{Shutdown, SocketAddr, TcpStream};
+use kvssd_runtime::net::{Shutdown, SocketAddr};
 use kvssd_runtime::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use kvssd_runtime::thread::{self, Thread};
 use kvssd_runtime::time::Instant;
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 
 /// Size of the read buffer.
 const READ_BYTES: usize = 256 << 10;
@@ -31,7 +35,7 @@ const SPARE_BYTES_MAX: usize = 1 << 20;
 
 /// A queue pair and its socket.
 pub(crate) struct Connection {
-    socket: TcpStream,
+    channel: Channel,
     state: Mutex<State>,
     /// Signals that the submission queue has room again.
     room: Condvar,
@@ -84,17 +88,18 @@ impl<T> Pipeline<T> {
 type Reader<'a> = MutexGuard<'a, Reading>;
 
 impl Connection {
-    /// Connects to the first of those addresses that answers, and initializes the connection.
+    /// Connects to the first of those addresses that answers, by TLS where there are keys, and initializes the connection.
     pub(crate) fn connect(
         addresses: &[SocketAddr],
+        keys: Option<Vec<PresharedKey>>,
         digests: Digests,
         limits: QueueLimits,
         deadline: Instant,
-    ) -> Result<Connection, ConnectionLost> {
-        let mut socket = handshake::connect(addresses, deadline)?;
-        let response = handshake::initialize(&mut socket, digests, deadline)?;
+    ) -> Result<Connection, Failure> {
+        let channel = Channel::open(handshake::connect(addresses, deadline)?, keys, deadline)?;
+        let response = handshake::initialize(&channel, digests, deadline)?;
         let state = State {
-            queue_pair: QueuePair::new(&response, limits)?,
+            queue_pair: QueuePair::new(&response, limits).map_err(ConnectionLost::from)?,
             owners: (0..limits.depth).map(|_| None).collect(),
             waiting_for_room: 0,
             is_writing: false,
@@ -103,7 +108,7 @@ impl Connection {
         };
         let reading = Mutex::new(Reading { buffer: vec![0; READ_BYTES], patience: Patience::default() });
         let depth = limits.depth.into();
-        Ok(Connection { socket, state: Mutex::new(state), room: Condvar::new(), reading, depth })
+        Ok(Connection { channel, state: Mutex::new(state), room: Condvar::new(), reading, depth })
     }
 
     /// The most outstanding commands.
@@ -206,7 +211,7 @@ impl Connection {
             Some(read) => Ok(read),
             None => {
                 let began = Instant::now();
-                let read = (&self.socket).read(buffer);
+                let read = (&self.channel).read(buffer);
                 patience.slept(began.elapsed());
                 read
             }
@@ -232,7 +237,7 @@ impl Connection {
 
     /// Reads what comes soon, without sleep, while that pays.
     fn read_awake(&self, buffer: &mut [u8], patience: &mut Patience) -> Option<usize> {
-        let looked = patience.wait(|| match self.socket.try_read(buffer) {
+        let looked = patience.wait(|| match self.channel.try_read(buffer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             read => Some(read.ok()),
         });
@@ -278,9 +283,10 @@ impl Connection {
         deadline: Instant,
     ) -> Result<(), ConnectionLost> {
         let held_before = reader.is_some();
-        while !bytes.is_empty() {
-            match (&self.socket).write(bytes) {
-                Ok(written) => bytes = &bytes[written..],
+        loop {
+            match self.channel.write(&mut bytes) {
+                Ok(true) => break,
+                Ok(false) => {}
                 Err(error) if is_timeout(&error) => {
                     if Instant::now() >= deadline {
                         return Err(ConnectionLost::new("it takes nothing"));
@@ -326,7 +332,7 @@ impl Connection {
     fn lose(&self, mut state: MutexGuard<'_, State>, lost: ConnectionLost) -> ConnectionLost {
         let lost = state.lost.get_or_insert(lost).clone();
         // The peer may have closed it already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.channel.socket().shutdown(Shutdown::Both);
         state.owners.iter().flatten().for_each(Thread::unpark);
         drop(state);
         self.room.notify_all();

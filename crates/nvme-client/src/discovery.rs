@@ -45,6 +45,9 @@ fn discover(
     found.sort_by_key(|record| record.subsystem_nqn);
     found.dedup_by_key(|record| record.subsystem_nqn);
     match found[..] {
+        [only] if only.is_secured && !host.has_tls_key() => {
+            Err(Error::Refused(format!("{url}: the drive wants TLS: add tls-key-file=PATH to the URL")).into())
+        }
         [only] => {
             let address = only.address.parse::<IpAddr>().ok().zip(only.service.parse::<u16>().ok());
             let addresses = address.map_or(addresses, |address| vec![address.into()]);

@@ -1,6 +1,6 @@
 //! Who connects: a host, and the program on it.
 
-use kvssd_nvme_auth::Credentials;
+use kvssd_nvme_auth::{Credentials, Derivation, Parties, PresharedKey, TlsKey};
 use kvssd_nvme_spec::numbered::INSTANCE_BYTES;
 use kvssd_runtime::random_u64;
 use std::io;
@@ -17,6 +17,8 @@ pub(crate) struct HostIdentity {
     pub(crate) nqn: String,
     /// By what it proves who it is.
     pub(crate) credentials: Option<Credentials>,
+    /// By which all that is said is encrypted.
+    tls_key: Option<TlsKey>,
 }
 
 impl HostIdentity {
@@ -24,11 +26,26 @@ impl HostIdentity {
     ///
     /// # Errors
     /// When the system has no random numbers.
-    pub(crate) fn new(nqn: Option<&str>, credentials: Option<Credentials>) -> io::Result<Self> {
+    pub(crate) fn new(
+        nqn: Option<&str>,
+        credentials: Option<Credentials>,
+        tls_key: Option<TlsKey>,
+    ) -> io::Result<Self> {
         let (id, instance) = (random_bytes()?, random_bytes()?);
         let id: Uuid = Builder::from_random_bytes(id).into_uuid();
         let nqn = nqn.map_or_else(|| format!("nqn.2014-08.org.nvmexpress:uuid:{id}"), str::to_owned);
-        Ok(HostIdentity { id: id.into_bytes(), instance, nqn, credentials })
+        Ok(HostIdentity { id: id.into_bytes(), instance, nqn, credentials, tls_key })
+    }
+
+    /// What a handshake with that subsystem offers; `None` in the clear.
+    pub(crate) fn preshared_keys(&self, subsystem: &str) -> Option<Vec<PresharedKey>> {
+        let parties = Parties { host: self.nqn.clone(), subsystem: subsystem.to_owned() };
+        self.tls_key.as_ref().map(|key| key.preshared_keys(&parties, Derivation::Standard))
+    }
+
+    /// Whether there is a key of TLS.
+    pub(crate) fn has_tls_key(&self) -> bool {
+        self.tls_key.is_some()
     }
 }
 

@@ -13,6 +13,7 @@
 //!     recognition      whether the drive recognizes changes by their serials
 //!   connection         a queue pair over a socket, which threads share: who waits reads
 //!     handshake        TCP, ICReq, ICResp
+//!     channel          the socket in the clear, or TLS over it
 //!     queue_pair       slots, R2T, data, digests: bytes in, bytes out, no I/O
 //!   request            Command -> submission queue entry and data; completion -> reply or error
 //!   report             Identify and log pages
@@ -36,11 +37,12 @@
 //!
 //! Waits are those of `kvssd_runtime`: of the machine, or of a simulated world.
 //!
-//! What it does not do: TLS, several I/O queues, asynchronous events.
+//! TLS comes with the feature `tls`. What it does not do: several I/O queues, asynchronous events.
 
 mod admin_queue;
 mod association;
 mod authentication;
+mod channel;
 mod client;
 mod connection;
 mod connection_lost;
@@ -57,6 +59,7 @@ mod report;
 mod request;
 mod retransmission;
 mod serials;
+mod time_left;
 mod url;
 
 pub use client::Client;

@@ -52,7 +52,7 @@ pub(crate) type CommandResult = Result<Option<Reply>, Error>;
 impl Link {
     /// Connects to the drive at `url`, which must be there now.
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
-        let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?);
+        let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?, url.tls_key()?);
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
         let link =
             Link { url: url.clone(), host, is_read_only, serials: Arc::default(), state: Mutex::new(State::default()) };

@@ -13,7 +13,8 @@
 //!              name, IPv4 address, or IPv6 address in [ ]
 //! ```
 //!
-//! `secret-file=PATH` and `controller-secret-file=PATH` name the files of secrets (docs/NVME.md, *Who may*).
+//! `secret-file=PATH`, `controller-secret-file=PATH` and `tls-key-file=PATH` name the files of secrets and of a key
+//! (docs/NVME.md, *Who may*).
 //!
 //! `fluent-uri` takes the text apart by RFC 3986 and 3987. What the parameters mean is said here.
 
@@ -22,7 +23,7 @@ use fluent_uri::component::IAuthority;
 use fluent_uri::pct_enc::encoder::{IPath, IQuery};
 use fluent_uri::pct_enc::{EStr, EString, Encoder};
 use fluent_uri::{Iri, ParseError};
-use kvssd_nvme_auth::{Credentials, read_secret};
+use kvssd_nvme_auth::{Credentials, TlsKey, read_secret, read_tls_key};
 use kvssd_nvme_spec::fabrics::NQN_BYTES_MAX;
 use kvssd_types::NamespaceId;
 use std::fmt;
@@ -78,6 +79,8 @@ pub struct DriveUrl {
     pub secret_file: Option<String>,
     /// The file of the secret by which the target must prove who it is.
     pub controller_secret_file: Option<String>,
+    /// The file of the key of TLS, which then carries all that is said; it goes with `host_nqn`.
+    pub tls_key_file: Option<String>,
 }
 
 impl DriveUrl {
@@ -103,6 +106,21 @@ impl DriveUrl {
                 Err(Error::InvalidUrl(format!("{self}: controller-secret-file is of use with secret-file only")))
             }
         }
+    }
+}
+
+impl DriveUrl {
+    /// The key of the file that it names.
+    pub(crate) fn tls_key(&self) -> Result<Option<TlsKey>, Error> {
+        let wrong = |why: String| Error::InvalidUrl(format!("{self}: {why}"));
+        let Some(file) = &self.tls_key_file else { return Ok(None) };
+        if cfg!(not(feature = "tls")) {
+            return Err(wrong("this program was built without TLS: build it with --features tls".to_owned()));
+        }
+        if self.host_nqn.is_none() {
+            return Err(wrong("tls-key-file goes with a name of the host: add host=NQN".to_owned()));
+        }
+        read_tls_key(Path::new(file)).map(Some).map_err(|why| wrong(format!("{file}: {why}")))
     }
 }
 
@@ -133,6 +151,7 @@ fn parse(text: &str) -> Result<DriveUrl, String> {
         host_nqn: None,
         secret_file: None,
         controller_secret_file: None,
+        tls_key_file: None,
     };
     check_nqn("subsystem", url.nqn.as_deref().unwrap_or_default())?;
     for part in iri.query().iter().flat_map(|query| query.split('&')).filter(|part| !part.is_empty()) {
@@ -182,10 +201,11 @@ impl DriveUrl {
             }
             "secret-file" => self.secret_file = Some(value),
             "controller-secret-file" => self.controller_secret_file = Some(value),
+            "tls-key-file" => self.tls_key_file = Some(value),
             other => {
                 return Err(format!(
-                    "there is no parameter {other:?}, but ns, depth, timeout, digest, host, secret-file and \
-                     controller-secret-file"
+                    "there is no parameter {other:?}, but ns, depth, timeout, digest, host, secret-file, \
+                     controller-secret-file and tls-key-file"
                 ));
             }
         }
@@ -247,6 +267,7 @@ impl fmt::Display for DriveUrl {
             ("host", &self.host_nqn),
             ("secret-file", &self.secret_file),
             ("controller-secret-file", &self.controller_secret_file),
+            ("tls-key-file", &self.tls_key_file),
         ];
         for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?))) {
             write!(f, "&{key}={}", encoded::<IQuery>(text).replace('&', "%26"))?;

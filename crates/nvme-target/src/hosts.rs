@@ -10,6 +10,7 @@
 use crate::lock::lock;
 use crate::rate::Pace;
 use crate::rights::{HostRights, Rights};
+#[cfg(feature = "tls")]
 use kvssd_nvme_auth::TlsKey;
 use kvssd_runtime::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex};
@@ -145,6 +146,7 @@ impl Hosts {
     }
 
     /// The key of that host's TLS, if it has one.
+    #[cfg(feature = "tls")]
     pub(crate) fn tls_key(&self, nqn: &str) -> Option<Arc<TlsKey>> {
         lock(&self.state).rights.of(nqn)?.tls_key.clone()
     }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
   kvssd serve drive.kv --metrics 127.0.0.1:9420            for Prometheus
   nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2025-01.org.kvssd:drive
 
-There is no encryption: listen wider than this machine in networks that you trust only. Hosts prove who they are where the file of
---config names secrets; without that a host is whoever it says it is. An
+Hosts prove who they are where the file of --config names secrets or keys; without that a host is whoever it says it is. What they say
+is encrypted where it names keys for TLS; else listen wider than this machine in networks that you trust only. An
 interrupt or SIGTERM ends the service in order. What hosts can do is in docs/NVME.md.")]
 pub struct ServeOptions {
     /// The image

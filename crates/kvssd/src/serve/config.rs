@@ -9,6 +9,7 @@
 //!   operations_per_second = 20000         # and bytes_per_second = "200MiB"
 //!   connections_max = 16
 //!   secret_file = "build7.secret"         # by which it proves who it is; controller_secret_file, by which the drive does
+//!   tls_key_file = "build7.key"           # by which all that is said is encrypted; in the clear it is refused then
 //!   [others]                              # hosts that are not named; without it they are refused
 //!   read_only = "all"
 //! ```
@@ -16,7 +17,7 @@
 use crate::arguments::units::{count, size};
 use crate::fail::Failure;
 use crate::text::one_line;
-use kvssd_nvme_auth::{Credentials, Secret, read_secret};
+use kvssd_nvme_auth::{Credentials, Secret, TlsKey, read_secret, read_tls_key};
 use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,7 @@ struct WrittenRights {
     connections_max: Option<usize>,
     secret_file: Option<PathBuf>,
     controller_secret_file: Option<PathBuf>,
+    tls_key_file: Option<PathBuf>,
 }
 
 impl Config {
@@ -122,7 +124,18 @@ impl WrittenRights {
             },
             connections_max: self.connections_max,
             authentication: self.credentials(folder)?.map(Arc::new),
+            tls_key: self.tls_key(folder)?.map(Arc::new),
         })
+    }
+
+    /// The key of the file that it names.
+    fn tls_key(&self, folder: &Path) -> Result<Option<TlsKey>, String> {
+        let Some(file) = &self.tls_key_file else { return Ok(None) };
+        if cfg!(not(feature = "tls")) {
+            return Err("tls_key_file: this program was built without TLS: build it with --features tls".to_owned());
+        }
+        let path = folder.join(file);
+        read_tls_key(&path).map(Some).map_err(|why| format!("tls_key_file = {}: {why}", path.display()))
     }
 
     /// The secrets of the files that it names.
@@ -192,6 +205,7 @@ mod tests {
             rate: Rate { operations_per_second: NonZeroU64::new(20_000), bytes_per_second: NonZeroU64::new(200 << 20) },
             connections_max: Some(16),
             authentication: None,
+            tls_key: None,
         };
         let others = HostRights { read_write: Namespaces::NONE, read_only: Namespaces::All, ..HostRights::EVERYTHING };
         let rights = Rights::new([("nqn.a".to_owned(), named)].into(), Some(others));
@@ -214,6 +228,7 @@ mod tests {
             ("[others]\nread_write = \"all\"\nconnections_max = 0", &["connections_max = 0"]),
             ("connections_max = 1\n[others]\nread_write = \"all\"", &["connections_max = 1", "65536"]),
             ("[others]\nread_only = 'all'\nsecret_file = 'no/such'", &["secret_file", "no/such", "cannot be read"]),
+            ("[others]\nread_only = 'all'\ntls_key_file = 'no/such'", &["tls_key_file"]),
             ("[others]\nwrite = \"all\"", &["unknown field", "write"]),
             ("[hosts.\"nqn.a\"]\nread_only = 'all'\n[hosts.\"nqn.a\"]\nread_only = 'all'", &["duplicate"]),
             ("This is not TOML.", &["TOML"]),

@@ -26,6 +26,8 @@ mod sweep;
 #[cfg(unix)]
 #[path = "../../../host/tests/all/synced_pairs.rs"]
 mod synced_pairs;
+#[cfg(unix)]
+mod tls;
 mod wire;
 
 use desk::Desk;

@@ -28,6 +28,8 @@ struct Plan {
     cut_ms: u64,
     /// Between two kills.
     kill_ms: u64,
+    /// By TLS.
+    is_secure: bool,
 }
 
 /// What was seen.
@@ -180,10 +182,12 @@ fn run(plan: Plan) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     Service::create(folder, "--size 256MiB");
+    let more = if plan.is_secure { Service::secure(folder) } else { String::new() };
     let (proxy, seen) = (Proxy::new(), Seen::default());
     let began = Instant::now();
     let is_over = || seen.calls.load(Ordering::Relaxed) >= plan.calls;
-    let url = |timeout: u64| format!("nvme+tcp://{}/nqn.2025-01.org.kvssd:drive?timeout={timeout}", proxy.address);
+    let url =
+        |timeout: u64| format!("nvme+tcp://{}/nqn.2025-01.org.kvssd:drive?timeout={timeout}{more}", proxy.address);
     let mut calls = scope(|scope| {
         let killer = scope.spawn(|| kill(&plan, folder, &proxy, &seen, &is_over));
         scope.spawn(|| cut(&plan, &proxy, &seen, &is_over));
@@ -210,7 +214,7 @@ fn run(plan: Plan) -> Seen {
     });
     // What is there in the end, after one more life.
     let mut service = Service::start(folder);
-    let store = connect(&format!("nvme+tcp://{}", service.address)).unwrap();
+    let store = connect(&format!("nvme+tcp://{}/?ns=1{more}", service.address)).unwrap();
     for key in 0..plan.keys {
         let began_call = began.elapsed().as_nanos() as u64;
         let found = number_of(store.retrieve(&key.to_le_bytes()).unwrap());
@@ -234,7 +238,14 @@ fn run(plan: Plan) -> Seen {
 
 #[test]
 fn hosts_through_cut_connections_and_a_killed_service_are_linearizable() {
-    let seen = run(Plan { seed: 1, calls: 60_000, keys: 40, cut_ms: 10, kill_ms: 200 });
+    let seen = run(Plan { seed: 1, calls: 60_000, keys: 40, cut_ms: 10, kill_ms: 200, is_secure: false });
+    assert!(seen.cuts.load(Ordering::Relaxed) > 20 && seen.kills.load(Ordering::Relaxed) > 0, "{seen:?}");
+    assert!(seen.recognized.load(Ordering::Relaxed) > 0, "no change came again: {seen:?}");
+}
+
+#[test]
+fn hosts_by_tls_through_cut_connections_and_a_killed_service_are_linearizable() {
+    let seen = run(Plan { seed: 3, calls: 20_000, keys: 40, cut_ms: 20, kill_ms: 200, is_secure: true });
     assert!(seen.cuts.load(Ordering::Relaxed) > 20 && seen.kills.load(Ordering::Relaxed) > 0, "{seen:?}");
     assert!(seen.recognized.load(Ordering::Relaxed) > 0, "no change came again: {seen:?}");
 }
@@ -242,7 +253,7 @@ fn hosts_through_cut_connections_and_a_killed_service_are_linearizable() {
 #[test]
 #[ignore = "10^6 calls take minutes"]
 fn a_million_calls_through_cut_connections_and_a_killed_service_are_linearizable() {
-    run(Plan { seed: 2, calls: 1_000_000, keys: 200, cut_ms: 15, kill_ms: 3000 });
+    run(Plan { seed: 2, calls: 1_000_000, keys: 200, cut_ms: 15, kill_ms: 3000, is_secure: false });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -28,9 +29,22 @@ impl Service {
         assert!(output.status.success(), "{output:?}");
     }
 
+    /// Has the services in a folder ask for TLS; gives what URLs have more then.
+    pub fn secure(folder: &Path) -> String {
+        let key = folder.join("host.key");
+        std::fs::write(&key, "NVMeTLSkey-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:").unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let rights = "[hosts.\"nqn.a\"]\nread_write = \"all\"\ntls_key_file = \"host.key\"\n";
+        std::fs::write(folder.join("target.toml"), rights).unwrap();
+        format!("&host=nqn.a&tls-key-file={}", key.display())
+    }
+
     pub fn start(folder: &Path) -> Service {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kvssd"));
         command.current_dir(folder).args(["serve", "drive.kv", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+        if folder.join("target.toml").exists() {
+            command.args(["--config", "target.toml"]);
+        }
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
         let (mut message, mut metrics) = (String::new(), String::new());
