@@ -3,7 +3,7 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /kvssd
 COPY . .
-RUN cargo build --release --locked -p kvssd --features campaigns,papers
+RUN cargo build --release --locked -p kvssd --features campaigns,papers,tls
 
 FROM debian:bookworm-slim
 COPY --from=build /kvssd/target/release/kvssd /usr/local/bin/kvssd
