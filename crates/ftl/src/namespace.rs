@@ -20,6 +20,7 @@ use crate::packing::RecordLayout;
 use crate::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A namespace, to look at.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +29,8 @@ pub struct NamespaceInfo {
     pub id: NamespaceId,
     /// What was chosen.
     pub attributes: NamespaceAttributes,
-    /// The name of its index.
-    pub index: &'static str,
+    /// The name of its index; empty where that is not known.
+    pub index: Cow<'static, str>,
     /// Whether its keys have an order.
     pub is_ordered: bool,
     /// How full it is; `capacity_bytes` are its quota, or what the drive has for all.

@@ -45,7 +45,7 @@ pub(crate) trait Backend: Send + Sync {
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error>;
 
     /// Deletes a namespace other than the first.
-    fn delete_namespace(&self, id: NamespaceId) -> Result<(), Error>;
+    fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error>;
 
     /// Capacities and counters.
     fn stats(&self) -> Result<Stats, Error>;

@@ -162,10 +162,10 @@ impl Backend for Image {
         })
     }
 
-    fn delete_namespace(&self, id: NamespaceId) -> Result<(), Error> {
+    fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error> {
         self.change(|state, ticket| {
             state.note(|loose| loose.note_other(ticket));
-            state.drive.delete_namespace(id).map_err(|error| state.failed(error))
+            state.drive.delete_namespace(namespace.id).map_err(|error| state.failed(error))
         })
     }
 

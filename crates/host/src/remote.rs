@@ -2,12 +2,13 @@
 
 use crate::backend::Backend;
 use crate::{Batch, Error, FirmwareStats, Stats, TrafficStats};
-use kvssd_ftl::{DramUse, NamespaceAttributes, NamespaceInfo, Utilization};
+use kvssd_ftl::{DramUse, NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo, Utilization};
 use kvssd_nvme_client::{Client, Counters, DriveReport, DriveUrl, Error as ClientError};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
 use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
-use kvssd_nvme_spec::read_text;
+use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NamespaceEntry, read_name};
 use kvssd_nvme_spec::statistics::StatisticsPage;
+use kvssd_nvme_spec::{read_text, write_text};
 use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
 
 /// A drive on the wire.
@@ -42,15 +43,19 @@ impl Backend for Remote {
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
-        Ok(self.0.namespaces()?.iter().map(|(id, identify)| namespace_info(*id, identify)).collect())
+        match self.0.named_namespaces()? {
+            Some(named) => Ok(named.iter().map(named_info).collect()),
+            None => Ok(self.0.namespaces()?.iter().map(|(id, identify)| namespace_info(*id, identify)).collect()),
+        }
     }
 
-    fn create_namespace(&self, _attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
-        Err(ClientError::not_in_the_command_set("way to make a namespace with an index and an order of its own").into())
+    fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
+        Ok(self.0.create_namespace(&wanted_of(&attributes)?)?)
     }
 
-    fn delete_namespace(&self, _id: NamespaceId) -> Result<(), Error> {
-        Err(ClientError::not_in_the_command_set("way to delete a namespace").into())
+    fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error> {
+        let name = namespace.attributes.name.as_deref().unwrap_or_default();
+        Ok(self.0.delete_namespace(namespace.id, name)?)
     }
 
     fn stats(&self) -> Result<Stats, Error> {
@@ -65,7 +70,7 @@ impl Backend for Remote {
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::InvalidUrl(why) => Error::InvalidOptions { why },
+            ClientError::InvalidUrl(why) | ClientError::InvalidNamespace(why) => Error::InvalidOptions { why },
             ClientError::CapacityExceeded => Error::Full,
             ClientError::InvalidKey { key_bytes, key_bytes_max } => Error::InvalidKey { key_bytes, key_bytes_max },
             ClientError::InvalidValue { value_bytes, value_bytes_max } => {
@@ -93,6 +98,61 @@ fn command_of(change: BatchChange<'_>) -> (NamespaceId, Command<'_>) {
     (namespace, command)
 }
 
+/// A namespace as the command describes it that makes it.
+fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error> {
+    let NamespaceAttributes { name, index, parameters, quota_bytes, logs, is_ordered } = attributes;
+    let invalid = |why: &str| Err(Error::InvalidOptions { why: why.to_owned() });
+    if !parameters.is_empty() || logs.is_some() {
+        return invalid("parameters of an index and numbers of logs are chosen where the drive is, not over the wire");
+    }
+    let Some(name) = name else { return invalid("a namespace that is made over the wire needs a name") };
+    let mut wanted = CreateNamespace::zeroed();
+    let index = index.as_deref().unwrap_or_default();
+    if name.is_empty() || name.len() > wanted.name.len() || name.chars().any(char::is_control) {
+        return invalid(&format!("a name has 1 to {NAME_BYTES_MAX} bytes and is one line, unlike {name:?}"));
+    }
+    if name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return invalid(&format!("the name {name} would be taken for a number"));
+    }
+    if index.len() > wanted.index.len() || index.chars().any(char::is_control) {
+        return invalid(&format!("there is no index {index:?}"));
+    }
+    if *quota_bytes == Some(0) {
+        return invalid("a quota of 0 bytes leaves no room for a pair");
+    }
+    wanted.quota_bytes = quota_bytes.unwrap_or(0).into();
+    wanted.flags = if *is_ordered { FLAG_ORDERED } else { 0 }.into();
+    write_text(&mut wanted.name, name);
+    write_text(&mut wanted.index, index);
+    Ok(wanted)
+}
+
+/// A namespace, as the page of names tells of it.
+fn named_info(entry: &NamespaceEntry) -> NamespaceInfo {
+    let text = |field: &[u8]| read_name(field).map(str::to_owned);
+    let attributes = NamespaceAttributes {
+        name: text(&entry.name),
+        quota_bytes: Some(entry.quota_bytes.get()).filter(|bytes| *bytes > 0),
+        is_ordered: entry.flags.get() & FLAG_ORDERED != 0,
+        ..NamespaceAttributes::PLAIN
+    };
+    let utilization = Utilization {
+        pairs: entry.pairs.get(),
+        pair_bytes: entry.pair_bytes.get(),
+        live_bytes: entry.live_bytes.get(),
+        capacity_bytes: entry.capacity_bytes.get(),
+        ..Utilization::default()
+    };
+    NamespaceInfo {
+        id: NamespaceId(entry.number.get()),
+        is_ordered: attributes.is_ordered,
+        attributes,
+        index: text(&entry.index).unwrap_or_default().into(),
+        utilization,
+        dram: DramUse::default(),
+    }
+}
+
 /// A namespace, as far as Identify tells of it.
 fn namespace_info(id: NamespaceId, identify: &IdentifyKvNamespace) -> NamespaceInfo {
     let utilization = Utilization {
@@ -103,7 +163,7 @@ fn namespace_info(id: NamespaceId, identify: &IdentifyKvNamespace) -> NamespaceI
     NamespaceInfo {
         id,
         attributes: NamespaceAttributes::PLAIN,
-        index: "",
+        index: "".into(),
         is_ordered: false,
         utilization,
         dram: DramUse::default(),

@@ -249,10 +249,13 @@ impl Store {
     /// # Errors
     /// [`Error::NoNamespace`], [`Error::Failed`].
     pub fn namespace(&self, name: &str) -> Result<Namespace<'_>, Error> {
+        Ok(Namespace::new(self, self.find(name)?.id))
+    }
+
+    fn find(&self, name: &str) -> Result<NamespaceInfo, Error> {
         let is_it = |info: &NamespaceInfo| info.attributes.name.as_deref() == Some(name) || info.id.to_string() == name;
         let found = self.namespaces()?.into_iter().find(is_it);
-        let found = found.ok_or_else(|| Error::NoNamespace { name: name.to_owned() })?;
-        Ok(Namespace::new(self, found.id))
+        found.ok_or_else(|| Error::NoNamespace { name: name.to_owned() })
     }
 
     /// The namespace of that number. Whether it is there shows when it is called.
@@ -284,13 +287,13 @@ impl Store {
     /// # Errors
     /// [`Error::NoNamespace`], [`Error::InvalidOptions`] of the first, and as [`Store::flush`].
     pub fn delete_namespace(&self, name: &str) -> Result<(), Error> {
-        let id = self.namespace(name)?.id();
-        if id == NamespaceId::FIRST {
+        let found = self.find(name)?;
+        if found.id == NamespaceId::FIRST {
             return Err(Error::InvalidOptions {
                 why: "namespace 1 stays: what names no namespace is in it".to_owned(),
             });
         }
-        self.drive()?.delete_namespace(id)
+        self.drive()?.delete_namespace(&found)
     }
 
     /// Writes out what the write buffer holds. Nothing becomes safer by it: what has returned is safe already.

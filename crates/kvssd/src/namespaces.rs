@@ -1,4 +1,4 @@
-//! `kvssd namespace`: the namespaces of an image are made, deleted and listed.
+//! `kvssd namespace`: the namespaces of a drive are made, deleted and listed.
 
 use crate::Outcome;
 use crate::arguments::namespace::{CreateNamespaceOptions, DeleteNamespaceOptions, NamespaceAction};
@@ -55,7 +55,7 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
     let NamespaceAttributes { name, parameters, quota_bytes, .. } = &info.attributes;
     let parameters = parameters.iter().map(|(key, value)| format!(" {key}={value}"));
     let nothing = || "-".to_owned();
-    // A drive on the wire does not say what its indexes are, nor how many pairs a namespace has.
+    // A drive of another make does not say what its indexes are, nor how many pairs a namespace has.
     let told = |text: String| if info.index.is_empty() { nothing() } else { text };
     vec![
         info.id.to_string(),

@@ -100,7 +100,6 @@ fn rights_of(options: &ServeOptions) -> Rights {
 struct Reload<'a> {
     options: &'a ServeOptions,
     path: &'a Path,
-    known: Vec<Known>,
     config: Config,
 }
 
@@ -110,7 +109,7 @@ impl<'a> Reload<'a> {
         let Some(path) = &options.config else { return Ok(None) };
         let known: Vec<Known> = drive.namespaces().into_iter().map(|info| (info.id.0, info.attributes.name)).collect();
         let config = Config::load(path, &known)?;
-        Ok(Some(Reload { options, path, known, config }))
+        Ok(Some(Reload { options, path, config }))
     }
 
     /// Reads it again whenever that is wanted. A file that is wrong changes nothing.
@@ -118,9 +117,8 @@ impl<'a> Reload<'a> {
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(RELOAD_LOOK);
             if is_wanted.swap(false, Ordering::Relaxed) {
-                match self.read() {
-                    Ok(config) => {
-                        subsystem.set_rights(config.rights);
+                match self.read_for(subsystem) {
+                    Ok(()) => {
                         say(&format!("{}: the rights are as it says now", self.path.display()));
                     }
                     Err(failure) => say(&format!("{failure}: all rights stay as they were")),
@@ -129,8 +127,19 @@ impl<'a> Reload<'a> {
         }
     }
 
-    fn read(&self) -> Result<Config, Failure> {
-        let config = Config::load(self.path, &self.known)?;
+    /// Reads it, for the namespaces that there are now.
+    fn read_for(&self, subsystem: &Subsystem) -> Outcome {
+        let wrong = |why: &str| Failure::Input { path: self.path.to_owned(), why: why.to_owned() };
+        let known = subsystem.namespace_names().ok_or_else(|| wrong("the drive has failed"))?;
+        let config = self.read(&known)?;
+        if subsystem.set_rights_of(&known, config.rights) {
+            return Ok(());
+        }
+        Err(wrong("namespaces came or went meanwhile; send SIGHUP again"))
+    }
+
+    fn read(&self, known: &[Known]) -> Result<Config, Failure> {
+        let config = Config::load(self.path, known)?;
         if config.connections_max != self.config.connections_max {
             let why = "connections_max cannot change while the drive is served: end the service, and start it again";
             return Err(Failure::Input { path: self.path.to_owned(), why: why.to_owned() });

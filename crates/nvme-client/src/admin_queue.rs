@@ -25,6 +25,8 @@ use kvssd_nvme_spec::features::{DELETE_NEEDS_KEY, feature, queue_count_value};
 use kvssd_nvme_spec::identify::{
     COMMAND_SET_KEY_VALUE, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, read_namespace_list,
 };
+use kvssd_nvme_spec::log_page::page;
+use kvssd_nvme_spec::named::{ENTRY_BYTES, HEADER_BYTES, NamespaceEntry, SIGNATURE, read_namespaces};
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_runtime::net::SocketAddr;
 use kvssd_runtime::thread::sleep;
@@ -40,6 +42,8 @@ const ADMIN_CAPSULE_DATA_BYTES: u32 = 8192;
 const ADMIN_DATA_BYTES_MAX: u32 = 256 << 10;
 /// The most namespaces that are listed.
 const NAMESPACES_MAX: usize = 1024;
+/// The most namespaces of which names are read: the page takes 32 KiB.
+const NAMED_MAX: usize = 255;
 /// KATO: the controller ends when it hears nothing for that long.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Result of a Connect whose controller does not exist: IPO and IATTR name bytes 16 and 17 of its data.
@@ -168,6 +172,22 @@ impl AdminQueue {
         let length = u64::from(length_bytes);
         let entry = AdminCommand::GetLogPage(GetLogPage { page, length_bytes: length, ..GetLogPage::default() });
         Ok(self.call(&entry.entry(NAMESPACE_ALL), &Payload::In(length_bytes), deadline)?.data)
+    }
+
+    /// Whether the controller has the commands of [`named`](kvssd_nvme_spec::named): another make's feature C1h says
+    /// something else.
+    pub(crate) fn has_extensions(&self, deadline: Instant) -> Result<bool, ConnectionLost> {
+        let get = AdminCommand::GetFeatures { feature: feature::EXTENSIONS, select: 0, value: 0 };
+        let completion = self.connection.call(&get.entry(0), &Payload::None, deadline)?.entry;
+        Ok(completion.status() == Ok(Status::Success) && completion.dword0.get() == SIGNATURE)
+    }
+
+    /// The namespaces by their names.
+    pub(crate) fn named(&self, deadline: Instant) -> Result<Vec<NamespaceEntry>, Failure> {
+        let bytes_max = (HEADER_BYTES + NAMED_MAX * ENTRY_BYTES) as u32;
+        let page = self.log_page(page::NAMESPACES, bytes_max, deadline)?;
+        let damaged = || Error::Damaged("the drive sent a page of its namespaces that cannot be".to_owned());
+        Ok(read_namespaces(&page).ok_or_else(damaged)?)
     }
 
     /// Requests one I/O queue (feature 07h).

@@ -13,13 +13,15 @@ use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
-use crate::queue_pair::QueueLimits;
+use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::recognition::Recognition;
 use crate::report::DriveReport;
 use crate::request::{NamespaceLimits, Request};
 use crate::url::DriveUrl;
+use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_nvme_spec::fabrics::Connect;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
+use kvssd_nvme_spec::named::NamespaceEntry;
 use kvssd_runtime::sync::{PoisonError, RwLock};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::NamespaceId;
@@ -40,6 +42,8 @@ pub(crate) struct Association {
     controller: IdentifyController,
     namespaces: RwLock<BTreeMap<NamespaceId, NamespaceLimits>>,
     is_read_only: bool,
+    /// The drive has the commands of [`kvssd_nvme_spec::named`].
+    pub(crate) has_extensions: bool,
 }
 
 impl Association {
@@ -58,6 +62,7 @@ impl Association {
             true => None,
             false => Recognition::negotiate(&admin.connection, host.instance, deadline)?,
         };
+        let has_extensions = admin.has_extensions(deadline)?;
         let format = admin.identify_namespace(url.namespace, deadline)?;
         let value_bytes_max = transfer_bytes_max(&controller).min(format.kv_formats[0].value_bytes_max.get());
         let data_bytes_max = Request::data_bytes_max(value_bytes_max);
@@ -69,7 +74,16 @@ impl Association {
         let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
         connect_queue(&io, connect, admin.controller, host, &nqn, deadline)?;
         let namespaces = RwLock::default();
-        let association = Association { admin, io, recognition, data_bytes_max, controller, namespaces, is_read_only };
+        let association = Association {
+            admin,
+            io,
+            recognition,
+            data_bytes_max,
+            controller,
+            namespaces,
+            is_read_only,
+            has_extensions,
+        };
         association.limits(url.namespace, deadline)?;
         Ok(association)
     }
@@ -92,6 +106,21 @@ impl Association {
 
     pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
         self.admin.namespaces(deadline)
+    }
+
+    /// The namespaces by their names, in the order of their numbers; `None` of a drive that does not tell them.
+    pub(crate) fn named(&self, deadline: Instant) -> Result<Option<Vec<NamespaceEntry>>, Failure> {
+        if self.has_extensions { self.admin.named(deadline).map(Some) } else { Ok(None) }
+    }
+
+    /// Executes an admin command.
+    pub(crate) fn call_admin(
+        &self,
+        entry: &SubmissionEntry,
+        payload: &Payload,
+        deadline: Instant,
+    ) -> Result<Completion, ConnectionLost> {
+        self.admin.connection.call(entry, payload, deadline)
     }
 
     pub(crate) fn report(&self, deadline: Instant) -> Result<DriveReport, Failure> {

@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::report::DriveReport;
 use crate::url::DriveUrl;
-use crate::{Error, pipeline};
+use crate::{Error, namespaces, pipeline};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
+use kvssd_nvme_spec::named::{CreateNamespace, NamespaceEntry};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::Instant;
@@ -74,6 +75,31 @@ impl Client {
     /// As [`Client::execute`].
     pub fn namespaces(&self) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Error> {
         self.link.query(Association::namespaces)
+    }
+
+    /// The namespaces with their names, in the order of their numbers; `None` of a drive that does not tell them.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub fn named_namespaces(&self) -> Result<Option<Vec<NamespaceEntry>>, Error> {
+        self.link.query(Association::named)
+    }
+
+    /// Makes an empty namespace, once; returns its number.
+    ///
+    /// # Errors
+    /// [`Error::InvalidNamespace`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, makes
+    /// none, or none for this host, and as [`Client::execute`].
+    pub fn create_namespace(&self, wanted: &CreateNamespace) -> Result<NamespaceId, Error> {
+        namespaces::create(&self.link, wanted)
+    }
+
+    /// Deletes the namespace of that number and name, which is empty for one without.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], and as [`Client::create_namespace`].
+    pub fn delete_namespace(&self, namespace: NamespaceId, name: &str) -> Result<(), Error> {
+        namespaces::delete(&self.link, namespace, name)
     }
 
     /// What the drive says of itself.

@@ -36,6 +36,9 @@ pub enum Error {
     /// No namespace has that number.
     #[error("there is no namespace {0}")]
     NoNamespace(String),
+    /// A namespace that cannot be, or is called as another one.
+    #[error("{0}")]
+    InvalidNamespace(String),
     /// A change through a client that was connected to read only.
     #[error("the drive was connected to be read only")]
     ReadOnly,

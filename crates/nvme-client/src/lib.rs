@@ -52,6 +52,7 @@ mod failure;
 mod handshake;
 mod host_identity;
 mod link;
+mod namespaces;
 mod pipeline;
 mod queue_pair;
 mod recognition;

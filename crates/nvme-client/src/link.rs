@@ -165,7 +165,7 @@ impl Link {
     }
 
     /// The result of an admin command; `None` when the connection was lost and there is time to try again.
-    fn unless_lost<T>(
+    pub(crate) fn unless_lost<T>(
         &self,
         association: &Arc<Association>,
         result: Result<T, Failure>,

@@ -1,6 +1,6 @@
 //! Admin commands.
 
-use crate::SubmissionEntry;
+use crate::{SubmissionEntry, named};
 
 /// Opcodes of admin commands (Base Specification, "Admin Command Set").
 #[expect(missing_docs, reason = "the names are those of the specification")]
@@ -50,6 +50,10 @@ pub enum AdminCommand {
     AsynchronousEventRequest,
     /// Restarts the keep-alive timer.
     KeepAlive,
+    /// Makes a namespace, which the data describes (see [`named`](crate::named)).
+    CreateNamespace,
+    /// Deletes a namespace, whose name is the data.
+    DeleteNamespace,
     /// A command with another opcode.
     Other {
         /// Byte 0 of the entry.
@@ -115,6 +119,8 @@ impl From<&SubmissionEntry> for AdminCommand {
             }
             opcode::ASYNCHRONOUS_EVENT_REQUEST => AdminCommand::AsynchronousEventRequest,
             opcode::KEEP_ALIVE => AdminCommand::KeepAlive,
+            named::opcode::CREATE => AdminCommand::CreateNamespace,
+            named::opcode::DELETE => AdminCommand::DeleteNamespace,
             opcode => AdminCommand::Other { opcode },
         }
     }
@@ -166,6 +172,8 @@ impl AdminCommand {
             },
             AdminCommand::AsynchronousEventRequest => new(opcode::ASYNCHRONOUS_EVENT_REQUEST),
             AdminCommand::KeepAlive => new(opcode::KEEP_ALIVE),
+            AdminCommand::CreateNamespace => new(named::opcode::CREATE),
+            AdminCommand::DeleteNamespace => new(named::opcode::DELETE),
             AdminCommand::Other { opcode } => new(opcode),
         }
     }

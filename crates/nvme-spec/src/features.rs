@@ -19,6 +19,8 @@ pub mod feature {
     pub const HOST_ID: u8 = 0x81;
     /// Vendor specific: numbered changes (see [`numbered`](crate::numbered)).
     pub const NUMBERED_CHANGES: u8 = 0xc0;
+    /// Vendor specific: the commands of [`named`](crate::named).
+    pub const EXTENSIONS: u8 = 0xc1;
 }
 
 /// Dword 11 of Number of Queues as (submission queues, completion queues).

@@ -29,6 +29,7 @@ pub mod identify;
 pub mod kv;
 pub mod list;
 pub mod log_page;
+pub mod named;
 pub mod numbered;
 pub mod pdu;
 pub mod statistics;

@@ -23,6 +23,8 @@ pub mod page {
     pub const DISCOVERY: u8 = 0x70;
     /// How full the drive is and what it did (see [`statistics`](crate::statistics)): vendor specific.
     pub const STATISTICS: u8 = 0xc0;
+    /// Vendor specific: see [`named`](crate::named).
+    pub const NAMESPACES: u8 = 0xc1;
 }
 
 /// An entry of the error log (64 B).

@@ -53,6 +53,7 @@ statuses! {
     SglDescriptorInvalid = 0x00d, "invalid SGL segment descriptor";
     SglLengthInvalid = 0x00f, "data SGL length invalid";
     SglTypeInvalid = 0x011, "SGL descriptor type invalid";
+    OperationDenied = 0x015, "operation denied";
     SglOffsetInvalid = 0x016, "SGL offset invalid";
     KeepAliveExpired = 0x019, "keep alive timer expired";
     KeepAliveInvalid = 0x01a, "keep alive timeout invalid";
@@ -74,6 +75,7 @@ statuses! {
     InvalidLogPage = 0x109, "invalid log page";
     FeatureNotSaveable = 0x10d, "feature identifier not saveable";
     FeatureNotChangeable = 0x10e, "feature not changeable";
+    NamespaceIdUnavailable = 0x116, "namespace identifier unavailable";
     CommandSetNotSupported = 0x129, "I/O command set not supported";
     CommandSetNotEnabled = 0x12a, "I/O command set not enabled";
     CommandSetRejected = 0x12b, "I/O command set combination rejected";
@@ -85,6 +87,9 @@ statuses! {
     AuthenticationRequired = 0x191, "authentication required";
     RequestForgotten = 0x7c0, "vendor specific: it is not known whether that change was made before";
     ClientSuperseded = 0x7c1, "vendor specific: the client has another controller now";
+    NamespaceNameTaken = 0x7c2, "vendor specific: another namespace has that name";
+    IteratorEnded = 0x7c3, "vendor specific: there is no such iterator any more";
+    TooManyIterators = 0x7c4, "vendor specific: there is no room for another iterator";
 }
 
 impl Status {

@@ -8,10 +8,10 @@ use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
 use crate::status::{absent, status_of};
 use crate::view::View;
-use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::features::{DELETE_NEEDS_KEY, EVENT_NAMESPACES, feature, queue_count, queue_count_value};
 use kvssd_nvme_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
+use kvssd_nvme_spec::{Status, named};
 use kvssd_types::{Nanos, RequestId};
 use std::net::SocketAddr;
 
@@ -67,10 +67,37 @@ impl Admin<'_> {
                 self.get_feature(*feature, *select, *value)
             }
             AdminCommand::SetFeatures { .. } | AdminCommand::GetFeatures { .. } => Err(Status::InvalidField.into()),
-            AdminCommand::Abort { .. } | AdminCommand::AsynchronousEventRequest | AdminCommand::Other { .. } => {
-                Err(Status::InvalidOpcode.into())
-            }
+            AdminCommand::CreateNamespace | AdminCommand::DeleteNamespace if !is_discovery => self.manage(command),
+            AdminCommand::CreateNamespace
+            | AdminCommand::DeleteNamespace
+            | AdminCommand::Abort { .. }
+            | AdminCommand::AsynchronousEventRequest
+            | AdminCommand::Other { .. } => Err(Status::InvalidOpcode.into()),
         }
+    }
+
+    /// Makes or deletes a namespace, for a host that may. It is told by its completion; others get a notice.
+    fn manage(&mut self, command: &AdminCommand) -> Outcome {
+        let View { subsystem, rights } = self.view;
+        if !rights.may_manage() {
+            return Err(Status::OperationDenied.into());
+        }
+        // What a client that went on to another controller left here is made by nobody, so that it can ask what there is.
+        if self.controller.features.client.as_ref().is_some_and(|client| client.is_superseded()) {
+            return Err(Status::ClientSuperseded.into());
+        }
+        let host = &self.controller.host.nqn;
+        let number = if *command == AdminCommand::CreateNamespace {
+            let number = subsystem.create_namespace(self.data)?;
+            tracing::info!(host, number, "a host has made a namespace");
+            number
+        } else {
+            subsystem.delete_namespace(self.namespace, self.data)?;
+            tracing::info!(host, number = self.namespace, "a host has deleted a namespace");
+            self.namespace
+        };
+        self.controller.know(number, self.view.accesses().get(&number).copied());
+        Ok(Success::with_result(number.into()))
     }
 
     /// As much of `data` as the host's buffer takes.
@@ -105,7 +132,7 @@ impl Admin<'_> {
             feature::COMMAND_SET_PROFILE => return Err(Status::CommandSetRejected.into()),
             feature::KEY_VALUE_CONFIGURATION => self.configure_namespace(value)?,
             feature::NUMBERED_CHANGES if value == SIGNATURE => return self.number_changes(),
-            feature::HOST_ID => return Err(Status::FeatureNotChangeable.into()),
+            feature::HOST_ID | feature::EXTENSIONS => return Err(Status::FeatureNotChangeable.into()),
             _ => return Err(Status::InvalidField.into()),
         }
         Ok(Success::default())
@@ -166,6 +193,7 @@ impl Admin<'_> {
                 (u64::from(needs_key) * u64::from(DELETE_NEEDS_KEY), 0, CHANGEABLE | OF_NAMESPACES)
             }
             feature::HOST_BEHAVIOR => return self.data(vec![0; HOST_BEHAVIOR_BYTES]),
+            feature::EXTENSIONS => (named::SIGNATURE.into(), named::SIGNATURE.into(), 0),
             feature::NUMBERED_CHANGES => (SIGNATURE.into(), SIGNATURE.into(), CHANGEABLE),
             // Over fabrics host identifiers have 128 bits (EXHID).
             feature::HOST_ID if value & EXTENDED_HOST_ID == 0 => return Err(Status::InvalidField.into()),

@@ -163,7 +163,7 @@ impl Connection {
 
     /// Decodes the input, and executes the commands that are ready.
     pub fn process_input(&mut self, now: Nanos) {
-        self.check_rights();
+        self.check_rights(now);
         let mut input = std::mem::take(&mut self.input);
         self.needs_input = false;
         while self.wants_input() && !self.needs_input {
@@ -303,18 +303,26 @@ impl Connection {
     /// Executes ready commands while there is room for their data.
     fn execute(&mut self, now: Nanos) {
         (self.is_stalled, self.opens) = (false, None);
-        let Phase::Io { controller, queue, .. } = &self.phase else { return };
+        while !self.execute_burst(now) {
+            self.check_rights(now);
+        }
+    }
+
+    /// Returns whether the host's rights are those of now; nothing is executed else.
+    fn execute_burst(&mut self, now: Nanos) -> bool {
+        let Phase::Io { controller, queue, .. } = &self.phase else { return true };
         if self.ready.is_empty() || self.is_congested() {
-            return;
+            return true;
         }
         let locked = lock(controller);
         if !locked.is_ready() {
             // The host has reset the controller or shut it down, and awaits no completions.
             drop(locked);
-            return self.stop();
+            self.stop();
+            return true;
         }
-        let Some((member, rights)) = self.place.member().zip(self.place.known_rights()) else { return };
-        let settings = locked.features.settings(Arc::clone(rights));
+        let Some((member, rights)) = self.place.member().zip(self.place.known_rights()) else { return true };
+        let settings = locked.features.settings(Arc::clone(rights), self.place.generation());
         drop(locked);
         let paced = Some(&**member).filter(|_| rights.rate.is_bounded());
         let begin = self.output.completions.len();
@@ -322,7 +330,7 @@ impl Connection {
         let before = self.ready.len();
         let mut burst = Burst::new(&mut self.ready, paced, now);
         let room = OutputRoom { bytes: free_bytes, used_bytes: self.output.len(), share: &mut self.share };
-        self.subsystem.execute(&mut burst, room, now, &settings, &mut self.output.completions);
+        let is_current = self.subsystem.execute(&mut burst, room, now, &settings, &mut self.output.completions);
         let stored_bytes = burst.stored_bytes;
         self.is_stalled = self.ready.len() == before;
         self.subsystem.metrics.bytes_in.inc_by(stored_bytes);
@@ -334,6 +342,7 @@ impl Connection {
         for completion in self.output.completions[begin..].iter().filter(|completion| is_logged(completion)) {
             lock(controller).log_error(*queue, completion);
         }
+        is_current
     }
 
     /// The drive as the host sees it now.
@@ -343,7 +352,7 @@ impl Connection {
     }
 
     /// Takes notice of new rights. Who has lost all of them is disconnected.
-    fn check_rights(&mut self) {
+    fn check_rights(&mut self, now: Nanos) {
         if !self.place.refresh() {
             return;
         }
@@ -360,11 +369,12 @@ impl Connection {
         if let Phase::Admin { controller, .. } = &self.phase {
             lock(controller).note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
         }
+        self.refuse_ready(&rights, now);
     }
 
     /// Checks timeouts, keep-alive and events.
     fn check_timers(&mut self, now: Nanos) {
-        self.check_rights();
+        self.check_rights(now);
         let limits = self.subsystem.options.limits;
         let has_failed = self.subsystem.has_failed();
         if self.transfers.deadline(limits.transfer_ns).is_some_and(|expires| now > expires) {

@@ -76,13 +76,15 @@ pub(crate) struct Features {
 #[derive(Debug)]
 pub(crate) struct IoSettings {
     pub(crate) rights: Arc<HostRights>,
+    /// As of which change of rights or namespaces they are.
+    pub(crate) generation: u64,
     pub(crate) delete_needs_key: BTreeSet<u32>,
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
 impl Features {
-    pub(crate) fn settings(&self, rights: Arc<HostRights>) -> IoSettings {
-        IoSettings { rights, delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+    pub(crate) fn settings(&self, rights: Arc<HostRights>, generation: u64) -> IoSettings {
+        IoSettings { rights, generation, delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
     }
 }
 
@@ -105,8 +107,8 @@ pub(crate) struct Controller {
     events: VecDeque<u32>,
     /// Types of events that are masked until their log page is read, with their information.
     masked: BTreeMap<u32, u8>,
-    /// What the host may do with each namespace that it sees.
-    accesses: BTreeMap<u32, Access>,
+    /// What the host may do with each namespace that it sees, and which one of that number it is.
+    accesses: BTreeMap<u32, (Access, u64)>,
     /// Namespaces that have changed for the host since it read log page 04h.
     pub(crate) changed: BTreeSet<u32>,
 }
@@ -254,12 +256,20 @@ impl Controller {
     }
 
     /// Notes what the host sees from the beginning.
-    pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, Access>) {
+    pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, (Access, u64)>) {
         self.accesses = accesses;
     }
 
+    /// Notes what became of a namespace by the host itself, which is told so already.
+    pub(crate) fn know(&mut self, namespace: u32, access: Option<(Access, u64)>) {
+        match access {
+            Some(access) => self.accesses.insert(namespace, access),
+            None => self.accesses.remove(&namespace),
+        };
+    }
+
     /// Notes what the host sees now. What differs is told by a notice, if the host wants those, and log page 04h.
-    pub(crate) fn note_accesses(&mut self, accesses: BTreeMap<u32, Access>) {
+    pub(crate) fn note_accesses(&mut self, accesses: BTreeMap<u32, (Access, u64)>) {
         let ids = self.accesses.keys().chain(accesses.keys());
         let differing = ids.copied().filter(|id| self.accesses.get(id) != accesses.get(id));
         let before = self.changed.len();

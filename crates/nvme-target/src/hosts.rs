@@ -105,7 +105,7 @@ impl Member {
 /// All hosts.
 pub(crate) struct Hosts {
     connections_max: usize,
-    /// Counts replacements of the rights.
+    /// Counts replacements of the rights, and changes of the namespaces.
     generation: AtomicU64,
     state: Mutex<State>,
 }
@@ -149,6 +149,23 @@ impl Hosts {
     #[cfg(feature = "tls")]
     pub(crate) fn tls_key(&self, nqn: &str) -> Option<Arc<TlsKey>> {
         lock(&self.state).rights.of(nqn)?.tls_key.clone()
+    }
+
+    /// How often rights or namespaces have changed.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Has every connection look at what its host sees.
+    pub(crate) fn look_anew(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Takes a namespace that is deleted out of all rights: another one may get its number.
+    pub(crate) fn forget_namespace(&self, id: u32) {
+        let mut rights = lock(&self.state).rights.clone();
+        rights.forget_namespace(id);
+        self.replace(rights);
     }
 
     /// Replaces the rights of all hosts.
@@ -260,6 +277,11 @@ impl Place {
     /// What the host may do, as of the last [`Place::refresh`]; `None` if it has no rights, or said no name yet.
     pub(crate) fn known_rights(&self) -> Option<&Arc<HostRights>> {
         self.rights.as_ref()
+    }
+
+    /// As of which change of rights or namespaces the rights are.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Looks whether the rights of the host were replaced. Returns whether they may have changed.

@@ -20,7 +20,7 @@
 //!
 //! docs/NVME.md lists the commands, log pages and features that are served, with the bounds of [`limits`].
 //!
-//! What it does not do: namespace management, reservations, more than one path to a
+//! What it does not do: NVMe's own namespace management (namespaces have names here), reservations, more than one path to a
 //! queue.
 
 mod admin;
@@ -44,6 +44,7 @@ mod memory;
 mod metrics;
 mod metrics_page;
 mod metrics_server;
+mod namespaces;
 mod quota;
 mod rate;
 mod rights;

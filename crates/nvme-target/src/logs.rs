@@ -3,6 +3,7 @@
 use crate::command_kind::CommandKind;
 use crate::controller::{Controller, ControllerKind, TEMPERATURE_K};
 use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
+use crate::namespaces::page_of;
 use crate::subsystem::Subsystem;
 use crate::view::View;
 use kvssd_ftl::Utilization;
@@ -14,7 +15,7 @@ use kvssd_nvme_spec::log_page::{
     HealthPage, SupportedPages, discovery_page, page,
 };
 use kvssd_nvme_spec::statistics::StatisticsPage;
-use kvssd_nvme_spec::{Status, kv, write_padded, write_text};
+use kvssd_nvme_spec::{Status, kv, named, write_padded, write_text};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
@@ -74,6 +75,7 @@ fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result
             page::CHANGED_NAMESPACES,
             page::COMMAND_EFFECTS,
             page::STATISTICS,
+            page::NAMESPACES,
         ])),
         page::ERROR => Ok(errors(controller)),
         page::HEALTH => Ok(health(view, controller).as_bytes().to_vec()),
@@ -83,7 +85,6 @@ fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result
             write_padded(&mut firmware.slots[0], env!("CARGO_PKG_VERSION"));
             Ok(firmware.as_bytes().to_vec())
         }
-        // Namespaces do not change while a drive is served, but a host may see others.
         page::CHANGED_NAMESPACES => Ok(namespace_list(controller.changed.iter().copied(), 0).to_vec()),
         // The NVM command set has only the admin commands here.
         page::COMMAND_EFFECTS if !matches!(wanted.command_set, COMMAND_SET_NVM | COMMAND_SET_KEY_VALUE) => {
@@ -91,6 +92,7 @@ fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result
         }
         page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
         page::STATISTICS => Ok(statistics(view)?.as_bytes().to_vec()),
+        page::NAMESPACES => Ok(page_of(&view.namespaces()?)),
         _ => Err(Status::InvalidLogPage),
     }
 }
@@ -205,6 +207,8 @@ fn effects(command_set: u8) -> CommandEffectsPage {
         admin::opcode::GET_FEATURES,
         admin::opcode::ASYNCHRONOUS_EVENT_REQUEST,
         admin::opcode::KEEP_ALIVE,
+        named::opcode::CREATE,
+        named::opcode::DELETE,
         FABRICS_OPCODE,
     ] {
         data.admin[usize::from(opcode)] = EFFECT_SUPPORTED.into();

@@ -28,6 +28,12 @@ pub enum Namespaces {
 }
 
 impl Namespaces {
+    fn forget(&mut self, namespace: u32) {
+        if let Namespaces::Some(numbers) = self {
+            numbers.remove(&namespace);
+        }
+    }
+
     /// None of them.
     pub const NONE: Namespaces = Namespaces::Some(BTreeSet::new());
 
@@ -96,6 +102,8 @@ pub struct HostRights {
     pub read_only: Namespaces,
     /// The most that its `read_write` namespaces may hold.
     pub quota: Quota,
+    /// Whether it may make and delete namespaces. Who may needs to read and change all of them.
+    pub manage: bool,
     /// How fast it may go.
     pub rate: Rate,
     /// The most connections; `None` for as many as there are, but for those that are kept for others.
@@ -112,11 +120,17 @@ impl HostRights {
         read_write: Namespaces::All,
         read_only: Namespaces::NONE,
         quota: Quota { pairs_max: None, bytes_max: None },
+        manage: true,
         rate: Rate { operations_per_second: None, bytes_per_second: None },
         connections_max: None,
         authentication: None,
         tls_key: None,
     };
+
+    /// Whether it may make and delete namespaces: only who sees all of them learns nothing by it.
+    pub(crate) fn may_manage(&self) -> bool {
+        self.manage && self.read_write == Namespaces::All
+    }
 
     /// What it may do with that namespace, if there is one; `None` if it may not know.
     pub(crate) fn access(&self, namespace: u32) -> Option<Access> {
@@ -179,6 +193,14 @@ impl Rights {
     /// The rights of a host; `None` if it may not connect.
     pub(crate) fn of(&self, nqn: &str) -> Option<&HostRights> {
         self.hosts.get(nqn).or(self.others.as_ref())
+    }
+
+    /// Takes a namespace that is deleted out of the rights of all hosts.
+    pub(crate) fn forget_namespace(&mut self, id: u32) {
+        for rights in self.hosts.values_mut().chain(&mut self.others) {
+            rights.read_write.forget(id);
+            rights.read_only.forget(id);
+        }
     }
 
     /// Whether that host is named.

@@ -15,13 +15,12 @@ pub(crate) fn status_of(error: &KvError) -> Status {
         KvError::KeyExists => Status::KeyExists,
         KvError::InvalidCommand(_) => Status::InvalidOpcode,
         KvError::NoSuchNamespace(id) => absent(id.0),
-        // Errors of commands that the Key Value command set has not.
-        KvError::InvalidRange { .. }
-        | KvError::TooManyNamespaces { .. }
-        | KvError::InvalidNamespace(_)
-        | KvError::NoSuchIterator(_)
-        | KvError::TooManyIterators { .. }
-        | KvError::IteratorExpired(_) => Status::InvalidField,
+        // Errors of commands that the Key Value command set has not. The first three are of none that hosts have here.
+        KvError::InvalidRange { .. } | KvError::TooManyNamespaces { .. } | KvError::InvalidNamespace(_) => {
+            Status::InvalidField
+        }
+        KvError::NoSuchIterator(_) | KvError::IteratorExpired(_) => Status::IteratorEnded,
+        KvError::TooManyIterators { .. } => Status::TooManyIterators,
         KvError::RequestForgotten => Status::RequestForgotten,
         KvError::Unrecovered(_) => Status::UnrecoveredError,
         KvError::Failed(_) | KvError::PowerLost => Status::InternalError,

@@ -18,6 +18,7 @@ use crate::limits::{GLANCE_BYTES_MAX, Limits};
 use crate::lock::lock;
 use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
+use crate::namespaces::Namespaces;
 use crate::rights::Rights;
 use kvssd_device::Drive;
 use kvssd_ftl::NamespaceInfo;
@@ -25,7 +26,6 @@ use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex, Turns};
 use kvssd_types::{ClientId, KvError, Nanos};
-use std::collections::BTreeSet;
 
 /// Program/erase cycles of a block, as common for TLC flash. An estimate: profiles do not say.
 const BLOCK_ERASES_MAX: u64 = 3_000;
@@ -64,8 +64,8 @@ pub struct Subsystem {
     pub(crate) options: SubsystemOptions,
     /// Who is connected, and may do what.
     pub(crate) hosts: Arc<Hosts>,
-    /// The numbers of all namespaces. They do not change while the drive is served.
-    pub(crate) namespace_ids: BTreeSet<u32>,
+    /// Which namespaces there are.
+    pub(crate) namespaces: Namespaces,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
     /// NOVG: values take flash in multiples of this.
@@ -120,7 +120,7 @@ impl Subsystem {
         Subsystem {
             options,
             hosts,
-            namespace_ids: executor.drive.namespaces().iter().map(|info| info.id.0).collect(),
+            namespaces: Namespaces::new(executor.drive.namespaces().iter().map(|info| info.id.0)),
             metrics,
             value_bytes_max: executor.drive.value_bytes_max(),
             value_granularity_bytes: executor.drive.design().grain_bytes,
@@ -177,7 +177,8 @@ impl Subsystem {
         }
     }
 
-    /// Executes the commands of a burst, as far as there is room for their data.
+    /// Executes the commands of a burst, as far as there is room for their data. Returns whether the host's rights are
+    /// those of now: no namespace comes or goes meanwhile.
     pub(crate) fn execute(
         &self,
         burst: &mut Burst<'_>,
@@ -185,13 +186,16 @@ impl Subsystem {
         now: Nanos,
         settings: &IoSettings,
         completions: &mut Vec<Completion>,
-    ) {
-        self.glance(burst, &mut room, completions);
+    ) -> bool {
+        self.glance(burst, &mut room, settings, completions);
         if burst.front(true).is_none() {
-            return;
+            return true;
         }
         let mut executor = self.executor.take().ok();
         if let Some(Some(executor)) = executor.as_deref_mut() {
+            if self.hosts.generation() != settings.generation {
+                return false;
+            }
             let OutputRoom { bytes, used_bytes, share } = room;
             let bytes_max = bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
             executor.execute(|has_room| burst.next(has_room), bytes_max, now, settings, completions);
@@ -200,7 +204,7 @@ impl Subsystem {
             if executor.drive.failure().is_some() {
                 self.has_failed.store(true, Ordering::Relaxed);
             }
-            return;
+            return true;
         }
         // It was closed, or its firmware panicked.
         while let Some(ready) = burst.next(true) {
@@ -212,16 +216,26 @@ impl Subsystem {
                 failure,
             ));
         }
+        true
     }
 
     /// Answers the first commands of a burst beside other connections that do so, as far as they change nothing, their values are small and
     /// there is room.
-    fn glance(&self, burst: &mut Burst<'_>, room: &mut OutputRoom<'_>, completions: &mut Vec<Completion>) {
+    fn glance(
+        &self,
+        burst: &mut Burst<'_>,
+        room: &mut OutputRoom<'_>,
+        settings: &IoSettings,
+        completions: &mut Vec<Completion>,
+    ) {
         if self.options.is_timed || !burst.front(true).is_some_and(IoCommand::is_look) {
             return;
         }
         let Ok(executor) = self.executor.look() else { return };
         let Some(executor) = executor.as_ref() else { return };
+        if self.hosts.generation() != settings.generation {
+            return;
+        }
         let mut used_bytes =
             room.used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>();
         while let Some(ready) = burst.front(room.bytes > 0).filter(|ready| ready.is_look()) {
@@ -264,7 +278,7 @@ impl Subsystem {
     }
 
     /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
-    pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
+    pub(crate) fn infos(&self) -> Result<Vec<NamespaceInfo>, Status> {
         self.with_drive(|drive| drive.namespaces()).ok_or(Status::InternalError)
     }
 
@@ -287,6 +301,27 @@ impl Subsystem {
             }
         };
         self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
+    }
+
+    /// The numbers of all namespaces, and their names, as they are now; `None` of a drive that has failed.
+    #[must_use]
+    pub fn namespace_names(&self) -> Option<Vec<(u32, Option<String>)>> {
+        let infos = self.infos().ok()?;
+        Some(infos.into_iter().map(|info| (info.id.0, info.attributes.name)).collect())
+    }
+
+    /// As [`Subsystem::set_rights`], for namespaces of those names. Returns whether they are called so still; if not, all
+    /// rights stay as they were.
+    pub fn set_rights_of(&self, names: &[(u32, Option<String>)], rights: Rights) -> bool {
+        let set = |drive: &mut Drive| {
+            let infos = drive.namespaces().into_iter();
+            let is_so = infos.map(|info| (info.id.0, info.attributes.name)).eq(names.iter().cloned());
+            if is_so {
+                self.set_rights(rights);
+            }
+            is_so
+        };
+        self.with_drive(set).unwrap_or(false)
     }
 
     /// Replaces the rights of all hosts. They hold for commands that come from now on; who has none any more is

@@ -19,23 +19,23 @@ pub(crate) struct View<'a> {
 impl View<'_> {
     /// What the host may do with that namespace. `None` if there is none, or it may not know.
     pub(crate) fn access(&self, namespace: u32) -> Option<Access> {
-        self.rights.access(namespace).filter(|_| self.subsystem.namespace_ids.contains(&namespace))
+        self.rights.access(namespace).filter(|_| self.subsystem.namespaces.contains(namespace))
     }
 
-    /// What the host may do with each namespace that it sees.
-    pub(crate) fn accesses(&self) -> BTreeMap<u32, Access> {
-        let ids = self.subsystem.namespace_ids.iter();
-        ids.filter_map(|&id| Some((id, self.rights.access(id)?))).collect()
+    /// What the host may do with each namespace that it sees, and which one of that number it is.
+    pub(crate) fn accesses(&self) -> BTreeMap<u32, (Access, u64)> {
+        let living = self.subsystem.namespaces.living();
+        living.into_iter().filter_map(|(id, born)| Some((id, (self.rights.access(id)?, born)))).collect()
     }
 
     /// Whether the host sees all that there is, so that figures of the whole drive tell it nothing new.
     pub(crate) fn is_whole(&self) -> bool {
-        self.subsystem.namespace_ids.iter().all(|&id| self.rights.access(id).is_some())
+        self.subsystem.namespaces.living().keys().all(|&id| self.rights.access(id).is_some())
     }
 
     /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
     pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
-        let mut namespaces = self.subsystem.namespaces()?;
+        let mut namespaces = self.subsystem.infos()?;
         namespaces.retain(|info| self.rights.access(info.id.0).is_some());
         Ok(namespaces)
     }

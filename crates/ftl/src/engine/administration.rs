@@ -139,7 +139,7 @@ impl Engine {
         NamespaceInfo {
             id: namespace.id,
             attributes: namespace.attributes.clone(),
-            index: namespace.kind.plan().name(),
+            index: namespace.kind.plan().name().into(),
             is_ordered: namespace.is_ordered,
             utilization: Utilization { live_bytes, capacity_bytes, ..namespace.utilization },
             dram,

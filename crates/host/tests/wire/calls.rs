@@ -109,9 +109,10 @@ fn what_the_wire_does_not_carry_is_refused() {
     assert!(matches!(store.store(b"large", &large), Err(Error::InvalidValue { value_bytes_max: 2_097_152, .. })));
     let mut batch = Batch::new();
     batch.store(b"a", b"1");
+    let named = NamespaceAttributes { name: Some("accounts".to_owned()), ..NamespaceAttributes::PLAIN };
     for error in [
         store.batch(&batch).unwrap_err(),
-        store.create_namespace(NamespaceAttributes::PLAIN).err().unwrap(),
+        store.create_namespace(named).err().unwrap(),
         store.delete_namespace("2").unwrap_err(),
     ] {
         assert!(matches!(&error, Error::Refused { why } if why.contains("Key Value command set")), "{error}");

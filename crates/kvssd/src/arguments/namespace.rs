@@ -30,6 +30,7 @@ pub enum NamespaceAction {
   kvssd namespace create drive.kv --name accounts              the index of the image's design
   kvssd namespace create drive.kv --name events --ordered      keys in order: a tree
   kvssd namespace create drive.kv --name log --index lsm --set bloom_bits=10 --quota 100MiB
+  kvssd namespace create nvme+tcp://127.0.0.1:4420 --name accounts    of a drive on the wire: with a name, without --set
 
 An image has up to 16 namespaces; number 1 is there from the beginning.
 The image's design says which indexes they can have (docs/FORMAT.md):
@@ -38,7 +39,7 @@ The image's design says which indexes they can have (docs/FORMAT.md):
   multilevel                          all but lsm
   original, rhik, kaml                any")]
 pub struct CreateNamespaceOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// What it is to be called beside its number, up to 64 bytes
     #[arg(long)]
@@ -60,7 +61,7 @@ pub struct CreateNamespaceOptions {
 /// `kvssd namespace delete`.
 #[derive(Debug, Args)]
 pub struct DeleteNamespaceOptions {
-    /// The image
+    /// The image, or the URL of a drive on the wire
     pub image: PathBuf,
     /// The namespace, by its name or number
     #[arg(value_name = "NAME")]

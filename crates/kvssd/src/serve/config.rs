@@ -54,6 +54,7 @@ struct Written {
 struct WrittenRights {
     read_write: Option<Value>,
     read_only: Option<Value>,
+    manage: Option<bool>,
     pairs_max: Option<Value>,
     bytes_max: Option<Value>,
     operations_per_second: Option<Value>,
@@ -111,7 +112,12 @@ impl WrittenRights {
                 Some(0) => Err(format!("{key} = 0: leave the host out to refuse it")),
                 rate => Ok(rate.and_then(NonZeroU64::new)),
             };
+        let manage = self.manage.unwrap_or(false);
+        if manage && self.read_write.as_ref().and_then(Value::as_str) != Some("all") {
+            return Err("manage = true: who makes and deletes namespaces sees all; add read_write = \"all\"".to_owned());
+        }
         Ok(HostRights {
+            manage,
             read_write: chosen("read_write", &self.read_write)?,
             read_only: chosen("read_only", &self.read_only)?,
             quota: Quota {
@@ -204,10 +210,12 @@ mod tests {
             quota: Quota { pairs_max: Some(1_000_000), bytes_max: Some(10 << 30) },
             rate: Rate { operations_per_second: NonZeroU64::new(20_000), bytes_per_second: NonZeroU64::new(200 << 20) },
             connections_max: Some(16),
+            manage: false,
             authentication: None,
             tls_key: None,
         };
-        let others = HostRights { read_write: Namespaces::NONE, read_only: Namespaces::All, ..HostRights::EVERYTHING };
+        let (read_write, read_only) = (Namespaces::NONE, Namespaces::All);
+        let others = HostRights { read_write, read_only, manage: false, ..HostRights::EVERYTHING };
         let rights = Rights::new([("nqn.a".to_owned(), named)].into(), Some(others));
         assert_eq!(parse(text), Ok(Config { rights, connections_max: Some(512) }));
     }
@@ -229,6 +237,7 @@ mod tests {
             ("connections_max = 1\n[others]\nread_write = \"all\"", &["connections_max = 1", "65536"]),
             ("[others]\nread_only = 'all'\nsecret_file = 'no/such'", &["secret_file", "no/such", "cannot be read"]),
             ("[others]\nread_only = 'all'\ntls_key_file = 'no/such'", &["tls_key_file"]),
+            ("[others]\nread_write = [1]\nmanage = true", &["others", "manage = true", "read_write = \"all\""]),
             ("[others]\nwrite = \"all\"", &["unknown field", "write"]),
             ("[hosts.\"nqn.a\"]\nread_only = 'all'\n[hosts.\"nqn.a\"]\nread_only = 'all'", &["duplicate"]),
             ("This is not TOML.", &["TOML"]),

@@ -96,7 +96,12 @@ fn what_only_an_image_can_is_refused_of_a_url() {
         (&["create", &url], "kvssd stat"),
         (&["info", &url], "kvssd stat"),
         (&["check", &url], "kvssd stat"),
-        (&["namespace", "create", &url], "Key Value command set"),
+        (&["namespace", "create", &url], "needs a name"),
+        (&["namespace", "create", &url, "--name", "a", "--set", "bloom_bits=10"], "chosen where the drive is"),
+        (&["namespace", "create", &url, "--name", "17"], "taken for a number"),
+        (&["namespace", "create", &url, "--name", "a", "--index", "none"], "index"),
+        (&["namespace", "delete", &url, "1"], "namespace 1 stays"),
+        (&["namespace", "delete", &url, "none"], "no namespace none"),
         (&["get", "nvme+tcp://127.0.0.1:port", "a"], "port=port"),
     ] {
         let message = message(&desk, arguments, 2);
@@ -107,7 +112,7 @@ fn what_only_an_image_can_is_refused_of_a_url() {
 }
 
 #[test]
-fn namespaces_are_reached_by_their_numbers() {
+fn namespaces_are_reached_by_their_names_and_numbers() {
     let desk = desk_with_image("plus");
     desk.prints("namespace create drive.kv --name accounts --ordered");
     let service = Service::start(&desk, "127.0.0.1:0");
@@ -115,6 +120,27 @@ fn namespaces_are_reached_by_their_numbers() {
     done(&desk, &["put", &service.url("ns=2"), "key", "second"], b"");
     assert_eq!(done(&desk, &["get", &service.url(""), "key", "--namespace", "2"], b""), b"second");
     assert_eq!(done(&desk, &["get", &service.url("ns=2"), "key", "--namespace", "1"], b""), b"first");
+    assert_eq!(done(&desk, &["get", &service.url(""), "key", "--namespace", "accounts"], b""), b"second");
+}
+
+#[test]
+fn namespaces_are_made_listed_and_deleted_over_the_wire() {
+    let (desk, mut service) = served("plus");
+    let url = service.url("");
+    let create = ["namespace", "create", &url, "--name", "events", "--ordered", "--quota", "1MiB"];
+    assert_eq!(done(&desk, &create, b""), b"2\n");
+    assert!(message(&desk, &create, 2).contains("another namespace has that name"));
+    done(&desk, &["put", &url, "key", "value", "--namespace", "events"], b"");
+    let listed = |drive: &str| String::from_utf8(done(&desk, &["namespace", "list", drive], b"")).unwrap();
+    let over_the_wire = listed(&url);
+    assert!(over_the_wire.contains(" events ") && over_the_wire.contains("ordered"), "{over_the_wire}");
+    // What was said to be made is there behind a kill -9.
+    service.kill();
+    assert_eq!(listed("drive.kv"), over_the_wire);
+    assert_eq!(done(&desk, &["get", "drive.kv", "key", "--namespace", "events"], b""), b"value");
+    let service = Service::start(&desk, "127.0.0.1:0");
+    done(&desk, &["namespace", "delete", &service.url(""), "events"], b"");
+    assert!(!listed(&service.url("")).contains("events"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::completion::{Completion, Outcome, Success};
 use crate::io_command::IoCommand;
 use crate::lock::lock;
 use crate::memory::MemoryShare;
+use crate::rights::HostRights;
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
@@ -17,6 +18,7 @@ use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, Nanos};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Data transfer direction, bits 1:0 of an opcode: to the controller.
@@ -155,6 +157,20 @@ impl Connection {
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
         let serial = kvssd_nvme_spec::numbered::serial(entry);
         Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None })
+    }
+
+    /// Refuses the commands that wait and are on what the host may not use any more.
+    pub(super) fn refuse_ready(&mut self, rights: &HostRights, now: Nanos) {
+        let view = View { subsystem: &self.subsystem, rights };
+        let (permitted, refused): (VecDeque<IoCommand>, VecDeque<IoCommand>) = std::mem::take(&mut self.ready)
+            .into_iter()
+            .partition(|ready| view.permit(ready.namespace, &ready.command).is_ok());
+        self.ready = permitted;
+        for ready in refused {
+            let status = view.permit(ready.namespace, &ready.command).err().unwrap_or(Status::InvalidField);
+            let kind = CommandKind::of(&ready.command);
+            self.output.completions.push(Completion::new(ready.command_id, kind, now, Err(status.into())));
+        }
     }
 
     fn fabrics(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) -> Outcome {

@@ -9,6 +9,7 @@ mod large;
 mod metrics;
 mod misbehaviour;
 mod mooncake;
+mod named;
 mod nixl;
 mod numbered;
 mod rates;

@@ -60,5 +60,5 @@ fn a_namespace_keeps_the_parameters_that_it_was_made_with() {
     drop(drive);
     let drive = Drive::open(&path, WRITE).unwrap();
     let info = drive.namespaces().into_iter().find(|info| info.id == id).unwrap();
-    assert_eq!((info.attributes, info.index), (attributes, "lsm"));
+    assert_eq!((info.attributes, &*info.index), (attributes, "lsm"));
 }

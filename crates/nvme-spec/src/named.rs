@@ -1,0 +1,167 @@
+//! Namespaces by their names, a vendor specific extension: hosts make, delete and list them.
+//!
+//! ```text
+//!   Get Features C1h       -> dword 0: "KVx1", of a controller that has this and the commands of `extended.rs`
+//!   admin C1h, create      data: what it is to be, 128 B            -> dword 0: its number
+//!   admin C5h, delete      namespace: its number, data: its name, 64 B; both must be those of one namespace
+//!   Get Log Page C1h       16 B | 128 B a namespace
+//!
+//!   create   0 quota bytes, 0 for none | 8 flags | 16 name, 64 B | 80 index, 32 B | 112 zeros
+//!   page     0 "KVx1" | 4 namespaces | 8 bytes of an entry | 12 zeros
+//!   entry    0 number | 4 flags | 8 pairs | 16 pair bytes | 24 live bytes | 32 quota bytes | 40 capacity bytes
+//!            48 name, 64 B | 112 index, 16 B
+//!   flags    bit 0: keys have an order
+//! ```
+//!
+//! Texts are padded with zeros. A namespace that a host may not read is not in its page.
+
+use crate::structure::{layout, structures};
+use alloc::vec::Vec;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// "KVx1": tells this feature and this page from those of other vendors.
+pub const SIGNATURE: u32 = u32::from_le_bytes(*b"KVx1");
+
+/// Opcodes of vendor specific admin commands.
+pub mod opcode {
+    /// Makes a namespace.
+    pub const CREATE: u8 = 0xc1;
+    /// Deletes a namespace.
+    pub const DELETE: u8 = 0xc5;
+}
+
+/// Length of the longest name.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Flag: keys have an order.
+pub const FLAG_ORDERED: u32 = 1;
+/// Length of the page's header.
+pub const HEADER_BYTES: usize = 16;
+/// Length of an entry of the page.
+pub const ENTRY_BYTES: usize = size_of::<NamespaceEntry>();
+
+/// What a namespace is to be: the data of the command that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct CreateNamespace {
+    /// The most bytes of flash that it takes; 0 for as many as there are.
+    pub quota_bytes: U64,
+    /// [`FLAG_ORDERED`]; other bits must be zeros.
+    pub flags: U32,
+    reserved_12: [u8; 4],
+    /// What it is called.
+    pub name: [u8; NAME_BYTES_MAX],
+    /// The name of its index; zeros for the one that suits.
+    pub index: [u8; 32],
+    reserved_112: [u8; 16],
+}
+
+layout!(CreateNamespace: 128, flags at 8, name at 16, index at 80);
+
+/// A namespace in the page of those that a host sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct NamespaceEntry {
+    /// NSID.
+    pub number: U32,
+    /// [`FLAG_ORDERED`].
+    pub flags: U32,
+    /// Pairs that it has.
+    pub pairs: U64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: U64,
+    /// Bytes of flash that they take.
+    pub live_bytes: U64,
+    /// The most of those; 0 for as many as there are.
+    pub quota_bytes: U64,
+    /// The same, or what the drive has for all.
+    pub capacity_bytes: U64,
+    /// What it is called; zeros for nothing.
+    pub name: [u8; NAME_BYTES_MAX],
+    /// The name of its index.
+    pub index: [u8; 16],
+}
+
+layout!(NamespaceEntry: 128, pairs at 8, capacity_bytes at 40, name at 48, index at 112);
+
+structures! { |bytes| FromBytes::ref_from_bytes(bytes).ok(); CreateNamespace, NamespaceEntry }
+
+impl CreateNamespace {
+    /// Whether all is zeros that must be.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.flags.get() & !FLAG_ORDERED == 0 && self.reserved_12 == [0; 4] && self.reserved_112 == [0; 16]
+    }
+}
+
+/// The page of those namespaces.
+#[must_use]
+pub fn namespaces_page(entries: &[NamespaceEntry]) -> Vec<u8> {
+    let mut page = Vec::with_capacity(HEADER_BYTES + core::mem::size_of_val(entries));
+    for field in [SIGNATURE, entries.len() as u32, ENTRY_BYTES as u32, 0] {
+        page.extend_from_slice(&field.to_le_bytes());
+    }
+    entries.iter().for_each(|entry| page.extend_from_slice(entry.as_bytes()));
+    page
+}
+
+/// How many namespaces a page is of; `None` if it is another vendor's, or too short.
+#[must_use]
+pub fn namespaces_count(page: &[u8]) -> Option<u32> {
+    let field = |at: usize| page.get(at..at + 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    let is_ours = field(0)? == SIGNATURE && field(8)? == ENTRY_BYTES as u32;
+    field(4).filter(|_| is_ours && page.len() >= HEADER_BYTES)
+}
+
+/// The namespaces of a page; `None` if it is another vendor's, or ends before the last of them.
+#[must_use]
+pub fn read_namespaces(page: &[u8]) -> Option<Vec<NamespaceEntry>> {
+    let count = namespaces_count(page)? as usize;
+    let bytes = page[HEADER_BYTES..].get(..count.checked_mul(ENTRY_BYTES)?)?;
+    bytes.chunks_exact(ENTRY_BYTES).map(|entry| NamespaceEntry::from_data(entry).copied()).collect()
+}
+
+/// The name in a field: its bytes up to the first zero. `None` if they are no text, or none.
+#[must_use]
+pub fn read_name(field: &[u8]) -> Option<&str> {
+    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+    core::str::from_utf8(&field[..end]).ok().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write_text;
+
+    #[test]
+    fn a_page_is_read_as_it_was_written_and_no_other_is() {
+        let mut entry = NamespaceEntry::zeroed();
+        (entry.number, entry.pairs, entry.quota_bytes) = (3.into(), 7.into(), 100.into());
+        write_text(&mut entry.name, "accounts");
+        let page = namespaces_page(&[entry, entry]);
+        let read = read_namespaces(&page).unwrap();
+        assert_eq!(read, [entry, entry]);
+        assert_eq!((read_name(&read[0].name), read_name(&read[0].index)), (Some("accounts"), None));
+        for end in 0..page.len() {
+            assert_eq!(read_namespaces(&page[..end]), None, "the first {end} bytes");
+        }
+        for at in [0, 7, 8] {
+            let mut other = page.clone();
+            other[at] ^= 0x80;
+            assert_eq!(read_namespaces(&other), None, "byte {at} is another");
+        }
+        assert_eq!(read_namespaces(&namespaces_page(&[])), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_to_be_zeros_is_checked() {
+        let mut wanted = CreateNamespace::zeroed();
+        wanted.flags = FLAG_ORDERED.into();
+        assert!(wanted.is_known());
+        for at in [8, 12, 15, 112, 127] {
+            let mut bytes: Vec<u8> = wanted.as_bytes().to_vec();
+            bytes[at] |= 2;
+            assert!(!CreateNamespace::from_data(&bytes).unwrap().is_known(), "byte {at}");
+        }
+    }
+}
