@@ -14,6 +14,9 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(command) = KvCommand::from_entry(&entry) {
         assert_eq!(KvCommand::from_entry(&command.entry(entry.namespace.get())), Ok(command));
     }
+    if let Ok(command) = KvCommand::decode(&entry, data) {
+        assert_eq!(KvCommand::decode(&command.entry(entry.namespace.get()), &command.lead()), Ok(command));
+    }
     let admin = AdminCommand::from(&entry);
     assert_eq!(AdminCommand::from(&admin.entry(1)), admin);
     let fabrics = FabricsCommand::from(&entry);

@@ -10,21 +10,18 @@ use crate::abi::*;
 use crate::iterators::Iterators;
 use crate::queue::Queue;
 use crate::refusal::{KvsResult, Refusal};
-use kvssd_host::{DriveUrl, Missing, NamespaceId, Options, Stats, Store};
+use kvssd_host::{Missing, NamespaceId, Options, Stats, Store};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Locks that changes of keys are spread over.
 const STRIPES: usize = 64;
 
-/// Bytes of the longest key of a drive that is reached over NVMe: it lies in the command.
-const WIRE_KEY_BYTES_MAX: u16 = 16;
-
 /// A device that is open.
 pub(crate) struct Device {
     /// None once it is closed.
     store: RwLock<Option<Store>>,
-    is_on_the_wire: bool,
+    key_bytes_max: u16,
     value_bytes_max: u32,
     hash: RandomState,
     stripes: [Mutex<()>; STRIPES],
@@ -37,9 +34,10 @@ impl Device {
     pub(crate) fn open(drive: &str) -> Result<Device, Refusal> {
         let store = kvssd_host::open(drive, Options { missing: Missing::Fail, ..Options::default() })?;
         let value_bytes_max = store.stats()?.value_bytes_max;
+        let key_bytes_max = u16::try_from(store.key_bytes_max()?).unwrap_or(KEY_BYTES_MAX).min(KEY_BYTES_MAX);
         Ok(Device {
             store: RwLock::new(Some(store)),
-            is_on_the_wire: DriveUrl::of(drive).is_some(),
+            key_bytes_max,
             value_bytes_max: u32::try_from(value_bytes_max).unwrap_or(u32::MAX).min(VALUE_BYTES_MAX),
             hash: RandomState::new(),
             stripes: std::array::from_fn(|_| Mutex::default()),
@@ -98,14 +96,9 @@ impl Device {
         self.on_store(|store| Ok(store.stats()?))
     }
 
-    /// Whether it is reached over NVMe.
-    pub(crate) fn is_on_the_wire(&self) -> bool {
-        self.is_on_the_wire
-    }
-
     /// Bytes of the longest key.
     pub(crate) fn key_bytes_max(&self) -> u16 {
-        if self.is_on_the_wire { WIRE_KEY_BYTES_MAX } else { KEY_BYTES_MAX }
+        self.key_bytes_max
     }
 
     /// Bytes of the largest value.

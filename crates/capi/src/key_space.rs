@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::handles::{self, Handle};
 use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
-use kvssd_host::{Error, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Store};
+use kvssd_host::{Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -117,14 +117,8 @@ pub(crate) fn create(device: &Device, name: &str, quota_bytes: u64, ordering: u3
             let why = format!("a key space of {quota_bytes} bytes does not fit: the device has {capacity_bytes}");
             return Err(Refusal::new(KvsResult::DeviceCapacity, why));
         }
-        match store.create_namespace(attributes) {
-            Ok(_) => Ok(()),
-            // The drive takes no more of them.
-            Err(error @ Error::Refused { .. }) if !device.is_on_the_wire() => {
-                Err(Refusal::new(KvsResult::DeviceCapacity, error.to_string()))
-            }
-            Err(error) => Err(error.into()),
-        }
+        store.create_namespace(attributes)?;
+        Ok(())
     })
 }
 

@@ -59,6 +59,7 @@ impl From<Error> for Refusal {
             Error::InvalidKey { .. } => KvsResult::KeyLengthInvalid,
             Error::InvalidValue { .. } => KvsResult::ValueLengthInvalid,
             Error::NoNamespace { .. } => KvsResult::KeySpaceNotExist,
+            Error::TooManyNamespaces { .. } => KvsResult::DeviceCapacity,
             Error::KeyNotFound => KvsResult::KeyNotExist,
             Error::KeyExists => KvsResult::ValueUpdateNotAllowed,
             Error::InvalidOptions { .. } | Error::Refused { .. } => KvsResult::OptionInvalid,

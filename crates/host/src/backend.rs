@@ -47,6 +47,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Deletes a namespace other than the first.
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error>;
 
+    /// Bytes of the longest key.
+    fn key_bytes_max(&self) -> Result<usize, Error>;
+
     /// Capacities and counters.
     fn stats(&self) -> Result<Stats, Error>;
 

@@ -90,7 +90,13 @@ pub enum Error {
         /// The name or number.
         name: String,
     },
-    /// The drive does not do that, and goes on: a namespace more than it takes, or an iterator that it has not, no more, or no memory for.
+    /// The drive takes no more namespaces: one must be deleted before.
+    #[error("{why}")]
+    TooManyNamespaces {
+        /// What it says.
+        why: String,
+    },
+    /// The drive does not do that, and goes on: an iterator that it has not, no more, or no memory for.
     #[error("{why}")]
     Refused {
         /// What it says.
@@ -151,10 +157,10 @@ impl From<KvError> for Error {
             KvError::InvalidNamespace(_) => Error::InvalidOptions { why: error.to_string() },
             KvError::InvalidCommand(_)
             | KvError::InvalidRange { .. }
-            | KvError::TooManyNamespaces { .. }
             | KvError::NoSuchIterator(_)
             | KvError::TooManyIterators { .. }
             | KvError::IteratorExpired(_) => Error::Refused { why: error.to_string() },
+            KvError::TooManyNamespaces { .. } => Error::TooManyNamespaces { why: error.to_string() },
             KvError::RequestForgotten => Error::InDoubt { why: error.to_string() },
             KvError::PowerLost => Error::Failed { why: error.to_string() },
         }

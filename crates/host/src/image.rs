@@ -169,6 +169,10 @@ impl Backend for Image {
         })
     }
 
+    fn key_bytes_max(&self) -> Result<usize, Error> {
+        Ok(kvssd_types::KEY_BYTES_MAX)
+    }
+
     fn stats(&self) -> Result<Stats, Error> {
         Ok(Stats::of(&self.lock()?.drive))
     }

@@ -58,6 +58,10 @@ impl Backend for Remote {
         Ok(self.0.delete_namespace(namespace.id, name)?)
     }
 
+    fn key_bytes_max(&self) -> Result<usize, Error> {
+        Ok(self.0.key_bytes_max()?)
+    }
+
     fn stats(&self) -> Result<Stats, Error> {
         Ok(stats(&self.0.report()?))
     }
@@ -79,6 +83,7 @@ impl From<ClientError> for Error {
             ClientError::KeyNotFound => Error::KeyNotFound,
             ClientError::KeyExists => Error::KeyExists,
             ClientError::NoNamespace(name) => Error::NoNamespace { name },
+            ClientError::TooManyNamespaces(why) => Error::TooManyNamespaces { why },
             ClientError::ReadOnly => Error::ReadOnly,
             ClientError::Refused(why) => Error::Refused { why },
             ClientError::Damaged(why) => Error::Damaged { why },

@@ -275,7 +275,7 @@ impl Store {
     /// Makes an empty namespace.
     ///
     /// # Errors
-    /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] when the drive takes no more namespaces, and as
+    /// [`Error::InvalidOptions`] with what cannot be, [`Error::TooManyNamespaces`], [`Error::Refused`] of a drive on the wire that makes none, and as
     /// [`Store::flush`].
     pub fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<Namespace<'_>, Error> {
         Ok(Namespace::new(self, self.drive()?.create_namespace(attributes)?))
@@ -302,6 +302,14 @@ impl Store {
     /// [`Error::ReadOnly`], [`Error::Io`], [`Error::Failed`].
     pub fn flush(&self) -> Result<(), Error> {
         self.execute_in(self.own, Command::Flush).map(|_| ())
+    }
+
+    /// Bytes of the longest key: 255, but 16 of a drive on the wire that has only the commands of NVMe.
+    ///
+    /// # Errors
+    /// As [`Store::stats`].
+    pub fn key_bytes_max(&self) -> Result<usize, Error> {
+        self.drive()?.key_bytes_max()
     }
 
     /// How full it is, and what it did.

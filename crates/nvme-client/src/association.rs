@@ -26,11 +26,17 @@ use kvssd_runtime::sync::{PoisonError, RwLock};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The longest time between two commands on the admin queue.
 pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// What the data of a command that goes both ways has to the controller, at the most.
+const EXTENDED_CAPSULE_BYTES: u32 = 256;
 /// Unit of MDTS, in bytes: the smallest memory page.
 const TRANSFER_PAGE_BYTES: u32 = 4096;
+
+/// How many associations this process has made.
+static ASSOCIATIONS: AtomicU32 = AtomicU32::new(0);
 
 /// A host's controller and its queues.
 pub(crate) struct Association {
@@ -44,6 +50,8 @@ pub(crate) struct Association {
     is_read_only: bool,
     /// The drive has the commands of [`kvssd_nvme_spec::named`].
     pub(crate) has_extensions: bool,
+    /// No other one of this process has it.
+    number: u32,
 }
 
 impl Association {
@@ -62,13 +70,14 @@ impl Association {
             true => None,
             false => Recognition::negotiate(&admin.connection, host.instance, deadline)?,
         };
-        let has_extensions = admin.has_extensions(deadline)?;
+        let capsule_data_bytes_max = (controller.command_capsule_16b.get().saturating_mul(16)).saturating_sub(64);
+        // Long keys lie in the capsule.
+        let has_extensions = capsule_data_bytes_max >= EXTENDED_CAPSULE_BYTES && admin.has_extensions(deadline)?;
         let format = admin.identify_namespace(url.namespace, deadline)?;
         let value_bytes_max = transfer_bytes_max(&controller).min(format.kv_formats[0].value_bytes_max.get());
         let data_bytes_max = Request::data_bytes_max(value_bytes_max);
         let entries_max = admin.queue_entries_max.min(u32::from(controller.commands_max.get().wrapping_sub(1)) + 2);
         let depth = u32::from(url.queue_depth).min(entries_max - 1) as u16;
-        let capsule_data_bytes_max = (controller.command_capsule_16b.get().saturating_mul(16)).saturating_sub(64);
         let limits = QueueLimits { depth, capsule_data_bytes_max, data_bytes_max };
         let io = Connection::connect(&addresses, host.preshared_keys(&nqn), url.digests, limits, deadline)?;
         let connect = Connect { queue_id: 1, queue_size: depth, ..Connect::default() };
@@ -83,6 +92,7 @@ impl Association {
             namespaces,
             is_read_only,
             has_extensions,
+            number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
         association.limits(url.namespace, deadline)?;
         Ok(association)
@@ -98,6 +108,7 @@ impl Association {
         let limits = NamespaceLimits {
             key_bytes_max: format.key_bytes_max.get().into(),
             value_bytes_max: format.value_bytes_max.get().min(bytes_max),
+            extended: self.has_extensions.then_some(self.number),
             delete_needs_key: !self.is_read_only && self.admin.let_deletes_need_keys(namespace, deadline)?,
         };
         self.namespaces.write().unwrap_or_else(PoisonError::into_inner).insert(namespace, limits);

@@ -4,6 +4,7 @@ use crate::association::{Association, KEEP_ALIVE_INTERVAL};
 use crate::failure::Failure;
 use crate::link::Link;
 use crate::report::DriveReport;
+use crate::request::key_bytes_max;
 use crate::url::DriveUrl;
 use crate::{Error, namespaces, pipeline};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
@@ -75,6 +76,15 @@ impl Client {
     /// As [`Client::execute`].
     pub fn namespaces(&self) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Error> {
         self.link.query(Association::namespaces)
+    }
+
+    /// Bytes of the longest key of the URL's namespace.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub fn key_bytes_max(&self) -> Result<usize, Error> {
+        let namespace = self.link.url.namespace;
+        self.link.query(|association, deadline| Ok(key_bytes_max(association.limits(namespace, deadline)?)))
     }
 
     /// The namespaces with their names, in the order of their numbers; `None` of a drive that does not tell them.

@@ -39,6 +39,9 @@ pub enum Error {
     /// A namespace that cannot be, or is called as another one.
     #[error("{0}")]
     InvalidNamespace(String),
+    /// The drive takes no more namespaces.
+    #[error("{0}")]
+    TooManyNamespaces(String),
     /// A change through a client that was connected to read only.
     #[error("the drive was connected to be read only")]
     ReadOnly,

@@ -109,7 +109,7 @@ impl Change<'_> {
             }
             (Ok(Status::NamespaceNameTaken), _) => taken(),
             (Ok(Status::NamespaceIdUnavailable), _) => {
-                Error::Refused("the drive takes no more namespaces: delete one".to_owned())
+                Error::TooManyNamespaces("the drive takes no more namespaces: delete one".to_owned())
             }
             (Ok(Status::InvalidField), Change::Create(_)) => {
                 let why = "the drive makes no such namespace: its name, index or quota cannot be, and the drive's log \

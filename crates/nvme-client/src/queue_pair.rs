@@ -42,6 +42,8 @@ pub(crate) enum Payload {
     In(u32),
     /// To the controller.
     Out(Arc<[u8]>),
+    /// To the controller, in the capsule, and to the host, at most that many bytes.
+    Both(Arc<[u8]>, u32),
 }
 
 /// A completion queue entry, with the data that came before it.
@@ -151,6 +153,10 @@ impl QueuePair {
             Payload::In(bytes) => {
                 buffer_bytes = *bytes;
                 DataPointer::Transport { length_bytes: *bytes }
+            }
+            Payload::Both(bytes, back_bytes) => {
+                (buffer_bytes, in_capsule) = (*back_bytes, bytes);
+                DataPointer::InCapsule { offset_bytes: 0, length_bytes: bytes.len() as u32 }
             }
             Payload::Out(bytes) => {
                 let length_bytes = bytes.len() as u32;

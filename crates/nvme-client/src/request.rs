@@ -5,19 +5,26 @@
 //!   Completion -> Outcome: a reply, an error, or to be sent again
 //! ```
 //!
-//! What it does not do: keys above 16 bytes, batches, iterators and ranges. The command set has none of them.
+//! Keys above 16 bytes and iterators are for drives that have commands for them ([`kvssd_nvme_spec::extended`]).
+//!
+//! What it does not do: batches. The command set has none.
 
 use crate::Error;
 use crate::queue_pair::{Completion, Payload};
-use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, StoreOptions};
+use kvssd_nvme_spec::extended::{IteratorRange, PairsReader};
+use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListReader};
 use kvssd_nvme_spec::{Status, SubmissionEntry};
-use kvssd_types::{Command, Key, NamespaceId, Reply, StoreCondition, Value};
+use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::sync::Arc;
 
 /// Bytes of an entry of a list with the longest key, padded.
 const LIST_KEY_BYTES: usize = 20;
-/// The most keys of one List: a buffer of 80 KiB.
+/// The same with keys of any length.
+const LIST_LONG_KEY_BYTES: usize = 260;
+/// What a pair of an iterator takes beside its value, at the most, with the numbers before the first.
+const BESIDE_VALUE_BYTES: u32 = 512;
+/// The most keys of one List: a buffer of 80 KiB, or of 1 MiB where keys may be long.
 const LIST_KEYS_MAX: usize = 4096;
 
 const DRIVE_FAILED: &str = "the drive has failed (internal error)";
@@ -29,6 +36,8 @@ pub(crate) struct NamespaceLimits {
     pub(crate) value_bytes_max: u32,
     /// Delete fails where the key is missing (feature 20h, bit 0).
     pub(crate) delete_needs_key: bool,
+    /// The connection, if the drive has the commands of [`kvssd_nvme_spec::extended`]: iterators are its own.
+    pub(crate) extended: Option<u32>,
 }
 
 /// A command, ready to be submitted.
@@ -42,12 +51,26 @@ pub(crate) struct Request {
 /// What a completion is interpreted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    Store { value_bytes: u32, limits: NamespaceLimits },
-    Retrieve { offset_bytes: u32, buffer_bytes: u32 },
+    Store {
+        value_bytes: u32,
+        limits: NamespaceLimits,
+    },
+    Retrieve {
+        offset_bytes: u32,
+        buffer_bytes: u32,
+    },
     Delete,
     Exist,
-    List { keys_max: usize },
+    List {
+        keys_max: usize,
+    },
     Flush,
+    /// On that connection.
+    CreateIterator {
+        connection: u32,
+    },
+    Iterate,
+    DestroyIterator,
 }
 
 /// What a completion means.
@@ -76,22 +99,42 @@ impl Request {
                     must_not_exist: condition == StoreCondition::IfAbsent,
                     compression: false,
                 };
-                let payload = if value.is_empty() { Payload::None } else { Payload::Out(value) };
+                let key = key(of)?;
+                let payload = match (value.is_empty(), key.is_long()) {
+                    (true, false) => Payload::None,
+                    (false, false) => Payload::Out(value),
+                    (_, true) => Payload::Out([key.bytes(), &value].concat().into()),
+                };
                 let operation = Operation::Store { value_bytes, limits };
-                (KvCommand::Store { key: key(of)?, value_bytes, options }, payload, operation)
+                (KvCommand::Store { key, value_bytes, options }, payload, operation)
             }
             Command::Retrieve { key: of, offset_bytes, length_bytes } => {
                 let buffer_bytes = offset_bytes.saturating_add(length_bytes).min(limits.value_bytes_max);
                 let command = KvCommand::Retrieve { key: key(of)?, buffer_bytes };
-                (command, Payload::In(buffer_bytes), Operation::Retrieve { offset_bytes, buffer_bytes })
+                let payload = both_ways(&command, buffer_bytes);
+                (command, payload, Operation::Retrieve { offset_bytes, buffer_bytes })
             }
-            Command::Delete { key: of } => (KvCommand::Delete { key: key(of)? }, Payload::None, Operation::Delete),
-            Command::Exist { key: of } => (KvCommand::Exist { key: key(of)? }, Payload::None, Operation::Exist),
+            Command::Delete { key: of } => {
+                let command = KvCommand::Delete { key: key(of)? };
+                let payload = out(&command);
+                (command, payload, Operation::Delete)
+            }
+            Command::Exist { key: of } => {
+                let command = KvCommand::Exist { key: key(of)? };
+                let payload = out(&command);
+                (command, payload, Operation::Exist)
+            }
             Command::List { from, keys_max } => {
                 let keys_max = keys_max.min(LIST_KEYS_MAX);
-                let buffer_bytes = (LIST_HEADER_BYTES + keys_max * LIST_KEY_BYTES) as u32;
-                let command = KvCommand::List { from: from.map(key).transpose()?, buffer_bytes };
-                (command, Payload::In(buffer_bytes), Operation::List { keys_max })
+                let from = from.map(key).transpose()?;
+                let key_bytes = if limits.extended.is_some() { LIST_LONG_KEY_BYTES } else { LIST_KEY_BYTES };
+                let buffer_bytes = (LIST_HEADER_BYTES + keys_max * key_bytes) as u32;
+                let command = match limits.extended {
+                    Some(_) => KvCommand::ListLong { from, buffer_bytes },
+                    None => KvCommand::List { from, buffer_bytes },
+                };
+                let payload = both_ways(&command, buffer_bytes);
+                (command, payload, Operation::List { keys_max })
             }
             Command::Flush => (KvCommand::Flush, Payload::None, Operation::Flush),
             Command::Batch { .. } => {
@@ -102,7 +145,7 @@ impl Request {
             Command::CreateIterator { .. }
             | Command::Seek { .. }
             | Command::Next { .. }
-            | Command::DestroyIterator { .. } => return Err(Error::not_in_the_command_set("iterators and snapshots")),
+            | Command::DestroyIterator { .. } => iteration(&command, limits)?,
             Command::Read { .. } | Command::Write { .. } => return Err(Error::not_in_the_command_set("blocks")),
         };
         Ok(Request { entry: command.entry(namespace.0), payload, operation })
@@ -110,18 +153,86 @@ impl Request {
 
     /// The most data that any command may get, in bytes.
     pub(crate) const fn data_bytes_max(value_bytes_max: u32) -> u32 {
-        let list_bytes = (LIST_HEADER_BYTES + LIST_KEYS_MAX * LIST_KEY_BYTES) as u32;
-        if value_bytes_max > list_bytes { value_bytes_max } else { list_bytes }
+        let list_bytes = (LIST_HEADER_BYTES + LIST_KEYS_MAX * LIST_LONG_KEY_BYTES) as u32;
+        let pair_bytes = value_bytes_max.saturating_add(BESIDE_VALUE_BYTES);
+        if pair_bytes > list_bytes { pair_bytes } else { list_bytes }
+    }
+}
+
+/// Bytes of the longest key.
+pub(crate) fn key_bytes_max(limits: NamespaceLimits) -> usize {
+    match limits.extended {
+        Some(_) => LONG_KEY_BYTES_MAX,
+        None => limits.key_bytes_max.min(KEY_BYTES_MAX),
     }
 }
 
 fn key_of(key: Key<'_>, limits: NamespaceLimits) -> Result<KvKey, Error> {
-    let key_bytes_max = limits.key_bytes_max.min(KEY_BYTES_MAX);
+    let key_bytes_max = key_bytes_max(limits);
     let too_long = Error::InvalidKey { key_bytes: key.bytes().len(), key_bytes_max };
     if key.bytes().len() > key_bytes_max {
         return Err(too_long);
     }
-    KvKey::new(key.bytes()).map_err(|_| too_long)
+    KvKey::long(key.bytes()).map_err(|_| too_long)
+}
+
+/// What goes to the controller with a command that has no value.
+fn out(command: &KvCommand) -> Payload {
+    let lead = command.lead();
+    if lead.is_empty() { Payload::None } else { Payload::Out(lead.into()) }
+}
+
+/// The same of a command that gets up to so many bytes.
+fn both_ways(command: &KvCommand, buffer_bytes: u32) -> Payload {
+    let lead = command.lead();
+    if lead.is_empty() { Payload::In(buffer_bytes) } else { Payload::Both(lead.into(), buffer_bytes) }
+}
+
+/// The commands of iterators. They are those of a connection, whose number is the upper half of theirs.
+fn iteration(command: &Command<'_>, limits: NamespaceLimits) -> Result<(KvCommand, Payload, Operation), Error> {
+    let connection = limits.extended.ok_or_else(|| Error::not_in_the_command_set("iterators and snapshots"))?;
+    let number = |iterator: IteratorId| {
+        let is_here = iterator.0 >> 32 == u64::from(connection);
+        is_here.then_some(iterator.0 as u32).ok_or_else(iterator_ended)
+    };
+    let buffer_bytes = limits.value_bytes_max.saturating_add(BESIDE_VALUE_BYTES);
+    let (command, operation) = match *command {
+        Command::CreateIterator { options } => {
+            let IteratorOptions { prefix, first, end, descending, keys_only } = options;
+            let longest = [prefix, first, end.unwrap_or_default()].into_iter().map(<[u8]>::len).max().unwrap_or(0);
+            if longest > LONG_KEY_BYTES_MAX {
+                return Err(Error::InvalidKey { key_bytes: longest, key_bytes_max: LONG_KEY_BYTES_MAX });
+            }
+            let (prefix, first, end) = (prefix.to_vec(), first.to_vec(), end.map(<[u8]>::to_vec));
+            let range = IteratorRange { prefix, first, end, descending, keys_only };
+            (KvCommand::CreateIterator(Box::new(range)), Operation::CreateIterator { connection })
+        }
+        Command::Seek { iterator, key: to, pairs_max } => {
+            let seek = Some(to.map(|key| key_of(key, limits)).transpose()?);
+            let iterator = number(iterator)?;
+            (KvCommand::Iterate { iterator, seek, pairs_max, buffer_bytes }, Operation::Iterate)
+        }
+        Command::Next { iterator, pairs_max } => {
+            let iterator = number(iterator)?;
+            (KvCommand::Iterate { iterator, seek: None, pairs_max, buffer_bytes }, Operation::Iterate)
+        }
+        Command::DestroyIterator { iterator } => {
+            let iterator = number(iterator)?;
+            (KvCommand::DestroyIterator { iterator }, Operation::DestroyIterator)
+        }
+        _ => return Err(Error::not_in_the_command_set("such iterators")),
+    };
+    let payload = match command {
+        KvCommand::Iterate { .. } => both_ways(&command, buffer_bytes),
+        _ => out(&command),
+    };
+    Ok((command, payload, operation))
+}
+
+fn iterator_ended() -> Error {
+    let why = "the iterator has ended: with its connection, its namespace, or since it was idle or the drive needed what \
+               it kept; another one goes on from the last key";
+    Error::Refused(why.to_owned())
 }
 
 fn bytes_of(value: Value) -> Arc<[u8]> {
@@ -155,6 +266,13 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
     match (status, operation) {
         (Status::KeyDoesNotExist, _) => Error::KeyNotFound,
         (Status::KeyExists, _) => Error::KeyExists,
+        (Status::IteratorEnded, _) => iterator_ended(),
+        (Status::TooManyIterators, _) => {
+            Error::Refused("the drive has no room for another iterator: end one".to_owned())
+        }
+        (Status::InvalidOpcode, Operation::CreateIterator { .. }) => {
+            Error::Refused("keys of this namespace have no order".to_owned())
+        }
         (Status::CapacityExceeded, _) => Error::CapacityExceeded,
         (Status::InvalidValueSize, Operation::Store { value_bytes, limits }) => {
             Error::InvalidValue { value_bytes: value_bytes.into(), value_bytes_max: limits.value_bytes_max.into() }
@@ -195,6 +313,12 @@ fn reply(operation: Operation, completion: Completion) -> Result<Reply, Error> {
             Ok(Reply::Retrieved { value: Value::from(part), value_bytes })
         }
         Operation::List { keys_max } => list(&data, keys_max).map(Reply::Listed),
+        Operation::CreateIterator { connection } => {
+            let number = u64::from(connection) << 32 | u64::from(entry.dword0.get());
+            Ok(Reply::IteratorCreated(IteratorId(number)))
+        }
+        Operation::Iterate => pairs(&data).map(Reply::Pairs),
+        Operation::DestroyIterator => Ok(Reply::IteratorDestroyed),
     }
 }
 
@@ -202,4 +326,14 @@ fn list(data: &[u8], keys_max: usize) -> Result<Vec<Box<[u8]>>, Error> {
     let damaged = || Error::Damaged("the drive sent a list of keys that is cut off".to_owned());
     let keys = ListReader::new(data).map_err(|_| damaged())?;
     keys.take(keys_max).map(|key| key.map(Into::into).map_err(|_| damaged())).collect()
+}
+
+fn pairs(data: &[u8]) -> Result<Vec<IteratedPair>, Error> {
+    let damaged = || Error::Damaged("the drive sent pairs of an iterator that are cut off".to_owned());
+    let reader = PairsReader::new(data).map_err(|_| damaged())?;
+    if data.len() <= 8 && reader.next_bytes > 0 {
+        return Err(Error::Damaged("the drive has a pair that is larger than its largest value".to_owned()));
+    }
+    let owned = |(key, value): (&[u8], &[u8])| (key.into(), Some(Value::from(value)));
+    reader.map(|pair| pair.map(owned).map_err(|_| damaged())).collect()
 }

@@ -19,7 +19,7 @@ pub mod feature {
     pub const HOST_ID: u8 = 0x81;
     /// Vendor specific: numbered changes (see [`numbered`](crate::numbered)).
     pub const NUMBERED_CHANGES: u8 = 0xc0;
-    /// Vendor specific: the commands of [`named`](crate::named).
+    /// Vendor specific: the commands of [`named`](crate::named) and [`extended`](crate::extended).
     pub const EXTENSIONS: u8 = 0xc1;
 }
 

@@ -5,7 +5,10 @@
 //!   dwords 14, 15   bytes 8 to 15 of the key           dword 11   7:0 bytes of the key, 15:8 options
 //! ```
 
+use crate::extended::{self, IteratorRange};
 use crate::{Status, SubmissionEntry};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 use zerocopy::little_endian::U32;
 
@@ -22,11 +25,13 @@ pub mod opcode {
 
 /// Length of the longest key in a command.
 pub const KEY_BYTES_MAX: usize = 16;
+/// Length of the longest key that lies in the data of a command (see [`extended`](crate::extended)).
+pub const LONG_KEY_BYTES_MAX: usize = extended::KEY_BYTES_MAX;
 
-/// A key of 1 to 16 bytes, as a command carries it.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A key of 1 to 255 bytes. Up to 16 lie in the command itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KvKey {
-    bytes: [u8; KEY_BYTES_MAX],
+    bytes: [u8; LONG_KEY_BYTES_MAX],
     length: u8,
 }
 
@@ -36,10 +41,18 @@ impl KvKey {
     /// # Errors
     /// [`Status::InvalidKeySize`] of none, [`Status::InvalidField`] of more than [`KEY_BYTES_MAX`].
     pub fn new(key: &[u8]) -> Result<Self, Status> {
+        if key.len() > KEY_BYTES_MAX { Err(Status::InvalidField) } else { KvKey::long(key) }
+    }
+
+    /// A key of 1 to 255 bytes, as the data of a command carries it.
+    ///
+    /// # Errors
+    /// [`Status::InvalidKeySize`] of none, [`Status::InvalidField`] of more than [`LONG_KEY_BYTES_MAX`].
+    pub fn long(key: &[u8]) -> Result<Self, Status> {
         match key.len() {
             0 => Err(Status::InvalidKeySize),
-            length @ 1..=KEY_BYTES_MAX => {
-                let mut bytes = [0; KEY_BYTES_MAX];
+            length @ 1..=LONG_KEY_BYTES_MAX => {
+                let mut bytes = [0; LONG_KEY_BYTES_MAX];
                 bytes[..length].copy_from_slice(key);
                 Ok(KvKey { bytes, length: length as u8 })
             }
@@ -47,7 +60,13 @@ impl KvKey {
         }
     }
 
-    /// 1 to 16 bytes.
+    /// Whether it is too long for the command itself.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        usize::from(self.length) > KEY_BYTES_MAX
+    }
+
+    /// 1 to 255 bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -71,6 +90,11 @@ impl KvKey {
         (entry.dword2, entry.dword3, entry.dword14, entry.dword15) = (dword(0), dword(1), dword(2), dword(3));
         entry.dword11 = (entry.dword11.get() | u32::from(self.length)).into();
     }
+
+    /// The same of a key that lies in the data.
+    pub(crate) fn write_length_to(&self, entry: &mut SubmissionEntry) {
+        entry.dword11 = (entry.dword11.get() | u32::from(self.length)).into();
+    }
 }
 
 impl fmt::Debug for KvKey {
@@ -90,8 +114,14 @@ pub struct StoreOptions {
     pub compression: bool,
 }
 
-/// A command of the Key Value command set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl StoreOptions {
+    pub(crate) fn from_bits(bits: u8) -> Self {
+        StoreOptions { must_exist: bits & 1 != 0, must_not_exist: bits & 2 != 0, compression: bits & 4 != 0 }
+    }
+}
+
+/// A command of the Key Value command set, or of those that this project adds ([`extended`](crate::extended)).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KvCommand {
     /// Writes out the write buffer.
     Flush,
@@ -128,6 +158,31 @@ pub enum KvCommand {
         /// In dwords 2, 3, 14 and 15.
         key: KvKey,
     },
+    /// Lists keys of any length. Not of the command set.
+    ListLong {
+        /// Where the list begins, in the data; `None` for the first key.
+        from: Option<KvKey>,
+        /// Length of the host's buffer.
+        buffer_bytes: u32,
+    },
+    /// Makes an iterator, whose number is dword 0 of the completion. Not of the command set.
+    CreateIterator(Box<IteratorRange>),
+    /// Goes on with an iterator. Not of the command set.
+    Iterate {
+        /// Its number.
+        iterator: u32,
+        /// Where it goes first; the inner `None` for the beginning of its range.
+        seek: Option<Option<KvKey>>,
+        /// The most pairs that are wanted; 0 for as many as there is room for.
+        pairs_max: u32,
+        /// Length of the host's buffer.
+        buffer_bytes: u32,
+    },
+    /// Ends an iterator. Not of the command set.
+    DestroyIterator {
+        /// Its number.
+        iterator: u32,
+    },
 }
 
 impl KvCommand {
@@ -141,12 +196,7 @@ impl KvCommand {
         Ok(match entry.opcode {
             opcode::FLUSH => KvCommand::Flush,
             opcode::STORE => {
-                let bits = (entry.dword11.get() >> 8) as u8;
-                let options = StoreOptions {
-                    must_exist: bits & 1 != 0,
-                    must_not_exist: bits & 2 != 0,
-                    compression: bits & 4 != 0,
-                };
+                let options = StoreOptions::from_bits((entry.dword11.get() >> 8) as u8);
                 KvCommand::Store { key: key()?, value_bytes: bytes, options }
             }
             opcode::RETRIEVE => KvCommand::Retrieve { key: key()?, buffer_bytes: bytes },
@@ -160,45 +210,106 @@ impl KvCommand {
         })
     }
 
+    /// Decodes a submission queue entry, also of the commands that this project adds, with the data that leads theirs.
+    ///
+    /// # Errors
+    /// As [`KvCommand::from_entry`]; [`Status::SglLengthInvalid`] when the data ends before what leads it.
+    pub fn decode(entry: &SubmissionEntry, data: &[u8]) -> Result<Self, Status> {
+        let bytes = entry.dword10.get();
+        let lead = || data.get(..extended::lead_bytes(entry)).ok_or(Status::SglLengthInvalid);
+        let key = || KvKey::long(lead()?);
+        let key_or_none = || if extended::lead_bytes(entry) == 0 { Ok(None) } else { key().map(Some) };
+        let (iterator, pairs_max) = (entry.dword12.get(), entry.dword13.get());
+        Ok(match entry.opcode {
+            extended::opcode::STORE => {
+                let options = StoreOptions::from_bits((entry.dword11.get() >> 8) as u8);
+                KvCommand::Store { key: key()?, value_bytes: bytes, options }
+            }
+            extended::opcode::RETRIEVE => KvCommand::Retrieve { key: key()?, buffer_bytes: bytes },
+            extended::opcode::LIST => KvCommand::ListLong { from: key_or_none()?, buffer_bytes: bytes },
+            extended::opcode::DELETE => KvCommand::Delete { key: key()? },
+            extended::opcode::EXIST => KvCommand::Exist { key: key()? },
+            extended::opcode::CREATE_ITERATOR => {
+                KvCommand::CreateIterator(Box::new(IteratorRange::from_entry(entry, data)?))
+            }
+            extended::opcode::NEXT => KvCommand::Iterate { iterator, seek: None, pairs_max, buffer_bytes: bytes },
+            extended::opcode::SEEK => {
+                KvCommand::Iterate { iterator, seek: Some(key_or_none()?), pairs_max, buffer_bytes: bytes }
+            }
+            extended::opcode::DESTROY_ITERATOR => KvCommand::DestroyIterator { iterator },
+            _ => return KvCommand::from_entry(entry),
+        })
+    }
+
+    /// The data to the controller that comes before the value of a Store, or alone: a long key, or a range.
+    #[must_use]
+    pub fn lead(&self) -> Vec<u8> {
+        match self {
+            KvCommand::CreateIterator(range) => range.lead(),
+            _ => self.key().filter(|_| extended::is(self.opcode())).map_or(Vec::new(), |key| key.bytes().to_vec()),
+        }
+    }
+
     /// The submission queue entry, for `namespace`, without a data pointer.
     #[must_use]
     pub fn entry(&self, namespace: u32) -> SubmissionEntry {
         let mut entry = SubmissionEntry::new(self.opcode(), namespace);
         match self {
             KvCommand::Flush | KvCommand::Delete { .. } | KvCommand::Exist { .. } => {}
+            KvCommand::CreateIterator(range) => range.write_to(&mut entry),
+            KvCommand::DestroyIterator { iterator } => entry.dword12 = (*iterator).into(),
+            KvCommand::Iterate { iterator, pairs_max, buffer_bytes, .. } => {
+                entry.dword10 = (*buffer_bytes).into();
+                entry.dword12 = (*iterator).into();
+                entry.dword13 = (*pairs_max).into();
+            }
             KvCommand::Store { value_bytes, options, .. } => {
                 let StoreOptions { must_exist, must_not_exist, compression } = *options;
                 let bits = u32::from(must_exist) | u32::from(must_not_exist) << 1 | u32::from(compression) << 2;
                 entry.dword10 = (*value_bytes).into();
                 entry.dword11 = (bits << 8).into();
             }
-            KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
+            KvCommand::Retrieve { buffer_bytes, .. }
+            | KvCommand::List { buffer_bytes, .. }
+            | KvCommand::ListLong { buffer_bytes, .. } => {
                 entry.dword10 = (*buffer_bytes).into();
             }
         }
-        if let Some(key) = self.key() {
-            key.write_to(&mut entry);
+        match self.key() {
+            Some(key) if extended::is(self.opcode()) => key.write_length_to(&mut entry),
+            Some(key) => key.write_to(&mut entry),
+            None => {}
         }
         entry
     }
 
-    /// The key in the entry, if there is one.
+    /// The key, if there is one.
     #[must_use]
     pub fn key(&self) -> Option<KvKey> {
         match *self {
-            KvCommand::Flush => None,
+            KvCommand::Flush | KvCommand::CreateIterator(_) | KvCommand::DestroyIterator { .. } => None,
+            KvCommand::Iterate { seek, .. } => seek.flatten(),
             KvCommand::Store { key, .. }
             | KvCommand::Retrieve { key, .. }
             | KvCommand::Delete { key }
             | KvCommand::Exist { key } => Some(key),
-            KvCommand::List { from, .. } => from,
+            KvCommand::List { from, .. } | KvCommand::ListLong { from, .. } => from,
         }
     }
 
-    /// One of [`opcode`].
+    /// One of [`opcode`], or of [`extended::opcode`].
     #[must_use]
     pub fn opcode(&self) -> u8 {
         match self {
+            KvCommand::Store { key, .. } if key.is_long() => extended::opcode::STORE,
+            KvCommand::Retrieve { key, .. } if key.is_long() => extended::opcode::RETRIEVE,
+            KvCommand::Delete { key } if key.is_long() => extended::opcode::DELETE,
+            KvCommand::Exist { key } if key.is_long() => extended::opcode::EXIST,
+            KvCommand::ListLong { .. } => extended::opcode::LIST,
+            KvCommand::CreateIterator(_) => extended::opcode::CREATE_ITERATOR,
+            KvCommand::Iterate { seek: None, .. } => extended::opcode::NEXT,
+            KvCommand::Iterate { .. } => extended::opcode::SEEK,
+            KvCommand::DestroyIterator { .. } => extended::opcode::DESTROY_ITERATOR,
             KvCommand::Flush => opcode::FLUSH,
             KvCommand::Store { .. } => opcode::STORE,
             KvCommand::Retrieve { .. } => opcode::RETRIEVE,

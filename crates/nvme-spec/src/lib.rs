@@ -23,6 +23,7 @@ extern crate alloc;
 pub mod admin;
 pub mod command;
 pub mod completion;
+pub mod extended;
 pub mod fabrics;
 pub mod features;
 pub mod identify;

@@ -2,6 +2,7 @@
 
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage, Identify};
 use kvssd_nvme_spec::command::DataPointer;
+use kvssd_nvme_spec::extended::{self, IteratorRange, PairsReader, PairsWriter};
 use kvssd_nvme_spec::fabrics::{Connect, ConnectData, FabricsCommand};
 use kvssd_nvme_spec::identify::{self, namespace_descriptors, namespace_list, read_namespace_list};
 use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
@@ -10,7 +11,7 @@ use kvssd_nvme_spec::log_page::{Discovered, discovery_page, read_discovery_page}
 use kvssd_nvme_spec::pdu::{
     DataHeader, Decoded, Fault, FaultStatus, Framing, IcRequest, IcResponse, Pdu, R2tHeader, Sender,
 };
-use kvssd_nvme_spec::{CompletionEntry, Status, SubmissionEntry};
+use kvssd_nvme_spec::{CompletionEntry, Status, SubmissionEntry, named};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -125,7 +126,7 @@ proptest! {
             _ => KvCommand::Exist { key },
         };
         let entry = command.entry(namespace);
-        prop_assert_eq!(KvCommand::from_entry(&entry), Ok(command));
+        prop_assert_eq!(KvCommand::from_entry(&entry), Ok(command.clone()));
         prop_assert_eq!((entry.namespace.get(), entry.opcode), (namespace, command.opcode()));
     }
 
@@ -211,6 +212,62 @@ fn a_data_pointer_is_read_as_it_was_written() {
 }
 
 /// Bytes from the specification's figures, so that both directions are not wrong alike.
+proptest! {
+    #[test]
+    fn commands_of_long_keys_and_iterators_are_read_as_they_were_written(
+        kind in 0..8u8,
+        key in vec(any::<u8>(), 17..=255),
+        (first, end) in (vec(any::<u8>(), 0..=255), proptest::option::of(vec(any::<u8>(), 0..=255))),
+        (bytes, iterator, pairs_max, flags) in any::<(u32, u32, u32, u8)>(),
+    ) {
+        let options = StoreOptions { must_exist: flags & 1 != 0, must_not_exist: flags & 2 != 0, compression: flags & 4 != 0 };
+        let some = (flags & 8 != 0).then(|| KvKey::long(&key).unwrap());
+        let (descending, keys_only) = (flags & 1 != 0, flags & 2 != 0);
+        let long = KvKey::long(&key).unwrap();
+        let command = match kind {
+            0 => KvCommand::Store { key: long, value_bytes: bytes, options },
+            1 => KvCommand::Retrieve { key: long, buffer_bytes: bytes },
+            2 => KvCommand::ListLong { from: some, buffer_bytes: bytes },
+            3 => KvCommand::Delete { key: long },
+            4 => KvCommand::Exist { key: long },
+            5 => KvCommand::CreateIterator(Box::new(IteratorRange { prefix: key, first, end, descending, keys_only })),
+            6 => KvCommand::Iterate { iterator, seek: (flags & 16 != 0).then_some(some), pairs_max, buffer_bytes: bytes },
+            _ => KvCommand::DestroyIterator { iterator },
+        };
+        // A long key is nobody's whose commands are those of NVMe.
+        prop_assert!(KvCommand::from_entry(&command.entry(1)).is_err());
+        let (entry, lead) = (command.entry(7), command.lead());
+        prop_assert_eq!((extended::is(entry.opcode), extended::lead_bytes(&entry)), (true, lead.len()));
+        let data = [&lead[..], b"value"].concat();
+        prop_assert_eq!(KvCommand::decode(&entry, &data), Ok(command));
+        for cut in 0..lead.len() {
+            prop_assert_eq!(KvCommand::decode(&entry, &lead[..cut]), Err(Status::SglLengthInvalid));
+        }
+    }
+
+    #[test]
+    fn pairs_are_read_as_they_were_written_and_no_bytes_stop_their_reader(
+        pairs in vec((vec(any::<u8>(), 1..=255), vec(any::<u8>(), 0..300)), 0..20),
+        bytes_max in 8..4000usize,
+        junk in vec(any::<u8>(), 0..200),
+    ) {
+        let mut writer = PairsWriter::new(bytes_max).unwrap();
+        let fit = pairs.iter().take_while(|(key, value)| writer.push(key, value)).count();
+        let data = writer.finish();
+        prop_assert!(data.len() <= bytes_max);
+        let reader = PairsReader::new(&data).unwrap();
+        prop_assert_eq!(reader.next_bytes > 0, fit < pairs.len());
+        let read: Vec<_> = reader.map(Result::unwrap).collect();
+        prop_assert!(read.iter().copied().eq(pairs[..fit].iter().map(|(key, value)| (&key[..], &value[..]))));
+        for data in [&junk[..], &data[..data.len().min(junk.len())]] {
+            if let Ok(reader) = PairsReader::new(data) {
+                prop_assert!(reader.count() <= data.len() + 1);
+            }
+        }
+        prop_assert!(named::read_namespaces(&junk).is_none_or(|entries| entries.len() * 128 <= junk.len()));
+    }
+}
+
 #[test]
 fn a_store_lies_where_the_specification_puts_it() {
     let key = KvKey::new(b"0123456789abcdef").unwrap();

@@ -406,6 +406,7 @@ impl Connection {
                     self.subsystem.metrics.faults.inc();
                     return self.stop();
                 }
+                self.subsystem.end_iterators(now);
                 controller.check_events(has_failed);
                 while let Some(completion) = controller.complete_event_request() {
                     self.output.completions.push(completion);
@@ -436,6 +437,8 @@ impl Connection {
             }
             Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } | Phase::Ended => {}
         }
+        // Those of the controller, if that was the last of it; none is idle at that time.
+        self.subsystem.end_iterators(Nanos::ZERO);
     }
 }
 

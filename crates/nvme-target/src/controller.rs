@@ -11,6 +11,7 @@
 use crate::clients::NumberedClient;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
+use crate::iterators::Owner;
 use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_ENTRIES_MAX};
 use crate::rights::{Access, HostRights};
 use kvssd_nvme_spec::Status;
@@ -70,6 +71,8 @@ pub(crate) struct Features {
     pub(crate) delete_needs_key: BTreeSet<u32>,
     /// The client, if the host numbers its changes.
     pub(crate) client: Option<Arc<NumberedClient>>,
+    /// What its iterators belong to.
+    pub(crate) iterators: Owner,
 }
 
 /// What I/O commands depend on.
@@ -78,13 +81,22 @@ pub(crate) struct IoSettings {
     pub(crate) rights: Arc<HostRights>,
     /// As of which change of rights or namespaces they are.
     pub(crate) generation: u64,
+    /// What its iterators belong to.
+    pub(crate) iterators: Owner,
     pub(crate) delete_needs_key: BTreeSet<u32>,
     pub(crate) client: Option<Arc<NumberedClient>>,
 }
 
 impl Features {
     pub(crate) fn settings(&self, rights: Arc<HostRights>, generation: u64) -> IoSettings {
-        IoSettings { rights, generation, delete_needs_key: self.delete_needs_key.clone(), client: self.client.clone() }
+        let iterators = Owner::clone(&self.iterators);
+        IoSettings {
+            rights,
+            generation,
+            iterators,
+            delete_needs_key: self.delete_needs_key.clone(),
+            client: self.client.clone(),
+        }
     }
 }
 
@@ -122,6 +134,7 @@ impl Controller {
             keep_alive_ms,
             delete_needs_key: BTreeSet::new(),
             client: None,
+            iterators: Owner::default(),
         };
         Controller {
             kind,
@@ -220,6 +233,7 @@ impl Controller {
         self.features.temperature_threshold_k = TEMPERATURE_THRESHOLD_K;
         self.features.delete_needs_key.clear();
         self.features.client = None;
+        self.features.iterators = Owner::default();
     }
 
     /// Adds an Asynchronous Event Request.

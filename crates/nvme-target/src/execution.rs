@@ -11,21 +11,26 @@
 //!   completions are sent together
 //! ```
 
+mod iteration;
+
 use crate::clients::{Clients, NumberedClient, OpenedClient};
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Data, Failure, Outcome, Success};
 use crate::controller::IoSettings;
 use crate::io_command::IoCommand;
-use crate::limits::LIST_BYTES_MAX;
+use crate::iterators::{HostIterators, Owner};
+use crate::limits::{LIST_BYTES_MAX, LONG_LIST_BYTES_MAX};
 use crate::quota::check_quota;
 use crate::rights::HostRights;
 use crate::status::status_of;
 use kvssd_device::Drive;
 use kvssd_nvme_spec::Status;
-use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, StoreOptions};
+use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListWriter};
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
 use prometheus_client::metrics::counter::Counter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most keys that one List asks the drive for at a time.
 const LIST_KEYS: usize = 512;
@@ -35,13 +40,43 @@ pub(crate) struct Executor {
     pub(crate) drive: Drive,
     is_timed: bool,
     clients: Clients,
+    pub(crate) iterators: HostIterators,
+    /// How long an iterator may be idle.
+    idle_ns: Nanos,
+    /// Whether there are iterators, to be seen without the drive's lock.
+    has_iterators: Arc<AtomicBool>,
     /// Changes that came again and were not made again.
     recognized: Counter,
 }
 
 impl Executor {
-    pub(crate) fn new(drive: Drive, is_timed: bool, recognized: Counter) -> Self {
-        Executor { drive, is_timed, clients: Clients::default(), recognized }
+    pub(crate) fn new(
+        drive: Drive,
+        is_timed: bool,
+        recognized: Counter,
+        (idle_ns, has_iterators): (Nanos, Arc<AtomicBool>),
+    ) -> Self {
+        let (clients, iterators) = Default::default();
+        Executor { drive, is_timed, clients, iterators, idle_ns, has_iterators, recognized }
+    }
+
+    /// Ends the iterators that nobody uses any more.
+    pub(crate) fn end_iterators(&mut self, now: Nanos) {
+        for ended in self.iterators.take_ended(self.idle_ns, now) {
+            // A drive that has failed keeps nothing for it.
+            let _ = self.drive.execute_in(ended.namespace, Command::DestroyIterator { iterator: ended.id });
+        }
+        self.note_iterators();
+    }
+
+    /// Ends the iterators of a namespace that is deleted, and the drive's with it.
+    pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
+        self.iterators.forget_namespace(namespace);
+        self.note_iterators();
+    }
+
+    fn note_iterators(&self) {
+        self.has_iterators.store(!self.iterators.is_empty(), Ordering::Relaxed);
     }
 
     /// Makes a controller the client's only one. Its changes that are not executed yet on another are refused there.
@@ -95,7 +130,7 @@ impl Executor {
             let outcome = execution
                 .set_request(&command, serial, settings.client.as_deref())
                 .map_err(Failure::from)
-                .and_then(|()| execution.perform(&command, value, delete_needs_key));
+                .and_then(|()| execution.perform(&command, value, delete_needs_key, &settings.iterators));
             let due = execution.due;
             drop(share);
             let completion =
@@ -145,7 +180,13 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn perform(&mut self, command: &KvCommand, value: Option<std::sync::Arc<[u8]>>, delete_needs_key: bool) -> Outcome {
+    fn perform(
+        &mut self,
+        command: &KvCommand,
+        value: Option<Arc<[u8]>>,
+        delete_needs_key: bool,
+        owner: &Owner,
+    ) -> Outcome {
         match command {
             KvCommand::Flush => {
                 // All namespaces share one buffer, and the first always exists.
@@ -169,7 +210,19 @@ impl Execution<'_> {
                 let command = Command::Retrieve { key: key_of(key)?, offset_bytes: 0, length_bytes: *buffer_bytes };
                 seen(self.on_drive(command)?)
             }
-            KvCommand::List { from, buffer_bytes } => self.list(from.as_ref(), *buffer_bytes).map(Success::with_data),
+            KvCommand::List { from, buffer_bytes } => {
+                let bounds = (KEY_BYTES_MAX, LIST_BYTES_MAX);
+                self.list(from.as_ref(), *buffer_bytes, bounds).map(Success::with_data)
+            }
+            KvCommand::ListLong { from, buffer_bytes } => {
+                let bounds = (LONG_KEY_BYTES_MAX, LONG_LIST_BYTES_MAX);
+                self.list(from.as_ref(), *buffer_bytes, bounds).map(Success::with_data)
+            }
+            KvCommand::CreateIterator(range) => self.create_iterator(range, owner),
+            KvCommand::Iterate { iterator, seek, pairs_max, buffer_bytes } => {
+                self.iterate((*iterator, owner), *seek, *pairs_max, *buffer_bytes)
+            }
+            KvCommand::DestroyIterator { iterator } => self.destroy_iterator(*iterator, owner),
             KvCommand::Delete { key } => match self.on_drive(Command::Delete { key: key_of(key)? }) {
                 Err(failure) if failure.status == Status::KeyDoesNotExist && !delete_needs_key => {
                     Ok(Success::default())
@@ -206,9 +259,14 @@ impl Execution<'_> {
         })
     }
 
-    /// The data of a List: as many keys as the buffer takes, without those that are too long for NVMe.
-    fn list(&mut self, from: Option<&KvKey>, buffer_bytes: u32) -> Result<Vec<u8>, Failure> {
-        let bytes_max = buffer_bytes.min(LIST_BYTES_MAX) as usize;
+    /// The data of a List: as many keys as the buffer takes, without those that are too long for the command.
+    fn list(
+        &mut self,
+        from: Option<&KvKey>,
+        buffer_bytes: u32,
+        (key_bytes_max, list_bytes_max): (usize, u32),
+    ) -> Result<Vec<u8>, Failure> {
+        let bytes_max = buffer_bytes.min(list_bytes_max) as usize;
         if bytes_max < LIST_HEADER_BYTES {
             return Err(Status::InvalidField.into());
         }
@@ -223,7 +281,7 @@ impl Execution<'_> {
                 return Err(Status::InternalError.into());
             };
             let is_end = keys.len() < keys_max;
-            let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= KEY_BYTES_MAX;
+            let is_new = |key: &&[u8]| last.as_deref() != Some(*key) && key.len() <= key_bytes_max;
             for key in keys.iter().map(AsRef::as_ref).filter(is_new) {
                 if !writer.push(key) {
                     // A list without keys would mean the end.

@@ -30,7 +30,13 @@ impl IoCommand {
 
     /// Whether its completion may come with data.
     pub(crate) fn may_return_data(&self) -> bool {
-        matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::List { .. })
+        matches!(
+            self.command,
+            KvCommand::Retrieve { .. }
+                | KvCommand::List { .. }
+                | KvCommand::ListLong { .. }
+                | KvCommand::Iterate { .. }
+        )
     }
 }
 

@@ -11,7 +11,8 @@
 //! | data in transfer by R2T, of a connection | 8 MiB | or one value, if that is more |
 //! | output that waits to be sent, of a connection | 4 MiB | and one value beyond; no command is executed before there is room |
 //! | both, of all connections | 1 GiB each | or one value beyond, where values may have 256 MiB |
-//! | keys of a List | 128 KiB of them | a drive lists while others wait |
+//! | keys of a List | 128 KiB of them, 2 MiB where they may be long | a drive lists while others wait |
+//! | iterators of a controller | 64 | each keeps flash for what it shows |
 //!
 //! At the worst, 128 connections take 2 GiB, and 3 GiB with copies of the values that are read and written just then.
 //! As a rule they take 40 MiB.
@@ -45,6 +46,8 @@ pub(crate) const OUTPUT_BYTES_MAX: usize = 4 << 20;
 pub(crate) const GLANCE_BYTES_MAX: u32 = 64 << 10;
 /// The longest data of a List.
 pub(crate) const LIST_BYTES_MAX: u32 = 128 << 10;
+/// The longest data of a List of keys of any length.
+pub(crate) const LONG_LIST_BYTES_MAX: u32 = 2 << 20;
 /// The longest part of a log page.
 pub(crate) const LOG_BYTES_MAX: u64 = 64 << 10;
 
@@ -64,6 +67,8 @@ pub struct Limits {
     pub transfer_ns: Nanos,
     /// Timeout of output that a peer does not take, and a microsecond a byte more.
     pub send_ns: Nanos,
+    /// An iterator that is not used for that long ends.
+    pub iterator_idle_ns: Nanos,
     /// How long outstanding commands have when the service stops.
     pub stop_ns: Nanos,
 }
@@ -85,6 +90,7 @@ impl Default for Limits {
             idle_ns: Nanos(10 * SECOND),
             transfer_ns: Nanos(30 * SECOND),
             send_ns: Nanos(30 * SECOND),
+            iterator_idle_ns: Nanos(60 * SECOND),
             stop_ns: Nanos(5 * SECOND),
         }
     }

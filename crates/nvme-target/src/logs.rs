@@ -15,7 +15,7 @@ use kvssd_nvme_spec::log_page::{
     HealthPage, SupportedPages, discovery_page, page,
 };
 use kvssd_nvme_spec::statistics::StatisticsPage;
-use kvssd_nvme_spec::{Status, kv, named, write_padded, write_text};
+use kvssd_nvme_spec::{Status, extended, kv, named, write_padded, write_text};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
@@ -215,6 +215,10 @@ fn effects(command_set: u8) -> CommandEffectsPage {
     }
     if command_set == COMMAND_SET_KEY_VALUE {
         let changes = EFFECT_SUPPORTED | EFFECT_CONTENT;
+        for opcode in extended::opcode::ALL {
+            let is_change = matches!(opcode, extended::opcode::STORE | extended::opcode::DELETE);
+            data.io[usize::from(opcode)] = if is_change { changes } else { EFFECT_SUPPORTED }.into();
+        }
         for (opcode, effect) in [
             (kv::opcode::FLUSH, EFFECT_SUPPORTED),
             (kv::opcode::STORE, changes),

@@ -75,6 +75,7 @@ pub struct Subsystem {
     /// Output that hosts have not taken yet.
     pub(crate) values_out: Arc<MemoryBudget>,
     has_failed: AtomicBool,
+    has_iterators: std::sync::Arc<std::sync::atomic::AtomicBool>,
     executor: Turns<Option<Executor>>,
     controllers: Mutex<Controllers>,
 }
@@ -115,7 +116,9 @@ impl Subsystem {
     pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
         let (is_timed, limits) = (options.is_timed, options.limits);
         let metrics = Metrics::new();
-        let executor = Executor::new(drive, is_timed, metrics.recognized.clone());
+        let has_iterators = Arc::default();
+        let iterators = (limits.iterator_idle_ns, std::sync::Arc::clone(&has_iterators));
+        let executor = Executor::new(drive, is_timed, metrics.recognized.clone(), iterators);
         let hosts = Hosts::new(options.rights.clone(), limits.connections_max);
         Subsystem {
             options,
@@ -127,6 +130,7 @@ impl Subsystem {
             values_in: MemoryBudget::new(limits.values_bytes_max),
             values_out: MemoryBudget::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
+            has_iterators,
             executor: Turns::new(Some(executor)),
             controllers: Mutex::default(),
         }
@@ -266,9 +270,24 @@ impl Subsystem {
         self.has_failed.load(Ordering::Relaxed) || self.executor.is_poisoned()
     }
 
-    pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
+    /// Ends the iterators that nobody uses any more.
+    pub(crate) fn end_iterators(&self, now: Nanos) {
+        if !self.has_iterators.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(Some(executor)) = self.executor.take().as_deref_mut().map(Option::as_mut) {
+            executor.end_iterators(now);
+        }
+    }
+
+    /// Does something with the drive and its hosts' iterators.
+    pub(crate) fn with_executor<T>(&self, work: impl FnOnce(&mut Executor) -> T) -> Option<T> {
         let mut executor = self.executor.take().ok()?;
-        executor.as_mut().map(|executor| look(&mut executor.drive))
+        executor.as_mut().map(work)
+    }
+
+    pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
+        self.with_executor(|executor| look(&mut executor.drive))
     }
 
     /// Makes a controller the client's only one. `None` if the drive has failed.
@@ -301,27 +320,6 @@ impl Subsystem {
             }
         };
         self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
-    }
-
-    /// The numbers of all namespaces, and their names, as they are now; `None` of a drive that has failed.
-    #[must_use]
-    pub fn namespace_names(&self) -> Option<Vec<(u32, Option<String>)>> {
-        let infos = self.infos().ok()?;
-        Some(infos.into_iter().map(|info| (info.id.0, info.attributes.name)).collect())
-    }
-
-    /// As [`Subsystem::set_rights`], for namespaces of those names. Returns whether they are called so still; if not, all
-    /// rights stay as they were.
-    pub fn set_rights_of(&self, names: &[(u32, Option<String>)], rights: Rights) -> bool {
-        let set = |drive: &mut Drive| {
-            let infos = drive.namespaces().into_iter();
-            let is_so = infos.map(|info| (info.id.0, info.attributes.name)).eq(names.iter().cloned());
-            if is_so {
-                self.set_rights(rights);
-            }
-            is_so
-        };
-        self.with_drive(set).unwrap_or(false)
     }
 
     /// Replaces the rights of all hosts. They hold for commands that come from now on; who has none any more is

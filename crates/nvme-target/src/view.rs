@@ -1,12 +1,12 @@
 //! The drive as a host sees it: with the namespaces that it may know of, and without a trace of the others.
 
+use crate::command_kind::CommandKind;
 use crate::rights::{Access, HostRights};
 use crate::status::absent;
 use crate::subsystem::Subsystem;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::command::NAMESPACE_ALL;
-use kvssd_nvme_spec::kv::KvCommand;
 use std::collections::BTreeMap;
 
 /// A drive, and what a host may do with it.
@@ -42,13 +42,13 @@ impl View<'_> {
 
     /// Whether an I/O command may be executed. One on a namespace that the host may not know of gets what one gets on a
     /// namespace that does not exist.
-    pub(crate) fn permit(&self, namespace: u32, command: &KvCommand) -> Result<(), Status> {
-        let is_change = matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. });
+    pub(crate) fn permit(&self, namespace: u32, kind: CommandKind) -> Result<(), Status> {
+        let is_change = matches!(kind, CommandKind::Store | CommandKind::Delete);
         match self.access(namespace) {
             Some(Access::ReadOnly) if is_change => Err(Status::NamespaceWriteProtected),
             Some(_) => Ok(()),
             // It writes out what is whose ever, and says nothing.
-            None if namespace == NAMESPACE_ALL && matches!(command, KvCommand::Flush) => Ok(()),
+            None if namespace == NAMESPACE_ALL && kind == CommandKind::Flush => Ok(()),
             None => Err(absent(namespace)),
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
         StoreError::Full => FullError::new_err(line),
         StoreError::ReadOnly => ReadOnlyError::new_err(line),
         StoreError::Forked { .. } => ForkedError::new_err(line),
-        StoreError::Refused { .. } => RefusedError::new_err(line),
+        StoreError::Refused { .. } | StoreError::TooManyNamespaces { .. } => RefusedError::new_err(line),
         StoreError::Damaged { .. } => DamagedError::new_err(line),
         StoreError::KeyNotFound | StoreError::KeyExists => PyKeyError::new_err(line),
         _ => FailedError::new_err(line),

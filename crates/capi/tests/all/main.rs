@@ -2,4 +2,5 @@
 
 mod compiler;
 mod layout;
+mod over_the_wire;
 mod programs;

@@ -5,8 +5,8 @@ use kvssd_device::Drive;
 use kvssd_flash::OpenOptions;
 use kvssd_host::{Missing, Options, Store};
 use kvssd_nvme_target::{Server, Subsystem, SubsystemOptions};
-use std::panic::catch_unwind;
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ fn image_at(path: &Path) -> String {
     text(path)
 }
 
-fn text(path: &Path) -> String {
+pub fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
@@ -40,6 +40,7 @@ fn iterators_meet_the_keys_of_a_group_in_the_order_of_the_key_space() {
     let Some(desk) = desk_or_skip() else { return };
     let program = compile(&desk, "iterators.c", &["-std=gnu11"]);
     assert_eq!(output_of(&program, &[&image(&desk)]), "iterators meet what they must\n");
+    assert_eq!(said_over_the_wire(&desk, &program), "iterators meet what they must\n");
 }
 
 #[test]
@@ -47,6 +48,7 @@ fn an_asynchronous_call_calls_back_once_whatever_other_threads_do() {
     let Some(desk) = desk_or_skip() else { return };
     let program = compile(&desk, "asynchronous.c", &["-std=gnu11"]);
     assert_eq!(output_of(&program, &[&image(&desk)]), "every call calls back once\n");
+    assert_eq!(said_over_the_wire(&desk, &program), "every call calls back once\n");
 }
 
 #[test]
@@ -57,6 +59,10 @@ fn a_program_written_for_the_api_runs_as_it_is() {
         let message = output_of(&program, &["-d", &image, "-n", "2000"]);
         assert_eq!(message, "stored 2000, retrieved 2000, iterated 2000, used some\n");
     }
+    served(&desk, |url| {
+        let message = output_of(&program, &["-d", url, "-n", "2000"]);
+        assert_eq!(message, "stored 2000, retrieved 2000, iterated 2000, used some\n");
+    });
 }
 
 #[test]
@@ -76,18 +82,28 @@ fn a_drive_on_the_wire_is_a_device_like_another() {
 
 /// What a program prints that is given the URL of a drive.
 fn said_over_the_wire(desk: &TempDir, program: &Path) -> String {
+    let mut message = String::new();
+    served(desk, |url| message = output_of(program, &[url]));
+    message
+}
+
+/// Serves a new image while somebody works with its URL; gives the image's path.
+pub fn served(desk: &TempDir, work: impl FnOnce(&str)) -> PathBuf {
+    let path = desk.path().join("served.kv");
+    let _ = std::fs::remove_file(&path);
     let open = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
-    let drive = Drive::open(Path::new(&image_at(&desk.path().join("served.kv"))), open).unwrap();
+    let drive = Drive::open(Path::new(&image_at(&path)), open).unwrap();
     let subsystem = Arc::new(Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test")));
     let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();
     let (url, stop) = (format!("nvme+tcp://{}", server.address()), Arc::new(AtomicBool::new(false)));
     let until = Arc::clone(&stop);
     let service = thread::spawn(move || server.serve(&until));
-    let message = catch_unwind(|| output_of(program, &[&url]));
+    let worked = catch_unwind(AssertUnwindSafe(|| work(&url)));
     stop.store(true, Ordering::Relaxed);
     service.join().unwrap();
     subsystem.close().unwrap();
-    message.unwrap()
+    worked.unwrap();
+    path
 }
 
 #[test]

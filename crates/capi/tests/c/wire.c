@@ -14,19 +14,26 @@ static void done(kvs_postprocess_context *context) {
   atomic_fetch_add(&stored, 1);
 }
 
-int main(int count, char **arguments) {
+int main(int arguments_count, char **arguments) {
   kvs_device_handle device;
   kvs_key_space_handle space;
   uint32_t number;
-  MUST(count == 2);
+  MUST(arguments_count == 2);
   OK(kvs_open_device(arguments[1], &device));
   OK(kvs_get_max_key_length(device, &number));
-  MUST(number == 16);
+  MUST(number == 255);
   OK(kvs_get_max_value_length(device, &number));
   MUST(number > 0 && number <= KVS_MAX_VALUE_LENGTH);
   OK(kvs_get_device_utilization(device, &number));
-  GIVES(KVS_ERR_OPTION_INVALID, kvs_create_key_space(device, &(kvs_key_space_name){3, "new"}, 0, (kvs_option_key_space){0}));
-  OK(kvs_open_key_space(device, "1", &space));
+  kvs_key_space_name named = {8, "accounts"};
+  OK(kvs_create_key_space(device, &named, 0, (kvs_option_key_space){KVS_KEY_ORDER_NONE}));
+  GIVES(KVS_ERR_KS_EXIST, kvs_create_key_space(device, &named, 0, (kvs_option_key_space){KVS_KEY_ORDER_NONE}));
+  OK(kvs_open_key_space(device, "accounts", &space));
+  char name[32];
+  kvs_key_space_name listed[1] = {{sizeof name, name}};
+  uint32_t count = 0;
+  OK(kvs_list_key_spaces(device, 1, sizeof listed, listed, &count));
+  MUST(count == 1 && strcmp(name, "accounts") == 0);
 
   for (int i = 0; i < PAIRS; i++) {
     snprintf(names[i], sizeof names[i], "%s%06d", i % 2 ? "odd " : "even", i);
@@ -37,7 +44,12 @@ int main(int count, char **arguments) {
   }
   while (atomic_load(&stored) < PAIRS) usleep(10);
   for (int i = 0; i < PAIRS; i++) holds(space, names[i], texts[i]);
-  GIVES(KVS_ERR_KEY_LENGTH_INVALID, store(space, "a key of 17 bytes", "", KVS_STORE_POST));
+  OK(store(space, "a key of 17 bytes", "long", KVS_STORE_NOOVERWRITE));
+  OK(store(space, "a key of 17 byteS", "longer", KVS_STORE_NOOVERWRITE));
+  holds(space, "a key of 17 bytes", "long");
+  OK(kvs_delete_kvp(space, &(kvs_key){"a key of 17 bytes", 17}, &(kvs_option_delete){true}));
+  holds(space, "a key of 17 byteS", "longer");
+  OK(kvs_delete_kvp(space, &(kvs_key){"a key of 17 byteS", 17}, &(kvs_option_delete){true}));
   GIVES(KVS_ERR_VALUE_UPDATE_NOT_ALLOWED, store(space, names[0], "", KVS_STORE_NOOVERWRITE));
   GIVES(KVS_ERR_KEY_NOT_EXIST, store(space, "missing", "", KVS_STORE_UPDATE_ONLY));
   OK(store(space, names[0], " and more", KVS_STORE_APPEND));
@@ -71,6 +83,8 @@ int main(int count, char **arguments) {
   MUST(!is_there(space, names[1]) && is_there(space, names[2]));
   GIVES(KVS_ERR_KEY_NOT_EXIST, kvs_delete_kvp(space, &keys[1], &(kvs_option_delete){true}));
   OK(kvs_delete_kvp(space, &keys[2], &(kvs_option_delete){true}));
+  OK(kvs_delete_key_space(device, &named));
+  GIVES(KVS_ERR_KS_NOT_EXIST, store(space, "gone", "", KVS_STORE_POST));
   OK(kvs_close_device(device));
   puts("the wire makes no difference");
   return 0;

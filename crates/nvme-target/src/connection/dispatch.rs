@@ -13,6 +13,7 @@ use crate::rights::HostRights;
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
+use kvssd_nvme_spec::extended;
 use kvssd_nvme_spec::fabrics::{FABRICS_OPCODE, FabricsCommand};
 use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::kv::KvCommand;
@@ -88,9 +89,25 @@ impl Connection {
         if !matches!(self.phase, Phase::Io { .. }) || entry.opcode == FABRICS_OPCODE {
             return if length_bytes > ADMIN_DATA_BYTES_MAX { Err(Status::InvalidField) } else { Ok(length_bytes) };
         }
-        let command = KvCommand::from_entry(entry)?;
-        self.view()?.permit(entry.namespace.get(), &command)?;
-        Ok(self.check_store(&command, length_bytes)?.unwrap_or(length_bytes))
+        if !extended::is(entry.opcode) {
+            let command = KvCommand::from_entry(entry)?;
+            self.permit(entry)?;
+            return Ok(self.check_store(&command, length_bytes)?.unwrap_or(length_bytes));
+        }
+        self.permit(entry)?;
+        let mut wanted = extended::lead_bytes(entry) as u64;
+        if entry.opcode == extended::opcode::STORE {
+            let value_bytes = u64::from(entry.dword10.get());
+            if value_bytes > self.subsystem.value_bytes_max {
+                return Err(Status::InvalidValueSize);
+            }
+            wanted += value_bytes;
+        }
+        u32::try_from(wanted).ok().filter(|wanted| *wanted <= length_bytes).ok_or(Status::SglLengthInvalid)
+    }
+
+    fn permit(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+        self.view()?.permit(entry.namespace.get(), CommandKind::of_opcode(entry.opcode))
     }
 
     /// The length of a Store's value, which must fit in the host's data and the drive; `None` of other commands.
@@ -136,23 +153,37 @@ impl Connection {
         whole: Option<Arc<[u8]>>,
         arrived: Nanos,
     ) -> Result<IoCommand, Status> {
-        let mut command = KvCommand::from_entry(entry)?;
-        self.view()?.permit(entry.namespace.get(), &command)?;
+        if extended::is(entry.opcode) {
+            self.permit(entry)?;
+        }
+        let all = whole.as_deref().unwrap_or(data);
+        let command = KvCommand::decode(entry, all)?;
+        self.permit(entry)?;
         let mut value = None;
-        match &mut command {
+        match &command {
             KvCommand::Store { value_bytes, .. } => {
-                let value_bytes = *value_bytes as usize;
-                let length_bytes = whole.as_ref().map_or(data.len(), |whole| whole.len());
-                self.check_store(&command, length_bytes as u32)?;
-                value = Some(whole.unwrap_or_else(|| data[..value_bytes].into()));
+                let (lead_bytes, value_bytes) = (extended::lead_bytes(entry), *value_bytes as usize);
+                self.check_store(&command, all.len().saturating_sub(lead_bytes) as u32)?;
+                value = Some(match whole {
+                    Some(whole) if lead_bytes == 0 => whole,
+                    _ => all[lead_bytes..][..value_bytes].into(),
+                });
             }
-            KvCommand::Retrieve { buffer_bytes, .. } | KvCommand::List { buffer_bytes, .. } => {
-                // The SGL says how long the host's buffer is.
-                if *buffer_bytes > room_bytes(entry) {
+            KvCommand::Retrieve { buffer_bytes, .. }
+            | KvCommand::List { buffer_bytes, .. }
+            | KvCommand::ListLong { buffer_bytes, .. }
+            | KvCommand::Iterate { buffer_bytes, .. } => {
+                // The SGL says how long the host's buffer is, unless it is that of a key in the capsule.
+                let is_both_ways = extended::is(entry.opcode) && extended::lead_bytes(entry) > 0;
+                if !is_both_ways && *buffer_bytes > room_bytes(entry) {
                     return Err(Status::SglLengthInvalid);
                 }
             }
-            KvCommand::Flush | KvCommand::Delete { .. } | KvCommand::Exist { .. } => {}
+            KvCommand::Flush
+            | KvCommand::Delete { .. }
+            | KvCommand::Exist { .. }
+            | KvCommand::CreateIterator(_)
+            | KvCommand::DestroyIterator { .. } => {}
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
         let serial = kvssd_nvme_spec::numbered::serial(entry);
@@ -164,11 +195,11 @@ impl Connection {
         let view = View { subsystem: &self.subsystem, rights };
         let (permitted, refused): (VecDeque<IoCommand>, VecDeque<IoCommand>) = std::mem::take(&mut self.ready)
             .into_iter()
-            .partition(|ready| view.permit(ready.namespace, &ready.command).is_ok());
+            .partition(|ready| view.permit(ready.namespace, CommandKind::of(&ready.command)).is_ok());
         self.ready = permitted;
         for ready in refused {
-            let status = view.permit(ready.namespace, &ready.command).err().unwrap_or(Status::InvalidField);
             let kind = CommandKind::of(&ready.command);
+            let status = view.permit(ready.namespace, kind).err().unwrap_or(Status::InvalidField);
             self.output.completions.push(Completion::new(ready.command_id, kind, now, Err(status.into())));
         }
     }
@@ -287,9 +318,7 @@ impl Connection {
     fn kind_of(&self, entry: &SubmissionEntry) -> CommandKind {
         match (entry.opcode, &self.phase) {
             (FABRICS_OPCODE, _) => CommandKind::Fabrics,
-            (_, Phase::Io { .. }) => {
-                KvCommand::from_entry(entry).map_or(CommandKind::Other, |command| CommandKind::of(&command))
-            }
+            (opcode, Phase::Io { .. }) => CommandKind::of_opcode(opcode),
             _ => CommandKind::Admin,
         }
     }

@@ -8,6 +8,7 @@
 
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_nvme_spec::command::DataPointer;
+use kvssd_nvme_spec::extended;
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, Configuration, Connect, ConnectData, FabricsCommand, property};
 use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
 use kvssd_nvme_spec::pdu::{DataHeader, Decoded, Framing, IcRequest, Pdu, R2tHeader, Sender};
@@ -195,7 +196,10 @@ fn step(wire: &mut Wire, kind: u8, piece_bytes: usize, script: &mut Script<'_>) 
             }
         }
         _ => {
-            let (entry, data) = command(kind, script);
+            let (entry, data) = match kind & 64 {
+                0 => command(kind, script),
+                _ => extended_command(kind, script),
+            };
             wire.send(&Pdu::Command { entry, data: &data }, piece_bytes);
         }
     }
@@ -204,6 +208,30 @@ fn step(wire: &mut Wire, kind: u8, piece_bytes: usize, script: &mut Script<'_>) 
 fn send_data(wire: &mut Wire, header: DataHeader, is_last: bool, byte: u8, piece_bytes: usize) {
     let data = vec![byte; header.length_bytes.get() as usize];
     wire.send(&Pdu::Data { sender: Sender::Host, header, is_last, is_success: false, data: &data }, piece_bytes);
+}
+
+/// A command of keys of any length, or of iterators, that is nearly right: its lengths are any, and its data lies in the
+/// capsule, or is to come.
+fn extended_command(kind: u8, script: &mut Script<'_>) -> (SubmissionEntry, Vec<u8>) {
+    let opcode = extended::opcode::ALL[usize::from(script.byte()) % extended::opcode::ALL.len()];
+    let mut entry = SubmissionEntry::new(opcode, 1 + u32::from(script.byte().is_multiple_of(8)));
+    let bytes = usize::from(script.word()) % 1024;
+    let lead = script.word();
+    (entry.dword10, entry.dword11) = (u32::from(script.word()).into(), u32::from(lead).into());
+    if opcode == extended::opcode::CREATE_ITERATOR {
+        entry.dword10 = (u32::from(lead) & 0x0f_0f0f).into();
+        entry.dword11 = u32::from(script.byte() % 9).into();
+    }
+    (entry.dword12, entry.dword13) = (u32::from(script.byte() % 8).into(), u32::from(script.byte() % 4).into());
+    let length_bytes = bytes as u32;
+    let is_inside = kind & 32 == 0;
+    entry.data = match is_inside {
+        true => DataPointer::InCapsule { offset_bytes: 0, length_bytes },
+        false => DataPointer::Transport { length_bytes },
+    }
+    .into();
+    entry.command_id = u16::from(script.byte() % 40).into();
+    (entry, if is_inside { vec![script.byte() % 4; bytes] } else { Vec::new() })
 }
 
 /// A command of the Key Value command set that is nearly right.

@@ -349,7 +349,7 @@ impl Host {
     }
 
     /// Delete or Exist.
-    pub fn plain(&mut self, command: KvCommand) -> Status {
+    pub fn plain(&mut self, command: &KvCommand) -> Status {
         self.io.ask(command.entry(1).with_data(DataPointer::NONE), &[]).status()
     }
 }

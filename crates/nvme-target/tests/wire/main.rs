@@ -4,6 +4,7 @@
 mod attach;
 mod authentication;
 mod commands;
+mod extended;
 mod host;
 mod large;
 mod metrics;

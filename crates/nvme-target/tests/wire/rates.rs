@@ -94,12 +94,12 @@ fn a_faster_rate_holds_at_once() {
     let target = Target::with(|options| options.rights = rights(slow(1, 0)));
     let mut host = Host::named(target.address, SLOW);
     for _ in 0..2 {
-        assert_eq!(host.plain(KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
+        assert_eq!(host.plain(&KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
     }
     target.subsystem.set_rights(rights(slow(100_000, 0)));
     let begin = Instant::now();
     for _ in 0..100 {
-        assert_eq!(host.plain(KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
+        assert_eq!(host.plain(&KvCommand::Exist { key: key(b"k") }), Status::KeyDoesNotExist);
     }
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
 }

@@ -285,7 +285,7 @@ fn a_quota_bounds_what_a_hosts_namespaces_hold() {
     let present = StoreOptions { must_exist: true, ..StoreOptions::default() };
     assert_eq!(host.store_if(b"4", &[0; 900], absent), Status::KeyExists);
     assert_eq!(host.store_if(b"5", b"", present), Status::KeyDoesNotExist);
-    assert_eq!(host.plain(KvCommand::Delete { key: key(b"4") }), Status::Success);
+    assert_eq!(host.plain(&KvCommand::Delete { key: key(b"4") }), Status::Success);
     assert_eq!(host.store(b"5", b""), Status::Success);
     // What others store in it counts, and they have no bound.
     let mut all = Host::new(&target);

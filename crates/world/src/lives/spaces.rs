@@ -32,7 +32,10 @@ pub(super) fn create(common: &Common, caller: &mut Caller, store: &Store) -> Ste
         }
     }
     match created {
-        Ok(_) | Err(Error::InvalidOptions { .. } | Error::Refused { .. } | Error::Full) => Step::Answered,
+        Ok(_)
+        | Err(Error::InvalidOptions { .. } | Error::TooManyNamespaces { .. } | Error::Refused { .. } | Error::Full) => {
+            Step::Answered
+        }
         Err(error) => Step::Ended(error),
     }
 }

@@ -180,7 +180,9 @@ impl Program<'_> {
         match answer {
             Ok(()) if !self.disk.is_killed() => self.model.made(&change),
             // It had no effect.
-            Err(Error::Full | Error::Refused { .. } | Error::BatchTooLarge { .. }) if !self.disk.is_killed() => {}
+            Err(
+                Error::Full | Error::TooManyNamespaces { .. } | Error::Refused { .. } | Error::BatchTooLarge { .. },
+            ) if !self.disk.is_killed() => {}
             Ok(()) => {
                 self.model.doubts(change);
                 return Err(End::Killed);

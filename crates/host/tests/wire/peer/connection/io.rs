@@ -133,5 +133,7 @@ fn execute(
             }
             (list.finish(), Ok(0))
         }
+        // It is a drive of another make.
+        other => panic!("{other:?} is none of the command set"),
     }
 }

@@ -1,0 +1,156 @@
+//! The iterators of hosts: which of the drive's each one is, and where it goes on.
+//!
+//! ```text
+//!   a controller's token ---+--- 7   namespace 2, the drive's iterator 31, goes on behind what it gave
+//!   (ends with it)          +--- 9   namespace 2, the drive's iterator 33, goes on at key "k", which had no room
+//! ```
+//!
+//! Numbers are given once in the life of a service. An iterator ends with its controller, by a reset too, when it was not
+//! used for a while, and with its namespace.
+
+use kvssd_types::{IteratorId, NamespaceId, Nanos, OwnedKey};
+use std::sync::{Arc, Weak};
+
+/// The most iterators of a controller.
+pub(crate) const ITERATORS_MAX: usize = 64;
+
+/// What iterators belong to: a controller, from one reset to the next.
+pub(crate) type Owner = Arc<()>;
+
+/// Where an iterator goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    /// At the beginning of its range.
+    Begin,
+    /// At that key, or behind it.
+    At(OwnedKey),
+    /// Behind what the drive gave last.
+    Behind,
+}
+
+/// An iterator of a host.
+#[derive(Debug)]
+pub(crate) struct HostIterator {
+    number: u32,
+    owner: Weak<()>,
+    pub(crate) namespace: NamespaceId,
+    /// The drive's own.
+    pub(crate) id: IteratorId,
+    pub(crate) keys_only: bool,
+    pub(crate) position: Position,
+    last_used: Nanos,
+}
+
+/// The iterators of all hosts.
+#[derive(Debug, Default)]
+pub(crate) struct HostIterators {
+    living: Vec<HostIterator>,
+    last: u32,
+}
+
+impl HostIterators {
+    /// Whether there is any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.living.is_empty()
+    }
+
+    /// Whether a controller may have another one.
+    pub(crate) fn has_room(&self, owner: &Owner) -> bool {
+        let of_owner = self.living.iter().filter(|iterator| iterator.owner.as_ptr() == Arc::as_ptr(owner));
+        of_owner.count() < ITERATORS_MAX
+    }
+
+    /// Adds an iterator of the drive; returns its number.
+    pub(crate) fn add(
+        &mut self,
+        owner: &Owner,
+        (namespace, id): (NamespaceId, IteratorId),
+        keys_only: bool,
+        now: Nanos,
+    ) -> u32 {
+        // Not 0, and none that lives: after 2^32 of them numbers come again.
+        loop {
+            self.last = self.last.wrapping_add(1).max(1);
+            if self.living.iter().all(|iterator| iterator.number != self.last) {
+                break;
+            }
+        }
+        let (owner, position) = (Arc::downgrade(owner), Position::Begin);
+        let number = self.last;
+        self.living.push(HostIterator { number, owner, namespace, id, keys_only, position, last_used: now });
+        number
+    }
+
+    /// The iterator of that number, if it is that controller's and that namespace's.
+    pub(crate) fn get(
+        &mut self,
+        owner: &Owner,
+        namespace: NamespaceId,
+        number: u32,
+        now: Nanos,
+    ) -> Option<&mut HostIterator> {
+        let at = self.position(owner, namespace, number)?;
+        let found = &mut self.living[at];
+        found.last_used = now;
+        Some(found)
+    }
+
+    /// Takes it out.
+    pub(crate) fn remove(&mut self, owner: &Owner, namespace: NamespaceId, number: u32) -> Option<HostIterator> {
+        self.position(owner, namespace, number).map(|at| self.living.swap_remove(at))
+    }
+
+    fn position(&self, owner: &Owner, namespace: NamespaceId, number: u32) -> Option<usize> {
+        self.living.iter().position(|iterator| {
+            iterator.number == number
+                && iterator.namespace == namespace
+                && iterator.owner.as_ptr() == Arc::as_ptr(owner)
+        })
+    }
+
+    /// Takes out those whose controllers have ended, and those that were not used for longer than `idle_ns`.
+    pub(crate) fn take_ended(&mut self, idle_ns: Nanos, now: Nanos) -> Vec<HostIterator> {
+        let is_over =
+            |iterator: &HostIterator| iterator.owner.strong_count() == 0 || now > iterator.last_used + idle_ns;
+        let (ended, living) = std::mem::take(&mut self.living).into_iter().partition(is_over);
+        self.living = living;
+        ended
+    }
+
+    /// Takes out those of a namespace.
+    pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
+        self.living.retain(|iterator| iterator.namespace != namespace);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: NamespaceId = NamespaceId(2);
+
+    #[test]
+    fn an_iterator_is_its_controllers_alone_and_ends_with_it_or_when_it_is_idle() {
+        let mut iterators = HostIterators::default();
+        let (one, other) = (Owner::default(), Owner::default());
+        let first = iterators.add(&one, (SPACE, IteratorId(5)), true, Nanos(0));
+        let second = iterators.add(&other, (SPACE, IteratorId(6)), true, Nanos(0));
+        assert_ne!(first, second);
+        assert!(iterators.get(&one, SPACE, first, Nanos(50)).is_some());
+        assert!(iterators.get(&other, SPACE, first, Nanos(50)).is_none(), "another controller's");
+        assert!(iterators.get(&one, NamespaceId(3), first, Nanos(50)).is_none(), "another namespace's");
+        assert!(iterators.remove(&other, SPACE, first).is_none());
+        let ended = iterators.take_ended(Nanos(100), Nanos(101));
+        assert_eq!(ended.iter().map(|ended| ended.id).collect::<Vec<_>>(), [IteratorId(6)], "idle");
+        drop(one);
+        assert_eq!(iterators.take_ended(Nanos(100), Nanos(101)).len(), 1, "its controller has ended");
+        assert!(iterators.is_empty());
+        for _ in 0..ITERATORS_MAX {
+            assert!(iterators.has_room(&other));
+            iterators.add(&other, (SPACE, IteratorId(7)), false, Nanos(0));
+        }
+        assert!(!iterators.has_room(&other) && iterators.has_room(&Owner::default()));
+        iterators.forget_namespace(SPACE);
+        assert!(iterators.is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! How hosts make and delete namespaces.
+//!
+//! ```text
+//!   create, delete   the drive, committed   then its number is there, or is not    then every connection looks anew
+//! ```
+//!
+//! A number may be given again. So rights by number go with the namespace that they were given for, and hosts are told of
+//! a namespace that came in another's place.
+
+use crate::execution::Executor;
+use crate::rights::Rights;
+use crate::status::{absent, status_of};
+use crate::subsystem::Subsystem;
+use kvssd_device::Drive;
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, read_name};
+use kvssd_types::{KvError, NamespaceId};
+
+impl Subsystem {
+    /// The numbers of all namespaces, and their names, as they are now; `None` of a drive that has failed.
+    #[must_use]
+    pub fn namespace_names(&self) -> Option<Vec<(u32, Option<String>)>> {
+        let infos = self.infos().ok()?;
+        Some(infos.into_iter().map(|info| (info.id.0, info.attributes.name)).collect())
+    }
+
+    /// As [`Subsystem::set_rights`], for namespaces of those names. Returns whether they are called so still; if not, all
+    /// rights stay as they were.
+    pub fn set_rights_of(&self, names: &[(u32, Option<String>)], rights: Rights) -> bool {
+        let set = |drive: &mut Drive| {
+            let infos = drive.namespaces().into_iter();
+            let is_so = infos.map(|info| (info.id.0, info.attributes.name)).eq(names.iter().cloned());
+            if is_so {
+                self.set_rights(rights);
+            }
+            is_so
+        };
+        self.with_drive(set).unwrap_or(false)
+    }
+
+    /// Makes a namespace; returns its number. It outlives the process when this returns.
+    pub(crate) fn create_namespace(&self, data: &[u8]) -> Result<u32, Status> {
+        let wanted = CreateNamespace::from_data(data).ok_or(Status::SglLengthInvalid)?;
+        let attributes = attributes(wanted).ok_or(Status::InvalidField)?;
+        self.on_namespaces(|executor| {
+            let drive = &mut executor.drive;
+            let is_taken = |info: &NamespaceInfo| info.attributes.name == attributes.name;
+            if drive.namespaces().iter().any(is_taken) {
+                return Err(Status::NamespaceNameTaken);
+            }
+            let created = drive.create_namespace(attributes.clone()).map_err(|error| refused(&error))?;
+            drive.commit().map_err(|error| status_of(&error))?;
+            // While nobody else has the drive: who sees it there sees it here.
+            self.namespaces.add(created.0);
+            Ok(created.0)
+        })
+    }
+
+    /// Deletes the namespace of that number and name. The first one stays.
+    pub(crate) fn delete_namespace(&self, id: u32, data: &[u8]) -> Result<(), Status> {
+        let name = read_name(data.get(..NAME_BYTES_MAX).ok_or(Status::SglLengthInvalid)?);
+        if NamespaceId(id) == NamespaceId::FIRST {
+            return Err(Status::OperationDenied);
+        }
+        self.on_namespaces(|executor| {
+            let drive = &mut executor.drive;
+            let is_it = |info: &NamespaceInfo| info.id.0 == id && info.attributes.name.as_deref() == name;
+            if !drive.namespaces().iter().any(is_it) {
+                return Err(absent(id));
+            }
+            drive.delete_namespace(NamespaceId(id)).map_err(|error| refused(&error))?;
+            executor.forget_namespace(NamespaceId(id));
+            // Before the commit: what fails now is deleted, or the drive takes nothing any more.
+            self.namespaces.remove(id);
+            self.hosts.forget_namespace(id);
+            executor.drive.commit().map_err(|error| status_of(&error))
+        })
+    }
+
+    /// Changes the namespaces, and has every connection look at them anew.
+    fn on_namespaces<T>(&self, change: impl FnOnce(&mut Executor) -> Result<T, Status>) -> Result<T, Status> {
+        let change = |executor: &mut Executor| {
+            let changed = change(executor);
+            // Nobody executes a command by older rights from here on.
+            self.hosts.look_anew();
+            changed
+        };
+        self.with_executor(change).ok_or(Status::InternalError)?
+    }
+}
+
+/// The attributes of a namespace with a name; `None` if it has none, or fields that are not known.
+fn attributes(wanted: &CreateNamespace) -> Option<NamespaceAttributes> {
+    let name = read_name(&wanted.name)?;
+    let is_whole = |field: &[u8], text: Option<&str>| {
+        let end = text.map_or(0, str::len);
+        field[end..].iter().all(|&byte| byte == 0)
+    };
+    let index = read_name(&wanted.index);
+    if !wanted.is_known() || !is_whole(&wanted.name, Some(name)) || !is_whole(&wanted.index, index) {
+        return None;
+    }
+    let quota_bytes = wanted.quota_bytes.get();
+    Some(NamespaceAttributes {
+        name: Some(name.to_owned()),
+        index: index.map(str::to_owned),
+        quota_bytes: (quota_bytes > 0).then_some(quota_bytes),
+        is_ordered: wanted.flags.get() & FLAG_ORDERED != 0,
+        ..NamespaceAttributes::PLAIN
+    })
+}
+
+/// The status of a namespace that was not made, with a line in the log: there is more to say than that.
+fn refused(error: &KvError) -> Status {
+    tracing::warn!(%error, "a host's namespace was not made or deleted");
+    match error {
+        KvError::TooManyNamespaces { .. } => Status::NamespaceIdUnavailable,
+        error => status_of(error),
+    }
+}
