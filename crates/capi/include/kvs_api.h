@@ -34,6 +34,11 @@ void _kvs_free(void *buf, const char *file);
 #define kvs_zalloc(size, alignment) _kvs_zalloc(size, alignment, __FILE__)
 #define kvs_free(buf) _kvs_free(buf, __FILE__)
 
+/* A line on the standard error: how many pieces of that memory are not freed. */
+void _kvs_report_memstat(void);
+
+#define kvs_memstat() _kvs_report_memstat()
+
 /* ---- What went wrong: not a part of the API. ---- */
 
 /* One line about the last call of this thread that gave an error; within a callback, about the call that it is for. It is there until

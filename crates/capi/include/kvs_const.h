@@ -3,7 +3,7 @@
 #ifndef KVS_CONST_H
 #define KVS_CONST_H
 
-/* Bytes of a key. A drive that is reached over NVMe takes 16 at the most: kvs_get_max_key_length says. */
+/* Bytes of a key. Over NVMe a drive of another make takes 16 at the most: kvs_get_max_key_length says. */
 #define KVS_MIN_KEY_LENGTH 4
 #define KVS_MAX_KEY_LENGTH 255
 

@@ -13,6 +13,7 @@ use std::ffi::c_char;
 use std::fmt;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The address of a `T` in memory of C's, or null.
 #[repr(transparent)]
@@ -177,19 +178,33 @@ impl Postprocess {
     }
 }
 
+/// How often memory was given and not given back.
+static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+
+/// How many pieces of memory C has of [`allocate`]. What it gave back to C's own `free` counts on.
+pub(crate) fn allocated() -> i64 {
+    ALLOCATED.load(Ordering::Relaxed)
+}
+
 /// Memory that C's `free` takes back; null when there is none, or the alignment is no power of two.
 pub(crate) fn allocate(bytes: usize, alignment: usize) -> Place<std::ffi::c_void> {
     let mut address = null_mut();
     let alignment = alignment.max(size_of::<usize>());
     // SAFETY: `address` can be written; what else there is to check the function checks itself.
     match unsafe { libc::posix_memalign(&raw mut address, alignment, bytes.max(1)) } {
-        0 => Place(address),
+        0 => {
+            ALLOCATED.fetch_add(1, Ordering::Relaxed);
+            Place(address)
+        }
         _ => Place::NULL,
     }
 }
 
 /// Gives memory of [`allocate`] back.
 pub(crate) fn free(memory: Place<std::ffi::c_void>) {
+    if !memory.is_null() {
+        ALLOCATED.fetch_sub(1, Ordering::Relaxed);
+    }
     // SAFETY: C says that it was given it by `allocate`, or it is null, which is allowed.
     unsafe { libc::free(memory.0) };
 }

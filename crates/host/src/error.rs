@@ -54,7 +54,7 @@ pub enum Error {
     /// The drive is full. Deletes make room.
     #[error("the drive is full: the pair does not fit in the space that is left")]
     Full,
-    /// A key has 1 to 255 bytes, and on the wire 16 at the most.
+    /// A key has 1 to 255 bytes, and on a drive of another make 16 at the most.
     #[error("a key of this drive has 1 to {key_bytes_max} bytes, not {key_bytes}")]
     InvalidKey {
         /// Bytes of the key.

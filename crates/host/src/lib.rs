@@ -40,8 +40,8 @@
 //!
 //! [`tx`] has transactions over it, with a cache. [`PairCache`] makes a namespace a cache that is never full.
 //!
-//! What the Key Value command set has not, a drive on the wire refuses: keys above 16 bytes, batches (and with them transactions),
-//! namespaces that are made or deleted. Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
+//! What it has no commands for, a drive on the wire refuses: batches (and with them transactions), and of another make keys above 16
+//! bytes, ranges, and namespaces that are made or deleted (docs/VENDOR.md). Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
 //! change of each key, and a part of a value from an offset on ([`Store::retrieve_part`]) is cut out here: the wire carries all before it.
 //!
 //! What it does not do: TLS, or several drives as one.

@@ -42,7 +42,7 @@ impl<'a> Namespace<'a> {
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
-    /// The number of pairs. On the wire all keys are listed and counted.
+    /// The number of pairs. On a drive of another make all keys are listed and counted.
     ///
     /// # Errors
     /// As [`Namespace::info`] and [`Namespace::retrieve`].
@@ -193,7 +193,7 @@ impl<'a> Namespace<'a> {
     /// At most `count` keys in descending order, from `from` or the next lesser key on.
     ///
     /// # Errors
-    /// [`Error::Refused`] where keys have no order, and on the wire, which has no such command. And as [`Namespace::retrieve`].
+    /// [`Error::Refused`] where keys have no order, and on a drive of another make. And as [`Namespace::retrieve`].
     pub fn list_descending(&self, from: Option<&[u8]>, count: u32) -> Result<Vec<Box<[u8]>>, Error> {
         let key = from.map(Key::new).transpose()?;
         let options = IteratorOptions { descending: true, keys_only: true, ..IteratorOptions::default() };
@@ -226,7 +226,7 @@ impl<'a> Namespace<'a> {
     /// dropped, and takes what stores need then from the oldest range, which ends with [`Error::Refused`].
     ///
     /// # Errors
-    /// [`Error::Refused`] where keys have no order, on the wire, which has no such command, and where memory has no room for
+    /// [`Error::Refused`] where keys have no order, on a drive of another make, and where memory has no room for
     /// another range. And as [`Namespace::retrieve`].
     pub fn range(&self, options: &IteratorOptions<'_>) -> Result<Range<'a>, Error> {
         Range::new(*self, options)

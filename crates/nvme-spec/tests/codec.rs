@@ -211,7 +211,6 @@ fn a_data_pointer_is_read_as_it_was_written() {
     assert_eq!(DataPointer::from(SubmissionEntry::default().data), DataPointer::NONE);
 }
 
-/// Bytes from the specification's figures, so that both directions are not wrong alike.
 proptest! {
     #[test]
     fn commands_of_long_keys_and_iterators_are_read_as_they_were_written(
@@ -268,6 +267,7 @@ proptest! {
     }
 }
 
+/// Bytes from the specification's figures, so that both directions are not wrong alike.
 #[test]
 fn a_store_lies_where_the_specification_puts_it() {
     let key = KvKey::new(b"0123456789abcdef").unwrap();

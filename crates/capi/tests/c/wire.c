@@ -83,6 +83,10 @@ int main(int arguments_count, char **arguments) {
   MUST(!is_there(space, names[1]) && is_there(space, names[2]));
   GIVES(KVS_ERR_KEY_NOT_EXIST, kvs_delete_kvp(space, &keys[1], &(kvs_option_delete){true}));
   OK(kvs_delete_kvp(space, &keys[2], &(kvs_option_delete){true}));
+  void *memory = kvs_malloc(100, 4096);
+  kvs_memstat();
+  kvs_free(memory);
+  kvs_memstat();
   OK(kvs_delete_key_space(device, &named));
   GIVES(KVS_ERR_KS_NOT_EXIST, store(space, "gone", "", KVS_STORE_POST));
   OK(kvs_close_device(device));

@@ -133,7 +133,7 @@ class Namespace(MutableMapping[bytes, bytes]):
 
         In an ordered namespace only those are looked at, and they are what they were when the first was asked for, whatever is stored
         or deleted meanwhile. The drive keeps them as long as the scan goes on; if stores need that space, the oldest scan ends with
-        ``kvssd.RefusedError``. Elsewhere, and over the wire, all keys are looked at, and those that change meanwhile may come or not.
+        ``kvssd.RefusedError``. Elsewhere all keys are looked at, and those that change meanwhile may come or not.
         """
         if self.info()["is_ordered"]:
             window = self._raw.range(self._id, prefix, start, stop)
