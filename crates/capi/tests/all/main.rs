@@ -2,5 +2,6 @@
 
 mod compiler;
 mod layout;
+mod lost_answers;
 mod over_the_wire;
 mod programs;
