@@ -45,6 +45,19 @@ def test_a_drive_on_the_wire_is_a_mapping(url: str) -> None:
             store[b"four"] = b"4"
 
 
+def test_namespaces_have_names_on_the_wire(url: str) -> None:
+    long = b"a key that is longer than sixteen bytes"
+    with kvssd.open(url) as store, kvssd.open(url) as other:
+        events = store.create_namespace("events", ordered=True)
+        events.update({b"b": b"2", b"a": b"1", long: b"long"})
+        theirs = other.namespace("events")
+        assert list(theirs.scan()) == [(b"a", b"1"), (long, b"long"), (b"b", b"2")] and len(theirs) == 3
+        assert theirs.info()["is_ordered"] and b"a" not in store
+        store.delete_namespace("events")
+        with pytest.raises(kvssd.Error):
+            other.namespace("events")
+
+
 def test_large_values_go_over_the_wire(url: str) -> None:
     value = os.urandom(LARGE)
     with kvssd.open(url) as store:
