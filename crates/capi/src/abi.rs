@@ -93,3 +93,15 @@ c_struct!(KvsPostprocessContext, "kvs_postprocess_context", {
     // A union of two pointers in the header.
     result_buffer: Place<c_void>,
 });
+
+c_struct!(KvssdCompletion, "kvssd_completion", { done_ns: u64, value_bytes: u32, is_done: u8 });
+c_struct!(KvssdDeviceStats, "kvssd_device_stats", {
+    now_ns: u64,
+    flash_bytes: u64,
+    page_bytes: u64,
+    value_bytes_max: u64,
+    stored_bytes: u64,
+    pages_read: u64,
+    pages_programmed: u64,
+    erases: u64,
+});

@@ -22,7 +22,7 @@ use std::sync::Arc;
 const DRIVE_BYTES_MAX: usize = 4096;
 
 /// Does something for C: a panic is a refusal.
-fn call(work: impl FnOnce() -> Result<(), Refusal>) -> KvsResult {
+pub(crate) fn call(work: impl FnOnce() -> Result<(), Refusal>) -> KvsResult {
     given(caught(work))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Handle 0x10 -> device      a number is not given twice in the life of the process, and devices and key spaces
-//!   Handle 0x20 -> key space   share them: a stale or foreign handle is not found
+//!   Handle 0x20 -> key space   share them: a stale or foreign handle is not found. So do simulated drives
 //!
 //!   process 100   table, from 0x10 on                        a child that was forked begins a table of its own: in its parent's it would find
 //!   process 101   table, from 0x30 on: 0x10 is the parent's  what is the parent's, and locks that nobody gives back any more
@@ -12,11 +12,12 @@ use crate::device::Device;
 use crate::key_space::KeySpace;
 use crate::pointers::Place;
 use crate::refusal::{KvsResult, Refusal};
+use kvssd_device::AskedDevice;
 use kvssd_host::Owner;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How far numbers are apart: pointers to structures are multiples of this, too.
 const STEP: usize = 16;
@@ -41,6 +42,7 @@ impl Handle {
 struct Table {
     devices: BTreeMap<usize, Arc<Device>>,
     key_spaces: BTreeMap<usize, Arc<KeySpace>>,
+    asked: BTreeMap<usize, Arc<Mutex<AskedDevice>>>,
 }
 
 /// The table of a process, and behind it those of the children that it was copied to.
@@ -102,6 +104,27 @@ pub(crate) fn remove_device(handle: Handle) -> Result<Arc<Device>, Refusal> {
 pub(crate) fn remove_key_space(handle: Handle) -> Result<Arc<KeySpace>, Refusal> {
     check(handle)?;
     write().key_spaces.remove(&handle.number()).ok_or_else(no_key_space)
+}
+
+/// Gives a simulated drive a handle.
+pub(crate) fn add_asked(device: AskedDevice) -> Handle {
+    let mut table = write();
+    let number = number();
+    table.asked.insert(number, Arc::new(Mutex::new(device)));
+    Handle::of(number)
+}
+
+/// The simulated drive of a handle.
+pub(crate) fn asked(handle: Handle) -> Result<Arc<Mutex<AskedDevice>>, Refusal> {
+    check(handle)?;
+    read().asked.get(&handle.number()).cloned().ok_or_else(no_device)
+}
+
+/// Takes a simulated drive out.
+pub(crate) fn remove_asked(handle: Handle) -> Result<(), Refusal> {
+    check(handle)?;
+    let removed = write().asked.remove(&handle.number());
+    removed.map(drop).ok_or_else(no_device)
 }
 
 /// Does something to the open key spaces of a device.

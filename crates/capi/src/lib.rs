@@ -13,12 +13,15 @@
 //!   Store (kvssd_host)          an image, or a drive that is reached over NVMe/TCP
 //! ```
 //!
+//! Beside it is a simulated drive to ask (asked.rs, include/kvssd_device.h), over `kvssd_device` alone.
+//!
 //! A handle that C holds is a number that is looked up, so that a stale one is an error and no crash. A panic is an error too
 //! (`KVS_ERR_SYS_IO`): nothing unwinds into C.
 //!
 //! What it does not do: batches, transactions and snapshots, which that API has not.
 
 mod abi;
+mod asked;
 mod device;
 mod exports;
 mod group;
@@ -31,6 +34,7 @@ mod queue;
 mod refusal;
 
 pub use abi::*;
+pub use asked::*;
 pub use exports::*;
 pub use handles::Handle;
 pub use pointers::{Place, Postprocess};

@@ -34,7 +34,11 @@ macro_rules! plain {
 
 plain!(u8, u32, u64, c_char, Handle);
 plain!(KvsKey, KvsValue, KvsKvpInfo, KvsKeySpace, KvsKeySpaceName, KvsDevice, KvsExistList, KvsIteratorList);
+plain!(KvssdCompletion, KvssdDeviceStats);
 plain!(KvsOptionDelete, KvsOptionIterator, KvsOptionRetrieve, KvsOptionStore, KvsKeyGroupFilter);
+
+// SAFETY: an address is a number.
+unsafe impl<T> Plain for Place<T> {}
 
 // SAFETY: an address is a number; what it may be used for is said above, and binds no thread.
 unsafe impl<T> Send for Place<T> {}

@@ -13,10 +13,11 @@
 //! Commands must come in the order of their arrival. Each is executed at once, in virtual time that reaches ahead; resources
 //! remember when they are taken. Between arrivals the background work catches up.
 //!
-//! A [`Device`] is measured, and so is a [`LargeDevice`]; a [`Drive`] lies in a file and is used.
+//! A [`Device`] is measured, and so is a [`LargeDevice`]; an [`AskedDevice`] is a part of another simulator; a [`Drive`] lies in a file and is used.
 //!
 //! What it does not do: speak a wire protocol, or read a clock.
 
+mod asked;
 mod clocked;
 mod description;
 mod drive;
@@ -29,6 +30,7 @@ mod sizing;
 #[cfg(test)]
 mod tests;
 
+pub use asked::{Answer, AskError, AskedDevice, AskedStats};
 pub use drive::{CreateDrive, Drive};
 pub use error::DriveError;
 pub use large::LARGE_VALUE_BYTES_MAX;

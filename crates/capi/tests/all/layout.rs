@@ -44,6 +44,8 @@ fn the_header_lays_types_out_as_the_library_does_and_has_its_numbers() {
             ks_hd key value option private1 private2 result iter_hd result_buffer
         }
         "kvs_kvp_info" KvsKvpInfo { key value_len }
+        "kvssd_completion" KvssdCompletion { value_bytes is_done }
+        "kvssd_device_stats" KvssdDeviceStats { page_bytes erases }
     }
     lines.number("KVS_MIN_KEY_LENGTH", KEY_BYTES_MIN.into());
     lines.number("KVS_MAX_KEY_LENGTH", KEY_BYTES_MAX.into());

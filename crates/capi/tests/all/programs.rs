@@ -36,6 +36,13 @@ fn every_call_does_what_the_header_says() {
 }
 
 #[test]
+fn a_simulated_drive_is_asked_and_forked() {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, "device.c", &["-std=gnu11"]);
+    assert_eq!(output_of(&program, &[]), "a device answers what it must\n");
+}
+
+#[test]
 fn iterators_meet_the_keys_of_a_group_in_the_order_of_the_key_space() {
     let Some(desk) = desk_or_skip() else { return };
     let program = compile(&desk, "iterators.c", &["-std=gnu11"]);

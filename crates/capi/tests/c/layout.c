@@ -1,6 +1,7 @@
 /* Says how the header lays things out in memory, line by line; the test compares it with what the library says. */
 
 #include "kvs_api.h"
+#include "kvssd_device.h"
 
 #include <stddef.h>
 
@@ -58,6 +59,12 @@ int main(void) {
   TYPE(kvs_kvp_info);
   FIELD(kvs_kvp_info, key);
   FIELD(kvs_kvp_info, value_len);
+  TYPE(kvssd_completion);
+  FIELD(kvssd_completion, value_bytes);
+  FIELD(kvssd_completion, is_done);
+  TYPE(kvssd_device_stats);
+  FIELD(kvssd_device_stats, page_bytes);
+  FIELD(kvssd_device_stats, erases);
 
   NUMBER(KVS_MIN_KEY_LENGTH);
   NUMBER(KVS_MAX_KEY_LENGTH);
