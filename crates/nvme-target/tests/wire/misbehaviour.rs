@@ -315,9 +315,19 @@ fn idle_admin_queues_do_not_lock_other_hosts_out() {
 #[test]
 fn connections_are_bounded() {
     let target = Target::with(|options| options.limits.connections_max = 3);
-    let mut three: Vec<Queue> = (0..3).map(|_| Queue::greeted(target.address, false, false)).collect();
+    // Half of all places are for peers without a name, which is one here: each says its own before the next one comes.
+    let mut host = Host::new(&target);
+    let mut third = Queue::greeted(target.address, false, false);
+    assert_eq!(third.connect(io_connect(2), host.controller, NQN, HOST_NQN).status(), Status::Success);
     assert_eq!(Queue::raw(target.address).hear(), Heard::Closed);
-    three.pop();
+    // None of the three was taken for that.
+    assert_eq!(
+        (host.store(b"k", b"v"), host.plain(&KvCommand::Exist { key: key(b"k") })),
+        (Status::Success, Status::Success)
+    );
+    let exist = KvCommand::Exist { key: key(b"k") }.entry(1).with_data(DataPointer::NONE);
+    assert_eq!(third.ask(exist, &[]).status(), Status::Success);
+    drop(third);
     let begin = Instant::now();
     loop {
         let mut queue = Queue::raw(target.address);
