@@ -53,9 +53,11 @@ impl Admin<'_> {
                 self.data(data)
             }
             AdminCommand::GetLogPage(wanted) => {
+                // What comes after this the host has not seen.
+                let seen = self.view.accesses();
                 let data = log_page(self.view, self.controller, wanted, self.local)?;
-                if !wanted.retain_event {
-                    self.controller.log_page_read(wanted.page);
+                if !wanted.retain_event && self.controller.log_page_read(wanted.page, &seen) {
+                    self.view.subsystem.hosts.look_anew();
                 }
                 self.data(data)
             }

@@ -40,7 +40,7 @@ use kvssd_nvme_spec::pdu::{Decoded, Fault, FaultStatus, Framing, IcRequest, IcRe
 use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_types::Nanos;
 use output::Output;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use submission_queue::SubmissionQueue;
 use transfers::Transfers;
@@ -79,6 +79,8 @@ pub struct Connection {
     subsystem: Arc<Subsystem>,
     /// Among the hosts' connections.
     place: Place,
+    /// Numbers of namespaces that came in the place of others, which the host means until it looks.
+    strange: BTreeSet<u32>,
     /// What its host had to prove itself by, if the queue is not one of a discovery controller.
     held_to: Option<Proofs>,
     /// What TLS has shown; `None` in the clear.
@@ -114,6 +116,7 @@ impl Connection {
             is_stalled: false,
             opens: None,
             place: subsystem.hosts.arrive(now),
+            strange: BTreeSet::new(),
             held_to: None,
             secured: None,
             subsystem,
@@ -369,7 +372,15 @@ impl Connection {
         if let Phase::Admin { controller, .. } = &self.phase {
             lock(controller).note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
         }
-        self.refuse_ready(&rights, now);
+        self.note_strange();
+        self.refuse_ready(now);
+    }
+
+    /// Looks which namespaces the host does not know yet, although it may use their numbers.
+    fn note_strange(&mut self) {
+        let Phase::Io { controller, .. } = &self.phase else { return };
+        let Ok(living) = self.view().map(|view| view.accesses()) else { return };
+        self.strange = lock(controller).strange(&living);
     }
 
     /// Checks timeouts, keep-alive and events.

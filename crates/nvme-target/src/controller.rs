@@ -121,6 +121,8 @@ pub(crate) struct Controller {
     masked: BTreeMap<u32, u8>,
     /// What the host may do with each namespace that it sees, and which one of that number it is.
     accesses: BTreeMap<u32, (Access, u64)>,
+    /// Which namespace of each number the host means: the one that was there when it connected, or last looked.
+    meant: BTreeMap<u32, u64>,
     /// Namespaces that have changed for the host since it read log page 04h.
     pub(crate) changed: BTreeSet<u32>,
 }
@@ -153,6 +155,7 @@ impl Controller {
             events: VecDeque::new(),
             masked: BTreeMap::new(),
             accesses: BTreeMap::new(),
+            meant: BTreeMap::new(),
             changed: BTreeSet::new(),
         }
     }
@@ -234,6 +237,8 @@ impl Controller {
         self.features.delete_needs_key.clear();
         self.features.client = None;
         self.features.iterators = Owner::default();
+        // It begins anew, with what there is.
+        self.mean(&self.accesses.clone());
     }
 
     /// Adds an Asynchronous Event Request.
@@ -271,13 +276,31 @@ impl Controller {
 
     /// Notes what the host sees from the beginning.
     pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, (Access, u64)>) {
+        self.mean(&accesses);
         self.accesses = accesses;
+    }
+
+    /// Notes that the host has looked: from here on it means these namespaces by their numbers.
+    fn mean(&mut self, accesses: &BTreeMap<u32, (Access, u64)>) {
+        self.meant.extend(accesses.iter().map(|(&number, &(_, born))| (number, born)));
+    }
+
+    /// The numbers by which the host means namespaces that are gone, and that others have now. One that it never saw before
+    /// can only mean the one that is there.
+    pub(crate) fn strange(&mut self, living: &BTreeMap<u32, (Access, u64)>) -> BTreeSet<u32> {
+        let is_strange = |(&number, &(_, born)): (&u32, &(Access, u64))| {
+            (*self.meant.entry(number).or_insert(born) != born).then_some(number)
+        };
+        living.iter().filter_map(is_strange).collect()
     }
 
     /// Notes what became of a namespace by the host itself, which is told so already.
     pub(crate) fn know(&mut self, namespace: u32, access: Option<(Access, u64)>) {
         match access {
-            Some(access) => self.accesses.insert(namespace, access),
+            Some(access) => {
+                self.meant.insert(namespace, access.1);
+                self.accesses.insert(namespace, access)
+            }
             None => self.accesses.remove(&namespace),
         };
     }
@@ -306,8 +329,10 @@ impl Controller {
         }
     }
 
-    /// Unmasks the events of a log page that was read.
-    pub(crate) fn log_page_read(&mut self, log_page: u8) {
+    /// Unmasks the events of a log page that was read, and notes which namespaces the host has seen in it. Returns whether
+    /// it means others by their numbers from now on.
+    pub(crate) fn log_page_read(&mut self, log_page: u8, seen: &BTreeMap<u32, (Access, u64)>) -> bool {
+        let before = self.meant.clone();
         match log_page {
             page::HEALTH => {
                 self.masked.remove(&event::HEALTH);
@@ -315,9 +340,12 @@ impl Controller {
             page::CHANGED_NAMESPACES => {
                 self.masked.remove(&event::NOTICE);
                 self.changed.clear();
+                self.mean(&self.accesses.clone());
             }
+            page::NAMESPACES => self.mean(seen),
             _ => {}
         }
+        self.meant != before
     }
 
     /// Completes an Asynchronous Event Request, if there are both a request and an event.

@@ -206,11 +206,13 @@ fn independent_namespace(attributes: u8) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-/// NGUID: it follows from the subsystem's NQN and the namespace's number.
+/// NGUID: it follows from the subsystem's NQN, the namespace's number, which may come again, and its name.
 fn guid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
-    let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, |hash, byte| mix64(hash ^ u64::from(byte)));
-    let high = mix64(seed(1) ^ u64::from(info.id.0));
-    let low = mix64(seed(2) ^ u64::from(info.id.0));
+    let mixed = |hash: u64, byte: u8| mix64(hash ^ u64::from(byte));
+    let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, mixed);
+    let name = info.attributes.name.as_deref().unwrap_or_default();
+    let half = |salt: u64| name.bytes().fold(mix64(seed(salt) ^ u64::from(info.id.0)), mixed);
+    let (high, low) = (half(1), half(2));
     let mut guid = [0; 16];
     guid[..8].copy_from_slice(&high.to_be_bytes());
     guid[8..].copy_from_slice(&low.to_be_bytes());

@@ -46,6 +46,7 @@ impl Connection {
                 self.place.settle();
                 if let Phase::Authenticating { connected, .. } = std::mem::replace(&mut self.phase, Phase::Ended) {
                     self.phase = *connected;
+                    self.note_strange();
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::completion::{Completion, Outcome, Success};
 use crate::io_command::IoCommand;
 use crate::lock::lock;
 use crate::memory::MemoryShare;
-use crate::rights::HostRights;
+use crate::status::absent;
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
@@ -19,7 +19,6 @@ use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, Nanos};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Data transfer direction, bits 1:0 of an opcode: to the controller.
@@ -107,7 +106,15 @@ impl Connection {
     }
 
     fn permit(&self, entry: &SubmissionEntry) -> Result<(), Status> {
-        self.view()?.permit(entry.namespace.get(), CommandKind::of_opcode(entry.opcode))
+        self.permit_on(entry.namespace.get(), CommandKind::of_opcode(entry.opcode))
+    }
+
+    fn permit_on(&self, namespace: u32, kind: CommandKind) -> Result<(), Status> {
+        // The one that the host means is gone.
+        if self.strange.contains(&namespace) {
+            return Err(absent(namespace));
+        }
+        self.view()?.permit(namespace, kind)
     }
 
     /// The length of a Store's value, which must fit in the host's data and the drive; `None` of other commands.
@@ -191,16 +198,16 @@ impl Connection {
     }
 
     /// Refuses the commands that wait and are on what the host may not use any more.
-    pub(super) fn refuse_ready(&mut self, rights: &HostRights, now: Nanos) {
-        let view = View { subsystem: &self.subsystem, rights };
-        let (permitted, refused): (VecDeque<IoCommand>, VecDeque<IoCommand>) = std::mem::take(&mut self.ready)
-            .into_iter()
-            .partition(|ready| view.permit(ready.namespace, CommandKind::of(&ready.command)).is_ok());
-        self.ready = permitted;
-        for ready in refused {
+    pub(super) fn refuse_ready(&mut self, now: Nanos) {
+        for ready in std::mem::take(&mut self.ready) {
             let kind = CommandKind::of(&ready.command);
-            let status = view.permit(ready.namespace, kind).err().unwrap_or(Status::InvalidField);
-            self.output.completions.push(Completion::new(ready.command_id, kind, now, Err(status.into())));
+            match self.permit_on(ready.namespace, kind) {
+                Ok(()) => self.ready.push_back(ready),
+                Err(status) => {
+                    let completion = Completion::new(ready.command_id, kind, now, Err(status.into()));
+                    self.output.completions.push(completion);
+                }
+            }
         }
     }
 
@@ -212,6 +219,7 @@ impl Connection {
                 self.queue.resize(connected.entries);
                 self.phase = connected.phase;
                 self.held_to = connected.held_to;
+                self.note_strange();
                 Ok(connected.done)
             }
             (Phase::Authenticating { .. }, FabricsCommand::AuthenticationSend(security)) => {

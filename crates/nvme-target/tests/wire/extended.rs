@@ -2,11 +2,13 @@
 
 use crate::host::{Got, HOST_NQN, Host, Queue, Target, key, value};
 use kvssd_ftl::NamespaceAttributes;
-use kvssd_nvme_spec::command::DataPointer;
+use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
+use kvssd_nvme_spec::command::{DataPointer, NAMESPACE_ALL};
 use kvssd_nvme_spec::extended::{self, IteratorRange, PairsReader, opcode};
 use kvssd_nvme_spec::fabrics::Configuration;
 use kvssd_nvme_spec::kv::{KvCommand, KvKey, StoreOptions};
 use kvssd_nvme_spec::list::ListReader;
+use kvssd_nvme_spec::log_page::page;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_nvme_target::{HostRights, Namespaces, Rights};
 use kvssd_types::{NamespaceId, Nanos};
@@ -382,21 +384,26 @@ fn iterators_end_with_their_namespace() {
     assert_eq!(iterate(&mut other, iterator, None, 10, 1 << 20).unwrap().len(), 10);
     let mut name = [0; 64];
     name[..4].copy_from_slice(b"tree");
-    let delete = kvssd_nvme_spec::admin::AdminCommand::DeleteNamespace.entry(TREE);
+    let delete = AdminCommand::DeleteNamespace.entry(TREE);
     let inside = |length_bytes| DataPointer::InCapsule { offset_bytes: 0, length_bytes };
     assert_eq!(host.admin.ask(delete.with_data(inside(64)), &name).status(), Status::Success);
     assert_eq!(iterate(&mut other, iterator, None, 10, 1 << 20), Err(Status::InvalidField));
-    let create = kvssd_nvme_spec::admin::AdminCommand::CreateNamespace.entry(0).with_data(inside(128));
+    let create = AdminCommand::CreateNamespace.entry(0).with_data(inside(128));
     for number in 0..100u8 {
         let mut wanted = kvssd_nvme_spec::named::CreateNamespace::zeroed();
         wanted.flags = kvssd_nvme_spec::named::FLAG_ORDERED.into();
         kvssd_nvme_spec::write_text(&mut wanted.name, &format!("round {number}"));
         let made = host.admin.ask(create, wanted.as_bytes()).entry.dword0.get();
         if made == TREE {
+            // The other host means the one that is gone, until it looks.
+            assert_eq!(iterate(&mut other, iterator, None, 10, 1 << 20), Err(Status::InvalidField));
+            let look = GetLogPage { page: page::NAMESPACES, length_bytes: 4096, ..GetLogPage::default() };
+            let looked = other.admin.admin(AdminCommand::GetLogPage(look), NAMESPACE_ALL, 4096);
+            assert_eq!(looked.status(), Status::Success);
             assert_eq!(iterate(&mut other, iterator, None, 10, 1 << 20), Err(Status::IteratorEnded));
             return;
         }
-        let delete = kvssd_nvme_spec::admin::AdminCommand::DeleteNamespace.entry(made);
+        let delete = AdminCommand::DeleteNamespace.entry(made);
         assert_eq!(host.admin.ask(delete.with_data(inside(64)), &wanted.name).status(), Status::Success);
     }
     panic!("number 2 does not come again");

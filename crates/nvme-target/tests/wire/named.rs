@@ -306,3 +306,65 @@ fn a_client_that_went_on_makes_nothing_where_it_was() {
         Status::CommandSequenceError
     );
 }
+
+/// Makes namespaces in the place of that one until its number comes again, as [`rights_go_with_the_namespace_that_they_were_given_for`].
+fn replace(admin: &mut Queue, number: u32, name: &str) -> String {
+    let (mut last, mut name) = (number, name.to_owned());
+    for round in 0..100 {
+        assert_eq!(delete(admin, last, &name), Status::Success);
+        name = format!("in its place {round}");
+        last = create(admin, &wanted(&name));
+        if last == number {
+            return name;
+        }
+    }
+    panic!("number {number} does not come again");
+}
+
+/// A host that means a namespace which is gone does nothing to the one that has its number now, until it has looked.
+#[test]
+fn who_has_not_looked_changes_nothing_in_a_namespace_that_came_in_anothers_place() {
+    let target = Target::new();
+    let (mut maker, mut host) = (Host::new(&target), Host::named(target.address, READER));
+    assert_eq!(create(&mut maker.admin, &wanted("mine")), 2);
+    assert_eq!(store_in(&mut host, 2, b"before", b"v"), Status::Success);
+    // One is under way: its value is still to come.
+    let late = KvCommand::Store { key: key(b"late"), value_bytes: 9000, options: StoreOptions::default() };
+    let mut late = late.entry(2).with_data(DataPointer::Transport { length_bytes: 9000 });
+    late.command_id = 40.into();
+    host.io.send(&Pdu::Command { entry: late, data: &[] });
+    let Heard::R2t(40, tag, 0, 9000) = host.io.hear() else { panic!("no R2T") };
+    let before = host.admin.identify(3, 0, 2).data;
+    let name = replace(&mut maker.admin, 2, "mine");
+    assert_ne!(host.admin.identify(3, 0, 2).data, before, "its NGUID and UUID are those of another one");
+    assert_eq!(store_in(&mut maker, 2, b"new", b"v"), Status::Success, "who made it knows it");
+    host.io.send_data(40, tag, &[1; 9000]);
+    let Heard::Response(late) = host.io.hear() else { panic!("no answer") };
+    assert_eq!((late.command_id.get(), late.status()), (40, Ok(Status::InvalidField)));
+    for _ in 0..2 {
+        assert_eq!(store_in(&mut host, 2, b"stale", b"v"), Status::InvalidField);
+        assert_eq!(exist_in(&mut host, 2, b"new"), Status::InvalidField);
+        // Identify tells nothing that a host could tell the two apart by.
+        assert_eq!(host.admin.identify(5, 1, 2).status(), Status::Success);
+    }
+    for stale in [&b"before"[..], b"late", b"stale"] {
+        assert_eq!(exist_in(&mut maker, 2, stale), Status::KeyDoesNotExist);
+    }
+    assert_eq!(names(&mut host.admin), [(1, String::new()), (2, name.clone())]);
+    assert_eq!(
+        (store_in(&mut host, 2, b"k", b"v"), exist_in(&mut host, 2, b"new")),
+        (Status::Success, Status::Success)
+    );
+    // Hosts of any make look at the list of what has changed.
+    let name = replace(&mut maker.admin, 2, &name);
+    assert_eq!(store_in(&mut host, 2, b"k", b"v"), Status::InvalidField);
+    assert!(changed(&mut host).contains(&2));
+    assert_eq!(store_in(&mut host, 2, b"k", b"v"), Status::Success);
+    // Who connects now means what there is, and who sees a number for the first time too.
+    replace(&mut maker.admin, 2, &name);
+    assert_eq!(store_in(&mut Host::named(target.address, READER), 2, b"l", b"v"), Status::Success);
+    assert_eq!(create(&mut maker.admin, &wanted("first")), 3);
+    assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::Success);
+    replace(&mut maker.admin, 3, "first");
+    assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::InvalidField);
+}
