@@ -10,8 +10,8 @@ use crate::{Error, Keys, Pairs, Range, Store};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
-/// A namespace of a store: a key space of its own, with the calls of a store. After it is deleted calls fail, or are on
-/// a new one with its number.
+/// A namespace of a store: a key space of its own, with the calls of a store. After this store deleted it calls fail, or are
+/// on a new one with its number; after another host did they fail.
 #[derive(Clone, Copy)]
 pub struct Namespace<'a> {
     store: &'a Store,

@@ -13,6 +13,7 @@ use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
+use crate::meant::{Meant, Seen};
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::recognition::Recognition;
 use crate::report::DriveReport;
@@ -22,7 +23,7 @@ use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_nvme_spec::fabrics::Connect;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
 use kvssd_nvme_spec::named::NamespaceEntry;
-use kvssd_runtime::sync::{PoisonError, RwLock};
+use kvssd_runtime::sync::{Arc, PoisonError, RwLock};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ pub(crate) struct Association {
     controller: IdentifyController,
     namespaces: RwLock<BTreeMap<NamespaceId, NamespaceLimits>>,
     is_read_only: bool,
+    meant: Arc<Meant>,
     /// The drive has the commands of [`kvssd_nvme_spec::named`].
     pub(crate) has_extensions: bool,
     /// No other one of this process has it.
@@ -60,6 +62,7 @@ impl Association {
         url: &DriveUrl,
         host: &HostIdentity,
         is_read_only: bool,
+        meant: &Arc<Meant>,
         deadline: Instant,
     ) -> Result<Association, Failure> {
         let Subsystem { nqn, addresses } = resolve(url, host, deadline)?;
@@ -91,15 +94,21 @@ impl Association {
             controller,
             namespaces,
             is_read_only,
+            meant: Arc::clone(meant),
             has_extensions,
             number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
         association.limits(url.namespace, deadline)?;
+        // While the connection was lost another namespace may have got a number.
+        if has_extensions && !meant.is_empty() {
+            meant.see(&association.admin.named(true, deadline)?);
+        }
         Ok(association)
     }
 
     /// The limits of a namespace. The controller is asked once.
     pub(crate) fn limits(&self, namespace: NamespaceId, deadline: Instant) -> Result<NamespaceLimits, Failure> {
+        self.meant.check(namespace)?;
         if let Some(limits) = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(&namespace) {
             return Ok(*limits);
         }
@@ -121,7 +130,17 @@ impl Association {
 
     /// The namespaces by their names, in the order of their numbers; `None` of a drive that does not tell them.
     pub(crate) fn named(&self, deadline: Instant) -> Result<Option<Vec<NamespaceEntry>>, Failure> {
-        if self.has_extensions { self.admin.named(deadline).map(Some) } else { Ok(None) }
+        if !self.has_extensions {
+            return Ok(None);
+        }
+        let listed = self.admin.named(true, deadline)?;
+        if self.meant.see(&listed) != Seen::New {
+            return Ok(Some(listed));
+        }
+        // What is new may have come in the place of what this client never saw: the drive is told that it knows.
+        let listed = self.admin.named(false, deadline)?;
+        self.meant.see(&listed);
+        Ok(Some(listed))
     }
 
     /// Executes an admin command.

@@ -10,6 +10,7 @@
 //!     discovery        where the URL leads
 //!     authentication   who the host is, and who the drive is
 //!     admin_queue      Connect, enable, Identify, features, log pages, shutdown
+//!     meant            which namespaces numbers mean
 //!     recognition      whether the drive recognizes changes by their serials
 //!   connection         a queue pair over a socket, which threads share: who waits reads
 //!     handshake        TCP, ICReq, ICResp
@@ -52,6 +53,7 @@ mod failure;
 mod handshake;
 mod host_identity;
 mod link;
+mod meant;
 mod namespaces;
 mod pipeline;
 mod queue_pair;

@@ -12,6 +12,7 @@ use crate::Error;
 use crate::association::Association;
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
+use crate::meant::Meant;
 use crate::request::{Outcome, Request, outcome};
 use crate::retransmission::{Clearance, Retransmission};
 use crate::serials::Serials;
@@ -34,6 +35,8 @@ pub(crate) struct Link {
     host: HostIdentity,
     pub(crate) is_read_only: bool,
     pub(crate) serials: Arc<Serials>,
+    /// Which namespaces numbers mean.
+    pub(crate) meant: Arc<Meant>,
     state: Mutex<State>,
 }
 
@@ -54,9 +57,9 @@ impl Link {
     pub(crate) fn connect(url: &DriveUrl, is_read_only: bool) -> Result<Link, Error> {
         let host = HostIdentity::new(url.host_nqn.as_deref(), url.credentials()?, url.tls_key()?);
         let host = host.map_err(|error| Error::Io(format!("{url}: there are no random numbers: {error}")))?;
-        let link =
-            Link { url: url.clone(), host, is_read_only, serials: Arc::default(), state: Mutex::new(State::default()) };
-        match Association::connect(url, &link.host, is_read_only, link.deadline()) {
+        let (serials, meant, state) = Default::default();
+        let link = Link { url: url.clone(), host, is_read_only, serials, meant, state };
+        match Association::connect(url, &link.host, is_read_only, &link.meant, link.deadline()) {
             Ok(association) => link.lock().association = Some(Arc::new(association)),
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::Lost(lost)) => return Err(link.unreachable(&lost.why)),
@@ -197,7 +200,7 @@ impl Link {
                 sleep(wait.min(deadline - now));
                 continue;
             }
-            match Association::connect(&self.url, &self.host, self.is_read_only, deadline) {
+            match Association::connect(&self.url, &self.host, self.is_read_only, &self.meant, deadline) {
                 Ok(association) => {
                     let association = Arc::new(association);
                     *state = State { association: Some(association.clone()), ..State::default() };

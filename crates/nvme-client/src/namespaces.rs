@@ -64,7 +64,10 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
             (Change::Create(_), false) | (Change::Delete(..), true) => {}
         }
         match change.send(&association, deadline) {
-            Ok(id) => return Ok(id),
+            Ok(id) => {
+                change.note(link, id);
+                return Ok(id);
+            }
             Err(Failure::Final(Error::InvalidNamespace(_))) if may_be_made => {
                 return Err(change.doubt(link, "there is one that is called so"));
             }
@@ -85,6 +88,14 @@ impl Change<'_> {
             Change::Delete(id, name) => {
                 entry.number.get() == id.0 && read_name(&entry.name).unwrap_or_default() == *name
             }
+        }
+    }
+
+    /// Notes what this client did.
+    fn note(&self, link: &Link, made: NamespaceId) {
+        match self {
+            Change::Create(wanted) => link.meant.made(made, read_name(&wanted.name).unwrap_or_default()),
+            Change::Delete(id, _) => link.meant.deleted(*id),
         }
     }
 

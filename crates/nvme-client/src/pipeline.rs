@@ -161,6 +161,9 @@ impl Run<'_> {
     /// Prepares what was lost for another association.
     fn prepare_again(&mut self, association: &Association) -> Result<(), Error> {
         for mut submission in std::mem::take(&mut self.pipeline.pending) {
+            if let Err(error) = self.link.meant.check(submission.tag.namespace) {
+                return Err(submission.tag.retransmission.doubt(&self.link.url, error));
+            }
             match self.prepare(association, &mut submission) {
                 Clearance::Send => self.pipeline.pending.push_back(submission),
                 Clearance::Wait => self.stalled.push_back(submission),

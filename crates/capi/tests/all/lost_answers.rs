@@ -130,3 +130,65 @@ fn a_namespace_whose_answer_is_lost_is_made_once_or_in_doubt() {
         assert_eq!(store.delete_namespace("first"), Ok(()));
     });
 }
+
+/// Makes namespaces in the place of that one until its number comes again.
+fn replace(store: &Store, number: u32, name: &str) -> String {
+    let mut name = name.to_owned();
+    for round in 0..100 {
+        store.delete_namespace(&name).unwrap();
+        name = format!("{} {round}", name.split(' ').next().unwrap());
+        if store.create_namespace(named(&name)).unwrap().id().0 == number {
+            return name;
+        }
+    }
+    panic!("number {number} does not come again");
+}
+
+/// A handle is a number. It changes nothing in another namespace that got it, on the old connection or on a new one.
+#[test]
+fn a_handle_means_its_own_namespace_whatever_has_its_number_now() {
+    let desk = tempfile::tempdir().unwrap();
+    served(&desk, |url| {
+        let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
+        let proxied = format!("nvme+tcp://{}/nqn.2025-01.org.kvssd:test", cutter.address);
+        let (store, maker) = (open(&proxied), open(url));
+        for is_cut in [false, true] {
+            let number = maker.create_namespace(named("mine")).unwrap().id().0;
+            let (store, unused) = if is_cut { (open(&proxied), open(&proxied)) } else { (open(url), open(url)) };
+            let (mine, not_used) = (store.namespace("mine").unwrap(), unused.namespace("mine").unwrap());
+            mine.store(b"key", b"mine").unwrap();
+            let name = replace(&maker, number, "mine");
+            let other = maker.namespace(&name).unwrap();
+            other.store(b"key", b"other").unwrap();
+            const STORE: u8 = 0x01;
+            for stale in [&mine, &not_used] {
+                if is_cut {
+                    cutter.arm(STORE, false);
+                }
+                assert!(stale.store(b"key", b"stale").is_err());
+                assert!(stale.store_each([(&b"key"[..], &b"stale"[..])], |_| {}).is_err());
+            }
+            assert!(mine.store(b"a key of more than 16 bytes", b"stale").is_err());
+            // To look what there is changes nothing in what the handle means.
+            assert!(store.namespaces().unwrap().iter().any(|info| info.attributes.name.as_deref() == Some(&name)));
+            let error = mine.store(b"key", b"stale").unwrap_err();
+            assert!(error.to_string().contains("open the drive again"), "{error}");
+            assert_eq!((other.count().unwrap(), other.retrieve(b"key").unwrap()), (1, Some(b"other".to_vec())));
+            assert!(open(url).namespace(&name).unwrap().store(b"key 2", b"new").is_ok());
+            maker.delete_namespace(&name).unwrap();
+        }
+        assert_eq!(cutter.cuts.load(Ordering::SeqCst), 2);
+        // Who was there before, and never saw a namespace, uses the one that has its number now.
+        let number = maker.create_namespace(named("first")).unwrap().id().0;
+        let late = open(url);
+        let name = replace(&maker, number, "first");
+        late.namespace(&name).unwrap().store(b"key", b"value").unwrap();
+        // And who replaces its own goes on.
+        maker.delete_namespace(&name).unwrap();
+        maker.create_namespace(named("own")).unwrap();
+        let number = maker.namespace("own").unwrap().id().0;
+        let name = replace(&maker, number, "own");
+        maker.namespace(&name).unwrap().store(b"key", b"value").unwrap();
+        drop(store);
+    });
+}

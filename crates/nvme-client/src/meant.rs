@@ -1,0 +1,129 @@
+//! Which namespace a number means: the one that had it when this client first saw it, whatever has it now.
+//!
+//! ```text
+//!   listed       2 is "a"      handles of "a" have number 2
+//!   another host deletes "a", and makes "b", which gets number 2
+//!   the old controller         the drive refuses 2 there until this client looks (page C1h, without Retain)
+//!   a new controller, a list   2 is "b" -> 2 is refused here from now on
+//! ```
+//!
+//! So a change that was meant for "a" comes to "b" neither by a handle that was kept nor by being sent again.
+
+use crate::Error;
+use kvssd_nvme_spec::named::{NamespaceEntry, read_name};
+use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
+use kvssd_types::NamespaceId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The namespaces that a client has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Meant {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    names: BTreeMap<u32, String>,
+    /// Numbers that others have now.
+    lost: BTreeSet<u32>,
+}
+
+/// What a list of namespaces says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing that was not known.
+    Known,
+    /// Numbers that were not seen before.
+    New,
+    /// A number that means another one.
+    Another,
+}
+
+impl Meant {
+    /// Whether any namespace was seen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().names.is_empty()
+    }
+
+    /// Compares a list of the drive's with what was seen, and notes what was not.
+    pub(crate) fn see(&self, listed: &[NamespaceEntry]) -> Seen {
+        let mut state = self.lock();
+        let mut seen = Seen::Known;
+        for entry in listed {
+            let (number, name) = (entry.number.get(), read_name(&entry.name).unwrap_or_default());
+            match state.names.get(&number) {
+                Some(known) if known == name => {}
+                Some(_) => {
+                    state.lost.insert(number);
+                    seen = Seen::Another;
+                }
+                None => {
+                    state.names.insert(number, name.to_owned());
+                    seen = if seen == Seen::Known { Seen::New } else { seen };
+                }
+            }
+        }
+        seen
+    }
+
+    /// This client has made one.
+    pub(crate) fn made(&self, id: NamespaceId, name: &str) {
+        let mut state = self.lock();
+        state.lost.remove(&id.0);
+        state.names.insert(id.0, name.to_owned());
+    }
+
+    /// This client has deleted one.
+    pub(crate) fn deleted(&self, id: NamespaceId) {
+        self.lock().names.remove(&id.0);
+    }
+
+    /// Whether a number still means what it did.
+    pub(crate) fn check(&self, id: NamespaceId) -> Result<(), Error> {
+        let state = self.lock();
+        match state.names.get(&id.0).filter(|_| state.lost.contains(&id.0)) {
+            Some(name) => Err(Error::NoNamespace(format!(
+                "{id} {name:?} any more: another host deleted it, and another one has its number; open the drive again for that one"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A panic leaves the state whole, so poison is ignored.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_nvme_spec::write_text;
+
+    fn entry(number: u32, name: &str) -> NamespaceEntry {
+        let mut entry = NamespaceEntry::zeroed();
+        entry.number = number.into();
+        write_text(&mut entry.name, name);
+        entry
+    }
+
+    #[test]
+    fn a_number_means_what_had_it_first() {
+        let (meant, two) = (Meant::default(), NamespaceId(2));
+        assert!(meant.is_empty());
+        assert_eq!(meant.see(&[entry(1, ""), entry(2, "a")]), Seen::New);
+        assert_eq!(meant.see(&[entry(1, "")]), Seen::Known, "it is gone, and nobody has its number");
+        assert!(meant.check(two).is_ok());
+        assert_eq!(meant.see(&[entry(1, ""), entry(2, "b"), entry(3, "c")]), Seen::Another);
+        let refused = meant.check(two).unwrap_err().to_string();
+        assert!(refused.contains("\"a\"") && refused.contains("open the drive again"), "{refused}");
+        assert!(meant.check(NamespaceId::FIRST).is_ok() && meant.check(NamespaceId(3)).is_ok());
+        assert_eq!(meant.see(&[entry(2, "a")]), Seen::Known);
+        assert!(meant.check(two).is_err(), "one that is called so again may be another one");
+        meant.made(two, "d");
+        assert!(meant.check(two).is_ok());
+        meant.deleted(two);
+        assert_eq!(meant.see(&[entry(2, "e")]), Seen::New);
+        assert!(meant.check(two).is_ok());
+    }
+}
