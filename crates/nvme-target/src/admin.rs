@@ -90,11 +90,11 @@ impl Admin<'_> {
         }
         let host = &self.controller.host.nqn;
         let number = if *command == AdminCommand::CreateNamespace {
-            let number = subsystem.create_namespace(self.data)?;
+            let number = subsystem.create_namespace(host, self.data)?;
             tracing::info!(host, number, "a host has made a namespace");
             number
         } else {
-            subsystem.delete_namespace(self.namespace, self.data)?;
+            subsystem.delete_namespace(host, self.namespace, self.data)?;
             tracing::info!(host, number = self.namespace, "a host has deleted a namespace");
             self.namespace
         };

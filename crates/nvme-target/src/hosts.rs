@@ -151,6 +151,11 @@ impl Hosts {
         lock(&self.state).rights.of(nqn)?.tls_key.clone()
     }
 
+    /// Whether that host may make and delete namespaces now.
+    pub(crate) fn may_manage(&self, nqn: &str) -> bool {
+        lock(&self.state).rights.of(nqn).is_some_and(HostRights::may_manage)
+    }
+
     /// How often rights or namespaces have changed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

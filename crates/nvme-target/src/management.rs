@@ -39,11 +39,11 @@ impl Subsystem {
         self.with_drive(set).unwrap_or(false)
     }
 
-    /// Makes a namespace; returns its number. It outlives the process when this returns.
-    pub(crate) fn create_namespace(&self, data: &[u8]) -> Result<u32, Status> {
+    /// Makes a namespace for a host; returns its number. It outlives the process when this returns.
+    pub(crate) fn create_namespace(&self, host: &str, data: &[u8]) -> Result<u32, Status> {
         let wanted = CreateNamespace::from_data(data).ok_or(Status::SglLengthInvalid)?;
         let attributes = attributes(wanted).ok_or(Status::InvalidField)?;
-        self.on_namespaces(|executor| {
+        self.on_namespaces(host, |executor| {
             let drive = &mut executor.drive;
             let is_taken = |info: &NamespaceInfo| info.attributes.name == attributes.name;
             if drive.namespaces().iter().any(is_taken) {
@@ -57,13 +57,13 @@ impl Subsystem {
         })
     }
 
-    /// Deletes the namespace of that number and name. The first one stays.
-    pub(crate) fn delete_namespace(&self, id: u32, data: &[u8]) -> Result<(), Status> {
+    /// Deletes the namespace of that number and name for a host. The first one stays.
+    pub(crate) fn delete_namespace(&self, host: &str, id: u32, data: &[u8]) -> Result<(), Status> {
         let name = read_name(data.get(..NAME_BYTES_MAX).ok_or(Status::SglLengthInvalid)?);
         if NamespaceId(id) == NamespaceId::FIRST {
             return Err(Status::OperationDenied);
         }
-        self.on_namespaces(|executor| {
+        self.on_namespaces(host, |executor| {
             let drive = &mut executor.drive;
             let is_it = |info: &NamespaceInfo| info.id.0 == id && info.attributes.name.as_deref() == name;
             if !drive.namespaces().iter().any(is_it) {
@@ -78,9 +78,17 @@ impl Subsystem {
         })
     }
 
-    /// Changes the namespaces, and has every connection look at them anew.
-    fn on_namespaces<T>(&self, change: impl FnOnce(&mut Executor) -> Result<T, Status>) -> Result<T, Status> {
+    /// Changes the namespaces, if the host may, and has every connection look at them anew.
+    fn on_namespaces<T>(
+        &self,
+        host: &str,
+        change: impl FnOnce(&mut Executor) -> Result<T, Status>,
+    ) -> Result<T, Status> {
         let change = |executor: &mut Executor| {
+            // It may have waited for the drive while its right was taken away.
+            if !self.hosts.may_manage(host) {
+                return Err(Status::OperationDenied);
+            }
             let changed = change(executor);
             // Nobody executes a command by older rights from here on.
             self.hosts.look_anew();
@@ -117,5 +125,44 @@ fn refused(error: &KvError) -> Status {
     match error {
         KvError::TooManyNamespaces { .. } => Status::NamespaceIdUnavailable,
         error => status_of(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SubsystemOptions;
+    use kvssd_device::{CreateDrive, image_design, image_profile};
+    use kvssd_nvme_spec::write_text;
+    use std::thread;
+    use std::time::Duration;
+    use zerocopy::IntoBytes;
+
+    /// Rights that are taken away while a command waits for the drive are gone when its turn comes.
+    #[test]
+    fn who_may_not_manage_any_more_makes_and_deletes_nothing_that_waited() {
+        let folder = tempfile::tempdir().unwrap();
+        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+        let drive = Drive::create(folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
+        let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
+        let mut wanted = CreateNamespace::zeroed();
+        write_text(&mut wanted.name, "new");
+        let create = || subsystem.create_namespace("nqn.host", wanted.as_bytes());
+        let delete = || subsystem.delete_namespace("nqn.host", 2, &wanted.name).map(|()| 2);
+        assert_eq!(create(), Ok(2));
+        for waits in [&create as &(dyn Fn() -> Result<u32, Status> + Sync), &delete] {
+            subsystem.set_rights(Rights::everybody());
+            thread::scope(|scope| {
+                let waiting = subsystem.with_drive(|_| {
+                    let waiting = scope.spawn(waits);
+                    thread::sleep(Duration::from_millis(100));
+                    subsystem.set_rights(Rights::only(["nqn.other".to_owned()]));
+                    waiting
+                });
+                assert_eq!(waiting.unwrap().join().unwrap(), Err(Status::OperationDenied));
+            });
+        }
+        assert_eq!(subsystem.namespace_names().unwrap().len(), 2);
+        subsystem.close().unwrap();
     }
 }
