@@ -66,8 +66,18 @@ fn profile(context: &Context) -> Result<Profile, SimError> {
 
 fn check(context: &Context) -> Result<(), SimError> {
     let profile = profile(context)?;
+    let blocks = design("block")?;
     for handles in [1, HANDLES] {
-        BlockDrive::new(&design("block")?, &profile, handles)?;
+        BlockDrive::new(&blocks, &profile, handles)?;
+    }
+    // More open superblocks must not take of what is spare: handles are all that differs.
+    let [one, all] =
+        [1, HANDLES].map(|placement_handles| Design { placement_handles, ..blocks.clone() }.capacity_bytes(&profile));
+    if one != all {
+        return Err(SimError::Setup(format!(
+            "the flash is too small for {HANDLES} placement handles: a drive has {all} bytes with them and {one} without, and \
+             they would be compared; choose a larger --scale"
+        )));
     }
     PairDrive::new(&design_of_pairs(context)?, &profile).map(|_| ())
 }
@@ -76,13 +86,15 @@ fn amplification(context: &Context, observer: &mut dyn Observer) -> Result<Findi
     let profile = profile(context)?;
     let blocks = design("block")?;
     let capacity_bytes = blocks.capacity_bytes(&profile);
-    let mut run = |what: &str, drive: &mut dyn Drive| {
+    let mut run = |what: &str, drive: &mut dyn Drive, unmeasured_bytes: u64| {
         drive.fill()?;
-        written_over(drive, (capacity_bytes, context.scale), context.seed, what, observer)
+        let bytes = Bytes { capacity: capacity_bytes, unmeasured: unmeasured_bytes };
+        written_over(drive, (bytes, context.scale), context.seed, what, observer)
     };
-    let mixed = run("no handles", &mut BlockDrive::new(&blocks, &profile, 1)?)?;
-    let apart = run("a handle for each class", &mut BlockDrive::new(&blocks, &profile, HANDLES)?)?;
-    let pairs = run("pairs", &mut PairDrive::new(&design_of_pairs(context)?, &profile)?)?;
+    let mixed = run("no handles", &mut BlockDrive::new(&blocks, &profile, 1)?, 0)?;
+    let apart = run("a handle for each class", &mut BlockDrive::new(&blocks, &profile, HANDLES)?, 0)?;
+    // Pairs cannot be filled in order. As much as that is stored before it is measured, so that no flash is fresh here either.
+    let pairs = run("pairs", &mut PairDrive::new(&design_of_pairs(context)?, &profile)?, capacity_bytes)?;
     let claims =
         ["no handles", "a handle for each class"].into_iter().zip(MEASURED).zip([mixed, apart]).zip(["fdp.1", "fdp.2"]);
     let claims: Vec<Claim> = claims
@@ -111,20 +123,32 @@ fn figure(ours: [f64; 3]) -> Figure {
         .with("WAF", Source::Paper, &[Some(MEASURED[0]), Some(MEASURED[1]), None])
 }
 
+/// What is written.
+#[derive(Clone, Copy)]
+struct Bytes {
+    /// What a block drive holds.
+    capacity: u64,
+    /// Stored before the measurement begins.
+    unmeasured: u64,
+}
+
 /// Has all workers write until they have written the drive several times over; gives how much of it was written to flash for each byte.
 fn written_over(
     drive: &mut dyn Drive,
-    (capacity_bytes, scale): (u64, f64),
+    (bytes, scale): (Bytes, f64),
     seed: u64,
     what: &str,
     observer: &mut dyn Observer,
 ) -> Result<f64, SimError> {
-    let mut workers = Worker::all(capacity_bytes, scale);
+    let mut workers = Worker::all(bytes.capacity, scale);
     let mut random = Random::new(seed);
-    let total_bytes = (capacity_bytes as f64 * WRITTEN_OVER_CAPACITY) as u64;
+    let total_bytes = bytes.unmeasured + (bytes.capacity as f64 * WRITTEN_OVER_CAPACITY) as u64;
     observer.begin(&format!("{what}, MiB stored"), total_bytes >> 20);
-    let (flash_before, mut stored_bytes) = (drive.programmed_bytes(), 0);
+    let (mut before, mut stored_bytes) = (None, 0);
     while stored_bytes < total_bytes {
+        if stored_bytes >= bytes.unmeasured {
+            before.get_or_insert_with(|| (drive.programmed_bytes(), stored_bytes));
+        }
         // They write equally fast.
         let worker = workers.iter_mut().min_by_key(|worker| worker.stored_bytes()).expect("there are workers");
         stored_bytes += worker.store_next(drive, &mut random)?;
@@ -133,5 +157,6 @@ fn written_over(
             return Err(SimError::Interrupted);
         }
     }
-    Ok((drive.programmed_bytes() - flash_before) as f64 / stored_bytes as f64)
+    let (flash_before, stored_before) = before.unwrap_or_default();
+    Ok((drive.programmed_bytes() - flash_before) as f64 / (stored_bytes - stored_before) as f64)
 }
