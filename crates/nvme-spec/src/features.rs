@@ -41,6 +41,8 @@ pub const DELETE_NEEDS_KEY: u32 = 1;
 
 /// Bit 8 of Asynchronous Event Configuration: namespace attribute notices.
 pub const EVENT_NAMESPACES: u32 = 1 << 8;
+/// Bit 31 of Asynchronous Event Configuration, and of OAES: discovery log page change notices.
+pub const EVENT_DISCOVERY: u32 = 1 << 31;
 
 /// Asynchronous events: dword 0 has the type in bits 2:0, the information in 15:8, the log page in 23:16.
 pub mod event {
@@ -59,6 +61,8 @@ pub mod event {
 
     /// Information of a notice: the namespaces have changed.
     pub const NAMESPACES_CHANGED: u8 = 0x00;
+    /// Information of a notice: the discovery log page has changed.
+    pub const DISCOVERY_CHANGED: u8 = 0xf0;
     /// Information of a SMART event: the spare is below its threshold.
     pub const SPARE_BELOW: u8 = 0x02;
 }

@@ -66,7 +66,7 @@ pub struct IdentifyController {
     pub resume_us: U32,
     /// RTD3E.
     pub entry_us: U32,
-    /// OAES: which events there are; bit 8, changed namespaces.
+    /// OAES: which events there are; bit 8, changed namespaces; bit 31, a changed discovery log page.
     pub events: U32,
     /// CTRATT: bit 0, host identifiers of 128 bits.
     pub attributes: U32,

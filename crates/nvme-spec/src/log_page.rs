@@ -229,11 +229,12 @@ pub struct Discovered<'a> {
     pub is_secured: bool,
 }
 
-/// A discovery log page with those subsystems, all reached over TCP.
+/// A discovery log page with those subsystems, all reached over TCP. `generation` (GENCTR) differs where the page does.
 #[must_use]
-pub fn discovery_page(found: &[Discovered<'_>], admin_queue_entries: u16, is_ipv6: bool) -> Vec<u8> {
+pub fn discovery_page(found: &[Discovered<'_>], generation: u64, admin_queue_entries: u16, is_ipv6: bool) -> Vec<u8> {
+    let entries = found.len() as u64;
     let header =
-        DiscoveryHeader { generation: 1.into(), entries: (found.len() as u64).into(), ..DiscoveryHeader::zeroed() };
+        DiscoveryHeader { generation: generation.into(), entries: entries.into(), ..DiscoveryHeader::zeroed() };
     let mut page = Vec::from(header.as_bytes());
     for one in found {
         let mut entry = DiscoveryEntry {

@@ -322,8 +322,9 @@ fn a_discovery_log_names_what_was_put_in() {
         Discovered { subsystem_nqn: "nqn.one", address: "127.0.0.1", service: "4420", is_secured: false },
         Discovered { subsystem_nqn: "nqn.two", address: "::1", service: "9", is_secured: true },
     ];
-    let page = discovery_page(&found, 32, false);
+    let page = discovery_page(&found, 7, 32, false);
     assert_eq!(page.len(), 3 * 1024);
+    assert_eq!((&page[..8], &page[8..16]), (&[7, 0, 0, 0, 0, 0, 0, 0][..], &[2, 0, 0, 0, 0, 0, 0, 0][..]));
     assert_eq!(read_discovery_page(&page).collect::<Vec<_>>(), found);
 }
 

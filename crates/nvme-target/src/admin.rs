@@ -9,7 +9,9 @@ use crate::logs::log_page;
 use crate::status::{absent, status_of};
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
-use kvssd_nvme_spec::features::{DELETE_NEEDS_KEY, EVENT_NAMESPACES, feature, queue_count, queue_count_value};
+use kvssd_nvme_spec::features::{
+    DELETE_NEEDS_KEY, EVENT_DISCOVERY, EVENT_NAMESPACES, feature, queue_count, queue_count_value,
+};
 use kvssd_nvme_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
 use kvssd_nvme_spec::{Status, named};
 use kvssd_types::{Nanos, RequestId};
@@ -19,7 +21,7 @@ use std::net::SocketAddr;
 const EXTENDED_HOST_ID: u32 = 1;
 /// Length of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
-/// The events that can be enabled: SMART critical warnings, and changed namespaces.
+/// The events that can be enabled of an I/O controller: SMART critical warnings, and changed namespaces.
 const EVENTS: u32 = 0xff | EVENT_NAMESPACES;
 /// SEL of Get Features: supported capabilities.
 const SELECT_CAPABILITIES: u8 = 3;
@@ -127,7 +129,13 @@ impl Admin<'_> {
                 features.queues = submission.min(completion).min(IO_QUEUES_MAX.into()) as u16;
                 return Ok(Success::with_result(queue_count_value(features.queues).into()));
             }
-            feature::EVENTS => features.events = value & EVENTS,
+            feature::EVENTS => {
+                features.events = value
+                    & match self.controller.kind {
+                        ControllerKind::Io => EVENTS,
+                        ControllerKind::Discovery => EVENT_DISCOVERY,
+                    };
+            }
             feature::KEEP_ALIVE => features.keep_alive_ms = value,
             feature::HOST_BEHAVIOR if self.data.len() >= HOST_BEHAVIOR_BYTES => {}
             feature::COMMAND_SET_PROFILE if value & 0x1ff == 0 => {}

@@ -370,7 +370,9 @@ impl Connection {
             return self.stop();
         }
         if let Phase::Admin { controller, .. } = &self.phase {
-            lock(controller).note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
+            let mut controller = lock(controller);
+            controller.note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
+            controller.note_discovered(self.place.discovered());
         }
         self.note_strange();
         self.refuse_ready(now);

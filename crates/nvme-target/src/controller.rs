@@ -16,7 +16,7 @@ use crate::limits::{ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, IO_QUEUES_MAX, QUEUE_
 use crate::rights::{Access, HostRights};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::fabrics::{Capabilities, Configuration, ControllerStatus, VERSION_2_0, property};
-use kvssd_nvme_spec::features::{EVENT_NAMESPACES, event};
+use kvssd_nvme_spec::features::{EVENT_DISCOVERY, EVENT_NAMESPACES, event};
 use kvssd_nvme_spec::log_page::{ErrorEntry, page};
 use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -125,6 +125,8 @@ pub(crate) struct Controller {
     meant: BTreeMap<u32, u64>,
     /// Namespaces that have changed for the host since it read log page 04h.
     pub(crate) changed: BTreeSet<u32>,
+    /// How often what the host discovers has changed (GENCTR).
+    pub(crate) discovered: u64,
 }
 
 impl Controller {
@@ -157,6 +159,7 @@ impl Controller {
             accesses: BTreeMap::new(),
             meant: BTreeMap::new(),
             changed: BTreeSet::new(),
+            discovered: 0,
         }
     }
 
@@ -179,9 +182,13 @@ impl Controller {
         (keep_alive > Nanos::ZERO).then(|| self.last_heard + keep_alive)
     }
 
-    /// When the last command came, if there is no I/O queue.
+    /// When the last command came, if there is no I/O queue. A discovery controller with a keep-alive timer is there to
+    /// stay; one whose timer is long is not believed.
     pub(crate) fn idle_since(&self) -> Option<Nanos> {
-        self.queues.is_empty().then_some(self.last_heard)
+        let keep_alive = Nanos(u64::from(self.features.keep_alive_ms) * 1_000_000);
+        let is_persistent = self.kind == ControllerKind::Discovery && keep_alive > Nanos::ZERO;
+        let is_idle = self.queues.is_empty() && !(is_persistent && keep_alive <= DISCOVERY_ACTIVITY_NS);
+        is_idle.then_some(self.last_heard)
     }
 
     pub(crate) fn property(&self, offset: u32, is_wide: bool) -> Result<u64, Status> {
@@ -275,9 +282,22 @@ impl Controller {
     }
 
     /// Notes what the host sees from the beginning.
-    pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, (Access, u64)>) {
+    pub(crate) fn begin_with(&mut self, accesses: BTreeMap<u32, (Access, u64)>, discovered: u64) {
         self.mean(&accesses);
         self.accesses = accesses;
+        self.discovered = discovered;
+    }
+
+    /// Notes how often what the host discovers has changed. A discovery controller tells it by a notice, if the host
+    /// wants those.
+    pub(crate) fn note_discovered(&mut self, discovered: u64) {
+        if self.discovered != discovered
+            && self.kind == ControllerKind::Discovery
+            && self.features.events & EVENT_DISCOVERY != 0
+        {
+            self.raise(event::NOTICE, event::DISCOVERY_CHANGED, page::DISCOVERY);
+        }
+        self.discovered = discovered;
     }
 
     /// Notes that the host has looked: from here on it means these namespaces by their numbers.
@@ -343,6 +363,9 @@ impl Controller {
                 self.mean(&self.accesses.clone());
             }
             page::NAMESPACES => self.mean(seen),
+            page::DISCOVERY => {
+                self.masked.remove(&event::NOTICE);
+            }
             _ => {}
         }
         self.meant != before

@@ -94,3 +94,34 @@ impl Controllers {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::Hosts;
+    use crate::rights::Rights;
+
+    #[test]
+    fn a_discovery_controller_that_is_kept_alive_does_not_end_for_another_host() {
+        let limits = Limits { connections_max: 8, ..Limits::default() };
+        let mut controllers = Controllers::default();
+        let hosts = Hosts::new(Rights::everybody(), 64);
+        let mut place = hosts.arrive(Nanos::ZERO);
+        let member = Arc::clone(place.claim("nqn.host").unwrap());
+        let mut add = |kind, keep_alive_ms, now| {
+            let host = Host { nqn: member.nqn.clone(), id: [1; 16] };
+            let added = controllers.add(kind, host, &member, keep_alive_ms, &limits, now);
+            added.map(|controller| lock(&controller).id)
+        };
+        // Linux's, one without a timer, and one whose timer is longer than anybody waits.
+        for keep_alive_ms in [30_000, 0, 3_600_000] {
+            add(ControllerKind::Discovery, keep_alive_ms, Nanos::ZERO).unwrap();
+        }
+        let later = limits.idle_ns + Nanos(1);
+        for _ in 0..2 {
+            add(ControllerKind::Discovery, 30_000, later).unwrap();
+        }
+        assert!(add(ControllerKind::Io, 0, later).is_err(), "nobody is idle");
+        assert_eq!(controllers.living.keys().copied().collect::<Vec<_>>(), [1, 4, 5]);
+    }
+}

@@ -7,6 +7,7 @@
 //!   SIGHUP     rights are replaced  each connection sees that before its next command
 //! ```
 
+use crate::discovery::Discoveries;
 use crate::lock::lock;
 use crate::rate::Pace;
 use crate::rights::{HostRights, Rights};
@@ -72,6 +73,8 @@ pub(crate) struct Member {
 
 struct MemberState {
     rights: Option<Arc<HostRights>>,
+    /// How often what it discovers has changed.
+    discovered: u64,
     is_kept_for: bool,
     connections: usize,
     pace: Pace,
@@ -81,6 +84,12 @@ impl Member {
     /// What it may do now; `None` if it has lost all rights.
     pub(crate) fn rights(&self) -> Option<Arc<HostRights>> {
         lock(&self.state).rights.clone()
+    }
+
+    /// What it may do now, and how often what it discovers has changed until then.
+    fn seen(&self) -> (Option<Arc<HostRights>>, u64) {
+        let state = lock(&self.state);
+        (state.rights.clone(), state.discovered)
     }
 
     /// Whether places are kept for it.
@@ -112,6 +121,7 @@ pub(crate) struct Hosts {
 
 struct State {
     rights: Rights,
+    discoveries: Discoveries,
     /// Hosts with connections. Those that are named stay, so that to connect again does not pay for what they took.
     members: BTreeMap<String, Arc<Member>>,
     connections: usize,
@@ -122,7 +132,8 @@ struct State {
 
 impl Hosts {
     pub(crate) fn new(rights: Rights, connections_max: usize) -> Arc<Self> {
-        let state = State { rights, members: BTreeMap::new(), connections: 0, unnamed: BTreeMap::new(), accepted: 0 };
+        let (discoveries, members, unnamed) = Default::default();
+        let state = State { rights, discoveries, members, connections: 0, unnamed, accepted: 0 };
         Arc::new(Hosts { connections_max, generation: AtomicU64::new(0), state: Mutex::new(state) })
     }
 
@@ -142,7 +153,7 @@ impl Hosts {
         state.accepted += 1;
         let number = state.accepted;
         state.unnamed.insert(number, (now, Arc::clone(&is_given_up)));
-        Place { hosts: Arc::clone(self), number, is_given_up, member: None, rights: None, generation: 0 }
+        Place { hosts: Arc::clone(self), number, is_given_up, member: None, rights: None, discovered: 0, generation: 0 }
     }
 
     /// The key of that host's TLS, if it has one.
@@ -175,9 +186,13 @@ impl Hosts {
 
     /// Replaces the rights of all hosts.
     pub(crate) fn replace(&self, rights: Rights) {
-        let mut state = lock(&self.state);
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        state.discoveries.note(&state.rights, &rights);
         for member in state.members.values() {
+            let discovered = state.discoveries.of(&member.nqn);
             let mut state = lock(&member.state);
+            state.discovered = discovered;
             let now = rights.of(&member.nqn);
             if state.rights.as_deref() != now {
                 match now {
@@ -207,7 +222,8 @@ impl State {
             Some(member) => Arc::clone(member),
             None => {
                 let rights = Some(Arc::new(rights.clone()));
-                let state = MemberState { rights, is_kept_for, connections: 0, pace: Pace::default() };
+                let (discovered, pace) = (self.discoveries.of(nqn), Pace::default());
+                let state = MemberState { rights, discovered, is_kept_for, connections: 0, pace };
                 Arc::new(Member { nqn: nqn.to_owned(), state: Mutex::new(state) })
             }
         };
@@ -235,6 +251,7 @@ pub(crate) struct Place {
     member: Option<Arc<Member>>,
     /// The host's rights as of `generation`.
     rights: Option<Arc<HostRights>>,
+    discovered: u64,
     generation: u64,
 }
 
@@ -251,7 +268,7 @@ impl Place {
         self.generation = self.hosts.generation.load(Ordering::Acquire);
         drop(state);
         self.leave();
-        self.rights = member.rights();
+        (self.rights, self.discovered) = member.seen();
         Ok(self.member.insert(member))
     }
 
@@ -284,6 +301,11 @@ impl Place {
         self.rights.as_ref()
     }
 
+    /// How often what the host discovers has changed, as of the same time.
+    pub(crate) fn discovered(&self) -> u64 {
+        self.discovered
+    }
+
     /// As of which change of rights or namespaces the rights are.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -294,7 +316,7 @@ impl Place {
         let generation = self.hosts.generation.load(Ordering::Acquire);
         let Some(member) = self.member.as_ref().filter(|_| generation != self.generation) else { return false };
         self.generation = generation;
-        self.rights = member.rights();
+        (self.rights, self.discovered) = member.seen();
         true
     }
 }

@@ -11,7 +11,7 @@ use kvssd_nvme_spec::admin::Identify;
 use kvssd_nvme_spec::command::{NAMESPACE_ALL, SUBMISSION_ENTRY_BYTES};
 use kvssd_nvme_spec::completion::COMPLETION_ENTRY_BYTES;
 use kvssd_nvme_spec::fabrics::{DISCOVERY_NQN, VERSION_2_0};
-use kvssd_nvme_spec::features::EVENT_NAMESPACES;
+use kvssd_nvme_spec::features::{EVENT_DISCOVERY, EVENT_NAMESPACES};
 use kvssd_nvme_spec::identify::{
     COMMAND_SET_KEY_VALUE, IDENTIFY_BYTES, IdentifyController, IdentifyIndependentNamespace, IdentifyKvController,
     IdentifyKvNamespace, IdentifyNamespace, KvFormat, cns, command_set_combinations, namespace_descriptors,
@@ -154,6 +154,7 @@ fn io_controller(subsystem: &Subsystem, controller: &Controller) -> IdentifyCont
 fn discovery_controller(controller: &Controller) -> IdentifyController {
     let mut data = common(controller);
     write_text(&mut data.subsystem_nqn, DISCOVERY_NQN);
+    data.events = EVENT_DISCOVERY.into();
     data.kind = 2;
     data
 }

@@ -31,6 +31,7 @@ mod completion;
 mod connection;
 mod controller;
 mod controllers;
+mod discovery;
 #[cfg(feature = "tls")]
 mod door;
 mod execution;

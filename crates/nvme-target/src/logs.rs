@@ -35,7 +35,7 @@ pub(crate) fn log_page(
         return Err(Status::InvalidField);
     }
     let mut whole = match controller.kind {
-        ControllerKind::Discovery => of_discovery(view, wanted.page, local)?,
+        ControllerKind::Discovery => of_discovery(view, controller, wanted.page, local)?,
         ControllerKind::Io => of_io(view, controller, wanted)?,
     };
     let offset = usize::try_from(wanted.offset_bytes).unwrap_or(usize::MAX);
@@ -47,7 +47,7 @@ pub(crate) fn log_page(
     Ok(part)
 }
 
-fn of_discovery(view: View<'_>, page: u8, local: SocketAddr) -> Result<Vec<u8>, Status> {
+fn of_discovery(view: View<'_>, controller: &Controller, page: u8, local: SocketAddr) -> Result<Vec<u8>, Status> {
     let address = local.ip().to_canonical();
     match page {
         page::SUPPORTED => Ok(supported(&[page::SUPPORTED, page::DISCOVERY])),
@@ -59,7 +59,7 @@ fn of_discovery(view: View<'_>, page: u8, local: SocketAddr) -> Result<Vec<u8>, 
                 service: &service,
                 is_secured: view.rights.tls_key.is_some(),
             }];
-            Ok(discovery_page(&found, QUEUE_ENTRIES_MAX, address.is_ipv6()))
+            Ok(discovery_page(&found, controller.discovered, QUEUE_ENTRIES_MAX, address.is_ipv6()))
         }
         _ => Err(Status::InvalidLogPage),
     }

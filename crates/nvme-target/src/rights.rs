@@ -195,12 +195,22 @@ impl Rights {
         self.hosts.get(nqn).or(self.others.as_ref())
     }
 
+    /// The rights of hosts that are not named; `None` if those may not connect.
+    pub(crate) fn of_others(&self) -> Option<&HostRights> {
+        self.others.as_ref()
+    }
+
     /// Takes a namespace that is deleted out of the rights of all hosts.
     pub(crate) fn forget_namespace(&mut self, id: u32) {
         for rights in self.hosts.values_mut().chain(&mut self.others) {
             rights.read_write.forget(id);
             rights.read_only.forget(id);
         }
+    }
+
+    /// The hosts that are named.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.keys().map(String::as_str)
     }
 
     /// Whether that host is named.

@@ -79,7 +79,10 @@ pub(super) fn connect(
     let view = View { subsystem, rights: &rights };
     let entries = command.queue_size + 1;
     let connected = match command.queue_id {
-        0 => admin_queue(view, &member, kind, host, data.controller.get(), command.keep_alive_ms, now),
+        0 => {
+            let wanted = (kind, data.controller.get(), command.keep_alive_ms);
+            admin_queue(view, &member, wanted, host, place.discovered(), now)
+        }
         queue => io_queue(subsystem, kind, &host, data.controller.get(), queue),
     };
     let (phase, id) = connected.inspect_err(|_| place.leave())?;
@@ -140,10 +143,9 @@ fn claim(place: &mut Place, nqn: &str) -> Result<(Arc<Member>, Arc<HostRights>),
 fn admin_queue(
     view: View<'_>,
     member: &Arc<Member>,
-    kind: ControllerKind,
+    (kind, wanted, keep_alive_ms): (ControllerKind, u16, u32),
     host: Host,
-    wanted: u16,
-    keep_alive_ms: u32,
+    discovered: u64,
     now: Nanos,
 ) -> Result<(Phase, u16), Failure> {
     if wanted != CONTROLLER_ANY {
@@ -151,7 +153,7 @@ fn admin_queue(
     }
     let controller = view.subsystem.add_controller(kind, host, member, keep_alive_ms, now)?;
     let mut locked = lock(&controller);
-    locked.begin_with(view.accesses());
+    locked.begin_with(view.accesses(), discovered);
     let id = locked.id;
     drop(locked);
     let (host, rights) = (&member.nqn, view.rights);

@@ -4,6 +4,7 @@
 mod attach;
 mod authentication;
 mod commands;
+mod discovery;
 mod extended;
 mod host;
 mod large;

@@ -87,7 +87,7 @@ impl Connection {
                     is_secured: false,
                 });
                 let found: Vec<_> = found.collect();
-                let mut log = discovery_page(&found, 32, false);
+                let mut log = discovery_page(&found, 1, 32, false);
                 log.truncate(get.length_bytes as usize);
                 log
             }
