@@ -200,7 +200,9 @@ pub struct IdentifyKvNamespace {
     pub reservations: u8,
     /// FPI.
     pub format_progress: u8,
-    reserved_29: [u8; 3],
+    /// KVFC: bits 3:0, the index of the format in use.
+    pub format: u8,
+    reserved_30: [u8; 2],
     /// NOVG: the best granularity of values, in bytes; 0 for none.
     pub value_granularity_bytes: U32,
     /// ANAGRPID.
@@ -267,7 +269,7 @@ pub struct IdentifyIndependentNamespace {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct IdentifyKvController {
-    /// VER.
+    /// VER: bits 31:16 MJR, 15:8 MNR, 7:0 TER.
     pub version: U32,
     reserved_4: [u8; 4092],
 }
@@ -279,8 +281,11 @@ layout!(
     command_capsule_16b at 1792, power_state_descriptors at 2048
 );
 layout!(IdentifyNamespace: IDENTIFY_BYTES, attributes at 99, guid at 104, formats at 128);
-layout!(IdentifyKvNamespace: IDENTIFY_BYTES, attributes at 43, kv_formats at 72);
-layout!(KvFormat: 16);
+layout!(
+    IdentifyKvNamespace: IDENTIFY_BYTES,
+    features at 24, format at 29, value_granularity_bytes at 32, attributes at 43, guid at 48, kv_formats at 72
+);
+layout!(KvFormat: 16, value_bytes_max at 4, keys_max at 8);
 layout!(IdentifyIndependentNamespace: IDENTIFY_BYTES, status at 14);
 layout!(IdentifyKvController: IDENTIFY_BYTES);
 

@@ -22,8 +22,8 @@ use kvssd_nvme_spec::{Status, write_padded, write_text};
 use kvssd_types::mix64;
 use zerocopy::IntoBytes;
 
-/// VER of the Key Value command set: 1.0.
-const KEY_VALUE_VERSION: u32 = 0x0001_0000;
+/// VER of the Key Value command set: 1.3.
+const KEY_VALUE_VERSION: u32 = 0x0001_0300;
 /// SGLS: no alignment, longer than the data, in-capsule data at an offset, transport SGL.
 const SGL_SUPPORT: u32 = 1 | 1 << 18 | 1 << 20 | 1 << 21;
 /// CTRATT: host identifiers of 128 bits.

@@ -120,6 +120,9 @@ fn linux_finds_what_it_asks_for() {
     let pairs = IdentifyKvNamespace::from_data(&data).unwrap();
     assert_eq!((blocks, pairs.sharing, independent.sharing), (1, 1, 1), "each says that controllers share it");
     assert_eq!(pairs.value_granularity_bytes.get(), 64);
+    assert_eq!((pairs.formats, pairs.format, pairs.kv_formats[0].keys_max.get()), (0, 0, 0), "one format, any keys");
+    let data = admin.identify(cns::COMMAND_SET_CONTROLLER, 1, 0).data;
+    assert_eq!(data[..4], [0, 3, 1, 0], "TER, MNR, MJR: revision 1.3");
     assert!(read_namespace_list(&admin.identify(cns::COMMAND_SET_NAMESPACE_LIST, 1, 0).data).eq([1]));
     assert_eq!(admin.identify(cns::COMMAND_SETS, 0, 0).data[0], 2);
     assert_eq!(admin.identify(cns::COMMAND_SET_FORMAT, 1, 1).status(), Status::Success);
