@@ -1,5 +1,6 @@
 //! Admin commands.
 
+use crate::attachment::NAMESPACE_ATTACHMENT;
 use crate::{SubmissionEntry, named};
 
 /// Opcodes of admin commands (Base Specification, "Admin Command Set").
@@ -50,6 +51,11 @@ pub enum AdminCommand {
     AsynchronousEventRequest,
     /// Restarts the keep-alive timer.
     KeepAlive,
+    /// Attaches a namespace to the controllers of a list, or detaches it (see [`attachment`](crate::attachment)).
+    NamespaceAttachment {
+        /// SEL.
+        select: u8,
+    },
     /// Makes a namespace, which the data describes (see [`named`](crate::named)).
     CreateNamespace,
     /// Deletes a namespace, whose name is the data.
@@ -119,6 +125,7 @@ impl From<&SubmissionEntry> for AdminCommand {
             }
             opcode::ASYNCHRONOUS_EVENT_REQUEST => AdminCommand::AsynchronousEventRequest,
             opcode::KEEP_ALIVE => AdminCommand::KeepAlive,
+            NAMESPACE_ATTACHMENT => AdminCommand::NamespaceAttachment { select: dword10 as u8 & 0xf },
             named::opcode::CREATE => AdminCommand::CreateNamespace,
             named::opcode::DELETE => AdminCommand::DeleteNamespace,
             opcode => AdminCommand::Other { opcode },
@@ -172,6 +179,9 @@ impl AdminCommand {
             },
             AdminCommand::AsynchronousEventRequest => new(opcode::ASYNCHRONOUS_EVENT_REQUEST),
             AdminCommand::KeepAlive => new(opcode::KEEP_ALIVE),
+            AdminCommand::NamespaceAttachment { select } => {
+                SubmissionEntry { dword10: u32::from(select & 0xf).into(), ..new(NAMESPACE_ATTACHMENT) }
+            }
             AdminCommand::CreateNamespace => new(named::opcode::CREATE),
             AdminCommand::DeleteNamespace => new(named::opcode::DELETE),
             AdminCommand::Other { opcode } => new(opcode),

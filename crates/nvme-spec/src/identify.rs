@@ -27,6 +27,18 @@ pub mod cns {
     pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
     /// A format of namespaces of a command set.
     pub const COMMAND_SET_FORMAT: u8 = 0x0a;
+    /// Numbers of the allocated namespaces, attached or not.
+    pub const ALLOCATED_LIST: u8 = 0x10;
+    /// Namespace, of the NVM command set, attached or not.
+    pub const ALLOCATED_NAMESPACE: u8 = 0x11;
+    /// Controllers that a namespace is attached to.
+    pub const NAMESPACE_CONTROLLERS: u8 = 0x12;
+    /// Controllers of the subsystem.
+    pub const CONTROLLERS: u8 = 0x13;
+    /// Numbers of the allocated namespaces of a command set.
+    pub const COMMAND_SET_ALLOCATED_LIST: u8 = 0x1a;
+    /// Namespace, of a command set, attached or not.
+    pub const COMMAND_SET_ALLOCATED_NAMESPACE: u8 = 0x1b;
     /// Combinations of command sets.
     pub const COMMAND_SETS: u8 = 0x1c;
 }

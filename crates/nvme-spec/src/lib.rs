@@ -21,6 +21,7 @@
 extern crate alloc;
 
 pub mod admin;
+pub mod attachment;
 pub mod command;
 pub mod completion;
 pub mod extended;

@@ -130,6 +130,8 @@ pub struct CommandEffectsPage {
 pub const EFFECT_SUPPORTED: u32 = 1;
 /// LBCC of [`CommandEffectsPage`]: the command changes stored data.
 pub const EFFECT_CONTENT: u32 = 1 << 1;
+/// NIC of [`CommandEffectsPage`]: the command changes which namespaces there are.
+pub const EFFECT_INVENTORY: u32 = 1 << 3;
 
 /// Supported log pages (1024 B): bit 0 of an entry, supported.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -76,6 +76,9 @@ statuses! {
     FeatureNotSaveable = 0x10d, "feature identifier not saveable";
     FeatureNotChangeable = 0x10e, "feature not changeable";
     NamespaceIdUnavailable = 0x116, "namespace identifier unavailable";
+    NamespaceAlreadyAttached = 0x118, "namespace already attached";
+    NamespaceNotAttached = 0x11a, "namespace not attached";
+    ControllerListInvalid = 0x11c, "controller list invalid";
     CommandSetNotSupported = 0x129, "I/O command set not supported";
     CommandSetNotEnabled = 0x12a, "I/O command set not enabled";
     CommandSetRejected = 0x12b, "I/O command set combination rejected";

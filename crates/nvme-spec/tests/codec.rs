@@ -1,6 +1,7 @@
 //! Whatever is written is read back, from bytes that come in pieces of any size; and no bytes at all stop the reader.
 
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage, Identify};
+use kvssd_nvme_spec::attachment::{ATTACH, DETACH, controller_list, read_controller_list};
 use kvssd_nvme_spec::command::DataPointer;
 use kvssd_nvme_spec::extended::{self, IteratorRange, PairsReader, PairsWriter};
 use kvssd_nvme_spec::fabrics::{Connect, ConnectData, FabricsCommand};
@@ -326,6 +327,26 @@ fn a_discovery_log_names_what_was_put_in() {
     assert_eq!(page.len(), 3 * 1024);
     assert_eq!((&page[..8], &page[8..16]), (&[7, 0, 0, 0, 0, 0, 0, 0][..], &[2, 0, 0, 0, 0, 0, 0, 0][..]));
     assert_eq!(read_discovery_page(&page).collect::<Vec<_>>(), found);
+}
+
+#[test]
+fn a_list_of_controllers_is_read_back_and_nothing_else_is() {
+    for controllers in [vec![], vec![1], vec![2, 3, 0xffef], (1..=2047).collect()] {
+        let list = controller_list(controllers.iter().copied());
+        assert_eq!(list[..2], (controllers.len() as u16).to_le_bytes());
+        assert_eq!(read_controller_list(&list), Some(controllers.clone()));
+        let used = 2 + 2 * controllers.len();
+        assert_eq!(read_controller_list(&list[..used]), Some(controllers));
+        assert!((0..used).all(|end| read_controller_list(&list[..end]).is_none()));
+    }
+    assert_eq!(read_controller_list(&controller_list(0..u16::MAX)), Some((0..2047).collect()));
+    assert_eq!(read_controller_list(&[0xff; 4096]), None);
+    assert_eq!(read_controller_list(&[[0, 8].as_slice(), &[0; 8000]].concat()), None, "2048 are too many");
+    for select in [ATTACH, DETACH] {
+        let entry = AdminCommand::NamespaceAttachment { select }.entry(7);
+        assert_eq!((entry.opcode, entry.namespace.get(), entry.dword10.get()), (0x15, 7, select.into()));
+        assert_eq!(AdminCommand::from(&entry), AdminCommand::NamespaceAttachment { select });
+    }
 }
 
 #[test]

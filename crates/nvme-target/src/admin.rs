@@ -9,9 +9,11 @@ use crate::logs::log_page;
 use crate::status::{absent, status_of};
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
+use kvssd_nvme_spec::attachment::{ATTACH, DETACH, read_controller_list};
 use kvssd_nvme_spec::features::{
     DELETE_NEEDS_KEY, EVENT_DISCOVERY, EVENT_NAMESPACES, feature, queue_count, queue_count_value,
 };
+use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::numbered::{INSTANCE_BYTES, Opened, SIGNATURE};
 use kvssd_nvme_spec::{Status, named};
 use kvssd_types::{Nanos, RequestId};
@@ -72,8 +74,10 @@ impl Admin<'_> {
             }
             AdminCommand::SetFeatures { .. } | AdminCommand::GetFeatures { .. } => Err(Status::InvalidField.into()),
             AdminCommand::CreateNamespace | AdminCommand::DeleteNamespace if !is_discovery => self.manage(command),
+            AdminCommand::NamespaceAttachment { select } if !is_discovery => self.attach(*select),
             AdminCommand::CreateNamespace
             | AdminCommand::DeleteNamespace
+            | AdminCommand::NamespaceAttachment { .. }
             | AdminCommand::Abort { .. }
             | AdminCommand::AsynchronousEventRequest
             | AdminCommand::Other { .. } => Err(Status::InvalidOpcode.into()),
@@ -82,7 +86,7 @@ impl Admin<'_> {
 
     /// Makes or deletes a namespace, for a host that may. It is told by its completion; others get a notice.
     fn manage(&mut self, command: &AdminCommand) -> Outcome {
-        let View { subsystem, rights } = self.view;
+        let View { subsystem, rights, .. } = self.view;
         if !rights.may_manage() {
             return Err(Status::OperationDenied.into());
         }
@@ -102,6 +106,25 @@ impl Admin<'_> {
         };
         self.controller.know(number, self.view.accesses().get(&number).copied());
         Ok(Success::with_result(number.into()))
+    }
+
+    /// Attaches a namespace to controllers, or detaches it, for a host that may manage namespaces. All hosts of those
+    /// controllers get a notice, the one that asked included: its driver looks at namespaces by notices alone.
+    fn attach(&self, select: u8) -> Outcome {
+        if !self.view.rights.may_manage() {
+            return Err(Status::OperationDenied.into());
+        }
+        let list = self.data.get(..IDENTIFY_BYTES).ok_or(Status::SglLengthInvalid)?;
+        let is_attach = match select {
+            ATTACH => true,
+            DETACH => false,
+            _ => return Err(Status::InvalidField.into()),
+        };
+        let controllers = read_controller_list(list).ok_or(Status::ControllerListInvalid)?;
+        let (host, number) = (&self.controller.host.nqn, self.namespace);
+        self.view.subsystem.set_attached(host, (number, is_attach), &controllers)?;
+        tracing::info!(host, number, is_attach, ?controllers, "a host has attached or detached a namespace");
+        Ok(Success::default())
     }
 
     /// As much of `data` as the host's buffer takes.

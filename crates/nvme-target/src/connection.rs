@@ -68,6 +68,7 @@ enum Phase {
     },
     Io {
         controller: Arc<Mutex<Controller>>,
+        id: u16,
         queue: u16,
     },
     /// Remaining output is sent; no more input is processed.
@@ -351,7 +352,15 @@ impl Connection {
     /// The drive as the host sees it now.
     fn view(&self) -> Result<View<'_>, Status> {
         let rights = self.place.known_rights().ok_or(Status::ConnectInvalidHost)?;
-        Ok(View { subsystem: &self.subsystem, rights })
+        Ok(View { subsystem: &self.subsystem, rights, controller: self.controller_id() })
+    }
+
+    /// The number of the controller; 0 where there is none.
+    fn controller_id(&self) -> u16 {
+        match self.phase {
+            Phase::Admin { id, .. } | Phase::Io { id, .. } => id,
+            Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } | Phase::Ended => 0,
+        }
     }
 
     /// Takes notice of new rights. Who has lost all of them is disconnected.
@@ -369,9 +378,10 @@ impl Connection {
             tracing::warn!(host, "a host that is to prove itself by another secret or key now was disconnected");
             return self.stop();
         }
-        if let Phase::Admin { controller, .. } = &self.phase {
+        if let Phase::Admin { controller, id } = &self.phase {
             let mut controller = lock(controller);
-            controller.note_accesses(View { subsystem: &self.subsystem, rights: &rights }.accesses());
+            let view = View { subsystem: &self.subsystem, rights: &rights, controller: *id };
+            controller.note_accesses(view.accesses());
             controller.note_discovered(self.place.discovered());
         }
         self.note_strange();

@@ -1,5 +1,6 @@
 //! The controllers of all hosts, and which of them ends for another.
 
+use crate::attachments::Attachments;
 use crate::controller::{Controller, ControllerKind, Host};
 use crate::hosts::{Member, Refusal, Share};
 use crate::limits::Limits;
@@ -16,6 +17,7 @@ const CONTROLLERS_FIRST: usize = 1;
 #[derive(Default)]
 pub(crate) struct Controllers {
     living: BTreeMap<u16, Living>,
+    attachments: Arc<Attachments>,
     last: u16,
 }
 
@@ -25,6 +27,11 @@ struct Living {
 }
 
 impl Controllers {
+    /// None, whose namespaces will be in `attachments`.
+    pub(crate) fn new(attachments: Arc<Attachments>) -> Self {
+        Controllers { attachments, ..Controllers::default() }
+    }
+
     /// Creates a controller for a host. When there is no place, one that has been idle for long ends for it.
     pub(crate) fn add(
         &mut self,
@@ -51,6 +58,9 @@ impl Controllers {
         let controller = Arc::new(Mutex::new(Controller::new(kind, self.last, host, keep_alive_ms, now)));
         let living = Living { member: Arc::clone(member), controller: Arc::clone(&controller) };
         self.living.insert(self.last, living);
+        if kind == ControllerKind::Io {
+            self.attachments.add(self.last, member);
+        }
         Ok(controller)
     }
 
@@ -60,6 +70,7 @@ impl Controllers {
 
     /// Ends a controller. Its queues end by themselves.
     pub(crate) fn remove(&mut self, id: u16) {
+        self.attachments.remove(id);
         if let Some(living) = self.living.remove(&id) {
             lock(&living.controller).is_alive = false;
         }

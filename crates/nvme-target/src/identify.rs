@@ -8,6 +8,7 @@ use crate::subsystem::Subsystem;
 use crate::view::View;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::admin::Identify;
+use kvssd_nvme_spec::attachment::controller_list;
 use kvssd_nvme_spec::command::{NAMESPACE_ALL, SUBMISSION_ENTRY_BYTES};
 use kvssd_nvme_spec::completion::COMPLETION_ENTRY_BYTES;
 use kvssd_nvme_spec::fabrics::{DISCOVERY_NQN, VERSION_2_0};
@@ -56,14 +57,28 @@ pub(crate) fn identify(
         return Err(Status::InvalidField);
     }
     let is_key_value = wanted.command_set == COMMAND_SET_KEY_VALUE;
-    let of_namespace = || find(view, namespace);
-    let attributes = match view.access(namespace) {
+    let of_namespace = || find(namespace, view.namespaces()?);
+    let allocated = || find(namespace, view.allocated()?);
+    let attributes = match view.rights.access(namespace) {
         Some(Access::ReadOnly) => WRITE_PROTECTED,
         Some(Access::ReadWrite) | None => 0,
     };
     match wanted.cns {
-        cns::NAMESPACE_LIST => list(view, namespace),
-        cns::COMMAND_SET_NAMESPACE_LIST if is_key_value => list(view, namespace),
+        cns::NAMESPACE_LIST => list(namespace, &view.namespaces()?),
+        cns::COMMAND_SET_NAMESPACE_LIST if is_key_value => list(namespace, &view.namespaces()?),
+        cns::ALLOCATED_LIST => list(namespace, &view.allocated()?),
+        cns::COMMAND_SET_ALLOCATED_LIST if is_key_value => list(namespace, &view.allocated()?),
+        cns::ALLOCATED_NAMESPACE => {
+            Ok(allocated()?.map_or_else(zeros, |info| block_namespace(subsystem, &info, attributes)))
+        }
+        cns::COMMAND_SET_ALLOCATED_NAMESPACE if is_key_value => {
+            Ok(allocated()?.map_or_else(zeros, |info| kv_namespace(subsystem, &info, attributes)))
+        }
+        cns::NAMESPACE_CONTROLLERS => {
+            allocated()?.ok_or(absent(namespace))?;
+            Ok(controllers(view, controller, wanted.controller, Some(namespace)))
+        }
+        cns::CONTROLLERS => Ok(controllers(view, controller, wanted.controller, None)),
         cns::COMMAND_SET_CONTROLLER if is_key_value => {
             let mut data = IdentifyKvController::zeroed();
             data.version = KEY_VALUE_VERSION.into();
@@ -90,18 +105,25 @@ fn zeros() -> Vec<u8> {
 }
 
 /// The namespace; `None` if it is inactive.
-fn find(view: View<'_>, namespace: u32) -> Result<Option<NamespaceInfo>, Status> {
+fn find(namespace: u32, among: Vec<NamespaceInfo>) -> Result<Option<NamespaceInfo>, Status> {
     if absent(namespace) == Status::InvalidNamespace {
         return Err(Status::InvalidNamespace);
     }
-    Ok(view.namespaces()?.into_iter().find(|info| info.id.0 == namespace))
+    Ok(among.into_iter().find(|info| info.id.0 == namespace))
 }
 
-fn list(view: View<'_>, after: u32) -> Result<Vec<u8>, Status> {
+fn list(after: u32, among: &[NamespaceInfo]) -> Result<Vec<u8>, Status> {
     if after >= NAMESPACE_ALL - 1 {
         return Err(Status::InvalidNamespace);
     }
-    Ok(namespace_list(view.namespaces()?.iter().map(|info| info.id.0), after).to_vec())
+    Ok(namespace_list(among.iter().map(|info| info.id.0), after).to_vec())
+}
+
+/// The controllers from number `from` on, of those that have a namespace or of all. A host that may not attach namespaces
+/// to those of others does not see them.
+fn controllers(view: View<'_>, controller: &Controller, from: u16, namespace: Option<u32>) -> Vec<u8> {
+    let of = (!view.rights.may_manage()).then_some(controller.host.nqn.as_str());
+    controller_list(view.subsystem.attachments.list(from, of, namespace).into_iter()).to_vec()
 }
 
 fn common(controller: &Controller) -> IdentifyController {

@@ -20,10 +20,11 @@
 //!
 //! docs/NVME.md lists the commands, log pages and features that are served, with the bounds of [`limits`].
 //!
-//! What it does not do: NVMe's own namespace management (namespaces have names here), reservations, more than one path to a
+//! What it does not do: NVMe's own creation of namespaces (they have names here), reservations, more than one path to a
 //! queue.
 
 mod admin;
+mod attachments;
 mod buffer;
 mod clients;
 mod command_kind;

@@ -8,11 +8,12 @@ use crate::subsystem::Subsystem;
 use crate::view::View;
 use kvssd_ftl::Utilization;
 use kvssd_nvme_spec::admin::{self, GetLogPage};
+use kvssd_nvme_spec::attachment::NAMESPACE_ATTACHMENT;
 use kvssd_nvme_spec::fabrics::FABRICS_OPCODE;
 use kvssd_nvme_spec::identify::{COMMAND_SET_KEY_VALUE, COMMAND_SET_NVM, namespace_list};
 use kvssd_nvme_spec::log_page::{
-    CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage, HEALTH_UNIT_BYTES,
-    HealthPage, SupportedPages, discovery_page, page,
+    CommandEffectsPage, Discovered, EFFECT_CONTENT, EFFECT_INVENTORY, EFFECT_SUPPORTED, ErrorEntry, FirmwarePage,
+    HEALTH_UNIT_BYTES, HealthPage, SupportedPages, discovery_page, page,
 };
 use kvssd_nvme_spec::statistics::StatisticsPage;
 use kvssd_nvme_spec::{Status, extended, kv, named, write_padded, write_text};
@@ -213,6 +214,7 @@ fn effects(command_set: u8) -> CommandEffectsPage {
     ] {
         data.admin[usize::from(opcode)] = EFFECT_SUPPORTED.into();
     }
+    data.admin[usize::from(NAMESPACE_ATTACHMENT)] = (EFFECT_SUPPORTED | EFFECT_INVENTORY).into();
     if command_set == COMMAND_SET_KEY_VALUE {
         let changes = EFFECT_SUPPORTED | EFFECT_CONTENT;
         for opcode in extended::opcode::ALL {

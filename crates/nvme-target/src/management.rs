@@ -73,8 +73,25 @@ impl Subsystem {
             executor.forget_namespace(NamespaceId(id));
             // Before the commit: what fails now is deleted, or the drive takes nothing any more.
             self.namespaces.remove(id);
+            self.attachments.forget_namespace(id);
             self.hosts.forget_namespace(id);
             executor.drive.commit().map_err(|error| status_of(&error))
+        })
+    }
+
+    /// Attaches a namespace to controllers, or detaches it, if the host may. No command of theirs is executed on it after this
+    /// returns.
+    pub(crate) fn set_attached(
+        &self,
+        host: &str,
+        (id, is_attach): (u32, bool),
+        controllers: &[u16],
+    ) -> Result<(), Status> {
+        self.on_namespaces(host, |_| {
+            if !self.namespaces.contains(id) {
+                return Err(absent(id));
+            }
+            self.attachments.set(id, is_attach, controllers)
         })
     }
 

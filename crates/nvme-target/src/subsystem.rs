@@ -6,6 +6,7 @@
 //!   nvme discover   controller 3 (discovery)                 /
 //! ```
 
+use crate::attachments::Attachments;
 use crate::clients::OpenedClient;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
@@ -66,6 +67,8 @@ pub struct Subsystem {
     pub(crate) hosts: Arc<Hosts>,
     /// Which namespaces there are.
     pub(crate) namespaces: Namespaces,
+    /// Which controllers have them.
+    pub(crate) attachments: Arc<Attachments>,
     pub(crate) metrics: Metrics,
     pub(crate) value_bytes_max: u64,
     /// NOVG: values take flash in multiples of this.
@@ -119,6 +122,7 @@ impl Subsystem {
         let has_iterators = Arc::default();
         let iterators = (limits.iterator_idle_ns, std::sync::Arc::clone(&has_iterators));
         let executor = Executor::new(drive, is_timed, metrics.recognized.clone(), iterators);
+        let attachments: Arc<Attachments> = Arc::default();
         let hosts = Hosts::new(options.rights.clone(), limits.connections_max);
         Subsystem {
             options,
@@ -132,7 +136,8 @@ impl Subsystem {
             has_failed: AtomicBool::new(false),
             has_iterators,
             executor: Turns::new(Some(executor)),
-            controllers: Mutex::default(),
+            controllers: Mutex::new(Controllers::new(Arc::clone(&attachments))),
+            attachments,
         }
     }
 
@@ -383,7 +388,7 @@ mod tests {
         assert!(subsystem.failure().is_some_and(|why| why.contains("panicked")));
         let host = Host { nqn: "nqn.host".to_owned(), id: [1; 16] };
         let controller = Controller::new(ControllerKind::Io, 1, host, 0, Nanos::ZERO);
-        let view = View { subsystem: &subsystem, rights: &HostRights::EVERYTHING };
+        let view = View { subsystem: &subsystem, rights: &HostRights::EVERYTHING, controller: 1 };
         for cns in [cns::NAMESPACE, cns::NAMESPACE_LIST, cns::COMMAND_SET_NAMESPACE, cns::NAMESPACE_DESCRIPTORS] {
             let wanted =
                 Identify { cns, command_set: u8::from(cns == cns::COMMAND_SET_NAMESPACE), ..Identify::default() };

@@ -14,18 +14,27 @@ use std::collections::BTreeMap;
 pub(crate) struct View<'a> {
     pub(crate) subsystem: &'a Subsystem,
     pub(crate) rights: &'a HostRights,
+    /// The host's controller, which may be without some of the namespaces; 0 for none.
+    pub(crate) controller: u16,
 }
 
 impl View<'_> {
-    /// What the host may do with that namespace. `None` if there is none, or it may not know.
+    /// What the host may do with that namespace. `None` if there is none, it may not know, or its controller is without.
     pub(crate) fn access(&self, namespace: u32) -> Option<Access> {
-        self.rights.access(namespace).filter(|_| self.subsystem.namespaces.contains(namespace))
+        self.rights
+            .access(namespace)
+            .filter(|_| self.subsystem.namespaces.contains(namespace) && self.is_attached(namespace))
+    }
+
+    fn is_attached(&self, namespace: u32) -> bool {
+        !self.subsystem.attachments.is_detached(self.controller, namespace)
     }
 
     /// What the host may do with each namespace that it sees, and which one of that number it is.
     pub(crate) fn accesses(&self) -> BTreeMap<u32, (Access, u64)> {
         let living = self.subsystem.namespaces.living();
-        living.into_iter().filter_map(|(id, born)| Some((id, (self.rights.access(id)?, born)))).collect()
+        let living = living.into_iter().filter(|&(id, _)| self.is_attached(id));
+        living.filter_map(|(id, born)| Some((id, (self.rights.access(id)?, born)))).collect()
     }
 
     /// Whether the host sees all that there is, so that figures of the whole drive tell it nothing new.
@@ -33,8 +42,16 @@ impl View<'_> {
         self.subsystem.namespaces.living().keys().all(|&id| self.rights.access(id).is_some())
     }
 
-    /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
+    /// The namespaces that the controller has. A drive whose firmware has panicked has not none: that is an error.
     pub(crate) fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Status> {
+        let mut namespaces = self.allocated()?;
+        namespaces.retain(|info| self.is_attached(info.id.0));
+        Ok(namespaces)
+    }
+
+    /// The namespaces that the host may see, whether its controller has them or not. Errors as
+    /// [`View::namespaces`].
+    pub(crate) fn allocated(&self) -> Result<Vec<NamespaceInfo>, Status> {
         let mut namespaces = self.subsystem.infos()?;
         namespaces.retain(|info| self.rights.access(info.id.0).is_some());
         Ok(namespaces)

@@ -76,7 +76,8 @@ pub(super) fn connect(
     let parties = Parties { host: host.nqn.clone(), subsystem: wanted };
     let (member, rights) = claim(place, &host.nqn)?;
     check_secured(&rights, kind, &parties, secured).inspect_err(|_| place.leave())?;
-    let view = View { subsystem, rights: &rights };
+    // A new controller has all that its host may see.
+    let view = View { subsystem, rights: &rights, controller: 0 };
     let entries = command.queue_size + 1;
     let connected = match command.queue_id {
         0 => {
@@ -184,7 +185,7 @@ fn io_queue(
     }
     tracing::info!(controller = wanted, queue, "an I/O queue has connected");
     drop(controller);
-    Ok((Phase::Io { controller: Arc::clone(&found), queue }, wanted))
+    Ok((Phase::Io { controller: Arc::clone(&found), id: wanted, queue }, wanted))
 }
 
 /// The failure that names an invalid parameter: its offset in the command or in its data (IPO and IATTR).

@@ -263,8 +263,8 @@ impl Connection {
     }
 
     fn admin(&mut self, entry: &SubmissionEntry, data: &[u8], now: Nanos) {
-        let Phase::Admin { controller, .. } = &self.phase else { return };
-        let controller = Arc::clone(controller);
+        let Phase::Admin { controller, id } = &self.phase else { return };
+        let (controller, id) = (Arc::clone(controller), *id);
         let mut controller = lock(&controller);
         let command = AdminCommand::from(entry);
         let Some(rights) = self.place.known_rights().cloned() else { return };
@@ -286,7 +286,7 @@ impl Connection {
                 Ok(Success::with_result(result))
             }
             _ => Admin {
-                view: View { subsystem: &self.subsystem, rights: &rights },
+                view: View { subsystem: &self.subsystem, rights: &rights, controller: id },
                 controller: &mut controller,
                 local: self.local,
                 now,

@@ -17,11 +17,11 @@ use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// The ordered namespace.
-const TREE: u32 = 2;
+pub const TREE: u32 = 2;
 /// Reads namespace 2, and does not know of 1.
 const GUEST: &str = "nqn.guest";
 
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn target(change: impl FnOnce(&mut kvssd_nvme_target::SubsystemOptions)) -> Target {
     Target::over(256 << 20, change, |drive| {
@@ -59,12 +59,12 @@ fn store(host: &mut Host, namespace: u32, name: &[u8], value: &[u8]) -> Status {
     ask(&mut host.io, namespace, &command, value).status()
 }
 
-fn create(host: &mut Host, namespace: u32, range: &IteratorRange) -> Result<u32, Status> {
+pub fn create(host: &mut Host, namespace: u32, range: &IteratorRange) -> Result<u32, Status> {
     let got = ask(&mut host.io, namespace, &KvCommand::CreateIterator(Box::new(range.clone())), &[]);
     if got.status().is_success() { Ok(got.entry.dword0.get()) } else { Err(got.status()) }
 }
 
-fn iterate(
+pub fn iterate(
     host: &mut Host,
     iterator: u32,
     seek: Option<Option<&[u8]>>,

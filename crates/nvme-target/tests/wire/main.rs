@@ -2,6 +2,7 @@
 //! attach.
 
 mod attach;
+mod attachment;
 mod authentication;
 mod commands;
 mod discovery;
