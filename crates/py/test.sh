@@ -16,7 +16,7 @@ export VIRTUAL_ENV=$environment PATH=$environment/bin:$PATH
 
 maturin develop --quiet --locked
 # What serves a drive on the wire.
-cargo build --quiet --locked --package kvssd --features campaigns,papers
+cargo build --quiet --locked --package kvssd --features campaigns,papers,tls
 export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
 pytest --quiet crates/py/tests
 mypy
