@@ -99,14 +99,19 @@ def test_whoever_runs_the_points_the_folder_is_the_same(
 def test_one_goes_on_where_another_one_was_killed(file: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     program = "import kvssd, sys; kvssd.sweep(sys.argv[1], sys.argv[2])"
     out, kills, returned = tmp_path / "out", 0, -1
+
+    def finished() -> int:
+        return sum(not path.name.endswith(".part") for path in out.rglob("*"))
+
     while returned != 0:
+        before = finished()
         process = subprocess.Popen([sys.executable, "-c", program, str(file), str(out)], stderr=subprocess.DEVNULL)
-        try:
-            returned = process.wait(0.2 + 0.15 * kills)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
+        # Each life finishes something, and is killed then.
+        while process.poll() is None and finished() <= before:
+            time.sleep(0.001)
+        process.kill()
+        returned = process.wait()
+        kills += returned != 0
     assert kills > 0
     # What is left of them are parts that nobody finished.
     assert {name: text for name, text in files(out).items() if not name.endswith(".part")} == whole
