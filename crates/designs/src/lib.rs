@@ -25,6 +25,7 @@ mod hash;
 mod known;
 mod lsm;
 mod multilevel;
+mod overrides;
 mod page_map;
 mod probe;
 mod record_table;
@@ -40,6 +41,7 @@ pub use known::{
 };
 pub use lsm::LsmPlan;
 pub use multilevel::MultilevelPlan;
+pub use overrides::{Assignment, split_overrides};
 pub use page_map::PageMapPlan;
 pub use probe::Entry as SlotEntry;
 pub use record_table::{RecordTable, Signature};

@@ -3,13 +3,11 @@
 //! Values are told by their lengths alone. Any number of commands may be under way, since each says when it is done.
 
 use crate::{Completion, Device};
+use kvssd_designs::{Assignment, split_overrides};
 use kvssd_flash::{Profile, ProfileError, RopeBacking};
 use kvssd_ftl::DesignError;
 use kvssd_types::{Command, Key, KvError, Nanos, Pattern, Reply, StoreCondition, Value};
 use thiserror::Error;
-
-/// What the names of a design's parameters begin with among keys of a profile.
-const DESIGN_PREFIX: &str = "design.";
 
 /// Why there is no such drive, or no answer.
 #[derive(Debug, Error)]
@@ -72,13 +70,12 @@ impl AskedDevice {
     ///
     /// # Errors
     /// [`AskError::Design`], [`AskError::Profile`].
-    pub fn new(design: &str, profile: &str, scale: f64, overrides: &[(String, String)]) -> Result<Self, AskError> {
-        let (for_design, for_profile): (Vec<_>, Vec<_>) =
-            overrides.iter().cloned().partition(|(key, _)| key.starts_with(DESIGN_PREFIX));
+    pub fn new(design: &str, profile: &str, scale: f64, overrides: &[Assignment]) -> Result<Self, AskError> {
+        let (for_design, for_profile) = split_overrides(overrides);
         let profile = Profile::load(profile, &for_profile)?.scaled(scale)?;
         let mut design = kvssd_designs::named(design)?;
         for (key, value) in &for_design {
-            design.set(key.trim_start_matches(DESIGN_PREFIX), value)?;
+            design.set(key, value)?;
         }
         let device = Device::new(&design, &profile, Box::new(RopeBacking::new(profile.geometry)))?;
         Ok(AskedDevice { device, now: Nanos::ZERO, stores: 0, stored_bytes: 0 })
@@ -127,9 +124,6 @@ impl AskedDevice {
     }
 
     /// The same drive at the same moment once more: from here on the two live apart. An aged drive need be aged once.
-    ///
-    /// # Panics
-    /// Never: what keeps its pages can be copied.
     #[must_use]
     pub fn fork(&self) -> AskedDevice {
         let device = self.device.snapshot().expect("ropes can be copied");

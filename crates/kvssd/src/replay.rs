@@ -117,7 +117,8 @@ fn open_once(options: &ReplayOptions, read: &InputBytes) -> Result<(TraceName, T
 
 fn dry_run(options: &ReplayOptions, json_file: &JsonFile, mut progress: Progress) -> Outcome {
     let Trace { name, reader, input, input_bytes, .. } = open(options)?;
-    progress.begin(&format!("{name}, bytes"), input_bytes);
+    // Whatever is repeated, it is read once.
+    progress.begin(&format!("{name}, bytes"), input_bytes / options.repeat);
     let started = Instant::now();
     let summary = TraceSummary::of(reader, name.name(), &input, &mut progress);
     let seconds = started.elapsed().as_secs_f64();

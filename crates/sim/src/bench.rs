@@ -4,6 +4,8 @@
 //!   Bench  names, numbers, overrides -> an Experiment for each design -> fill -> overwrite -> run -> a report for each
 //! ```
 
+pub use kvssd_designs::{Assignment, split_overrides};
+
 use crate::error::SimError;
 use crate::experiment::{Experiment, Named, Work, YcsbWork};
 use crate::report::RunReport;
@@ -22,12 +24,6 @@ pub const VALUE_BYTES: u32 = 1000;
 
 /// What is compared unless something else is asked for: the Plus paper's two.
 pub const DEFAULT_DESIGNS: [&str; 2] = ["original", "plus"];
-
-/// What the parameters of designs begin with among the overrides.
-const DESIGN_PREFIX: &str = "design.";
-
-/// A key of the profile or a parameter of the designs, and what it is set to.
-pub type Assignment = (String, String);
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -178,17 +174,6 @@ impl Testbed {
         let (design, profile) = (design.table(), self.profile.clone());
         Experiment { design, profile, scale: self.scale, seed, work }
     }
-}
-
-/// What is to be put over the designs, and over the profile.
-#[must_use]
-pub fn split_overrides(overrides: &[Assignment]) -> (Vec<Assignment>, Vec<Assignment>) {
-    let (mut for_designs, for_profile): (Vec<_>, Vec<_>) =
-        overrides.iter().cloned().partition(|(key, _)| key.starts_with(DESIGN_PREFIX));
-    for (key, _) in &mut for_designs {
-        key.drain(..DESIGN_PREFIX.len());
-    }
-    (for_designs, for_profile)
 }
 
 /// The designs of these names, or the default ones, with parameters put over them.

@@ -69,6 +69,24 @@ fn a_full_cache_refuses_nothing_whatever_its_design_and_policy() {
     }
 }
 
+/// Values in segments, on a drive that is full of them: what is evicted in the middle of a store leaves room, and nothing wrong behind.
+#[test]
+fn a_full_cache_of_values_in_segments_refuses_nothing_either() {
+    let requests = requests(3_000, 6 << 20, 5);
+    let text = text(&requests);
+    let mut setup = cached(&PLUS, plan(EvictionKind::Lru, u64::MAX / 2));
+    setup.value_bytes_max = Some(8 << 20);
+    setup.profile.geometry.oob_bytes = 512;
+    let raw_bytes = setup.profile.geometry.raw_bytes();
+    for threads in [1, 8] {
+        let report = replay(&ReplaySetup { threads, ..setup.clone() }, TraceName::Csv, text.as_bytes());
+        let (counts, cache) = (counts(&report), cache(&report));
+        assert_eq!((counts.refused_full, counts.values_cut), (0, 0));
+        assert!(cache.budget_bytes_end < raw_bytes && cache.evicted > 100, "{} evicted", cache.evicted);
+        assert!(cache.held_bytes > raw_bytes / 4, "it holds {} of {raw_bytes} bytes", cache.held_bytes);
+    }
+}
+
 #[test]
 fn hits_are_those_of_the_policy_without_a_drive() {
     let requests = requests(20_000, 20_000, 2);

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 const MAGIC: &[u8] = b"LMCT";
 const LENGTH_BYTES: usize = 4;
-/// The longest frame: as long as a line of a trace may be.
+/// The longest frame: some ten thousand keys, and no more than the reader holds at a time. An estimate.
 const FRAME_BYTES_MAX: usize = 1 << 20;
 const CALLS: &str = "lmcache.v1.distributed.storage_manager.StorageManager.";
 
