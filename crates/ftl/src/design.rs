@@ -114,6 +114,30 @@ pub enum DesignError {
 }
 
 impl Design {
+    /// A key drive with that index and what most designs have: garbage collection that asks the index, takes the victim with the least that lives
+    /// and begins with eight free superblocks; records in grains of 64 B; one namespace; nothing read ahead. What differs is set field by field.
+    #[must_use]
+    pub const fn new(name: &'static str, description: &'static str, index: IndexChoice) -> Self {
+        Design {
+            name,
+            description,
+            index,
+            validity: ValidityKind::AskIndex,
+            grain_bytes: 64,
+            layout: RecordLayout::Grains,
+            iterators: IteratorPlan::NONE,
+            gc_low_superblocks: 8,
+            gc_high_superblocks: 4,
+            placement_handles: 1,
+            stores_behind_max: 0,
+            namespaces_max: 1,
+            indexes: &OwnIndex,
+            victims: VictimPolicy::Greedy,
+            out_of_band: None,
+            planted: None,
+        }
+    }
+
     /// Whether the drive takes keys; if not, blocks.
     #[must_use]
     pub fn takes_keys(&self) -> bool {
