@@ -63,6 +63,14 @@ pub enum Failure {
         /// What is wrong.
         error: StoreError,
     },
+    /// A load that stopped in the middle.
+    #[error("{why}; the first {loaded} pairs are loaded, and all of them can be loaded again")]
+    Load {
+        /// Why it stopped.
+        why: Box<Failure>,
+        /// Pairs that are stored for certain.
+        loaded: u64,
+    },
     /// The service.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -138,6 +146,7 @@ impl Failure {
     /// 1 for an answer that is no, 2 for what the user can change, 3 for what failed, 130 for an interrupt.
     pub fn code(&self) -> ExitCode {
         match self {
+            Failure::Load { why, .. } => why.code(),
             #[cfg(feature = "campaigns")]
             Failure::Campaign(CampaignError::Interrupted) => ExitCode::from(130),
             Failure::Sim(SimError::Interrupted)

@@ -76,7 +76,7 @@ fn load_all(
                 Err(failure) => wrong = Some(failure),
             }
         }
-        store.bulk(&batch).map_err(Failure::of_store(image))?;
+        store.bulk(&batch).map_err(|error| Failure::Load { why: Box::new(Failure::of_store(image)(error)), loaded })?;
         loaded += batch.len() as u64;
         progress.progress(pairs.bytes());
         if let Some(failure) = wrong {

@@ -207,6 +207,11 @@ fn a_full_drive_is_status_3() {
     desk.put("pairs.csv", &(0..90_000).map(|n| format!("key{n},{}\n", "v".repeat(1000))).collect::<String>());
     let message = message(&desk, &["load", "drive.kv", "pairs.csv"], 3);
     assert!(message.contains("drive.kv") && message.contains("full"), "{message}");
+    // It says how far it came, and that much is there.
+    let (_, loaded) = message.split_once("the first ").expect("pairs were loaded");
+    let loaded: usize = loaded.split_once(" pairs").unwrap().0.parse().expect("a number of pairs");
+    let there = desk.prints("list drive.kv").lines().count();
+    assert!(0 < loaded && loaded <= there && there <= loaded + 1024, "{loaded} of {there}");
     let key = String::from_utf8(done(&desk, &["list", "drive.kv", "--count", "1"], b"")).unwrap();
     done(&desk, &["delete", "drive.kv", key.trim()], b"");
 }
