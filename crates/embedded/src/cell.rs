@@ -5,7 +5,7 @@ use crate::folder::write_out;
 use crate::plan::Cell;
 use crate::records::{KEY_BYTES, Records, Versions};
 use crate::stores::STORES;
-use crate::threads::{Worked, work_together};
+use crate::threads::{Worked, processor_ns, work_together};
 use crate::workload::{Hand, Subject};
 use crate::{EmbeddedError, Measurement, Opening, Workload};
 use kvssd_measure::{Latencies, Observer};
@@ -63,6 +63,7 @@ fn measure_one(
     let Cell { durability, value_bytes, threads, records, round, cache_bytes, .. } = *subject.cell;
     let operations = subject.operations(workload);
     observer.begin(&format!("{} {}", subject.name, workload.name()), operations);
+    let before_ns = processor_ns();
     let Worked { latencies, wall } = work_together(threads, observer, |thread, watch| {
         let mut hand = Hand::new(subject, workload, thread);
         let mut latencies = Latencies::new();
@@ -75,6 +76,7 @@ fn measure_one(
         Ok(latencies)
     })?;
     let disk_bytes = settle(subject, folder)?;
+    let processor_ns = processor_ns() - before_ns;
     Ok(Measurement {
         store: subject.name,
         workload: workload.name(),
@@ -89,6 +91,7 @@ fn measure_one(
         wall_ns: wall.as_nanos() as u64,
         throughput_ops_s: operations as f64 / wall.as_secs_f64().max(1e-9),
         latency_ns: latencies.summary(),
+        processor_ns,
         disk_bytes,
     })
 }

@@ -30,6 +30,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Of everything that is random.
     pub seed: u64,
+    /// Memory of each store for its cache; where none is said, what kvssd takes by default.
+    pub cache_bytes: Option<u64>,
 }
 
 /// A part of a plan, in which stores can be compared.
@@ -82,8 +84,16 @@ impl Plan {
             if !(1..=OPERATIONS_MAX).contains(&operations) {
                 return wrong(format!("--operations {operations}: there are 1 to {OPERATIONS_MAX} operations"));
             }
-            if let Err(why) = memory_bytes(cell.pair_bytes()) {
-                return wrong(format!("--records {records} of {} bytes: {why}", cell.value_bytes));
+            match memory_bytes(cell.pair_bytes()) {
+                Err(why) => return wrong(format!("--records {records} of {} bytes: {why}", cell.value_bytes)),
+                Ok(memory) if cell.cache_bytes < memory.firmware => {
+                    let least = memory.firmware.div_ceil(1 << 20);
+                    let (bytes, pairs) = (cell.cache_bytes, cell.pair_bytes());
+                    return wrong(format!(
+                        "--cache {bytes}: the firmware of a drive for {pairs} bytes of pairs takes {least}MiB of it"
+                    ));
+                }
+                Ok(_) => {}
             }
         }
         Ok(())
@@ -111,7 +121,9 @@ impl Plan {
                             cache_bytes,
                         };
                         // A size that cannot be has none; the check says so.
-                        cell.cache_bytes = memory_bytes(cell.pair_bytes()).unwrap_or(0);
+                        let by_default =
+                            memory_bytes(cell.pair_bytes()).map_or(0, |memory| memory.firmware + memory.pages);
+                        cell.cache_bytes = self.cache_bytes.unwrap_or(by_default);
                         cells.push(cell);
                     }
                 }

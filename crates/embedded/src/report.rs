@@ -22,7 +22,15 @@ pub struct Measurement {
     pub wall_ns: u64,
     pub throughput_ops_s: f64,
     pub latency_ns: LatencySummary,
+    pub processor_ns: u64,
     pub disk_bytes: u64,
+}
+
+impl Measurement {
+    /// Processor time of an operation.
+    fn processor_us(&self) -> f64 {
+        self.processor_ns as f64 / 1e3 / self.operations.max(1) as f64
+    }
 }
 
 /// All that was measured.
@@ -33,8 +41,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// A table for each durability, size of value and number of threads: a row for a workload, columns for the stores and for how
-    /// many times quicker kvssd is, with its ordered namespace where its own has no such workload. Of several rounds, the one in the middle.
+    /// A table for each durability, size of value and number of threads: a row for each workload and store. The last two columns say how
+    /// many times quicker kvssd is than that store, by the clock and by processor time; its ordered namespace where its own has no such
+    /// workload. Of several rounds, the one in the middle.
     #[must_use]
     pub fn table(&self) -> String {
         let is_first = |measurement: &&Measurement| {
@@ -45,44 +54,29 @@ impl Report {
     }
 
     fn cell_table(&self, cell: &Measurement) -> String {
-        let others = || STORES.iter().skip(1);
-        let mut rows = Vec::new();
-        let mut heading = vec![String::new()];
-        for kind in STORES {
-            heading.extend([format!("{}, op/s", kind.name), "p50 / p99".to_owned()]);
-        }
-        heading.extend(others().map(|kind| format!("{} / {}", STORES[0].name, kind.name)));
-        rows.push(heading);
+        let heading = ["", "", "op/s", "processor, us/op", "p50", "p99", "kvssd ahead by", "by processor"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
         for workload in Workload::ALL {
-            let of = |store| self.middle(cell, workload, store);
-            let ours = STORES.iter().find_map(|kind| of(kind.name));
-            let mut row = vec![workload.name().to_owned()];
-            for kind in STORES {
-                row.extend(of(kind.name).map_or([const { String::new() }; 2], |found| {
-                    let LatencySummary { p50, p99, .. } = found.latency_ns;
-                    [grouped(found.throughput_ops_s as u64), format!("{} / {}", Nanos(p50), Nanos(p99))]
-                }));
-            }
-            row.extend(others().map(|kind| {
-                ours.zip(of(kind.name)).map_or(String::new(), |(ours, theirs)| {
-                    format!("{:.2}", ours.throughput_ops_s / theirs.throughput_ops_s)
-                })
-            }));
+            let found: Vec<_> = STORES.iter().filter_map(|kind| self.middle(cell, workload, kind.name)).collect();
+            let Some(ours) = found.first() else { continue };
+            rows.extend(found.iter().map(|theirs| row(theirs, ours)));
+        }
+        // The room that the stores take when they are full, before the deletes.
+        for kind in STORES {
+            let Some(full) = self.middle(cell, Workload::Mixed, kind.name) else { continue };
+            let mut row = vec!["on disk".to_owned(), kind.name.to_owned(), size(full.disk_bytes)];
+            row.resize(heading.len(), String::new());
             rows.push(row);
         }
-        rows.push(self.disk_row(cell, rows[0].len()));
-        format!("{}\n{}", heading_of(cell, self.rounds()), columns(&rows))
-    }
-
-    /// The room that the stores take when they are full, before the deletes.
-    fn disk_row(&self, cell: &Measurement, width: usize) -> Vec<String> {
-        let mut row = vec!["on disk".to_owned()];
-        for kind in STORES {
-            let found = self.middle(cell, Workload::Mixed, kind.name);
-            row.extend([found.map_or(String::new(), |found| size(found.disk_bytes)), String::new()]);
+        let mut before = String::new();
+        for row in &mut rows {
+            // A workload is named once.
+            let name = std::mem::replace(&mut before, row[0].clone());
+            if name == before {
+                row[0].clear();
+            }
         }
-        row.resize(width, String::new());
-        row
+        format!("{}\n{}", heading_of(cell, self.rounds()), columns(&rows))
     }
 
     /// The measurement of a workload on a store that has the middle throughput of all rounds.
@@ -98,6 +92,22 @@ impl Report {
     fn rounds(&self) -> u32 {
         self.measurements.iter().map(|measurement| measurement.round).max().unwrap_or(0)
     }
+}
+
+/// A store's row, and how far ahead `ours` is; nothing of itself.
+fn row(theirs: &Measurement, ours: &Measurement) -> Vec<String> {
+    let LatencySummary { p50, p99, .. } = theirs.latency_ns;
+    let ahead = |ratio: f64| if ours.store == theirs.store { String::new() } else { format!("{ratio:.2}x") };
+    vec![
+        theirs.workload.to_owned(),
+        theirs.store.to_owned(),
+        grouped(theirs.throughput_ops_s as u64),
+        format!("{:.1}", theirs.processor_us()),
+        Nanos(p50).to_string(),
+        Nanos(p99).to_string(),
+        ahead(ours.throughput_ops_s / theirs.throughput_ops_s),
+        ahead(theirs.processor_us() / ours.processor_us()),
+    ]
 }
 
 fn heading_of(cell: &Measurement, rounds: u32) -> String {
@@ -136,11 +146,13 @@ mod tests {
             wall_ns: 1,
             throughput_ops_s,
             latency_ns: kvssd_measure::Latencies::new().summary(),
+            processor_ns: 4_500_000,
             disk_bytes: 0,
         };
         let measurements = vec![measurement(1, 900.0), measurement(2, 1234.0), measurement(3, 5000.0)];
         let table = Report { measurements }.table();
         assert!(table.contains("1 234") && !table.contains("5 000"), "{table}");
+        assert!(table.contains(" 4.5 "), "{table}");
         assert!(table.contains("power loss") && table.contains("median of 3 rounds"), "{table}");
     }
 }

@@ -5,17 +5,24 @@
 //! | `kvssd` | always | log and hash index of the firmware, in one file | by a write to the image; `sync`: threads share an fsync |
 //! | `kvssd-ordered` | always | the same with a namespace whose keys have an order: an LSM tree | as above |
 //! | `fjall` | feature `rivals` | LSM tree | by a write to its journal; `sync`: each with an fsync |
+//! | `rocksdb` | feature `rocksdb` | LSM tree | by a write to its journal; `sync`: threads share an fsync |
+//! | `lmdb` | feature `rivals` | copy-on-write B-tree in a mapped file, one writer at a time | by a transaction; `sync`: each with an fsync |
+//! | `lmdb-writemap` | feature `rivals` | the same, written through the map | as above |
 //! | `redb` | feature `rivals` | copy-on-write B-tree, one writer at a time | by a transaction; `sync`: each with an fsync |
 
 #[cfg(feature = "rivals")]
 mod fjall;
 mod kvssd;
 #[cfg(feature = "rivals")]
+mod lmdb;
+#[cfg(feature = "rivals")]
 mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
 
 use crate::{EmbeddedStore, Opening};
 
-pub(crate) use kvssd::memory_bytes;
+pub(crate) use self::kvssd::memory_bytes;
 
 /// Makes a store in an empty folder, or says in a line why that does not go.
 type Open = fn(&Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String>;
@@ -35,6 +42,12 @@ pub const STORES: &[StoreKind] = &[
     StoreKind { name: "kvssd-ordered", open: kvssd::open_ordered },
     #[cfg(feature = "rivals")]
     StoreKind { name: "fjall", open: fjall::open },
+    #[cfg(feature = "rocksdb")]
+    StoreKind { name: "rocksdb", open: rocksdb::open },
+    #[cfg(feature = "rivals")]
+    StoreKind { name: "lmdb", open: lmdb::open },
+    #[cfg(feature = "rivals")]
+    StoreKind { name: "lmdb-writemap", open: lmdb::open_writemap },
     #[cfg(feature = "rivals")]
     StoreKind { name: "redb", open: redb::open },
 ];
@@ -51,12 +64,7 @@ mod tests {
     fn every_store_keeps_what_it_is_given() {
         for (kind, durability) in STORES.iter().flat_map(|kind| Durability::ALL.map(|durability| (kind, durability))) {
             let folder = tempfile::tempdir().unwrap();
-            let opening = Opening {
-                folder: folder.path(),
-                durability,
-                pair_bytes: 1 << 20,
-                cache_bytes: memory_bytes(1 << 20).unwrap(),
-            };
+            let opening = Opening { folder: folder.path(), durability, pair_bytes: 1 << 20, cache_bytes: 64 << 20 };
             let store = (kind.open)(&opening).unwrap();
             let got = |key: &[u8]| {
                 let mut seen = None;

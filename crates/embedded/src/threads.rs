@@ -2,6 +2,7 @@
 
 use crate::EmbeddedError;
 use kvssd_measure::{Latencies, Observer};
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,6 +19,12 @@ pub(crate) struct Worked {
     pub(crate) latencies: Latencies,
     /// From the first operation's begin to the last one's end.
     pub(crate) wall: Duration,
+}
+
+/// Processor time of this process so far, of all its threads.
+pub(crate) fn processor_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// What the threads and their watcher tell each other.

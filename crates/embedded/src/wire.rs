@@ -13,21 +13,21 @@
 
 use crate::EmbeddedError;
 use crate::records::{HEAD_BYTES, KEY_BYTES, Records, Versions, fault};
-use crate::threads::{Watch, Worked, work_together};
+use crate::threads::{self, Watch, Worked, work_together};
 use crate::workload::Workload;
 use kvssd_host::{DriveUrl, Error, Store, connect_to};
 use kvssd_measure::{Latencies, LatencySummary, Observer, columns, grouped, size};
 use kvssd_types::{Nanos, Random};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// Operations that a thread gives the client in one call.
+/// Operations that a thread gives the client in one call, at most, and bytes of values; but never less than it has under way.
 const CALL_OPERATIONS: u64 = 2048;
+const CALL_BYTES: u64 = 64 << 20;
 /// What errors call it.
 const NAME: &str = "kvssd";
-const VALUE_BYTES_MAX: usize = 2 << 20;
+const VALUE_BYTES_MAX: usize = 16 << 20;
 const RECORDS_MAX: u64 = 100_000_000;
 const THREADS_MAX: u32 = 64;
 
@@ -130,11 +130,18 @@ fn check(plan: &WirePlan) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
+impl WirePlan {
+    fn call_operations(&self, queue_depth: u16) -> u64 {
+        (CALL_BYTES / self.value_bytes as u64).clamp(u64::from(queue_depth), CALL_OPERATIONS)
+    }
+}
+
 impl Target<'_> {
     fn fill(&self, store: &Store, observer: &mut dyn Observer) -> Result<(), EmbeddedError> {
+        let call_operations = self.plan.call_operations(1);
         let mut begin = 0;
         while begin < self.plan.records {
-            let end = (begin + CALL_OPERATIONS).min(self.plan.records);
+            let end = (begin + call_operations).min(self.plan.records);
             let pairs: Vec<_> = (begin..end).map(|record| self.pair(record, 1)).collect();
             let pairs = pairs.iter().map(|(key, value)| (&key[..], &value[..]));
             let stored = store.own_namespace().store_each(pairs, |number| self.versions.set(begin + number as u64, 1));
@@ -219,10 +226,11 @@ impl Hand<'_> {
         let threads = u64::from(threads);
         let operations = operations / threads + u64::from(self.thread < operations % threads);
         let own = records / threads;
+        let call_operations = self.target.plan.call_operations(self.queue_depth);
         let mut latencies = Latencies::new();
         let mut done = 0;
         while done < operations {
-            let count = CALL_OPERATIONS.min(operations - done).min(own);
+            let count = call_operations.min(operations - done).min(own);
             if workload == Workload::ReadRandom {
                 let wanted: Vec<u64> = (0..count).map(|_| self.random.below(records)).collect();
                 self.retrieve(&wanted, &mut latencies)?;
@@ -332,8 +340,7 @@ impl WireReport {
 /// Processor time of this process, and of the service, so far.
 fn processor_ns(store: &Store) -> Result<(u64, Option<u64>), EmbeddedError> {
     let service = store.stats().map_err(failed)?.traffic.and_then(|traffic| traffic.processor_ns);
-    let own = clock_gettime(ClockId::ProcessCPUTime);
-    Ok((own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64, service))
+    Ok((threads::processor_ns(), service))
 }
 
 fn since(start: Instant) -> Nanos {

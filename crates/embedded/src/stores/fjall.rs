@@ -1,4 +1,4 @@
-//! fjall 2: an LSM tree.
+//! fjall 3: an LSM tree.
 //!
 //! | setting | | why |
 //! |---|---|---|
@@ -9,11 +9,11 @@
 //! | the rest | default: bloom filters of 10 bits, levelled compaction, blocks of 4 KiB, values in the tree | |
 
 use crate::{Durability, EmbeddedStore, Opening};
-use fjall::{Config, Keyspace, PartitionCreateOptions, PartitionHandle, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 struct Fjall {
-    keyspace: Keyspace,
-    pairs: PartitionHandle,
+    database: Database,
+    pairs: Keyspace,
     is_synced: bool,
 }
 
@@ -26,17 +26,17 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, Stri
 
 fn try_open(opening: &Opening<'_>) -> fjall::Result<Fjall> {
     let is_synced = opening.durability == Durability::Sync;
-    let config =
-        Config::new(opening.folder.join("keyspace")).cache_size(opening.cache_bytes).manual_journal_persist(is_synced);
-    let keyspace = config.open()?;
-    let options = PartitionCreateOptions::default().manual_journal_persist(is_synced);
-    let pairs = keyspace.open_partition("pairs", options)?;
-    Ok(Fjall { keyspace, pairs, is_synced })
+    let database = Database::builder(opening.folder.join("database"))
+        .cache_size(opening.cache_bytes)
+        .manual_journal_persist(is_synced)
+        .open()?;
+    let pairs = database.keyspace("pairs", || KeyspaceCreateOptions::default().manual_journal_persist(is_synced))?;
+    Ok(Fjall { database, pairs, is_synced })
 }
 
 impl Fjall {
     fn commit(&self, change: fjall::Result<()>) -> Result<(), String> {
-        let persist = || if self.is_synced { self.keyspace.persist(PersistMode::SyncData) } else { Ok(()) };
+        let persist = || if self.is_synced { self.database.persist(PersistMode::SyncData) } else { Ok(()) };
         change.and_then(|()| persist()).map_err(|error| error.to_string())
     }
 }
@@ -60,7 +60,7 @@ impl EmbeddedStore for Fjall {
 
     fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
         self.pairs.range(from..).take(count).try_for_each(|pair| {
-            let (key, value) = pair.map_err(|error| error.to_string())?;
+            let (key, value) = pair.into_inner().map_err(|error| error.to_string())?;
             see(&key, &value);
             Ok(())
         })
@@ -68,6 +68,6 @@ impl EmbeddedStore for Fjall {
 
     /// Sealed write buffers that are not flushed keep their journals; compactions say so themselves.
     fn is_busy(&self) -> bool {
-        self.keyspace.active_compactions() > 0 || self.keyspace.journal_count() > 1
+        self.database.active_compactions() > 0 || self.database.journal_count() > 1
     }
 }

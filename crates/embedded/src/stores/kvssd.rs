@@ -9,10 +9,19 @@ use kvssd_host::{Error, IteratorOptions, Missing, Namespace, NamespaceAttributes
 
 const FLASH_BYTES_MIN: u64 = 256 << 20;
 
-/// Bytes of memory that such a store may take: the firmware's tables, cached index and write buffer, and cached pages.
-pub(crate) fn memory_bytes(pair_bytes: u64) -> Result<u64, String> {
+/// Bytes of memory that such a store takes by default.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// The firmware's tables, cached index and write buffer: as much as the image's flash wants.
+    pub(crate) firmware: u64,
+    /// Cached pages.
+    pub(crate) pages: u64,
+}
+
+/// The memory of a store for so many bytes of pairs.
+pub(crate) fn memory_bytes(pair_bytes: u64) -> Result<Memory, String> {
     let memory = image_profile(flash_bytes(pair_bytes)).map_err(|error| error.to_string())?.memory;
-    Ok(memory.dram_bytes + memory.write_buffer_bytes + Options::default().cache_bytes)
+    Ok(Memory { firmware: memory.dram_bytes + memory.write_buffer_bytes, pages: Options::default().cache_bytes })
 }
 
 /// A namespace of the store.
@@ -33,7 +42,10 @@ pub(super) fn open_ordered(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStor
 }
 
 fn open_namespace(opening: &Opening<'_>, is_ordered: bool) -> Result<Box<dyn EmbeddedStore>, Error> {
+    // What the image cannot be, opening it says.
+    let firmware_bytes = memory_bytes(opening.pair_bytes).map_or(0, |memory| memory.firmware);
     let options = Options {
+        cache_bytes: opening.cache_bytes.saturating_sub(firmware_bytes),
         missing: Missing::CreateNew,
         create_bytes: flash_bytes(opening.pair_bytes),
         sync: opening.durability == Durability::Sync,

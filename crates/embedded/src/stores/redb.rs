@@ -60,9 +60,10 @@ fn try_open(opening: &Opening<'_>) -> Result<Redb, Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(opening.cache_bytes as usize);
     let file = File::options().read(true).write(true).create_new(true).open(path)?;
+    let file = FileBackend::new(file)?;
     let database = match opening.durability {
-        Durability::Sync => builder.create_file(file)?,
-        Durability::Process => builder.create_with_backend(Unsynced(FileBackend::new(file)?))?,
+        Durability::Sync => builder.create_with_backend(file)?,
+        Durability::Process => builder.create_with_backend(Unsynced(file))?,
     };
     let transaction = database.begin_write()?;
     transaction.open_table(PAIRS)?;

@@ -1,6 +1,6 @@
 //! The command line of `kvssd bench`.
 
-use super::units::{count, duration, named, scale, small_size, window};
+use super::units::{count, duration, named, scale, size, small_size, window};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_embedded::Durability;
@@ -164,6 +164,9 @@ pub struct StoreOptions {
     /// What a returned write outlives: process (kill -9) or sync (power loss) [default: process, then sync]
     #[arg(long, requires = "store", value_name = "NAME", value_parser = named(Durability::ALL, Durability::name))]
     pub durability: Option<Durability>,
+    /// Memory of each embedded store for its cache, as 64MiB [default: what the image takes by itself]
+    #[arg(long, requires = "store", value_name = "SIZE", value_parser = size)]
+    pub cache: Option<u64>,
     /// Leaves the folder where it is
     #[arg(long, requires = "store")]
     pub keep: bool,

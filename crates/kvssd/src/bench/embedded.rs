@@ -23,6 +23,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
         durabilities: options.store.durability.map_or(Durability::ALL.to_vec(), |durability| vec![durability]),
         rounds: options.rounds.unwrap_or(1),
         seed: options.experiment.seed,
+        cache_bytes: options.store.cache,
     };
     let mut progress = Progress::new();
     let report = measure(&plan, path, options.store.keep, &mut progress)?;
@@ -30,7 +31,7 @@ pub fn run(options: &BenchOptions, path: &Path) -> Outcome {
     if !json_file.takes_stdout() {
         print(&report.table())?;
         if !HAS_RIVALS {
-            print("\nkvssd alone: a program built with --features rivals shows fjall and redb beside it\n")?;
+            print("\nkvssd alone: a program built with --features rivals shows fjall, redb and LMDB beside it\n")?;
         }
     }
     json_file.write(&json!({ "runs": report.measurements }))

@@ -7,6 +7,15 @@ use std::fs;
 /// Few operations of one kind.
 const FEW: &str = "--store made --durability process --threads 2 --value-bytes 100 --records 300 --operations 200";
 
+const RIVALS: &[&str] = &[
+    "fjall",
+    #[cfg(feature = "rocksdb")]
+    "rocksdb",
+    "lmdb",
+    "lmdb-writemap",
+    "redb",
+];
+
 const WORKLOADS: [&str; 6] = ["fillrandom", "readrandom", "overwrite", "mixed", "scan100", "delete"];
 
 #[test]
@@ -23,7 +32,7 @@ fn every_workload_is_a_row_and_the_folder_is_removed() {
     }
     assert_eq!(table.contains("--features rivals"), !cfg!(feature = "rivals"), "{table}");
     let runs = runs(&desk.read("runs.json"));
-    let rivals: &[_] = if cfg!(feature = "rivals") { &["fjall", "redb"] } else { &[] };
+    let rivals: &[_] = if cfg!(feature = "rivals") { RIVALS } else { &[] };
     let stores: Vec<_> = ["kvssd", "kvssd-ordered"].iter().chain(rivals).collect();
     let pairs = WORKLOADS.iter().flat_map(|workload| stores.iter().map(move |store| (*workload, **store)));
     let pairs = pairs.filter(|pair| *pair != ("scan100", "kvssd"));
@@ -39,6 +48,7 @@ fn every_workload_is_a_row_and_the_folder_is_removed() {
         assert!((number(run, "/throughput_ops_s") / throughput - 1.0).abs() < 1e-3, "{run:#}");
         let latencies = ["p50", "p99", "p999", "max"].map(|name| number(run, &format!("/latency_ns/{name}")));
         assert!(latencies.is_sorted() && latencies[0] > 0.0, "{run:#}");
+        assert!(number(run, "/processor_ns") > 0.0, "{run:#}");
         assert!(number(run, "/disk_bytes") > 0.0 && number(run, "/cache_bytes") > 0.0, "{run:#}");
     }
 }
@@ -72,6 +82,7 @@ fn a_folder_that_is_kept_holds_an_image_that_is_whole() {
 fn what_cannot_be_measured_is_refused_and_nothing_is_made() {
     let desk = Desk::new();
     let cases = [
+        ("--cache 1KiB", ["--cache 1024", "MiB"]),
         ("--durability nonsense", ["nonsense", "process, sync"]),
         ("--value-bytes 11", ["--value-bytes 11", "12 to 1048576"]),
         ("--value-bytes 1048577", ["--value-bytes 1048577", "12 to 1048576"]),

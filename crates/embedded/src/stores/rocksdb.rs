@@ -1,0 +1,77 @@
+//! RocksDB: an LSM tree.
+//!
+//! | setting | | why |
+//! |---|---|---|
+//! | block cache | as much as kvssd has | its write buffers of 64 MiB, which it has beside it, are its defaults |
+//! | filters | Bloom, 10 bits a key | as its users are told to; without, each read looks into every level |
+//! | compression | none | the values do not compress; the time would be for nothing |
+//! | `process` | default: each write goes to its journal before it returns | survives the process, as kvssd's do |
+//! | `sync` | `WriteOptions::sync` | threads that wait at the same time share an fsync |
+//! | the rest | default: levelled compaction, blocks of 4 KiB, two background jobs | |
+
+use crate::{Durability, EmbeddedStore, Opening};
+use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WriteOptions};
+
+/// Bits of a key in the filters.
+const BLOOM_BITS: f64 = 10.0;
+/// What it says of itself while it works behind; each is a count, or 0 and 1.
+const BUSY: [&str; 4] = [
+    "rocksdb.num-running-compactions",
+    "rocksdb.num-running-flushes",
+    "rocksdb.compaction-pending",
+    "rocksdb.mem-table-flush-pending",
+];
+
+struct RocksDb {
+    database: DB,
+    writing: WriteOptions,
+}
+
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&Cache::new_lru_cache(opening.cache_bytes as usize));
+    blocks.set_bloom_filter(BLOOM_BITS, false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_block_based_table_factory(&blocks);
+    let database = DB::open(&options, opening.folder.join("database")).map_err(line)?;
+    let mut writing = WriteOptions::default();
+    writing.set_sync(opening.durability == Durability::Sync);
+    Ok(Box::new(RocksDb { database, writing }))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as errors are mapped")]
+fn line(error: rocksdb::Error) -> String {
+    error.to_string().replace('\n', " ")
+}
+
+impl EmbeddedStore for RocksDb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.database.put_opt(key, value, &self.writing).map_err(line)
+    }
+
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+        let value = self.database.get_pinned(key).map_err(line)?;
+        Ok(value.is_some_and(|value| {
+            see(&value);
+            true
+        }))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), String> {
+        self.database.delete_opt(key, &self.writing).map_err(line)
+    }
+
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+        for pair in self.database.iterator(IteratorMode::From(from, Direction::Forward)).take(count) {
+            let (key, value) = pair.map_err(line)?;
+            see(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn is_busy(&self) -> bool {
+        BUSY.iter().any(|name| self.database.property_int_value(*name).is_ok_and(|value| value.unwrap_or(0) > 0))
+    }
+}
