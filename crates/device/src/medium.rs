@@ -161,6 +161,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.staged()
     }
 
+    fn staging_note(&self) -> Option<&str> {
+        self.image.staging_note()
+    }
+
     fn commit(&mut self) -> Result<(), MediaError> {
         self.owes_commit = self.unwritten.is_none();
         if self.state.holds_commits.load(Ordering::Relaxed) { Ok(()) } else { self.catch_up() }

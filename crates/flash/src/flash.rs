@@ -376,6 +376,12 @@ impl Flash {
         self.nand.backing()
     }
 
+    /// See [`Backing::staging_note`].
+    #[must_use]
+    pub fn staging_note(&self) -> Option<&str> {
+        self.nand.staging_note()
+    }
+
     /// See [`Backing::origin`].
     pub fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
         self.nand.origin(page)

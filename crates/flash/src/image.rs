@@ -48,9 +48,12 @@ mod order;
 #[cfg(test)]
 mod power_loss;
 mod staging;
+mod system_file;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn_copies;
 
 pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, SystemFiles};
@@ -225,12 +228,15 @@ impl ImageBacking {
     }
 
     fn new(
-        disk: Disk,
+        mut disk: Disk,
         layout: Layout,
         description: String,
         (table, staging): (Table, Staging),
         (sync, cache_bytes): (bool, u64),
     ) -> Self {
+        if !sync && !disk.is_read_only() {
+            disk.file.prepare_staging(layout.staging_offset, 2 * layout.half_bytes);
+        }
         ImageBacking {
             opened: OpenedPages::new(&layout.geometry, cache_bytes),
             keeps_written: cache_bytes > 0,
@@ -377,6 +383,10 @@ impl Backing for ImageBacking {
             self.write_staged()?;
         }
         Ok(self.staging.read(&self.disk)?)
+    }
+
+    fn staging_note(&self) -> Option<&str> {
+        self.disk.file.staging_note()
     }
 
     fn commit(&mut self) -> Result<(), MediaError> {

@@ -128,6 +128,12 @@ impl Nand {
         &mut *self.backing
     }
 
+    /// See [`Backing::staging_note`].
+    #[must_use]
+    pub fn staging_note(&self) -> Option<&str> {
+        self.backing.staging_note()
+    }
+
     /// Pages that are programmed and not erased.
     #[must_use]
     pub fn pages_programmed(&self) -> u64 {

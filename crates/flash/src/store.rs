@@ -136,6 +136,11 @@ pub trait Backing: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Why staging is slower than it could be, if it is: for people, who may put the medium elsewhere.
+    fn staging_note(&self) -> Option<&str> {
+        None
+    }
+
     /// A command has ended: what was staged and programmed on its behalf must be as safe as the medium promises.
     ///
     /// # Errors

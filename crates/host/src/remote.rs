@@ -186,6 +186,7 @@ fn stats(report: &DriveReport) -> Stats {
         value_bytes_max: value_bytes_max.unwrap_or(0).into(),
         batch_bytes_max: 0,
         batch_changes_max: 0,
+        staging_note: None,
         firmware: None,
         traffic: None,
     };
@@ -213,6 +214,7 @@ fn with_statistics(stats: &Stats, page: &StatisticsPage) -> Stats {
         design: read_text(&page.design).unwrap_or_default().to_owned(),
         live_bytes: page.live_bytes.get(),
         capacity_bytes: page.capacity_bytes.get(),
+        staging_note: None,
         firmware: Some(FirmwareStats {
             pairs: page.pairs.get(),
             pair_bytes: page.pair_bytes.get(),

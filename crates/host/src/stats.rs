@@ -17,6 +17,9 @@ pub struct Stats {
     pub batch_bytes_max: u64,
     /// The most changes of a batch; 0 on the wire, which has none.
     pub batch_changes_max: usize,
+    /// Why changes of an image that need only outlive the process are each written by a call of the system, where they are: elsewhere they are
+    /// copied to a part of the file that is mapped.
+    pub staging_note: Option<String>,
     /// What its firmware says; none of a drive on the wire that is none of this project's.
     pub firmware: Option<FirmwareStats>,
     /// What all hosts did since a drive on the wire is served; none of an image, which this process has to itself.
@@ -91,6 +94,7 @@ impl Stats {
             value_bytes_max: drive.value_bytes_max(),
             batch_bytes_max: drive.batch_bytes_max(),
             batch_changes_max: engine.batch_changes_max(),
+            staging_note: engine.staging_note().map(str::to_owned),
             firmware: Some(FirmwareStats {
                 pairs: utilization.pairs,
                 pair_bytes: utilization.pair_bytes,

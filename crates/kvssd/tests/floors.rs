@@ -15,6 +15,7 @@
 //!      measure  cache
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
 //!   0  types  nvme-spec  nvme-auth  tls
+//!      mapping               pages of a file as memory: the unsafe code of an image
 //!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 5 and above
 //! ```
 
@@ -23,8 +24,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 25] = [
+const FLOORS: [(&str, u32); 26] = [
     ("runtime", 0),
+    ("mapping", 0),
     ("types", 0),
     ("nvme-spec", 0),
     ("nvme-auth", 0),

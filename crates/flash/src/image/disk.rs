@@ -146,17 +146,15 @@ impl Disk {
         self.write_all(at, bytes).map_err(|error| self.fail(failed(&format!("write {what}"), &error)))
     }
 
+    /// As [`Disk::write`], of bytes that come often and few at a time.
+    pub(super) fn stage(&mut self, at: u64, bytes: &[u8], what: &str) -> Result<(), ImageError> {
+        self.check()?;
+        in_parts(at, bytes, |at, part| self.file.stage_at(at, part))
+            .map_err(|error| self.fail(failed(&format!("write {what}"), &error)))
+    }
+
     fn write_all(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut written = 0;
-        while written < bytes.len() {
-            match self.file.write_at(at + written as u64, &bytes[written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        in_parts(at, bytes, |at, part| self.file.write_at(at, part))
     }
 
     /// Waits until everything that was written would outlive the machine.
@@ -236,6 +234,20 @@ impl Drop for Disk {
         }
         self.file.unlock();
     }
+}
+
+/// Writes the rest again and again until all is written.
+fn in_parts(at: u64, bytes: &[u8], mut write: impl FnMut(u64, &[u8]) -> io::Result<usize>) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match write(at + written as u64, &bytes[written..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// That the system could not do `what`.

@@ -8,6 +8,7 @@
 //!
 //! Every call may fail, and a write may take fewer bytes than it was given: that is what the system does.
 
+use super::system_file::SystemFile;
 use rustix::io::Errno;
 use std::fmt::Debug;
 use std::fs::{self, File, TryLockError};
@@ -80,6 +81,23 @@ pub trait RawFile: Debug + Send + Sync {
     /// What the system says.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Prepares for [`RawFile::stage_at`] to that part of the file. Where nothing is to be prepared it does nothing.
+    fn prepare_staging(&mut self, _at: u64, _bytes: u64) {}
+
+    /// As [`RawFile::write_at`], of bytes that come often and few at a time, and need only outlive the process. They may be there in any part
+    /// when it is killed meanwhile, down to single bytes.
+    ///
+    /// # Errors
+    /// As [`RawFile::write_at`].
+    fn stage_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.write_at(at, bytes)
+    }
+
+    /// Why staging is prepared for no better than with calls of the system, if so.
+    fn staging_note(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns when what was written would outlive the machine.
     ///
     /// # Errors
@@ -108,11 +126,11 @@ pub struct SystemFiles;
 
 impl Files for SystemFiles {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn RawFile>> {
-        Ok(Box::new(File::options().read(true).write(true).create_new(true).open(path)?))
+        Ok(Box::new(SystemFile::new(File::options().read(true).write(true).create_new(true).open(path)?)))
     }
 
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
-        Ok(Box::new(File::options().read(true).write(!is_read_only).open(path)?))
+        Ok(Box::new(SystemFile::new(File::options().read(true).write(!is_read_only).open(path)?)))
     }
 
     fn is_regular(&self, path: &Path) -> io::Result<bool> {

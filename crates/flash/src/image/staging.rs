@@ -13,6 +13,9 @@
 //! No two lives write to the same epoch. What a crash tore off could otherwise fit behind what the next life writes in
 //! its place.
 //!
+//! A process that is killed while it stages may leave any bytes of the chunk, since they may be copied to mapped memory (`system_file`). The
+//! CRC covers all of them but itself, and nothing behind the chunk is of its epoch: it reads as not there.
+//!
 //! What it does not do: know what the bytes are.
 
 use super::disk::Disk;
@@ -222,7 +225,7 @@ impl Staging {
     fn write_chunk(&mut self, disk: &mut Disk, chunk: &mut [u8]) -> Result<(), ImageError> {
         let bytes = chunk.len() - HEAD_BYTES;
         put_head(chunk, bytes as u32, self.epoch, self.sure_bytes);
-        disk.write(self.offset + self.half * self.half_bytes + self.end, chunk, WHAT)?;
+        disk.stage(self.offset + self.half * self.half_bytes + self.end, chunk, WHAT)?;
         self.end += aligned(chunk.len());
         self.bytes += bytes as u64;
         Ok(())

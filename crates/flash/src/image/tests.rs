@@ -4,7 +4,7 @@ use super::*;
 use crate::{DieId, SuperblockId};
 use std::fs::{self, File};
 
-const GEOMETRY: Geometry = Geometry {
+pub(super) const GEOMETRY: Geometry = Geometry {
     channels: 1,
     dies_per_channel: 1,
     blocks_per_die: 2,
@@ -15,9 +15,9 @@ const GEOMETRY: Geometry = Geometry {
     superblock_dies: 0,
     read_bytes_min: 0,
 };
-const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+pub(super) const WRITABLE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
 
-fn image(sync: bool) -> (tempfile::TempDir, ImageBacking) {
+pub(super) fn image(sync: bool) -> (tempfile::TempDir, ImageBacking) {
     let directory = tempfile::tempdir().unwrap();
     let options = CreateOptions { staging_bytes: 1000, sync, ..CreateOptions::default() };
     let mut image = ImageBacking::create(directory.path().join("drive.kv"), GEOMETRY, "a drive", options).unwrap();
@@ -29,7 +29,7 @@ fn unit(fill: u8) -> UnitImage {
     UnitImage::of_bytes(&[fill], &[fill; 512])
 }
 
-fn program(image: &mut ImageBacking, number: u32) -> Result<(), MediaError> {
+pub(super) fn program(image: &mut ImageBacking, number: u32) -> Result<(), MediaError> {
     image.program(UnitAddress(number), unit(number as u8), Span::NONE)
 }
 

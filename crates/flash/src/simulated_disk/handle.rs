@@ -32,6 +32,44 @@ impl Handle {
         }
         inner.end(strike, ())
     }
+
+    /// Bytes that are copied to mapped memory may be there in any part after a kill; the system writes pages.
+    fn write(&mut self, at: u64, bytes: &[u8], is_copied: bool) -> io::Result<usize> {
+        if self.is_read_only {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let mut inner = self.disk.lock();
+        let strike = inner.call(self.life, DiskCall::Write, at, bytes.len() as u64)?;
+        let Inner { random, files, .. } = &mut *inner;
+        let file = files.get_mut(&self.path).ok_or(ErrorKind::NotFound)?;
+        match strike {
+            Some(Strike::KillWithin) if is_copied => {
+                let (begin, end) = part_of(bytes.len(), random);
+                file.write(at + begin as u64, &bytes[begin..end]);
+            }
+            Some(Strike::KillWithin) => {
+                file.write(at, first_pages(at, bytes, random));
+            }
+            Some(Strike::Short) if bytes.len() > 1 => {
+                let count = 1 + random.below(bytes.len() as u64 - 1) as usize;
+                file.write(at, &bytes[..count]);
+                return Ok(count);
+            }
+            Some(Strike::Full) => {
+                file.write(at, first_pages(at, bytes, random));
+                return Err(full());
+            }
+            Some(Strike::Stale) => {}
+            Some(Strike::Astray) => {
+                let pages = file.cached.length_bytes().saturating_sub(bytes.len() as u64) / PAGE_BYTES;
+                let elsewhere = random.below(pages.max(1)) * PAGE_BYTES + at % PAGE_BYTES;
+                let room = file.cached.length_bytes().saturating_sub(elsewhere).min(bytes.len() as u64) as usize;
+                file.write(elsewhere, &bytes[..room]);
+            }
+            _ => file.write(at, bytes),
+        }
+        inner.end(strike, bytes.len())
+    }
 }
 
 impl RawFile for Handle {
@@ -66,36 +104,11 @@ impl RawFile for Handle {
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
-        if self.is_read_only {
-            return Err(ErrorKind::PermissionDenied.into());
-        }
-        let mut inner = self.disk.lock();
-        let strike = inner.call(self.life, DiskCall::Write, at, bytes.len() as u64)?;
-        let Inner { random, files, .. } = &mut *inner;
-        let file = files.get_mut(&self.path).ok_or(ErrorKind::NotFound)?;
-        match strike {
-            Some(Strike::KillWithin) => {
-                file.write(at, first_pages(at, bytes, random));
-            }
-            Some(Strike::Short) if bytes.len() > 1 => {
-                let count = 1 + random.below(bytes.len() as u64 - 1) as usize;
-                file.write(at, &bytes[..count]);
-                return Ok(count);
-            }
-            Some(Strike::Full) => {
-                file.write(at, first_pages(at, bytes, random));
-                return Err(full());
-            }
-            Some(Strike::Stale) => {}
-            Some(Strike::Astray) => {
-                let pages = file.cached.length_bytes().saturating_sub(bytes.len() as u64) / PAGE_BYTES;
-                let elsewhere = random.below(pages.max(1)) * PAGE_BYTES + at % PAGE_BYTES;
-                let room = file.cached.length_bytes().saturating_sub(elsewhere).min(bytes.len() as u64) as usize;
-                file.write(elsewhere, &bytes[..room]);
-            }
-            _ => file.write(at, bytes),
-        }
-        inner.end(strike, bytes.len())
+        self.write(at, bytes, false)
+    }
+
+    fn stage_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.write(at, bytes, true)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -153,4 +166,10 @@ fn first_pages<'a>(at: u64, bytes: &'a [u8], random: &mut Random) -> &'a [u8] {
     let pages = (at + bytes.len() as u64).div_ceil(PAGE_BYTES) - at / PAGE_BYTES;
     let end = (at / PAGE_BYTES + random.below(pages)) * PAGE_BYTES;
     &bytes[..end.saturating_sub(at) as usize]
+}
+
+/// What of so many bytes is copied when a kill comes: from the front or from the back, as the machine likes.
+fn part_of(count: usize, random: &mut Random) -> (usize, usize) {
+    let cut = random.below(count as u64 + 1) as usize;
+    if random.below(2) == 0 { (0, cut) } else { (cut, count) }
 }

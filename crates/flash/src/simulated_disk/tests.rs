@@ -41,6 +41,20 @@ fn of_a_write_that_a_kill_interrupts_whole_pages_are_there() {
 }
 
 #[test]
+fn of_a_copy_that_a_kill_interrupts_any_bytes_are_there() {
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let disk = SimulatedDisk::new(seed);
+        let mut file = file(&disk);
+        file.set_length(3).unwrap();
+        disk.strike(disk.calls(), Strike::KillWithin);
+        assert!(file.stage_at(0, &[7; 3]).is_err());
+        seen.insert(bytes(&disk));
+    }
+    assert_eq!(seen.len(), 6, "nothing, all, and two of each cut: {seen:?}");
+}
+
+#[test]
 fn a_machine_that_stops_keeps_what_was_synced_and_any_of_the_rest() {
     let mut kept = std::collections::BTreeSet::new();
     for seed in 0..64 {

@@ -31,6 +31,12 @@ impl Engine {
         batch::changes_max(&self.media.space.geometry)
     }
 
+    /// See [`Backing::staging_note`](kvssd_flash::Backing::staging_note).
+    #[must_use]
+    pub fn staging_note(&self) -> Option<&str> {
+        self.media.flash.staging_note()
+    }
+
     /// How full the drive is.
     #[must_use]
     pub fn utilization(&self) -> Utilization {

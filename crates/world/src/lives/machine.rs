@@ -117,6 +117,10 @@ impl RawFile for OpenFile {
         self.machine.call(|| self.file.write_at(at, bytes))
     }
 
+    fn stage_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<usize> {
+        self.machine.call(|| self.file.stage_at(at, bytes))
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.machine.call(|| self.file.sync())
     }
