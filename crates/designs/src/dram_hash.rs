@@ -165,6 +165,9 @@ impl SectionIndex for DramHash {
 
     fn change(&mut self, pages: &mut Pages<'_, '_>, change: &PairChange<'_>) -> Result<bool, KvError> {
         self.pairs = change.count(self.pairs);
+        if matches!(change, PairChange::Insert { .. }) {
+            pages.io.cpu(pages.io.costs().new_entry_ns);
+        }
         pages.edit(self.form.page_of(change.tag()), |form, page| form.edit(page, change))
     }
 

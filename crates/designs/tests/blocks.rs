@@ -1,7 +1,7 @@
 //! The block drive against plain bytes: reads and writes of every alignment, garbage collection, and power cuts.
 
 use kvssd_designs::{BLOCK, PLUS};
-use kvssd_flash::{Backing, ByteBacking, PowerCut, PowerLoss, Profile, RopeBacking};
+use kvssd_flash::{Backing, ByteBacking, PageAddress, PowerCut, PowerLoss, Profile, RopeBacking};
 use kvssd_ftl::{Design, Engine};
 use kvssd_types::{
     BLOCK_BYTES, Command, Key, KvError, Nanos, Pattern, PlacementHandle, Random, Reply, StoreCondition, Value,
@@ -27,7 +27,11 @@ struct Drive {
 
 impl Drive {
     fn new(backing: Box<dyn Backing>) -> Self {
-        let engine = BLOCK.build(&profile(PowerLoss::Ignored), backing).unwrap();
+        Drive::of(&BLOCK, backing)
+    }
+
+    fn of(design: &Design, backing: Box<dyn Backing>) -> Self {
+        let engine = design.build(&profile(PowerLoss::Ignored), backing).unwrap();
         let bytes = vec![0; engine.utilization().capacity_bytes as usize];
         Drive { engine, clock: Nanos::ZERO, bytes, seed: 0 }
     }
@@ -48,6 +52,10 @@ impl Drive {
 
     fn write(&mut self, random: &mut Random) -> Result<(), KvError> {
         let (offset_bytes, length) = self.range(random);
+        self.write_at(offset_bytes, length)
+    }
+
+    fn write_at(&mut self, offset_bytes: u64, length: u64) -> Result<(), KvError> {
         self.seed += 1;
         let value = Value::Pattern(Pattern { seed: self.seed, offset: 0, length: length as u32 });
         let reply = self.run(write(offset_bytes, value.clone()))?;
@@ -55,6 +63,18 @@ impl Drive {
         let at = offset_bytes as usize;
         self.bytes[at..at + length as usize].copy_from_slice(&value.to_vec());
         Ok(())
+    }
+
+    /// What `work` does to the flash: reads, programs, and the time of the host.
+    fn cost(&mut self, work: impl FnOnce(&mut Self)) -> [u64; 3] {
+        let now = |drive: &Self| {
+            let flash = drive.engine.flash_counters();
+            [flash.reads.total(), flash.programs.total(), drive.clock.0]
+        };
+        let before = now(self);
+        work(self);
+        let after = now(self);
+        [0, 1, 2].map(|number| after[number] - before[number])
     }
 
     fn read(&mut self, offset_bytes: u64, length_bytes: u64) {
@@ -110,8 +130,11 @@ fn every_block_of_a_full_drive_is_what_was_written_last() {
 }
 
 #[test]
-fn a_part_of_a_mapped_block_costs_a_read_and_what_was_never_written_is_zeros() {
-    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+fn without_gathering_a_part_of_a_mapped_block_costs_a_read_and_what_was_never_written_is_zeros() {
+    let mut drive = Drive::of(
+        &Design { gathered_blocks_max: 0, ..BLOCK },
+        Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)),
+    );
     drive.read(0, 4096);
     let reads = |drive: &Drive| drive.engine.flash_counters().reads.total();
     assert_eq!(reads(&drive), 0);
@@ -128,6 +151,147 @@ fn a_part_of_a_mapped_block_costs_a_read_and_what_was_never_written_is_zeros() {
     assert_eq!(reads(&drive), before + 1, "a whole block needs nothing");
     drive.bytes[..4096].copy_from_slice(&value(3, 4096).to_vec());
     drive.read(0, 8192);
+}
+
+fn empty() -> Drive {
+    Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)))
+}
+
+#[test]
+fn small_writes_are_gathered_and_what_is_whole_is_written_without_a_read() {
+    let mut drive = empty();
+    (0..64u64).for_each(|block| drive.write_at(block * 4096, 4096).unwrap());
+    drive.run(Command::Flush).unwrap();
+    drive.clock = Nanos(1_000_000_000);
+    // In every order, some of it twice; a read between sees what has come over what was there.
+    let [reads, programs, _] = drive.cost(|drive| {
+        for block in 0..32u64 {
+            for piece in [5, 0, 7, 2, 2, 1, 6, 3, 4] {
+                drive.write_at(block * 4096 + (piece + block) % 8 * BYTES, BYTES).unwrap();
+            }
+        }
+    });
+    assert_eq!((reads, programs), (0, 32), "eight writes of 512 B make one of 4 KiB");
+    let [reads, ..] = drive.cost(|drive| {
+        drive.write_at(40 * 4096 + 1024, 1024).unwrap();
+        drive.read(40 * 4096 + 1024, 1024);
+    });
+    assert_eq!(reads, 0, "what has come is at hand");
+    let [reads, ..] = drive.cost(|drive| drive.read(40 * 4096, 8192));
+    assert!(reads > 0, "what has not is read");
+    // Over the end of one block into the next; then all of both, which leaves nothing to gather.
+    drive.write_at(40 * 4096 + 3584, 1024).unwrap();
+    drive.read(40 * 4096, 8192);
+    drive.write_at(40 * 4096, 8192).unwrap();
+    let [reads, ..] = drive.cost(|drive| {
+        drive.run(Command::Flush).unwrap();
+    });
+    assert_eq!(reads, 0, "nothing was left of which the rest had to be read");
+    drive.verify_all();
+}
+
+#[test]
+fn a_gathered_part_answers_at_once_and_who_finds_no_place_waits_for_one() {
+    let mut drive = empty();
+    (0..512u64).for_each(|block| drive.write_at(block * 4096, 4096).unwrap());
+    drive.run(Command::Flush).unwrap();
+    drive.clock = Nanos(1_000_000_000);
+    let parts = drive.engine.dram();
+    assert_eq!(parts.parts()["gathered_blocks"], 8 * (4096 + 32), "half of the write buffer, and charged");
+    let mut write = |block: u64| drive.cost(|drive| drive.write_at(block * 4096 + 512, 512).unwrap());
+    let first: Vec<[u64; 3]> = (0..6).map(&mut write).collect();
+    assert!(first.iter().all(|[reads, _, took]| *reads == 0 && *took < 20_000), "{first:?}");
+    let later: Vec<[u64; 3]> = (6..256).map(&mut write).collect();
+    let (reads, took) = later.iter().fold((0, 0), |(reads, took), cost| (reads + cost[0], took.max(cost[2])));
+    assert!(reads >= 250 && took > 20_000, "{reads} reads of what had not come, the longest write {took} ns");
+    assert_eq!(drive.engine.dram().parts()["gathered_blocks"], 8 * (4096 + 32), "no more than that");
+    drive.verify_all();
+    drive.work(&mut Random::new(2), 3000).unwrap();
+    drive.verify_all();
+}
+
+#[test]
+fn what_was_gathered_is_there_after_a_cut_and_another_and_after_a_close() {
+    let profile = profile(PowerLoss::Protected);
+    let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+    let powered = || {
+        let random = Random::new(1);
+        Box::new(PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, Nanos::MAX, random))
+    };
+    let mut engine = BLOCK.build(&profile, powered()).unwrap();
+    let part = |seed| Value::Pattern(Pattern { seed, offset: 0, length: 512 });
+    let mut clock = Nanos::ZERO;
+    let mut expected: Vec<(u64, Value)> = Vec::new();
+    for life in 0..6u64 {
+        for number in 0..3 {
+            let (offset_bytes, value) = ((life * 2 + number) * 4096 + 512 * (number + 1), part(life * 10 + number));
+            let (done, reply) = engine.execute(write(offset_bytes, value.clone()), clock);
+            assert_eq!(reply, Ok(Reply::Written));
+            clock = done;
+            expected.retain(|(offset, _)| *offset != offset_bytes);
+            expected.push((offset_bytes, value));
+        }
+        match life {
+            2 => engine.commit().unwrap(),
+            3 => assert_eq!(engine.execute(Command::Flush, clock).1, Ok(Reply::Flushed)),
+            _ => {}
+        }
+        if life == 4 {
+            engine.close().unwrap();
+        } else {
+            drop(engine);
+        }
+        let (mounted, report) = BLOCK.mount(&profile, powered()).unwrap();
+        assert_eq!(report.was_closed, life == 4);
+        (engine, clock) = (mounted, report.took);
+        for (offset_bytes, value) in &expected {
+            let (done, reply) = engine.execute(Command::Read { offset_bytes: *offset_bytes, length_bytes: 512 }, clock);
+            let Ok(Reply::Read(found)) = reply else { panic!("{reply:?}") };
+            assert_eq!(found.to_vec(), value.to_vec(), "life {life}, {offset_bytes}");
+            clock = done;
+        }
+        let report = engine.check();
+        assert!(report.is_clean(), "{report}");
+    }
+}
+
+#[test]
+fn a_block_whose_rest_cannot_be_read_stays_gathered_until_all_of_it_is_written() {
+    let profile = profile(PowerLoss::Protected);
+    let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
+    let random = Random::new(1);
+    let powered = PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, Nanos::MAX, random);
+    let engine = BLOCK.build(&profile, Box::new(powered)).unwrap();
+    let bytes = vec![0; engine.utilization().capacity_bytes as usize];
+    let mut drive = Drive { engine, clock: Nanos::ZERO, bytes, seed: 0 };
+    (0..256u64).for_each(|block| drive.write_at(block * 4096, 4096).unwrap());
+    drive.run(Command::Flush).unwrap();
+    drive.clock = Nanos(1_000_000_000);
+    for page in (0..profile.geometry.pages() as u32).map(PageAddress) {
+        if let Some(programmed) = medium.lock().unwrap().page_mut(page) {
+            *programmed = vec![0xAA; 10].into();
+        }
+    }
+    let refused = |drive: &mut Drive, block: u64| drive.write_at(block * 4096 + 512, 512).unwrap_err();
+    (0..8u64).for_each(|block| drive.write_at(block * 4096 + 512, 512).unwrap());
+    (0..8u64).for_each(|block| drive.read(block * 4096 + 512, 512));
+    assert!(matches!(refused(&mut drive, 9), KvError::Unrecovered(_)));
+    // What is there can be written again, and flushes go on.
+    drive.write_at(3 * 4096 + 512, 512).unwrap();
+    drive.run(Command::Flush).unwrap();
+    // All of a block needs nothing of before, and no place.
+    (0..4u64).for_each(|block| drive.write_at(block * 4096, 4096).unwrap());
+    drive.write_at(9 * 4096 + 512, 512).unwrap();
+    (0..4u64).for_each(|block| drive.read(block * 4096, 4096));
+    (4..10u64).filter(|&block| block != 8).for_each(|block| drive.read(block * 4096 + 512, 512));
+}
+
+#[test]
+fn a_drive_that_loses_its_buffer_gathers_nothing() {
+    let design = &BLOCK;
+    let profile = profile(PowerLoss::Volatile);
+    let engine = design.build(&profile, Box::new(ByteBacking::new(profile.geometry))).unwrap();
+    assert!(!engine.dram().parts().contains_key("gathered_blocks"));
 }
 
 #[test]
@@ -160,6 +324,11 @@ fn with_placement_handles_it_comes_back_too() {
     for superblock_dies in ["0", "2"] {
         lives_through_cuts(&with_handles(3), superblock_dies);
     }
+}
+
+#[test]
+fn without_gathering_it_comes_back_as_well() {
+    lives_through_cuts(&Design { gathered_blocks_max: 0, ..with_handles(2) }, "0");
 }
 
 fn with_handles(placement_handles: u32) -> Design {

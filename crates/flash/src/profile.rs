@@ -141,6 +141,13 @@ pub struct CoreCosts {
     /// nothing of it takes no time for it.
     #[serde(default)]
     pub range_lock_ns: u64,
+    /// More for a key that a table in DRAM does not have yet (KAML, section V-B). A profile that says nothing of it takes no time for it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub new_entry_ns: u64,
+}
+
+fn is_none(nanoseconds: &u64) -> bool {
+    *nanoseconds == 0
 }
 
 /// The `[memory]` table.
@@ -193,6 +200,10 @@ impl Profile {
         // With every key, also those that a profile need not have.
         let mut table = toml::Table::try_from(&written).expect("a profile is a TOML table");
         table.entry("emulator").or_insert_with(emulator_off);
+        for (part, key) in OFF {
+            let part = table.get_mut(part).and_then(toml::Value::as_table_mut).expect("every profile has the table");
+            part.entry(key).or_insert(toml::Value::Integer(0));
+        }
         for (key, value) in overrides {
             put_over(&mut table, key, value).map_err(fail)?;
         }
@@ -303,6 +314,7 @@ impl Profile {
             ("core_costs.append_ns", costs.append_ns),
             ("core_costs.gc_record_ns", costs.gc_record_ns),
             ("core_costs.range_lock_ns", costs.range_lock_ns),
+            ("core_costs.new_entry_ns", costs.new_entry_ns),
             ("emulator.retry_ns", self.emulator.retry_ns),
         ];
         for (key, value) in steps {
@@ -401,6 +413,9 @@ fn put_over(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Strin
     Ok(())
 }
 
+/// Keys that are written only where they are not 0, so that what was written before they were there is what is written now.
+const OFF: [(&str, &str); 2] = [("link", "transfer_bytes_min"), ("core_costs", "new_entry_ns")];
+
 fn emulator_off() -> toml::Value {
     toml::Value::try_from(Emulator::default()).expect("switches are TOML values")
 }
@@ -433,6 +448,19 @@ mod tests {
             kaml.core_costs.range_lock_ns > 0 && Profile::load("cosmos", &[]).unwrap().core_costs.range_lock_ns == 0
         );
         assert_eq!((kvvirt.raw_bytes(), kvvirt.superblock_bytes(), kvvirt.superblocks()), (128 << 30, 8 << 20, 16384));
+    }
+
+    #[test]
+    fn keys_that_are_off_can_be_put_on_and_are_written_only_then() {
+        let load = |overrides: &[(&str, &str)]| {
+            let owned: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            Profile::load("kvvirt", &owned).unwrap()
+        };
+        let off = toml::to_string(&load(&[])).unwrap();
+        assert!(OFF.iter().all(|(_, key)| !off.contains(key)));
+        let on = load(&[("core_costs.new_entry_ns", "5"), ("link.transfer_bytes_min", "4096")]);
+        assert_eq!((on.core_costs.new_entry_ns, on.link.transfer_bytes_min), (5, 4096));
+        assert!(OFF.iter().all(|(_, key)| toml::to_string(&on).unwrap().contains(key)));
     }
 
     #[test]

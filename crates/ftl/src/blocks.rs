@@ -8,18 +8,21 @@
 //! Each command locks the range that it touches, which takes [`CoreCosts::range_lock_ns`](kvssd_flash::CoreCosts): the
 //! commands themselves are handled one after the other, and no lock is ever waited for.
 //!
-//! A write that covers a mapped block in part reads the rest of it first. Each mapped block is written whole or not at
-//! all. A read that goes on where the last one ended has the pages behind it read ahead.
+//! A write that covers a mapped block in part is gathered ([`Gathered`](crate::gathered::Gathered)) or, where the design
+//! gathers nothing, reads the rest of it first. Each mapped block is written whole or not at all. A read that goes on where
+//! the last one ended has the pages behind it read ahead.
 
 use crate::address::Grain;
+use crate::gathered::{GatheredBlock, PARTS_MAX, pieces_of};
 use crate::index::{Index, Position};
-use crate::io::Io;
+use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
 use crate::read_ahead::{AHEAD_PAGES, AheadPage, ReadAhead};
 use crate::spent::SpentOn;
+use crate::staging::Item;
 use crate::utilization::Utilization;
 use crate::value::by_page;
 use kvssd_flash::rope::Rope;
@@ -62,12 +65,13 @@ fn follow(ahead: &mut ReadAhead, io: &mut Io<'_>, index: &mut dyn Index, offset_
 
 /// A part of a mapped block.
 struct Part {
+    block: u64,
     position: Position,
     bytes: Range<usize>,
 }
 
 /// The mapped blocks that a range of bytes touches, in order.
-fn parts(
+fn parts_of(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     limits: &Limits,
@@ -83,7 +87,7 @@ fn parts(
         let start = block * mapped_bytes;
         let bytes = offset_bytes.max(start) - start..end.min(start + mapped_bytes) - start;
         let position = locate(io, index, block)?;
-        parts.push(Part { position, bytes: bytes.start as usize..bytes.end as usize });
+        parts.push(Part { block, position, bytes: bytes.start as usize..bytes.end as usize });
     }
     Ok(parts)
 }
@@ -121,22 +125,46 @@ pub(crate) fn read(
     (offset_bytes, length_bytes): (u64, u32),
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
-    let parts = parts(io, index, limits, (offset_bytes, length_bytes.into()))?;
+    let parts = parts_of(io, index, limits, (offset_bytes, length_bytes.into()))?;
     follow(ahead, io, index, offset_bytes)?;
     ahead.end_bytes = offset_bytes + u64::from(length_bytes);
-    fetch(io, ahead, parts.iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
+    let is_gathered = |io: &Io<'_>, part: &&Part| {
+        io.media.gathered.get(part.block).is_some_and(|block| block.covers(part.bytes.clone()))
+    };
+    let on_flash: Vec<&Part> = parts.iter().filter(|part| !is_gathered(io, part)).collect();
+    fetch(io, ahead, on_flash.into_iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
     let packing = io.packing();
     let mut value = ValueBuilder::default();
-    for Part { position, bytes } in parts {
-        match position.place {
+    let push_old = |io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, value: &mut ValueBuilder| {
+        match place {
             Some(place) => {
                 let start = packing.byte_in_page(place);
-                io.data(packing.page_of(place))?.push_to(start + bytes.start..start + bytes.end, &mut value);
+                io.data(packing.page_of(place))?.push_to(start + bytes.start..start + bytes.end, value);
             }
             None => value.push_bytes(&vec![0; bytes.len()]),
         }
+        Ok::<(), KvError>(())
+    };
+    for Part { block, position, bytes } in parts {
+        let Some(gathered) = io.media.gathered.get(block).cloned() else {
+            push_old(io, position.place, bytes, &mut value)?;
+            continue;
+        };
+        io.wait_until(gathered.since, SpentOn::Buffer);
+        for piece in pieces_of(bytes) {
+            match &gathered.pieces[piece] {
+                Some(Value::Bytes(come)) => value.push_bytes(come),
+                Some(Value::Pattern(come)) => value.push_pattern(*come),
+                None => push_old(io, position.place, bytes_of(piece), &mut value)?,
+            }
+        }
     }
     Ok(Reply::Read(value.build()))
+}
+
+/// The bytes of a mapped block that a logical block is.
+fn bytes_of(piece: usize) -> Range<usize> {
+    piece * BLOCK_BYTES as usize..(piece + 1) * BLOCK_BYTES as usize
 }
 
 pub(crate) fn write(
@@ -148,21 +176,130 @@ pub(crate) fn write(
     (offset_bytes, value): (u64, &Value),
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
-    let parts = parts(io, index, limits, (offset_bytes, value.len() as u64))?;
+    let range = (offset_bytes, value.len() as u64);
+    let mut parts = parts_of(io, index, limits, range)?;
     let mapped_bytes = io.packing().grain_bytes as usize;
-    let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
-    fetch(io, &ReadAhead::default(), in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes))));
+    let gathers = io.media.gathered.is_on();
+    if gathers {
+        let is_new = |part: &&Part| part.bytes.len() < mapped_bytes && io.media.gathered.get(part.block).is_none();
+        if parts.iter().filter(is_new).count() > io.media.gathered.free_places() {
+            // A command that was cut has left none, or what is gathered cannot be written. Blocks of this one may move.
+            make_places(io, index, utilization, record, PARTS_MAX)?;
+            parts = parts_of(io, index, limits, range)?;
+        }
+    } else {
+        let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
+        fetch(io, &ReadAhead::default(), in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes))));
+    }
     let mut begin = 0;
-    for Part { position, bytes } in parts {
+    for Part { block, position, bytes } in parts {
         let end = begin + bytes.len();
-        record.clear();
-        keep(io, position.place, 0..bytes.start, record)?;
-        record.push_value(&value.slice(begin..end));
-        keep(io, position.place, bytes.end..mapped_bytes, record)?;
-        put(io, index, utilization, record, position).map_err(KvError::in_a_change)?;
+        let come = value.slice(begin..end);
         begin = end;
+        record.clear();
+        if gathers && bytes.len() < mapped_bytes {
+            let Some(whole) = gather(io, block, bytes.start, &come)? else { continue };
+            whole.pieces.iter().flatten().for_each(|piece| record.push_value(piece));
+        } else {
+            keep(io, position.place, 0..bytes.start, record)?;
+            record.push_value(&come);
+            keep(io, position.place, bytes.end..mapped_bytes, record)?;
+        }
+        put(io, index, utilization, record, position).map_err(KvError::in_a_change)?;
+        let now = io.settle();
+        io.media.gathered.remove(block, now);
+    }
+    if gathers {
+        // A block whose rest cannot be read keeps its place: whoever finds none is told.
+        readable(make_places(io, index, utilization, record, PARTS_MAX))?;
     }
     Ok(Reply::Written)
+}
+
+/// Keeps a part of a block that has come; gives all of it, if nothing of it is missing any more.
+fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Option<GatheredBlock>, KvError> {
+    let since = io.media.gathered.place_since(block);
+    io.wait_until(since, SpentOn::Buffer);
+    let (handle, at) = (io.handle, io.settle());
+    let mut part = Rope::default();
+    part.push_value(come);
+    io.stage(&Item::Gathered(block, start as u32, handle.0), Some(&part))?;
+    io.media.gathered.put(block, start, come, (handle, at));
+    Ok(io.media.gathered.get(block).filter(|block| block.is_whole()).cloned())
+}
+
+/// Writes blocks until so many places are given up, the oldest first, which nobody waits for; one whose rest cannot be read
+/// stays.
+fn make_places(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    places: usize,
+) -> Result<(), KvError> {
+    let mut unread = Ok(());
+    let missing = places.saturating_sub(io.media.gathered.free_places());
+    if missing == 0 {
+        return unread;
+    }
+    let blocks: Vec<u64> = io.media.gathered.blocks().map(|block| block.number).collect();
+    for block in blocks {
+        if io.media.gathered.free_places() >= places {
+            return Ok(());
+        }
+        match io.unwaited(|io| write_out(io, index, utilization, record, block)) {
+            (Err(why @ KvError::Unrecovered(_)), _) => unread = Err(why),
+            (written, _) => written?,
+        }
+    }
+    unread
+}
+
+/// Writes all that is gathered, and waits for it. What cannot be read stays, as safe as it was.
+pub(crate) fn write_all(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+) -> Result<(), KvError> {
+    let blocks: Vec<u64> = io.media.gathered.blocks().map(|block| block.number).collect();
+    let mut last = io.clock;
+    for block in blocks {
+        let (written, until) = io.unwaited(|io| write_out(io, index, utilization, record, block));
+        last = last.max(until);
+        readable(written)?;
+    }
+    io.wait_until(last, SpentOn::Buffer);
+    Ok(())
+}
+
+/// Writes a block of which a part has come; what has not is read before.
+fn write_out(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    record: &mut Rope,
+    block: u64,
+) -> Result<(), KvError> {
+    let gathered = io.media.gathered.get(block).expect("it is gathered").clone();
+    io.wait_until(gathered.since, SpentOn::Buffer);
+    let mapped_bytes = io.packing().grain_bytes as usize;
+    let position = locate(io, index, block)?;
+    fetch(io, &ReadAhead::default(), position.place.into_iter().map(|place| (place, 0..mapped_bytes)));
+    record.clear();
+    for (number, piece) in gathered.pieces.iter().enumerate() {
+        match piece {
+            Some(come) => record.push_value(come),
+            None => keep(io, position.place, bytes_of(number), record)?,
+        }
+    }
+    let handle = std::mem::replace(&mut io.handle, gathered.handle);
+    let written = put(io, index, utilization, record, position).map_err(KvError::in_a_change);
+    io.handle = handle;
+    written?;
+    let now = io.settle();
+    io.media.gathered.remove(block, now);
+    Ok(())
 }
 
 /// Appends to `record` what a mapped block holds already.

@@ -4,6 +4,7 @@ use crate::behind::Behind;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, GROWTH_SUPERBLOCKS};
+use crate::gathered::{Gathered, PLACES_MAX};
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::index::{Forecast, Outlook, Room};
 use crate::limits::Limits;
@@ -47,6 +48,9 @@ pub struct KeptFree {
     /// An index's own work waits while fewer are free, and changes with it where it keeps them out.
     pub high_of_growth: u32,
 }
+
+/// DRAM that what a drive can do without leaves for logs and clients. An estimate.
+const KEPT_BACK_PAGES: u64 = 8;
 
 /// DRAM for sections of a tiny drive.
 const TINY_SECTION_PAGES: u64 = 6;
@@ -98,6 +102,8 @@ impl Design {
         media.durable.planted = self.planted;
         media.space.victims = self.victims;
         media.controller.behind = Behind::new(self.stores_behind_max);
+        media.gathered =
+            Gathered::new(profile, packing.grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile));
         let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let kept = self.kept_free(&geometry);
         let (low, high) = (kept.low as usize + journal_step, kept.high as usize + journal_step);
@@ -204,11 +210,20 @@ impl Design {
     pub fn dram_at_most(&self, geometry: &Geometry) -> DramUse {
         let mut dram = self.dram_beside_index(geometry);
         self.index.plan().charge(&self.room(geometry), &mut dram);
+        Gathered::charge(self.grain_bytes, self.gathered_blocks_max, &mut dram);
         if self.index.plan().is_ordered() && !self.iterators.prefetch_degree.is_none() {
             let others = dram.total_bytes();
             dram.add("prefetch_buffer", others / (PREFETCH_SHARE - 1));
         }
         dram
+    }
+
+    /// DRAM that the drive leaves for what it can do without.
+    fn spare_bytes(&self, profile: &Profile) -> u64 {
+        let mut needed = self.dram_beside_index(&profile.geometry);
+        self.index.plan().charge(&self.room(&profile.geometry), &mut needed);
+        let kept_back = KEPT_BACK_PAGES * u64::from(profile.geometry.page_bytes);
+        profile.memory.dram_bytes.saturating_sub(needed.total_bytes() + kept_back)
     }
 
     /// Of that, what is neither the index's own nor what iterators read ahead.
@@ -350,6 +365,10 @@ impl Design {
         if self.stores_behind_max > STORES_BEHIND_MAX || self.stores_behind_max > 0 && !self.takes_keys() {
             let most = if self.takes_keys() { STORES_BEHIND_MAX } else { 0 };
             return Err(format!("design.stores_behind_max = {}, and it is at most {most}", self.stores_behind_max));
+        }
+        if self.gathered_blocks_max > PLACES_MAX || self.gathered_blocks_max > 0 && self.takes_keys() {
+            let most = if self.takes_keys() { 0 } else { PLACES_MAX };
+            return Err(format!("design.gathered_blocks_max = {}, and it is at most {most}", self.gathered_blocks_max));
         }
         self.index.plan().check()?;
         if let VictimPolicy::EraseCounts(EraseCounts { erase_spread_max: 0 }) = self.victims {

@@ -66,6 +66,9 @@ pub struct Design {
     /// Stores at a time that are answered before their keys are looked up. All others are answered when their keys are bound: with 0
     /// all, else those that find no room among these, those with a condition, and those that have room only if they free some.
     pub stores_behind_max: u32,
+    /// Mapped blocks that a drive of blocks gathers before it writes them, in half of its write buffer at the most; with 0 it
+    /// reads, modifies and writes each block that a command writes in part.
+    pub gathered_blocks_max: u32,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
     /// The indexes that namespaces may choose, beside the drive's own.
@@ -130,6 +133,7 @@ impl Design {
             gc_high_superblocks: 4,
             placement_handles: 1,
             stores_behind_max: 0,
+            gathered_blocks_max: 0,
             namespaces_max: 1,
             indexes: &OwnIndex,
             victims: VictimPolicy::Greedy,
@@ -184,6 +188,7 @@ impl Design {
         ];
         if self.layout == RecordLayout::Blocks {
             parameters.push(("placement_handles", &mut self.placement_handles));
+            parameters.push(("gathered_blocks_max", &mut self.gathered_blocks_max));
         }
         if let RecordLayout::Slots(slots) = &mut self.layout {
             parameters.extend(slots.parameters());

@@ -10,6 +10,7 @@
 
 use crate::address::Grain;
 use crate::clients::SavedClients;
+use crate::gathered::GatheredBlock;
 use crate::io::Io;
 use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
@@ -22,7 +23,7 @@ use crate::staging::{Item, LogPosition, encode};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PowerLoss, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{BLOCK_BYTES, KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
@@ -124,7 +125,10 @@ impl Io<'_> {
             let stale = self.media.durable.planted == Some(PlantedBug::StaleSequence);
             let number = self.media.durable.journal.number.saturating_sub(stale.into());
             let item = Item::Positions(self.media.log.iter().map(position).collect(), self.media.log.sequence, number);
-            let bytes = encode(&item, None);
+            let mut bytes = encode(&item, None);
+            for (item, part) in self.media.gathered.blocks().flat_map(gathered_items) {
+                bytes.extend(encode(&item, Some(&part)));
+            }
             self.media.durable.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock)?;
         }
@@ -256,6 +260,16 @@ impl Io<'_> {
         all.filter(|(_, superblock)| superblock.stream == Stream::Journal && superblock.state == State::Closed)
             .map(|(number, _)| SuperblockId(number as u32))
     }
+}
+
+/// What was gathered of a block, as it is staged anew: the memory begins again.
+fn gathered_items(block: &GatheredBlock) -> impl Iterator<Item = (Item, Rope)> {
+    let come = block.pieces.iter().enumerate().filter_map(|(number, piece)| Some((number, piece.as_ref()?)));
+    come.map(|(number, piece)| {
+        let mut part = Rope::default();
+        part.push_value(piece);
+        (Item::Gathered(block.number, number as u32 * BLOCK_BYTES, block.handle.0), part)
+    })
 }
 
 /// An image behind room for its head, with the head.

@@ -123,7 +123,17 @@ impl Engine {
         while self.collector.is_busy() {
             self.collect()?;
         }
-        if self.media.durable.is_on() { self.checkpoint(true) } else { Ok(()) }
+        if !self.media.durable.is_on() {
+            return Ok(());
+        }
+        if self.media.gathered.bytes() > 0 {
+            // What is not on flash then is not there at the next mount.
+            self.execute(Command::Flush, self.collector.clock).1?;
+            while self.collector.is_busy() {
+                self.collect()?;
+            }
+        }
+        self.checkpoint(true)
     }
 
     /// Refuses when the flash has failed before.
@@ -216,7 +226,7 @@ impl Engine {
                 locks.lock(changes, io.settle());
                 reply
             }
-            Command::Flush => io.flush().map(|drained| {
+            Command::Flush => write_gathered(&mut io, namespaces, record).and_then(|()| io.flush()).map(|drained| {
                 io.wait_until(drained.max(io.media.controller.behind.done_at()), SpentOn::Buffer);
                 Reply::Flushed
             }),
@@ -442,6 +452,15 @@ fn perform(
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }
+}
+
+/// Writes the blocks of which a part was gathered, if the drive is one of blocks.
+fn write_gathered(io: &mut Io<'_>, namespaces: &mut Namespaces, record: &mut Rope) -> Result<(), KvError> {
+    if io.media.gathered.bytes() == 0 {
+        return Ok(());
+    }
+    let Namespace { index, utilization, .. } = namespaces.living(NamespaceId::FIRST)?;
+    blocks::write_all(io, index.as_mut(), utilization, record)
 }
 
 fn is_change(command: &Command<'_>) -> bool {

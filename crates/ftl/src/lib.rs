@@ -33,6 +33,7 @@ mod dram_shares;
 mod durability;
 mod durable;
 mod engine;
+mod gathered;
 mod gc;
 mod growth;
 mod held;

@@ -8,10 +8,12 @@
 //! | [`Durable`] | what a mount will read: journal, clients, the write buffer's memory |
 //! | [`Controller`] | the cores |
 //! | [`Held`] | what iterators keep |
+//! | [`Gathered`] | blocks of which a part has come |
 
 use crate::controller::Controller;
 use crate::dram::DramUse;
 use crate::durable::Durable;
+use crate::gathered::Gathered;
 use crate::held::Held;
 use crate::log::Log;
 use crate::oob::OobFormat;
@@ -32,6 +34,7 @@ pub struct Media {
     pub(crate) durable: Durable,
     pub(crate) controller: Controller,
     pub(crate) held: Held,
+    pub(crate) gathered: Gathered,
 }
 
 impl Media {
@@ -50,6 +53,7 @@ impl Media {
             durable: Durable::new(profile),
             controller: Controller::new(profile),
             held: Held::default(),
+            gathered: Gathered::default(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Media {
             durable: self.durable.clone(),
             controller: self.controller.clone(),
             held: self.held.clone(),
+            gathered: self.gathered.clone(),
         })
     }
 
@@ -83,6 +88,7 @@ impl Media {
         }
         self.durable.clients.dram(dram);
         self.controller.behind.dram(dram);
+        self.gathered.dram(dram);
     }
 
     /// The sum of [`Media::dram`], which is asked for after every command.
@@ -95,6 +101,7 @@ impl Media {
             + self.held.bytes()
             + self.durable.clients.dram_bytes()
             + self.controller.behind.dram_bytes()
+            + self.gathered.dram_bytes()
     }
 
     /// Whether a log has room for a record of so many bytes.

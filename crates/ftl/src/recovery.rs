@@ -20,11 +20,11 @@ use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
 use crate::planted::PlantedBug;
 use crate::space::Space;
-use crate::staging::{self, Item};
+use crate::staging::{self, GatheredPart, Item};
 use crate::superblock::{State, Superblock};
 use crate::trust::stands_at_the_end;
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
-use kvssd_types::{KvError, Nanos};
+use kvssd_types::{BLOCK_BYTES, KvError, Nanos, PlacementHandle, Value};
 use std::collections::BTreeMap;
 
 /// What a mount did.
@@ -57,6 +57,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     let Media { log, flash, space, durable, .. } = &mut *media;
     let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
     media.durable.staged_bytes = staged.len() as u64;
+    gather_again(media, &restored.gathered)?;
     let mut io = Io::new(media, Nanos::ZERO, true);
     let (pages, sequence) = numbered_pages(&mut io);
     let (checkpoint, image) = last_checkpoint(&mut io, &pages)?;
@@ -72,7 +73,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
     all.extend(restored.changes);
     let (all, is_torn) = without_torn_batches(all);
-    let was_closed = image.is_last && all.is_empty();
+    let was_closed = image.is_last && all.is_empty() && restored.gathered.is_empty();
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
     redo.all(image, &all)?;
     let Redo { spills, .. } = redo;
@@ -116,6 +117,25 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
         was_closed,
     };
     Ok(report)
+}
+
+/// Puts the parts of blocks back that were gathered when the power went.
+fn gather_again(media: &mut Media, parts: &[GatheredPart]) -> Result<(), KvError> {
+    let mapped_bytes = media.space.packing.grain_bytes;
+    for GatheredPart { block, start, handle, bytes } in parts {
+        let end = u64::from(*start) + bytes.len() as u64;
+        let is_whole = [u64::from(*start), end].iter().all(|at| at.is_multiple_of(BLOCK_BYTES.into()));
+        let fits = is_whole && !bytes.is_empty() && end <= mapped_bytes.into();
+        let handle = PlacementHandle(*handle);
+        let Media { gathered, log, space, .. } = &mut *media;
+        let is_there = *block < space.geometry.raw_bytes() / u64::from(mapped_bytes) && log.has_handle(handle);
+        let has_place = gathered.get(*block).is_some() || gathered.free_places() > 0;
+        if !fits || !is_there || !has_place {
+            return Err(damaged("what the write buffer's memory gathered cannot be of this drive"));
+        }
+        gathered.put(*block, *start as usize, &Value::from(&bytes[..]), (handle, Nanos::ZERO));
+    }
+    Ok(())
 }
 
 fn count(changes: &[Change], is_one: impl Fn(&Change) -> bool) -> u64 {

@@ -39,6 +39,8 @@ pub(crate) enum Item {
     Mounted,
     /// A log of a placement handle began to write to a superblock.
     OpenedBy(LogId, SuperblockId),
+    /// A part of a mapped block came, from that byte of it on, with a placement handle; its bytes follow.
+    Gathered(u64, u32, u8),
 }
 
 const HEAD_BYTES: usize = 8;
@@ -70,6 +72,15 @@ fn decode(bytes: &[u8]) -> Option<(Item, &[u8], &[u8])> {
     Some((item, follows, rest))
 }
 
+/// A part of a mapped block that was gathered.
+#[derive(Debug)]
+pub(crate) struct GatheredPart {
+    pub(crate) block: u64,
+    pub(crate) start: u32,
+    pub(crate) handle: u8,
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// What the write buffer said beside the records that were put back into it.
 #[derive(Debug, Default)]
 pub(crate) struct Restored {
@@ -77,6 +88,8 @@ pub(crate) struct Restored {
     pub(crate) changes: Vec<Change>,
     /// The journal pages from this number on repeat them.
     pub(crate) journal_number: Option<u64>,
+    /// The parts of mapped blocks that were gathered, in order.
+    pub(crate) gathered: Vec<GatheredPart>,
 }
 
 /// Puts the records that `staged` holds back into the streams, and units that are full into flash.
@@ -147,7 +160,14 @@ pub(crate) fn restore(
             }
             Item::Changed(ref change) => {
                 journal.gather(change, packing.page_bytes() as usize);
+                if let Change::Bound { tag, .. } = *change {
+                    // All of the block is in a record, what was gathered of it before with it.
+                    restored.gathered.retain(|part| part.block != tag);
+                }
                 restored.changes.push(change.clone());
+            }
+            Item::Gathered(block, start, handle) => {
+                restored.gathered.push(GatheredPart { block, start, handle, bytes: follows.to_vec() });
             }
         }
     }
@@ -179,7 +199,7 @@ fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geo
             let owner = owners.get(&superblock).copied().filter(|owner| owner.stream == stream);
             Some(owner.unwrap_or(by_default(stream, superblock)))
         }
-        Item::Changed(_) | Item::Mounted => None,
+        Item::Changed(_) | Item::Mounted | Item::Gathered(..) => None,
     };
     items.iter().map(of_item).collect()
 }

@@ -119,10 +119,12 @@ pub const TESSERA: Design = {
 pub const BLOCK: Design = {
     let mut design = Design::new(
         "block",
-        "a block drive: page-mapped, the map in DRAM, read-modify-write below 4 KiB",
+        "a block drive: page-mapped, the map in DRAM, writes below 4 KiB gathered",
         IndexChoice::of(&PageMapPlan),
     );
     design.grain_bytes = 4096;
     design.layout = RecordLayout::Blocks;
+    // A place for each die that a drive of this size has: an estimate.
+    design.gathered_blocks_max = 64;
     design
 };

@@ -329,6 +329,22 @@ mod tests {
         assert!(CompactLayout::new(16384, 64).is_none(), "too many slots for their field");
     }
 
+    /// The root's four grains are the paper's (section IV-B). At the load of its pairs of 1000 bytes they are half of a section, and
+    /// a mapping takes twice what it takes in `original`; with pairs of 50 bytes it takes less than there.
+    #[test]
+    fn a_mapping_takes_twice_the_dram_of_the_original_where_sections_are_nearly_empty() {
+        const DRIVE_BYTES: f64 = (128u64 << 30) as f64;
+        let layout = compact();
+        let compact = |pairs: f64| {
+            let mappings = pairs / (DRIVE_BYTES / 64.0) * layout.slots() as f64;
+            layout.bytes_of(mappings) / mappings
+        };
+        let original = |pairs: f64| 4.0 * DRIVE_BYTES / 512.0 / pairs;
+        let (large, small) = (100e6, 4.0 * 330e6);
+        assert!((20.0..22.0).contains(&compact(large)) && (1.9..2.1).contains(&(compact(large) / original(large))));
+        assert!(compact(small) < 9.5, "{}", compact(small));
+    }
+
     #[test]
     fn every_layout_is_a_map_from_slots_to_entries() {
         let layouts: [&dyn SectionLayout; 3] =

@@ -97,7 +97,8 @@ impl Engine {
             self.finish_removal(bytes, at)?;
         }
         let superblocks = (bytes / self.media.space.packing.superblock_bytes()) as usize;
-        let reserve = if is_change(command) { self.limits.high } else { self.limits.high_of_lookups };
+        let writes = is_change(command) || bytes > 0;
+        let reserve = if writes { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
         let mut has_room = true;
         if self.media.space.superblocks.free() < needed {
@@ -149,6 +150,7 @@ impl Engine {
                 let heads = changes.iter().filter_map(batch::head_of);
                 index_bytes + heads.map(|head| packing.bytes_charged(&head)).sum::<u64>()
             }
+            Command::Flush => self.media.gathered.bytes(),
             _ => 0,
         })
     }

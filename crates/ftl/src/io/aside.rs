@@ -48,6 +48,16 @@ impl Io<'_> {
         }
     }
 
+    /// Does what nobody waits for; gives what comes of it, and when it ends. The clock is then where it was.
+    pub(crate) fn unwaited<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Nanos) {
+        let (clock, spent, aside) = (self.settle(), self.spent, self.aside);
+        self.aside = true;
+        let done = work(self);
+        let until = self.settle();
+        (self.clock, self.spent, self.aside) = (clock, spent, aside);
+        (done, until)
+    }
+
     /// Changes the index: behind the look-up, if that goes on aside.
     pub(crate) fn behind_look_up<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
         let Some(GoesOn { stores, until }) = self.goes_on else { return change(self) };

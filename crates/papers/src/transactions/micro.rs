@@ -303,7 +303,9 @@ mod tests {
         MicroOptions { record_bytes: 512, threads: 8, batch_pairs: 1, records_max: 1000, seed: 3 };
 
     fn run(design: &str, options: MicroOptions) -> [MicroReport; 3] {
-        let design = kvssd_designs::named(design).unwrap();
+        let mut design = kvssd_designs::named(design).unwrap();
+        // As the paper's, which reads before it writes a part.
+        design.gathered_blocks_max = 0;
         let profile = design.tiny_profile(&[]).unwrap();
         let mut bench = MicroBench::new(&design, &profile, options).unwrap();
         [(MicroKind::Insert, 1000), (MicroKind::Update, 500), (MicroKind::Fetch, 500)]
@@ -326,6 +328,21 @@ mod tests {
             run("block", options)[1].latency_ns.p50
         };
         assert!(latency(512) > 2 * latency(4096), "{} and {}", latency(512), latency(4096));
+    }
+
+    #[test]
+    fn a_new_entry_of_the_table_costs_an_insert_and_no_update() {
+        let latencies = |new_entry_ns: &str| {
+            let design = kvssd_designs::named("kaml").unwrap();
+            let overrides = [("memory.dram_bytes", "4194304"), ("core_costs.new_entry_ns", new_entry_ns)];
+            let profile = design.tiny_profile(&overrides).unwrap();
+            let mut bench = MicroBench::new(&design, &profile, MicroOptions { threads: 1, ..OPTIONS }).unwrap();
+            [MicroKind::Insert, MicroKind::Update].map(|kind| bench.run(kind, 500, &mut Quiet).unwrap().latency_ns.p50)
+        };
+        let (without, with) = (latencies("0"), latencies("50000"));
+        // Latencies are kept to two digits and a half.
+        assert!((49_000..51_000).contains(&(with[0] - without[0])), "{with:?} {without:?}");
+        assert_eq!(with[1], without[1]);
     }
 
     #[test]
