@@ -256,7 +256,8 @@ impl Design {
         let ahead_bytes = if is_ahead { memory.dram_bytes / PREFETCH_SHARE } else { 0 };
         let others_bytes = self.dram_beside_index(geometry).total_bytes() + ahead_bytes;
         let dram_bytes = memory.dram_bytes.saturating_sub(others_bytes);
-        plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes, changes })
+        let unit_pages = geometry.pages_per_program;
+        plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes, changes, unit_pages })
     }
 
     /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small

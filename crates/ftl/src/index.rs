@@ -15,7 +15,7 @@ mod view;
 pub use crate::parameters::{Parameter, Parameters};
 pub(crate) use contents::audit_tags;
 pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
-pub use forecast::{Changes, Forecast, Outlook, Visit};
+pub use forecast::{AtTimes, Changes, Forecast, Outlook, Visit};
 pub use lookups::Lookups;
 pub use pair_change::PairChange;
 pub use plan::{IndexPlan, Room};

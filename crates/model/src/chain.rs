@@ -1,8 +1,8 @@
 //! The chain of garbage collection: one step behind the other, each as long as the slowest of what it asks for at once.
 
-use crate::collection::Traffic;
 use crate::drive::Drive;
 use crate::queues::{Busy, LOAD_MAX};
+use crate::traffic::Traffic;
 use kvssd_ftl::index::Changes;
 
 /// How long the chain of collection takes for an operation.
@@ -28,7 +28,8 @@ pub(crate) fn collection_ns(drive: &Drive, traffic: &Traffic, busy: &Busy) -> f6
         Changes::InPlace => 1.0,
         // Level by level.
         Changes::Merged { .. } => {
-            drive.forecast.visits.iter().filter(|visit| visit.in_dram < 1.0).count().max(1) as f64
+            let on_flash = drive.forecast.visits.iter().filter(|visit| visit.in_dram < 1.0);
+            on_flash.map(|visit| visit.at_times.map_or(1.0, |at_times| at_times.share)).sum::<f64>().max(1.0)
         }
     };
     let times = &drive.times;

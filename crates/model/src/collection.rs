@@ -11,86 +11,34 @@
 
 use crate::drive::Drive;
 use crate::load::Load;
+use crate::traffic::Traffic;
 use kvssd_ftl::index::Changes;
 use kvssd_ftl::{MAP_KEPT_WEIGHT, ValidityKind};
+use std::collections::VecDeque;
 
 /// The part of a superblock that is written at a time.
 const STEPS_A_SUPERBLOCK: f64 = 4.0;
-/// Overwrites of each pair behind which a drive is as it stays.
-const STEADY_OVERWRITES: f64 = 8.0;
+/// So often all of the flash is written, or all that lives in it dies, until a drive is as it stays.
+const STEADY_WRITES: f64 = 12.0;
+const STEADY_DEATHS: f64 = 6.0;
 /// A drive that collects so many superblocks for a step has no room.
 const VICTIMS_MAX: usize = 1024;
 /// The least part of a superblock that collecting it must give. An estimate.
 const GAIN_MIN: f64 = 0.02;
 /// The most superblocks that are followed one by one.
-const SUPERBLOCKS_MAX: f64 = 512.0;
+const SUPERBLOCKS_MAX: f64 = 256.0;
 /// The fewest steps of a phase.
 const STEPS_MIN: f64 = 16.0;
 /// The three open superblocks are half written, and a victim is half read while its living pages are there twice. An estimate, set by
 /// looking at the matrix.
 const OPEN_SUPERBLOCKS: f64 = 2.0;
 
-/// Pages and pairs for each operation.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traffic {
-    /// Pages of the index that look-ups of commands read.
-    pub(crate) look_up_reads: f64,
-    /// Pages of the index that merging reads.
-    pub(crate) merge_reads: f64,
-    /// Pages of victims that are read, of pairs and of the map.
-    pub(crate) victim_reads: f64,
-    pub(crate) map_victim_reads: f64,
-    /// Pages of the index that garbage collection reads to ask and to change.
-    pub(crate) ask_reads: f64,
-    /// Pages that are programmed for users, by the index, for pairs and for the map that were moved.
-    pub(crate) user_pages: f64,
-    pub(crate) index_pages: f64,
-    pub(crate) moved_pages: f64,
-    pub(crate) map_moved_pages: f64,
-    /// Pairs that collection asks the index about, and moves.
-    pub(crate) asked: f64,
-    pub(crate) moved: f64,
-    pub(crate) erases: f64,
-    /// Superblocks of pairs that are collected.
-    pub(crate) victims: f64,
-}
-
-impl Traffic {
-    pub(crate) fn reads(&self) -> f64 {
-        self.look_up_reads + self.merge_reads + self.victim_reads + self.map_victim_reads + self.ask_reads
-    }
-
-    pub(crate) fn programs(&self) -> f64 {
-        self.user_pages + self.index_pages + self.moved_pages + self.map_moved_pages
-    }
-
-    fn for_each_of(mut self, operations: f64) -> Self {
-        for sum in [
-            &mut self.look_up_reads,
-            &mut self.merge_reads,
-            &mut self.victim_reads,
-            &mut self.map_victim_reads,
-            &mut self.ask_reads,
-            &mut self.user_pages,
-            &mut self.index_pages,
-            &mut self.moved_pages,
-            &mut self.map_moved_pages,
-            &mut self.asked,
-            &mut self.moved,
-            &mut self.erases,
-            &mut self.victims,
-        ] {
-            *sum /= operations;
-        }
-        self
-    }
-}
-
 /// A kind of superblocks: of pairs, or of the map.
 #[derive(Clone, Debug, Default)]
 struct Pool {
-    /// Of each closed superblock, the logarithm of its living pages, less what has died of all since.
-    closed: Vec<f64>,
+    /// Of each closed superblock, the oldest first, the logarithm of its living pages, less what has died of all since. All die at one
+    /// rate: so the oldest keeps the least.
+    closed: VecDeque<f64>,
     /// Pages in the open one, and how many of them live.
     open: (f64, f64),
     /// The sum of the shares of all that lives that have died.
@@ -104,7 +52,7 @@ impl Pool {
             self.open = (self.open.0 + now, self.open.1 + now);
             pages -= now;
             if self.open.0 >= superblock_pages - 1e-9 {
-                self.closed.push(self.open.1.max(1e-300).ln() + self.died);
+                self.closed.push_back(self.open.1.max(1e-300).ln() + self.died);
                 self.open = (0.0, 0.0);
             }
         }
@@ -115,10 +63,9 @@ impl Pool {
         self.open.1 *= (-share).exp();
     }
 
-    /// The closed superblock with the fewest living pages, and how many those are.
-    fn emptiest(&self) -> Option<(usize, f64)> {
-        let first = self.closed.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1))?;
-        Some((first.0, (first.1 - self.died).exp()))
+    /// The living pages of the closed superblock that has the fewest.
+    fn emptiest(&self) -> Option<f64> {
+        Some((self.closed.front()? - self.died).exp())
     }
 
     fn pages(&self, superblock_pages: f64) -> f64 {
@@ -127,12 +74,14 @@ impl Pool {
 }
 
 /// A drive that is filled, overwritten and used.
+#[derive(Clone)]
 pub(crate) struct Fluid<'a> {
     drive: &'a Drive,
     load: &'a Load,
-    /// The share of a look-up's visits that find DRAM, visit by visit: of commands, whose keys may be skewed, and of collection.
-    hits: &'a [f64],
+    /// The share of a look-up's visits that find DRAM, visit by visit: of collection and of commands whose keys are all alike.
     even_hits: Vec<f64>,
+    /// And of the run's commands, whose keys may be skewed.
+    hits: Option<&'a [f64]>,
     /// Pages of a superblock here: larger than the drive's where that has very many.
     superblock_pages: f64,
     pairs: Pool,
@@ -148,14 +97,14 @@ pub(crate) struct Fluid<'a> {
 }
 
 impl<'a> Fluid<'a> {
-    pub(crate) fn new(drive: &'a Drive, load: &'a Load, hits: &'a [f64]) -> Self {
+    pub(crate) fn new(drive: &'a Drive, load: &'a Load) -> Self {
         let visits = &drive.forecast.visits;
         let coarse = (drive.superblocks / SUPERBLOCKS_MAX).max(1.0);
         Fluid {
             drive,
             load,
-            hits,
             even_hits: visits.iter().map(|visit| visit.in_dram.min(1.0)).collect(),
+            hits: None,
             superblock_pages: drive.superblock_pages * coarse,
             pairs: Pool::default(),
             map: Pool::default(),
@@ -168,31 +117,42 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// What an operation of the run takes, with so many free superblocks before it and in it; none where the pairs do not fit.
-    pub(crate) fn run(mut self, free_before: f64, free: f64) -> Option<Traffic> {
-        let Load { pairs, overwrites, operations, .. } = *self.load;
-        self.phase(pairs as f64, (0.0, 1.0), true)?;
-        self.free = free_before;
-        // Long before that nothing changes any more.
-        let steady = STEADY_OVERWRITES * pairs as f64;
-        self.phase((overwrites as f64).min(steady), (0.0, 1.0), false)?;
+    /// Fills the drive; none where the pairs do not fit.
+    pub(crate) fn filled(mut self) -> Option<Self> {
+        self.phase(self.load.pairs as f64, (0.0, 1.0), true)?;
+        Some(self)
+    }
+
+    /// Overwrites its pairs with so many superblocks free; behind [`STEADY_WRITES`] nothing changes any more.
+    pub(crate) fn overwritten(mut self, free: f64) -> Option<Self> {
         self.free = free;
+        self.phase(self.load.overwrites as f64, (0.0, 1.0), false)?;
+        Some(self)
+    }
+
+    /// What one of so many operations takes that follow, each so many retrieves and stores, with so many superblocks free.
+    pub(crate) fn run(mut self, operations: f64, free: f64, points: (f64, f64), hits: &'a [f64]) -> Option<Traffic> {
+        (self.free, self.hits) = (free, Some(hits));
         self.sums = Traffic::default();
-        let operations = (operations as f64).min(steady);
-        self.phase(operations, self.load.points(), false)?;
+        let operations = self.phase(operations, points, false)?;
         Some(self.sums.for_each_of(operations))
     }
 
-    /// So many operations, each with so many retrieves and stores.
-    fn phase(&mut self, operations: f64, (retrieves, stores): (f64, f64), is_new: bool) -> Option<()> {
+    /// So many operations, each with so many retrieves and stores; gives how many there were when nothing changed any more.
+    fn phase(&mut self, operations: f64, (retrieves, stores): (f64, f64), is_new: bool) -> Option<f64> {
         let pages_max = self.superblock_pages / STEPS_A_SUPERBLOCK;
         let steps = (operations * stores * self.drive.record.stored_pages / pages_max).ceil().max(STEPS_MIN);
-        for _ in 0..steps as usize {
-            let operations = operations / steps;
-            self.use_drive(operations * retrieves, operations * stores, is_new);
+        let written = self.sums.programs() + STEADY_WRITES * self.drive.superblocks * self.drive.superblock_pages;
+        let died = self.pairs.died + STEADY_DEATHS;
+        for step in 0..steps as usize {
+            if self.sums.programs() > written || self.pairs.died > died {
+                return Some(operations * step as f64 / steps);
+            }
+            self.drive.work.add(1);
+            self.use_drive(operations / steps * retrieves, operations / steps * stores, is_new);
             self.collect()?;
         }
-        Some(())
+        Some(operations)
     }
 
     fn use_drive(&mut self, retrieves: f64, stores: f64, is_new: bool) {
@@ -205,9 +165,13 @@ impl<'a> Fluid<'a> {
         // A drive of blocks is filled block by block.
         self.pairs.append(if is_new { stores * record.pages } else { pages }, self.superblock_pages);
         let (mut visits, mut brought) = (0.0, 0.0);
-        for (visit, hit) in drive.forecast.visits.iter().zip(self.hits) {
+        let look_ups = match self.hits {
+            Some(_) => retrieves + stores * self.load.look_up_stores(drive) / self.load.points().1.max(1e-9),
+            None => retrieves + stores,
+        };
+        for (visit, hit) in drive.forecast.visits.iter().zip(self.hits.unwrap_or(&self.even_hits)) {
             visits += (retrieves + stores) * visit.reached;
-            brought += (retrieves + stores) * visit.reached * (1.0 - hit) * drive.alone(visit, self.load.clients);
+            brought += look_ups * visit.reached * (1.0 - hit) * drive.alone(visit, self.load.clients);
         }
         self.sums.look_up_reads += brought;
         (self.visits, self.changes, self.brought) = (visits, stores, brought);
@@ -254,27 +218,27 @@ impl<'a> Fluid<'a> {
                 self.learn();
                 return Some(());
             }
+            self.drive.work.add(1);
             let (pairs, map) = (self.pairs.emptiest(), self.map.emptiest());
             let size = self.superblock_pages;
-            let gives = |victim: Option<(usize, f64)>| victim.map_or(0.0, |(_, lives)| size - lives);
+            let gives = |victim: Option<f64>| victim.map_or(0.0, |lives| size - lives);
             let most = gives(pairs).max(gives(map));
             if most < size * GAIN_MIN {
                 return (taken < all + size).then_some(());
             }
-            let is_best =
-                map.is_some_and(|(_, map)| pairs.is_none_or(|(_, pairs)| map * (MAP_KEPT_WEIGHT as f64) < pairs));
+            let is_best = map.is_some_and(|map| pairs.is_none_or(|pairs| map * (MAP_KEPT_WEIGHT as f64) < pairs));
             let takes_map = if is_best { 2.0 * gives(map) >= most } else { 2.0 * gives(pairs) < most };
             match (takes_map, pairs, map) {
-                (true, _, Some((number, lives))) => self.collect_map(number, lives),
-                (_, Some((number, lives)), _) => self.collect_pairs(number, lives),
+                (true, _, Some(lives)) => self.collect_map(lives),
+                (_, Some(lives), _) => self.collect_pairs(lives),
                 _ => return None,
             }
         }
         None
     }
 
-    fn collect_map(&mut self, number: usize, lives: f64) {
-        self.map.closed.swap_remove(number);
+    fn collect_map(&mut self, lives: f64) {
+        self.map.closed.pop_front();
         let size = self.superblock_pages;
         let pieces_a_page = (1.0 / self.drive.piece_pages()).max(1.0);
         self.sums.map_victim_reads += size * (1.0 - (1.0 - lives / size).powf(pieces_a_page));
@@ -283,8 +247,8 @@ impl<'a> Fluid<'a> {
         self.map.append(lives, size);
     }
 
-    fn collect_pairs(&mut self, number: usize, lives: f64) {
-        self.pairs.closed.swap_remove(number);
+    fn collect_pairs(&mut self, lives: f64) {
+        self.pairs.closed.pop_front();
         let (size, record) = (self.superblock_pages, &self.drive.record);
         let read = size * (1.0 - (1.0 - lives / size).powf(record.of_page));
         let moved = lives / record.pages;
@@ -336,7 +300,6 @@ impl<'a> Fluid<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::hits_of;
     use crate::load::Mix;
     use kvssd_designs::BLOCK;
     use kvssd_flash::Profile;
@@ -354,14 +317,15 @@ mod tests {
                 value_bytes: 4096,
                 overwrites: 8 * pairs,
                 operations: pairs,
-                mix: Mix::Points { retrieves: 0.0, stores: 1.0 },
+                mix: Mix::Points { retrieves: 0.0, stores: 1.0, modifies: false },
                 skew: 0.0,
+                ranks: pairs,
                 clients: 20,
                 batch_pairs: 1,
             };
             let drive = Drive::new(&profile, &BLOCK, &load).unwrap();
-            let hits = hits_of(&drive, &load);
-            let traffic = Fluid::new(&drive, &load, &hits).run(drive.free_low, drive.free_low).unwrap();
+            let overwritten = Fluid::new(&drive, &load).filled().unwrap().overwritten(drive.free_low).unwrap();
+            let traffic = overwritten.run(pairs as f64, drive.free_low, load.points(), &[1.0]).unwrap();
             let kept = traffic.moved_pages / (traffic.moved_pages + traffic.user_pages);
             let usable = 1.0 - (drive.free_low + OPEN_SUPERBLOCKS) / drive.superblocks;
             let closed_form = (1.0 - kept) / -kept.ln();

@@ -5,6 +5,7 @@ use crate::{EstimateError, Mix};
 use kvssd_flash::Profile;
 use kvssd_ftl::index::{Changes, Forecast, Visit};
 use kvssd_ftl::{Design, RecordHead, RecordLayout, ValidityKind};
+use std::cell::Cell;
 
 /// The part of a unit of a victim that lives. An estimate.
 const NEIGHBOURS_SHARE: f64 = 0.75;
@@ -49,6 +50,23 @@ pub(crate) struct Drive {
     pub(crate) times: Times,
     pub(crate) stores_behind: bool,
     pub(crate) prefetches: bool,
+    /// How much was reckoned.
+    pub(crate) work: Work,
+}
+
+/// A count of the steps of an estimate, whose number a test bounds: each takes a fraction of a microsecond, at any scale.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work(Cell<u64>);
+
+impl Work {
+    pub(crate) fn add(&self, steps: u64) {
+        self.0.set(self.0.get() + steps);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        self.0.get()
+    }
 }
 
 /// A record.
@@ -134,6 +152,7 @@ impl Drive {
             times: Times::new(profile, &forecast, load),
             stores_behind: design.stores_behind_max > 0,
             prefetches: !design.iterators.prefetch_degree.is_none(),
+            work: Work::default(),
             forecast,
         })
     }
@@ -265,8 +284,16 @@ impl Load {
     /// Retrieves and stores for each operation.
     pub(crate) fn points(&self) -> (f64, f64) {
         match self.mix {
-            Mix::Points { retrieves, stores } => (retrieves, stores),
+            Mix::Points { retrieves, stores, .. } => (retrieves, stores),
             Mix::Ranges { .. } => (0.0, 0.0),
+        }
+    }
+
+    /// Stores that look their key up anew: a piece of an index that the retrieve before brought is still in DRAM.
+    pub(crate) fn look_up_stores(&self, drive: &Drive) -> f64 {
+        match self.mix {
+            Mix::Points { modifies: true, .. } if drive.changes_in_place() => 0.0,
+            _ => self.points().1,
         }
     }
 }

@@ -20,14 +20,17 @@ mod latency;
 mod load;
 mod queues;
 mod ranges;
+mod traffic;
 
 pub use crate::load::{Load, Mix};
 
 use crate::cache::hits_of;
-use crate::collection::{Fluid, Traffic};
+use crate::collection::Fluid;
 use crate::commands::Commands;
 use crate::drive::Drive;
-use crate::queues::Busy;
+use crate::latency::Stall;
+use crate::queues::{Busy, Loop};
+use crate::traffic::Traffic;
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use serde::Serialize;
@@ -99,8 +102,11 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
     if load.operations == 0 || load.pairs == 0 {
         return Err(EstimateError::Load("drives without pairs and runs without operations"));
     }
-    let drive = Drive::new(profile, design, load)?;
-    if let Some((rate, seek_ns, flash_reads)) = ranges::ranges(&drive, load) {
+    reckon(&Drive::new(profile, design, load)?, load)
+}
+
+fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
+    if let Some((rate, seek_ns, flash_reads)) = ranges::ranges(drive, load) {
         return Ok(Estimate {
             throughput_ops_s: rate * 1e9,
             limit_ops_s: rate * 1e9,
@@ -117,55 +123,88 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
             },
         });
     }
-    let before = Load { mix: Mix::Points { retrieves: 0.0, stores: 1.0 }, skew: 0.0, batch_pairs: 1, ..*load };
-    let free_before = settle(&drive, &before, drive.free_low)?.free;
-    let Settled { traffic, busy, waits, .. } = settle(&drive, load, free_before)?;
-    let commands = Commands::new(&drive, load, &traffic, &hits_of(&drive, load));
-    let (idle, _) = queues::closed_loop(&drive, load, &Traffic::default(), &commands);
-    let store = commands.store.times(load.batch_pairs, &drive);
-    let store_p50_ns = latency::median_ns(&drive, &busy, &store);
+    let filled = Fluid::new(drive, load).filled().ok_or(EstimateError::Full)?;
+    let before = before(drive, load, &filled).ok_or(EstimateError::Full)?;
+    let overwritten = filled.overwritten(before.free).ok_or(EstimateError::Full)?;
+    let hits = hits_of(drive, load, before.traffic.moved);
+    let operations = load.operations as f64;
+    let run = |part: f64, free: f64| overwritten.clone().run(operations * part, free, load.points(), &hits);
+    let settled = settle(drive, load, &hits, run).ok_or(EstimateError::Full)?;
+    let Settled { traffic, at_work, .. } = settled;
+    let commands = Commands::new(drive, load, &traffic, &hits);
+    let idle = queues::closed_loop(drive, load, &Traffic::default(), &commands);
+    let Loop { rate, busy, store_wait_ns } = at_work;
+    let store = commands.store.times(load.batch_pairs, drive);
+    let (of_retrieve, of_store) = busy.as_seen(drive, load, &traffic, &commands);
+    // Who waits for room waits in a crowd: a store of each client, until a superblock is free.
+    let crowds = f64::from(load.clients) * traffic.erases / drive.dies;
+    let waits = Stall { share: (crowds / commands.stores).min(1.0), mean_ns: store_wait_ns };
+    let store_p50_ns = latency::median_ns(drive, &of_store, &store, waits);
+    let retrieve_p50_ns = latency::median_ns(drive, &of_retrieve, &commands.retrieve, Stall::default());
     let stored_bytes = commands.stores * drive.record.user_bytes;
     Ok(Estimate {
-        throughput_ops_s: busy.rate * 1e9,
+        throughput_ops_s: rate * 1e9,
         limit_ops_s: idle.rate * 1e9,
         flash_reads: traffic.reads() + commands.record_reads,
         flash_programs: traffic.programs(),
         write_amplification: (stored_bytes > 0.0).then(|| traffic.programs() * drive.record.page_bytes / stored_bytes),
-        retrieve_p50_ns: (commands.retrieves > 0.0).then(|| latency::median_ns(&drive, &busy, &commands.retrieve)),
+        retrieve_p50_ns: (commands.retrieves > 0.0).then_some(retrieve_p50_ns),
         store_p50_ns: (commands.stores > 0.0).then_some(store_p50_ns),
-        dies: busy.dies,
-        held_back_by: held_back_by(&busy, waits),
+        dies: busy.dies * rate / busy.rate,
+        held_back_by: held_back_by(&busy, store_wait_ns > 0.0),
     })
 }
 
-/// Room and the width of collection hang on each other: so often one is reckoned from the other.
+/// Room and the width of collection hang on each other: so often, at the most, one is reckoned from the other.
 const SETTLING_STEPS: usize = 3;
+/// From so many operations for each pair.
+const SETTLING_SHARE: f64 = 0.25;
+/// A collector has come to rest when its free superblocks differ by less.
+const AT_REST: f64 = 0.01;
 
 /// A drive that has come to rest.
 struct Settled {
     /// What an operation takes.
     traffic: Traffic,
-    /// The drive at its throughput, and whether stores wait for collection.
-    busy: Busy,
-    waits: bool,
+    /// The drive at its throughput.
+    at_work: Loop,
     /// The free superblocks at which its collector rests.
     free: f64,
 }
 
-fn settle(drive: &Drive, load: &Load, free_before: f64) -> Result<Settled, EstimateError> {
-    let hits = hits_of(drive, load);
-    let reckon = |free: f64| {
-        let traffic = Fluid::new(drive, load, &hits).run(free_before, free).ok_or(EstimateError::Full)?;
-        let commands = Commands::new(drive, load, &traffic, &hits);
-        let (busy, waits) = queues::closed_loop(drive, load, &traffic, &commands);
-        let free = if load.points().1 > 0.0 { drive.free_at(busy.step_pages) } else { drive.free_low };
-        Ok(Settled { traffic, busy, waits, free })
+/// The drive while pairs are overwritten, before the run.
+fn before(drive: &Drive, load: &Load, filled: &Fluid<'_>) -> Option<Settled> {
+    let mix = Mix::Points { retrieves: 0.0, stores: 1.0, modifies: false };
+    let before = Load { mix, skew: 0.0, batch_pairs: 1, ..*load };
+    let hits = hits_of(drive, &before, 0.0);
+    let overwritten = filled.clone().overwritten(drive.free_low)?;
+    let operations = (load.operations as f64).min(SETTLING_SHARE * load.pairs as f64);
+    let before = Load { operations: operations as u64, ..before };
+    let run = |part: f64, free: f64| overwritten.clone().run(operations * part, free, before.points(), &hits);
+    settle(drive, &before, &hits, run)
+}
+
+/// Reckons the drive at rest from what a part of its operations takes with so many superblocks free.
+fn settle(drive: &Drive, load: &Load, hits: &[f64], run: impl Fn(f64, f64) -> Option<Traffic>) -> Option<Settled> {
+    let reckon = |part: f64, free: f64| {
+        let traffic = run(part, free)?;
+        let commands = Commands::new(drive, load, &traffic, hits);
+        let at_work = queues::closed_loop(drive, load, &traffic, &commands);
+        let free = if load.points().1 > 0.0 { drive.free_at(at_work.busy.step_pages) } else { drive.free_low };
+        Some(Settled { traffic, at_work, free })
     };
-    let mut settled = reckon(drive.free_low)?;
+    // Of a long run the beginning tells where the collector comes to rest.
+    let part = (SETTLING_SHARE * load.pairs as f64 / load.operations as f64).min(1.0);
+    let mut free = drive.free_low;
+    let mut settled = reckon(part, free)?;
     for _ in 1..SETTLING_STEPS {
-        settled = reckon(settled.free)?;
+        if (settled.free - free).abs() < AT_REST {
+            break;
+        }
+        free = settled.free;
+        settled = reckon(part, free)?;
     }
-    Ok(settled)
+    if part < 1.0 { reckon(1.0, settled.free) } else { Some(settled) }
 }
 
 fn held_back_by(busy: &Busy, waits: bool) -> HeldBackBy {
@@ -180,5 +219,80 @@ fn held_back_by(busy: &Busy, waits: bool) -> HeldBackBy {
         _ if waits => HeldBackBy::Collection,
         Some((_, part)) => part,
         None => HeldBackBy::Clients,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_designs::{BLOCK, DESIGNS, PINK, PLUS, RHIK};
+
+    fn load_of(profile: &Profile, filled: f64) -> Load {
+        let pairs = (filled * profile.geometry.raw_bytes() as f64 / 1088.0) as u64;
+        Load {
+            pairs,
+            key_bytes: 8,
+            value_bytes: 1000,
+            overwrites: pairs,
+            operations: pairs,
+            mix: Mix::Points { retrieves: 0.5, stores: 0.5, modifies: false },
+            skew: 0.99,
+            ranks: 10_000_000_000,
+            clients: 20,
+            batch_pairs: 1,
+        }
+    }
+
+    /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an overwrite and an operation for each pair are a millisecond; nothing is more than
+    /// three.
+    #[test]
+    fn an_estimate_takes_no_more_steps_at_a_larger_scale() {
+        for name in kvssd_flash::PROFILE_NAMES {
+            for scale in [1.0 / 64.0, 1.0] {
+                let profile = Profile::load(name, &[]).unwrap().scaled(scale).unwrap();
+                for design in DESIGNS.iter().chain([&BLOCK]) {
+                    for (filled, turns) in [(0.4, 1), (0.72, 1), (0.72, 20)] {
+                        let load = load_of(&profile, filled);
+                        let load = Load { overwrites: turns * load.pairs, operations: turns * load.operations, ..load };
+                        let Ok(drive) = Drive::new(&profile, design, &load) else { continue };
+                        let _ = reckon(&drive, &load);
+                        let most = if name == "kvvirt" && turns == 1 { 20_000 } else { 60_000 };
+                        let steps = drive.work.steps();
+                        assert!(
+                            100 < steps && steps < most,
+                            "{name} {scale} {} {filled} {turns}: {steps}",
+                            design.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn skew_is_that_of_the_ranks_that_are_drawn_and_helps_trees_whose_keys_are_changed() {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
+        let load = load_of(&profile, 0.6);
+        let reads = |design: &Design, load: &Load| estimate(&profile, design, load).unwrap().flash_reads;
+        let alike = Load { skew: 0.0, ..load };
+        let plain = Load { ranks: load.pairs, ..load };
+        for design in [&RHIK, &PINK] {
+            assert!(reads(design, &plain) < reads(design, &load), "{}: more ranks, less skew", design.name);
+            assert!(reads(design, &load) < reads(design, &alike), "{}", design.name);
+        }
+        let only_reads = Mix::Points { retrieves: 1.0, stores: 0.0, modifies: false };
+        let (skewed, alike) = (Load { mix: only_reads, ..load }, Load { mix: only_reads, ..alike });
+        assert_eq!(reads(&PINK, &skewed), reads(&PINK, &alike), "a tree keeps no page because it was asked for");
+    }
+
+    #[test]
+    fn a_store_of_what_was_just_retrieved_looks_nothing_up() {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 256.0).unwrap();
+        let load = Load { skew: 0.0, ..load_of(&profile, 0.6) };
+        let points = |modifies| Load { mix: Mix::Points { retrieves: 1.0, stores: 0.5, modifies }, ..load };
+        let [apart, together] = [false, true].map(|modifies| estimate(&profile, &PLUS, &points(modifies)).unwrap());
+        assert!(together.flash_reads < apart.flash_reads - 0.2);
+        let times = |estimate: &Estimate| estimate.store_p50_ns.unwrap();
+        assert!(times(&together) < times(&apart) - 25_000.0, "{} {}", times(&together), times(&apart));
     }
 }

@@ -17,6 +17,8 @@ pub struct Load {
     pub mix: Mix,
     /// The exponent of Zipf's law that chooses their keys; 0 where all are alike.
     pub skew: f64,
+    /// The ranks that the law draws from. Those beyond the pairs are spread over all of them, as YCSB's scrambled law does.
+    pub ranks: u64,
     /// Commands under way at once.
     pub clients: u32,
     /// Stores that go as one batch.
@@ -32,6 +34,8 @@ pub enum Mix {
         retrieves: f64,
         /// Stores for each operation.
         stores: f64,
+        /// Whether these are of keys that were retrieved just before.
+        modifies: bool,
     },
     /// A Seek and so many calls of Next.
     Ranges {

@@ -15,6 +15,8 @@ pub struct Outlook {
     pub key_bytes: u32,
     /// Changes that brought it there; none where that goes on, or garbage collection made others.
     pub changes: Option<u64>,
+    /// Pages that a log gathers in the write buffer before it programs them: the newest of an index are read there.
+    pub unit_pages: u32,
 }
 
 /// What the index does for a look-up and for a change, on average, once it holds its pairs.
@@ -41,8 +43,21 @@ pub struct Visit {
     pub pieces: f64,
     /// The share of look-ups that come so far.
     pub reached: f64,
-    /// The share of the pieces that are in DRAM.
+    /// The share of the pieces that are in DRAM, also in the write buffer.
     pub in_dram: f64,
+    /// The share of the pairs whose newest change lies before what is visited here: look-ups of these end before. For a tree.
+    pub newer: f64,
+    /// Where they are on flash at times only, how often, and how many pages then lie together that look-ups want.
+    pub at_times: Option<AtTimes>,
+}
+
+/// Pieces that come and go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtTimes {
+    /// The share of the time that a piece is on flash.
+    pub share: f64,
+    /// Pages that then lie on flash, where one of them is read.
+    pub together: f64,
 }
 
 /// How changes come to flash.
@@ -65,7 +80,7 @@ impl Forecast {
         let cached = cache_bytes / (piece_bytes + cached_bytes(0) as f64);
         let in_dram = (cached / pieces as f64).min(1.0);
         Forecast {
-            visits: vec![Visit { pieces: pieces as f64, reached: 1.0, in_dram }],
+            visits: vec![Visit { pieces: pieces as f64, reached: 1.0, in_dram, newer: 0.0, at_times: None }],
             piece_bytes,
             strangers: 0.0,
             knows_keys: false,

@@ -4,7 +4,7 @@ use super::{DbBenchWork, Experiment, Work, YcsbWork};
 use crate::dbbench::DbBenchmark;
 use crate::error::SimError;
 use crate::rounds::Rounds;
-use crate::workload::{Distribution, SizeDistribution, YcsbCore};
+use crate::workload::{Distribution, RANKS_OF_YCSB, SizeDistribution, YcsbCore};
 use kvssd_model::{Estimate, EstimateError, Load, Mix, estimate};
 
 /// The exponent of YCSB's distributions.
@@ -50,10 +50,14 @@ impl YcsbWork {
             value_bytes: self.value_bytes,
             overwrites: self.overwrites,
             operations: self.operations,
-            mix: Mix::Points { retrieves, stores },
+            mix: Mix::Points { retrieves, stores, modifies: self.workload.0 == YcsbCore::F },
             skew: match self.distribution.0 {
                 Distribution::Zipfian | Distribution::Latest => THETA,
                 Distribution::Uniform | Distribution::Sequential => 0.0,
+            },
+            ranks: match self.distribution.0 {
+                Distribution::Zipfian => RANKS_OF_YCSB,
+                _ => self.records,
             },
             clients: self.threads.saturating_mul(self.queue_depth),
             batch_pairs: self.batch_pairs,
@@ -78,7 +82,7 @@ impl DbBenchWork {
         };
         let mix = match last {
             DbBenchmark::SeekRandom => Mix::Ranges { nexts: self.scan_length, in_order },
-            DbBenchmark::ReadRandom => Mix::Points { retrieves: 1.0, stores: 0.0 },
+            DbBenchmark::ReadRandom => Mix::Points { retrieves: 1.0, stores: 0.0, modifies: false },
             _ => return Err(EstimateError::Load("other benchmarks than seekrandom and readrandom")),
         };
         Ok(Load {
@@ -89,6 +93,7 @@ impl DbBenchWork {
             operations: self.operations,
             mix,
             skew: 0.0,
+            ranks: self.records,
             clients: self.threads,
             batch_pairs: 1,
         })

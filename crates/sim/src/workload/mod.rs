@@ -40,6 +40,7 @@ pub use keys::KeyShape;
 pub use kvbench::{KvBench, KvBenchOperations, RunLength};
 pub use lengths::Lengths;
 pub use operation::Operation;
+pub(crate) use scrambled::RANKS as RANKS_OF_YCSB;
 pub use value_sizes::{SizeDistribution, ValueSizes};
 pub use ycsb::{Ycsb, YcsbCore};
 pub use zipfian::Zipfian;

@@ -4,7 +4,7 @@ use super::Zipfian;
 use kvssd_types::Random;
 
 /// The number of ranks drawn from, whatever the number of records (YCSB, ScrambledZipfianGenerator.java, `ITEM_COUNT`).
-const RANKS: u64 = 10_000_000_000;
+pub(crate) const RANKS: u64 = 10_000_000_000;
 
 /// The sum of 1 / i^0.99 over [`RANKS`] (the same file, `ZETAN`).
 const ZETA_OF_RANKS: f64 = 26.469_028_201_783_02;
