@@ -135,11 +135,23 @@ fn show_with(
 
 /// What the options ask of each design, with nothing left to a default. What is impossible is said here.
 pub fn experiments(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+    experiments_by(options, Bench::experiments)
+}
+
+/// The same to be reckoned and not run.
+pub fn experiments_on_paper(options: &BenchOptions) -> Result<Vec<Experiment>, Failure> {
+    experiments_by(options, Bench::experiments_on_paper)
+}
+
+fn experiments_by(
+    options: &BenchOptions,
+    of_ycsb: fn(&Bench) -> Result<Vec<Experiment>, SimError>,
+) -> Result<Vec<Experiment>, Failure> {
     check_company(options)?;
     match &options.drive.kvbench {
         Some(path) => kvbench::experiments(options, path),
         None if !options.drive.db_bench.is_empty() => db_bench::experiments(options),
-        None => Ok(asked_for(options).experiments()?),
+        None => Ok(of_ycsb(&asked_for(options))?),
     }
 }
 

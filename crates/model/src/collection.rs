@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 
 /// The part of a superblock that is written at a time.
 const STEPS_A_SUPERBLOCK: f64 = 4.0;
-/// So often all of the flash is written, or all that lives in it dies, until a drive is as it stays.
-const STEADY_WRITES: f64 = 12.0;
+/// So often all of the flash is written, where it has as many superblocks as are followed, or all that lives in it dies, until a drive is as
+/// it stays.
+const STEADY_WRITES: f64 = 24.0;
 const STEADY_DEATHS: f64 = 6.0;
 /// A drive that collects so many superblocks for a step has no room.
 const VICTIMS_MAX: usize = 1024;
@@ -142,7 +143,7 @@ impl<'a> Fluid<'a> {
     fn phase(&mut self, operations: f64, (retrieves, stores): (f64, f64), is_new: bool) -> Option<f64> {
         let pages_max = self.superblock_pages / STEPS_A_SUPERBLOCK;
         let steps = (operations * stores * self.drive.record.stored_pages / pages_max).ceil().max(STEPS_MIN);
-        let written = self.sums.programs() + STEADY_WRITES * self.drive.superblocks * self.drive.superblock_pages;
+        let written = self.sums.programs() + STEADY_WRITES * SUPERBLOCKS_MAX * self.superblock_pages;
         let died = self.pairs.died + STEADY_DEATHS;
         for step in 0..steps as usize {
             if self.sums.programs() > written || self.pairs.died > died {

@@ -12,6 +12,8 @@ use crate::queues::{Busy, Piece};
 
 /// Of more reads, one behind the other, the median is the mean.
 const READS_MAX: usize = 24;
+/// A share that does not reach half of all together with half of the others.
+const FEW: f64 = 0.25;
 /// Waits are told apart to a part of twice their mean, behind which no median lies (Markov).
 const CELLS: usize = 128;
 
@@ -35,7 +37,9 @@ pub(crate) fn median_ns(drive: &Drive, busy: &Busy, command: &Command, stall: St
     }
     drive.work.add(READS_MAX as u64);
     let crowds = command.index.iter().copied().zip(busy.crowd_waits_ns.iter().copied());
-    let waits = Waits::new(busy, crowds, stall, 2.0 * waits_ns.max(1.0));
+    // Where few wait for room, the median is one of the others.
+    let for_room_ns = if stall.share > FEW { stall.mean_ns } else { 0.0 };
+    let waits = Waits::new(busy, crowds, stall, 2.0 * (waits_ns + for_room_ns).max(1.0));
     let (index, records) = (counts(&command.index), counts(&[command.record_reads]));
     let share_within = |time_ns: f64| {
         let mut share = 0.0;

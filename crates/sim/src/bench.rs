@@ -113,6 +113,18 @@ impl Bench {
     /// # Errors
     /// When a design, the profile or a number is impossible.
     pub fn experiments(&self) -> Result<Vec<Experiment>, SimError> {
+        self.checked(Experiment::check)
+    }
+
+    /// The same to be reckoned and not run ([`Experiment::check_on_paper`]).
+    ///
+    /// # Errors
+    /// As [`Bench::experiments`].
+    pub fn experiments_on_paper(&self) -> Result<Vec<Experiment>, SimError> {
+        self.checked(Experiment::check_on_paper)
+    }
+
+    fn checked(&self, check: fn(&Experiment) -> Result<(), SimError>) -> Result<Vec<Experiment>, SimError> {
         if !(self.fill > 0.0 && self.fill <= 1.0) {
             return Err(SimError::Setup(format!("--fill {} must be above 0 and at most 1", self.fill)));
         }
@@ -137,7 +149,7 @@ impl Bench {
                 value_distribution: Named(self.value_distribution),
             };
             let experiment = testbed.experiment(design, self.seed, Work::Ycsb(work));
-            experiment.check().map(|()| experiment)
+            check(&experiment).map(|()| experiment)
         };
         testbed.designs.iter().map(experiment).collect()
     }

@@ -42,7 +42,9 @@ pub fn run(folder: &Path, file: &JsonFile) -> Outcome {
 /// What one or more reports, of several seeds, are of.
 struct Cell {
     name: String,
-    /// As reckoned and as run, figure by figure; or why there is no estimate.
+    /// Figure by figure, whether the runs have it: those of reads have no median of stores.
+    measured: Vec<bool>,
+    /// As reckoned and as run; or why there is no estimate.
     figures: Result<Vec<Option<(f64, f64)>>, String>,
 }
 
@@ -117,7 +119,8 @@ fn cell(name: String, mut reports: Vec<Value>) -> Cell {
         };
         FIGURES.iter().map(of).collect()
     });
-    Cell { name, figures }
+    let is_measured = |(_, _, measure): &Figure| runs.iter().any(|run| measure(run).is_some());
+    Cell { name, measured: FIGURES.iter().map(is_measured).collect(), figures }
 }
 
 fn for_each_operation(run: &Value, kind: &str) -> Option<f64> {
@@ -130,13 +133,13 @@ fn median(run: &Value, commands: &[&str]) -> Option<f64> {
     latencies.filter(|latency| latency["count"].as_u64() > Some(0)).find_map(|latency| latency["p50"].as_f64())
 }
 
-/// Of each figure, the share of the cells where the estimate is near; a cell without an estimate is not.
+/// Of each figure, the share of the cells that have it where the estimate is near; a cell without an estimate is not.
 fn shares(cells: &[Cell]) -> BTreeMap<&'static str, f64> {
     let share = |number: usize| {
         let there: Vec<bool> = cells
             .iter()
             .filter_map(|cell| match &cell.figures {
-                Err(_) => Some(false),
+                Err(_) => cell.measured[number].then_some(false),
                 Ok(figures) => figures[number].as_ref().map(is_near),
             })
             .collect();

@@ -10,7 +10,26 @@ use kvssd_model::{Estimate, EstimateError, Load, Mix, estimate};
 /// The exponent of YCSB's distributions.
 const THETA: f64 = 0.99;
 
+/// A check builds the drive; one of so many bytes is built in less time than an estimate takes.
+const CHECKED_BYTES: u64 = 1 << 30;
+
 impl Experiment {
+    /// As [`Experiment::check`], for an estimate: of a large drive, a small one of the same kind is built, with as much less DRAM and as many
+    /// fewer records, since to build that of 128 GB takes a thousand times as long as to reckon it.
+    ///
+    /// # Errors
+    /// As [`Experiment::check`].
+    pub fn check_on_paper(&self) -> Result<(), SimError> {
+        let part = CHECKED_BYTES as f64 / self.bed()?.profile.geometry.raw_bytes() as f64;
+        let Work::Ycsb(work) = &self.work else { return self.check() };
+        if part >= 1.0 {
+            return self.check();
+        }
+        let records = ((work.records as f64 * part) as u64).max(1);
+        let small = Work::Ycsb(YcsbWork { records, ..work.clone() });
+        Experiment { scale: self.scale * part, work: small, ..self.clone() }.check()
+    }
+
     /// What it will show, reckoned and not run.
     ///
     /// # Errors
@@ -97,5 +116,25 @@ impl DbBenchWork {
             clients: self.threads,
             batch_pairs: 1,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bench::Bench;
+
+    #[test]
+    fn what_a_large_drive_lacks_is_told_by_a_small_one() {
+        let bench = |dram_bytes: &str| Bench {
+            designs: vec!["plus".to_owned()],
+            scale: 1.0 / 16.0,
+            overrides: vec![("memory.dram_bytes".to_owned(), dram_bytes.to_owned())],
+            ..Bench::default()
+        };
+        let (lacks, has) = (bench("16777216"), bench("268435456"));
+        for experiments in [lacks.experiments(), lacks.experiments_on_paper()] {
+            assert!(experiments.unwrap_err().to_string().contains("the design needs at least"));
+        }
+        assert_eq!(has.experiments_on_paper().unwrap(), has.experiments().unwrap(), "the drive that was asked for");
     }
 }
