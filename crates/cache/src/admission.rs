@@ -10,7 +10,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// Says whether a pair is worth a write. It is asked about every pair that could be stored, in the order in which they come.
-pub(crate) trait Admission: Debug + Send {
+pub(crate) trait Admission: Debug + Send + Sync {
     /// Whether a pair of so many bytes comes in.
     fn admits(&mut self, pair: PairId, bytes: u64, now: Nanos) -> bool;
 
@@ -22,6 +22,11 @@ pub(crate) trait Admission: Debug + Send {
     /// All rules agreed, and so many bytes are written.
     fn wrote(&mut self, bytes: u64) {
         let _ = bytes;
+    }
+
+    /// Bytes of memory that it keeps.
+    fn kept_bytes(&self) -> u64 {
+        0
     }
 }
 
@@ -68,9 +73,15 @@ impl fmt::Display for AdmissionRule {
 }
 
 impl AdmissionRule {
-    pub(crate) fn build(self) -> Box<dyn Admission> {
+    /// Whether another one asks for the same, with another number.
+    pub(crate) fn is_kind_of(self, other: AdmissionRule) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+
+    /// A rule that remembers nothing yet, and will no more than there is room for.
+    pub(crate) fn build(self, kept_bytes_max: u64) -> Box<dyn Admission> {
         match self {
-            AdmissionRule::Asked(times) => Box::new(frequency::Frequency::new(times)),
+            AdmissionRule::Asked(times) => Box::new(frequency::Frequency::within(times, kept_bytes_max)),
             AdmissionRule::AtMost(bytes) => Box::new(AtMost(bytes)),
             AdmissionRule::ADay(bytes) => Box::new(write_budget::WriteBudget::new(bytes)),
         }

@@ -5,10 +5,17 @@ use crate::eviction::Eviction;
 use crate::pair::PairId;
 use crate::plan::CachePlan;
 use kvssd_types::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of so many bytes one leaves a drive that was fuller than it was thought, and is tried again later. An estimate.
 const SHRINK_SHARE: u64 = 128;
+
+/// What a drive keeps of a pair, beside its key and what the policy keeps: 64 bits that it is known by, its length, when it is too old, its place in
+/// a table that is three quarters full. An estimate.
+const PAIR_BYTES: u64 = 8 + 4 + 8 + 6;
+
+/// What it keeps of a pair that will be too old, to find it then: two links and when. An estimate.
+const AGEING_BYTES: u64 = 2 * 4 + 8;
 
 /// A cache on a drive, without the drive.
 #[derive(Debug)]
@@ -19,6 +26,11 @@ pub struct Cache {
     came_bytes: u64,
     held_bytes: u64,
     held: BTreeMap<PairId, Held>,
+    /// Those that will be too old, by when.
+    ageing: BTreeSet<(Nanos, PairId)>,
+    /// What it may keep of all this, and bytes of keys that are kept beside it.
+    kept_bytes_max: u64,
+    key_bytes: u64,
     eviction: Box<dyn Eviction>,
     admission: Vec<Box<dyn Admission>>,
     counts: Counts,
@@ -28,6 +40,7 @@ pub struct Cache {
 struct Held {
     bytes: u64,
     expires: Nanos,
+    key_bytes: u8,
 }
 
 /// What happened.
@@ -44,19 +57,63 @@ pub struct Counts {
 }
 
 impl Cache {
-    /// An empty one.
+    /// An empty one, with the memory that it needs.
     #[must_use]
     pub fn new(plan: &CachePlan) -> Self {
+        Cache::within(plan, u64::MAX)
+    }
+
+    /// An empty one that keeps no more than so many bytes: pairs leave for that, too.
+    #[must_use]
+    pub fn within(plan: &CachePlan, kept_bytes_max: u64) -> Self {
         Cache {
             budget_bytes_max: plan.budget_bytes,
             budget_bytes: plan.budget_bytes,
             came_bytes: 0,
             held_bytes: 0,
             held: BTreeMap::new(),
+            ageing: BTreeSet::new(),
+            kept_bytes_max,
+            key_bytes: 0,
             eviction: plan.eviction.build(),
-            admission: plan.admission.iter().map(|rule| rule.build()).collect(),
+            admission: plan.admission.iter().map(|rule| rule.build(kept_bytes_max)).collect(),
             counts: Counts::default(),
         }
+    }
+
+    /// Bytes of memory that a drive would keep for it, keys that are kept beside it with it.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let pairs = self.held.len() as u64;
+        let admission = self.admission.iter().map(|rule| rule.kept_bytes()).sum::<u64>();
+        pairs * PAIR_BYTES
+            + self.ageing.len() as u64 * AGEING_BYTES
+            + self.key_bytes
+            + self.eviction.kept_bytes()
+            + admission
+    }
+
+    /// The most of them, from the next pair on.
+    pub fn set_kept_bytes_max(&mut self, bytes: u64) {
+        self.kept_bytes_max = bytes;
+    }
+
+    /// Whether it holds a pair, and how many bytes of it. That is no hit.
+    #[must_use]
+    pub fn held(&self, pair: PairId) -> Option<u64> {
+        self.held.get(&pair).map(|held| held.bytes)
+    }
+
+    /// Whether a pair is there and too old.
+    #[must_use]
+    pub fn is_old(&self, pair: PairId, now: Nanos) -> bool {
+        self.held.get(&pair).is_some_and(|held| held.expires <= now)
+    }
+
+    /// The plan's budget, whatever the drive has.
+    #[must_use]
+    pub fn budget_bytes_max(&self) -> u64 {
+        self.budget_bytes_max
     }
 
     /// Bytes of keys and values that it may hold: the plan's, or about what a drive that was full took.
@@ -107,18 +164,33 @@ impl Cache {
 
     /// Takes a pair in, until it expires. Gives those that must leave before it is stored.
     pub fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos) -> Vec<PairId> {
+        self.insert_with(pair, bytes, expires, 0)
+    }
+
+    /// As [`Cache::insert`], of a pair whose key is kept beside it.
+    pub(crate) fn insert_with(&mut self, pair: PairId, bytes: u64, expires: Nanos, key_bytes: u8) -> Vec<PairId> {
         let mut leaving = Vec::new();
         let before = |cache: &Cache| cache.held.get(&pair).map_or(0, |held| held.bytes);
-        while self.held_bytes - before(self) + bytes > self.budget_bytes
+        let more_kept = PAIR_BYTES + u64::from(key_bytes);
+        while (self.held_bytes - before(self) + bytes > self.budget_bytes
+            || self.kept_bytes() + more_kept > self.kept_bytes_max)
             && let Some(victim) = self.evict()
         {
             // What is to be replaced need not leave first.
             leaving.extend(Some(victim).filter(|victim| *victim != pair));
         }
         self.held_bytes = self.held_bytes - before(self) + bytes;
-        match self.held.insert(pair, Held { bytes, expires }) {
-            Some(_) => self.eviction.replace(pair, bytes, expires),
+        self.key_bytes += u64::from(key_bytes);
+        match self.held.insert(pair, Held { bytes, expires, key_bytes }) {
+            Some(before) => {
+                self.key_bytes -= u64::from(before.key_bytes);
+                self.ageing.remove(&(before.expires, pair));
+                self.eviction.replace(pair, bytes, expires);
+            }
             None => self.eviction.insert(pair, bytes, expires),
+        }
+        if expires < Nanos::MAX {
+            self.ageing.insert((expires, pair));
         }
         self.try_again(bytes);
         leaving
@@ -128,6 +200,8 @@ impl Cache {
     pub fn remove(&mut self, pair: PairId) -> bool {
         let Some(held) = self.held.remove(&pair) else { return false };
         self.held_bytes -= held.bytes;
+        self.key_bytes -= u64::from(held.key_bytes);
+        self.ageing.remove(&(held.expires, pair));
         self.eviction.remove(pair);
         true
     }
@@ -137,6 +211,12 @@ impl Cache {
         let is_old = self.held.get(&pair).is_some_and(|held| held.expires <= now);
         self.counts.expired += u64::from(is_old);
         is_old && self.remove(pair)
+    }
+
+    /// Lets the pair go that is too old the longest, if one is.
+    pub fn expire_one(&mut self, now: Nanos) -> Option<PairId> {
+        let (_, pair) = self.ageing.first().copied().filter(|(expires, _)| *expires <= now)?;
+        self.expire(pair, now).then_some(pair)
     }
 
     /// The drive is full: no more than what is there without these fits on it now. They leave; none when nobody is left.
@@ -167,6 +247,8 @@ impl Cache {
         let victim = self.eviction.evict()?;
         let held = self.held.remove(&victim).expect("who leaves was there");
         self.held_bytes -= held.bytes;
+        self.key_bytes -= u64::from(held.key_bytes);
+        self.ageing.remove(&(held.expires, victim));
         self.counts.evicted += 1;
         Some(victim)
     }

@@ -10,7 +10,7 @@ use kvssd_types::Nanos;
 use std::fmt::Debug;
 
 /// Chooses who leaves. It is told of everything that happens to the pairs of a cache.
-pub(crate) trait Eviction: Debug + Send {
+pub(crate) trait Eviction: Debug + Send + Sync {
     /// A pair came, of so many bytes, for so long.
     fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos);
 
@@ -28,7 +28,13 @@ pub(crate) trait Eviction: Debug + Send {
 
     /// Chooses a pair, which is gone then; none when there is none.
     fn evict(&mut self) -> Option<PairId>;
+
+    /// Bytes of memory that a drive would keep for it, beside what it keeps of each pair anyway: links of 4 bytes. An estimate.
+    fn kept_bytes(&self) -> u64;
 }
+
+/// A link to another pair. An estimate: they are numbered.
+const LINK_BYTES: u64 = 4;
 
 /// Who leaves when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,12 @@ impl EvictionKind {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it matters who is asked for.
+    #[must_use]
+    pub fn counts_hits(self) -> bool {
+        matches!(self, EvictionKind::Lru | EvictionKind::S3Fifo)
     }
 
     pub(crate) fn build(self) -> Box<dyn Eviction> {

@@ -10,14 +10,18 @@
 //! A pair is known by 64 bits, such as a hash of its key. Time comes as an argument. Same calls, same answers.
 
 mod admission;
+mod attributes;
 mod cache;
 mod eviction;
+mod keyed;
 mod pair;
 mod plan;
 mod queue;
 
 pub use admission::{AdmissionRule, RuleError};
+pub use attributes::{AttributesError, CacheAttributes};
 pub use cache::{Cache, Counts};
 pub use eviction::EvictionKind;
+pub use keyed::KeyedCache;
 pub use pair::PairId;
 pub use plan::CachePlan;

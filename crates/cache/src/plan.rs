@@ -4,7 +4,7 @@ use crate::admission::AdmissionRule;
 use crate::eviction::EvictionKind;
 
 /// A cache: how much it holds, who leaves, and who comes in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePlan {
     /// Bytes of keys and values that it holds at the most.
     pub budget_bytes: u64,

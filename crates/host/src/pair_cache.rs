@@ -9,7 +9,7 @@
 //! opened again knows which pairs there are, and not who was asked for.
 
 use crate::{Error, Namespace, Store};
-use kvssd_cache::{Cache, CachePlan, Counts, PairId};
+use kvssd_cache::{CachePlan, Counts, KeyedCache};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Instant;
 use kvssd_types::{Key, NamespaceId, Nanos, Value};
@@ -28,10 +28,9 @@ pub struct PairCache {
 
 #[derive(Debug)]
 struct State {
-    cache: Cache,
-    keys: BTreeMap<PairId, Box<[u8]>>,
-    /// Pairs that threads are about to store: who misses one knows nothing of it.
-    storing: BTreeMap<PairId, u32>,
+    cache: KeyedCache,
+    /// Pairs that threads are about to store, by the hashes of their keys: who misses one knows nothing of it.
+    storing: BTreeMap<u64, u32>,
     /// Stores that have ended: what a command found before one of them is old.
     stores_ended: u64,
     hits: u64,
@@ -63,8 +62,7 @@ impl PairCache {
     /// As [`Namespace::retrieve`] and [`Namespace::delete`].
     pub fn open(namespace: Namespace<'_>, plan: &CachePlan) -> Result<Self, Error> {
         let state = State {
-            cache: Cache::new(plan),
-            keys: BTreeMap::new(),
+            cache: KeyedCache::within(plan, u64::MAX),
             storing: BTreeMap::new(),
             stores_ended: 0,
             hits: 0,
@@ -109,7 +107,7 @@ impl PairCache {
         let leaving = {
             let mut state = self.lock();
             let bytes = key.len() as u64 + value_bytes;
-            state.cache.admits(id(key), bytes, now).then(|| {
+            state.cache.admits(key, bytes, now).then(|| {
                 *state.storing.entry(id(key)).or_default() += 1;
                 state.take_in(key, value_bytes)
             })
@@ -133,7 +131,7 @@ impl PairCache {
                 Err(Error::Full) => {
                     let (leaving, is_empty) = {
                         let mut state = self.lock();
-                        (state.shrink(), state.keys.is_empty())
+                        (state.cache.shrink(), state.cache.pairs() == 0)
                     };
                     let is_in = !leaving.is_empty() && !leaving.iter().any(|other| **other == *key);
                     self.delete_each(namespace, &leaving)?;
@@ -152,7 +150,7 @@ impl PairCache {
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         let state = self.lock();
-        state.keys.get(&id(key)).is_some_and(|known| **known == *key) && !state.storing.contains_key(&id(key))
+        state.cache.contains(key) && !state.storing.contains_key(&id(key))
     }
 
     /// The value of `key`, if it is in.
@@ -175,12 +173,12 @@ impl PairCache {
         match &value {
             Some(_) => {
                 state.hits += 1;
-                state.cache.look(id(key), now);
+                state.cache.look(key, now);
             }
             None => {
                 state.misses += 1;
                 if state.stores_ended == stores_ended && !state.storing.contains_key(&id(key)) {
-                    state.forget(key);
+                    state.cache.remove(key);
                 }
             }
         }
@@ -192,7 +190,7 @@ impl PairCache {
     /// # Errors
     /// As [`Namespace::delete`].
     pub fn delete(&self, store: &Store, key: &[u8]) -> Result<bool, Error> {
-        self.lock().forget(key);
+        self.lock().cache.remove(key);
         store.namespace_at(self.namespace).delete(key)
     }
 
@@ -201,7 +199,7 @@ impl PairCache {
     pub fn stats(&self) -> PairCacheStats {
         let state = self.lock();
         PairCacheStats {
-            pairs: state.keys.len() as u64,
+            pairs: state.cache.pairs(),
             held_bytes: state.cache.held_bytes(),
             budget_bytes: state.cache.budget_bytes(),
             hits: state.hits,
@@ -225,13 +223,9 @@ impl PairCache {
 }
 
 impl State {
-    /// Takes a pair in. Gives the keys of those that leave; of two keys with one hash the older leaves.
+    /// Takes a pair in. Gives the keys of those that leave.
     fn take_in(&mut self, key: &[u8], value_bytes: u64) -> Vec<Box<[u8]>> {
-        let leaving = self.cache.insert(id(key), key.len() as u64 + value_bytes, Nanos::MAX);
-        let mut keys: Vec<Box<[u8]>> = leaving.into_iter().filter_map(|pair| self.keys.remove(&pair)).collect();
-        let before = self.keys.insert(id(key), key.into());
-        keys.extend(before.filter(|before| **before != *key));
-        keys
+        self.cache.insert(key, key.len() as u64 + value_bytes, Nanos::MAX)
     }
 
     /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that may be there.
@@ -243,25 +237,12 @@ impl State {
         }
         self.stores_ended += 1;
         if !is_stored {
-            self.forget(key);
+            self.cache.remove(key);
         }
-        self.keys.get(&id(key)).is_none_or(|known| **known != *key)
-    }
-
-    fn shrink(&mut self) -> Vec<Box<[u8]>> {
-        let leaving = self.cache.shrink();
-        leaving.into_iter().filter_map(|pair| self.keys.remove(&pair)).collect()
-    }
-
-    fn forget(&mut self, key: &[u8]) {
-        if self.keys.get(&id(key)).is_some_and(|known| **known == *key) {
-            self.keys.remove(&id(key));
-            self.cache.remove(id(key));
-        }
+        !self.cache.contains(key)
     }
 }
 
-/// What the policies know a key by.
-fn id(key: &[u8]) -> PairId {
-    PairId(xxh3_64(key))
+fn id(key: &[u8]) -> u64 {
+    xxh3_64(key)
 }

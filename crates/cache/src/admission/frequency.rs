@@ -6,30 +6,36 @@ use crate::pair::PairId;
 use kvssd_types::{Nanos, mix64};
 
 const ROWS: usize = 4;
-/// Counters of a row: a mebibyte each.
-const COLUMNS: usize = 1 << 20;
-/// Offers behind which all counts are halved. An estimate: as many as a row has counters.
-const WINDOW: u64 = COLUMNS as u64;
+/// Counters of a row, a byte each: where there is room for them, and the fewest.
+const COLUMNS_MAX: u64 = 1 << 20;
+const COLUMNS_MIN: u64 = 1 << 10;
+/// The part of the memory that all rows may take. An estimate.
+const MEMORY_SHARE: u64 = 8;
 
 #[derive(Debug)]
 pub(super) struct Frequency {
     times: u8,
+    columns: usize,
     counts: Vec<u8>,
     offers: u64,
 }
 
 impl Frequency {
-    pub(super) fn new(times: u8) -> Self {
-        Frequency { times, counts: vec![0; ROWS * COLUMNS], offers: 0 }
+    pub(super) fn within(times: u8, kept_bytes_max: u64) -> Self {
+        let columns = kept_bytes_max / MEMORY_SHARE / ROWS as u64;
+        let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX) as usize;
+        Frequency { times, columns, counts: vec![0; ROWS * columns], offers: 0 }
     }
 
-    /// Counts an offer. Gives how often the pair was offered of late, or more.
+    /// Counts an offer. Gives how often the pair was offered of late, or more. All counts are halved behind as many offers as a row has
+    /// counters: an estimate.
     fn count(&mut self, pair: PairId) -> u8 {
         self.offers += 1;
-        if self.offers.is_multiple_of(WINDOW) {
+        let columns = self.columns;
+        if self.offers.is_multiple_of(columns as u64) {
             self.counts.iter_mut().for_each(|count| *count /= 2);
         }
-        let places = (0..ROWS).map(|row| row * COLUMNS + mix64(pair.0 ^ row as u64) as usize % COLUMNS);
+        let places = (0..ROWS).map(|row| row * columns + mix64(pair.0 ^ row as u64) as usize % columns);
         let mut least = u8::MAX;
         for place in places {
             self.counts[place] = self.counts[place].saturating_add(1);
@@ -47,6 +53,10 @@ impl Admission for Frequency {
     fn missed(&mut self, pair: PairId) {
         self.count(pair);
     }
+
+    fn kept_bytes(&self) -> u64 {
+        self.counts.len() as u64
+    }
 }
 
 #[cfg(test)]
@@ -55,10 +65,10 @@ mod tests {
 
     #[test]
     fn who_is_offered_often_enough_of_late_comes_in() {
-        let mut frequency = Frequency::new(3);
+        let mut frequency = Frequency::within(3, u64::MAX);
         let mut offer = |pair| frequency.admits(PairId(pair), 1, Nanos::ZERO);
         assert_eq!([offer(7), offer(7), offer(7), offer(8), offer(7)], [false, false, true, false, true]);
-        for other in 0..2 * WINDOW {
+        for other in 0..2 * COLUMNS_MAX {
             offer(1 << 32 | other);
         }
         assert!(!offer(7), "what was long ago is forgotten");

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::Eviction;
+use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
 use crate::queue::Queue;
 use kvssd_types::Nanos;
@@ -21,5 +21,9 @@ impl Eviction for Fifo {
 
     fn evict(&mut self) -> Option<PairId> {
         self.0.pop()
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        2 * LINK_BYTES * self.0.len() as u64
     }
 }

@@ -1,6 +1,6 @@
 //! Least recently used.
 
-use super::Eviction;
+use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
 use crate::queue::Queue;
 use kvssd_types::Nanos;
@@ -23,5 +23,9 @@ impl Eviction for Lru {
 
     fn evict(&mut self) -> Option<PairId> {
         self.0.pop()
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        2 * LINK_BYTES * self.0.len() as u64
     }
 }

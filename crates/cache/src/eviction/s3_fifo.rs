@@ -7,7 +7,7 @@
 //!                         +--- else: gone, remembered in ghost ---- comes back -----+
 //! ```
 
-use super::Eviction;
+use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
 use crate::queue::Queue;
 use kvssd_types::Nanos;
@@ -135,5 +135,10 @@ impl Eviction for S3Fifo {
             }
         }
         None
+    }
+
+    /// Links both ways, since pairs leave in the middle as well, and two bits of hits; of one that left also what it is known by.
+    fn kept_bytes(&self) -> u64 {
+        (2 * LINK_BYTES + 1) * self.pairs.len() as u64 + (8 + 2 * LINK_BYTES) * self.ghost.len() as u64
     }
 }

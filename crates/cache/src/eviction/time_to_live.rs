@@ -1,6 +1,6 @@
 //! Who would expire first.
 
-use super::Eviction;
+use super::{Eviction, LINK_BYTES};
 use crate::pair::PairId;
 use kvssd_types::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,5 +33,10 @@ impl Eviction for TimeToLive {
         let (.., pair) = self.order.pop_first()?;
         self.ends.remove(&pair);
         Some(pair)
+    }
+
+    /// A tree: two links and what it is ordered by.
+    fn kept_bytes(&self) -> u64 {
+        (2 * LINK_BYTES + 8) * self.ends.len() as u64
     }
 }
