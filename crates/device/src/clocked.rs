@@ -2,8 +2,9 @@
 
 use crate::records::Records;
 use crate::{Completion, Device};
+use kvssd_cache::CacheAttributes;
 use kvssd_ftl::{Engine, NamespaceAttributes};
-use kvssd_types::{ClientId, Command, IteratorId, KvError, NamespaceId, Nanos, Reply, RequestId};
+use kvssd_types::{BatchChange, ClientId, Command, IteratorId, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
 const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
@@ -36,6 +37,10 @@ impl Clocked {
 
     pub(crate) fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
         self.in_turn(|engine, at| engine.delete_namespace(id, at))
+    }
+
+    pub(crate) fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
+        self.in_turn(|engine, at| engine.set_cache(id, cache, at))
     }
 
     pub(crate) fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
@@ -94,6 +99,14 @@ impl Records for Clocked {
 
     /// Everything comes one after the other anyway.
     fn then(&mut self) {}
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.device.engine.check_batch(changes)
+    }
+
+    fn keep_beside(&mut self, bytes: u64) {
+        self.device.engine.keep_beside(bytes);
+    }
 }
 
 /// A device at a moment: what comes then is under way side by side, but for what waits for answers.
@@ -110,6 +123,11 @@ pub(crate) struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
+    /// The moment.
+    pub(crate) fn at(&self) -> Nanos {
+        self.at
+    }
+
     /// When all of it is done.
     pub(crate) fn done(&self) -> Nanos {
         self.side_by_side + self.before
@@ -143,5 +161,13 @@ impl Records for Arrival<'_> {
     fn then(&mut self) {
         self.before += self.side_by_side - self.at;
         self.side_by_side = self.at;
+    }
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.device.engine.check_batch(changes)
+    }
+
+    fn keep_beside(&mut self, bytes: u64) {
+        self.device.engine.keep_beside(bytes);
     }
 }

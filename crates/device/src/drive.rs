@@ -21,12 +21,14 @@
 //!
 //! What it does not do: let several threads change it, or wait in real time for as long as the modelled flash would take.
 
+mod caches;
+
+use crate::cached::{Caches, Whole};
 use crate::clocked::Clocked;
 use crate::description::{Description, read};
 use crate::error::{DriveError, mount_error};
 use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues};
 use crate::medium::{Medium, MediumState};
-use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, Files, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
@@ -62,6 +64,7 @@ pub struct Drive {
     design: Design,
     /// Of a drive that was made for them.
     pub(crate) large: Option<LargeValues>,
+    caches: Caches,
     mounted: Option<MountReport>,
     medium_state: Arc<MediumState>,
     is_read_only: bool,
@@ -125,7 +128,8 @@ impl Drive {
         let medium_state = medium.state();
         let mut clocked = Clocked::new(Device::over(design.build(&profile, Box::new(medium))?, &profile), Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
-        let mut drive = Drive { clocked, design, large, mounted: None, medium_state, is_read_only: false };
+        let caches = caches::of(&clocked, large.as_ref(), false);
+        let mut drive = Drive { clocked, design, large, caches, mounted: None, medium_state, is_read_only: false };
         drive.commit()?;
         Ok(drive)
     }
@@ -173,7 +177,8 @@ impl Drive {
         let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
         let large = large.map_err(|error| mount_error(path, error.into()))?;
-        let mut drive = Drive { clocked, design, large, mounted: Some(report), medium_state, is_read_only };
+        let caches = caches::of(&clocked, large.as_ref(), is_read_only);
+        let mut drive = Drive { clocked, design, large, caches, mounted: Some(report), medium_state, is_read_only };
         if !is_read_only {
             // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
             drive.commit().map_err(|error| mount_error(path, error.into()))?;
@@ -238,20 +243,20 @@ impl Drive {
         if let Some(answer) = self.recognize(request, &command) {
             return answer;
         }
-        match &mut self.large {
-            Some(large) => large.execute_as(&mut self.clocked, request, namespace, command),
-            None => self.clocked.execute_as(request, namespace, command),
-        }
+        let Drive { clocked, large, caches, .. } = self;
+        let at = clocked.clock();
+        let mut whole = Whole { large: large.as_mut(), records: clocked };
+        caches.execute_as(&mut whole, (request, namespace), command, at)
     }
 
     /// The answer to a retrieve or an exist, where it can be given without changing anything: several threads may look at a time, and no
     /// virtual time passes. Else, and of every other command, none: [`Drive::execute_in`] gives it.
     #[must_use]
     pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
-        match &self.large {
+        self.caches.glance(namespace, command, || match &self.large {
             Some(large) => large.glance(self.engine(), namespace, command),
             None => self.engine().glance(namespace, command),
-        }
+        })
     }
 
     /// Executes a command of a namespace that arrives at `arrival`, while others may be under way: link, pipeline, cores and flash are
@@ -272,11 +277,11 @@ impl Drive {
             return Completion { done: arrival, reply };
         }
         let began = self.mounted.as_ref().map_or(Nanos::ZERO, |report| report.took);
-        let mut arrival = self.clocked.arrive(began + arrival);
-        let reply = match &mut self.large {
-            Some(large) => large.execute_as(&mut arrival, request, namespace, command),
-            None => arrival.execute_as(request, namespace, command),
-        };
+        let Drive { clocked, large, caches, .. } = self;
+        let mut arrival = clocked.arrive(began + arrival);
+        let at = arrival.at();
+        let mut whole = Whole { large: large.as_mut(), records: &mut arrival };
+        let reply = caches.execute_as(&mut whole, (request, namespace), command, at);
         Completion { done: arrival.done() - began, reply }
     }
 
@@ -299,10 +304,13 @@ impl Drive {
     /// # Errors
     /// As [`Engine::create_namespace`].
     pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
-        match &mut self.large {
+        let cache = attributes.cache.clone();
+        let id = match &mut self.large {
             Some(large) => large.create_namespace(&mut self.clocked, &attributes),
             None => self.clocked.create_namespace(attributes),
-        }
+        }?;
+        self.set_held(id, cache);
+        Ok(id)
     }
 
     /// Deletes a namespace. What it had is removed little by little while commands come, when another one needs the room, and at
@@ -314,17 +322,20 @@ impl Drive {
         match &mut self.large {
             Some(large) => large.delete_namespace(&mut self.clocked, id),
             None => self.clocked.delete_namespace(id),
-        }
+        }?;
+        self.set_held(id, None);
+        Ok(())
     }
 
     /// The namespaces, in the order of their numbers.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceInfo> {
         let all = self.engine().namespaces();
-        match &self.large {
+        let all = match &self.large {
             Some(large) => large.namespaces(all),
             None => all,
-        }
+        };
+        self.caches.without_stamps(all)
     }
 
     /// How full it is.

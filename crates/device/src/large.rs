@@ -25,6 +25,8 @@ mod shadows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use check::each_key;
+
 use crate::records::{Glances, Records};
 use kvssd_ftl::Engine;
 use kvssd_types::{

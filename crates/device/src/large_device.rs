@@ -1,11 +1,13 @@
 //! A measured drive that takes values larger than a record, in segments, as a drive in a file does.
 
+use crate::cached::{CacheInfo, Caches, STAMP_BYTES, Whole};
 use crate::clocked::Clocked;
 use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues};
 use crate::{Completion, Device};
+use kvssd_cache::CacheAttributes;
 use kvssd_flash::{Backing, Profile};
 use kvssd_ftl::{Design, DesignError};
-use kvssd_types::{Command, Key, NamespaceId, Nanos};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey};
 
 /// Namespaces that a drive of large values has at the least: the first, and that of its segments.
 const NAMESPACES_MIN: u32 = 2;
@@ -16,6 +18,7 @@ pub struct LargeDevice {
     /// When it was ready: what comes at the first moment comes then.
     began: Nanos,
     large: Option<LargeValues>,
+    caches: Caches,
 }
 
 impl LargeDevice {
@@ -40,7 +43,33 @@ impl LargeDevice {
         let mut clocked = Clocked::new(device, Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
         let began = clocked.clock();
-        Ok(LargeDevice { clocked, began, large })
+        let engine = clocked.device.engine();
+        let most = large.as_ref().map_or(engine.value_bytes_max(), |large| large.value_bytes_max.into());
+        let caches = Caches::measured(engine, most);
+        Ok(LargeDevice { clocked, began, large, caches })
+    }
+
+    /// Makes the first namespace a cache before anything is stored: what leaves costs what deletes cost, and what the policy keeps is charged to the
+    /// DRAM. Whoever asks for that [asks](Self::take_left) who left, too.
+    ///
+    /// # Errors
+    /// As [`Engine::set_cache`](kvssd_ftl::Engine::set_cache).
+    pub fn make_cache(&mut self, cache: &CacheAttributes) -> Result<(), KvError> {
+        self.clocked.set_cache(NamespaceId::FIRST, Some(cache.clone()))?;
+        self.caches.set(NamespaceId::FIRST, Some(cache.clone()), None);
+        self.began = self.clocked.clock();
+        Ok(())
+    }
+
+    /// The keys of the pairs that left, or were kept out, since this was asked.
+    pub fn take_left(&mut self) -> Vec<OwnedKey> {
+        self.caches.take_left()
+    }
+
+    /// What the cache holds, and what happened; none where there is none.
+    #[must_use]
+    pub fn cache(&self) -> Option<CacheInfo> {
+        self.caches.info(NamespaceId::FIRST)
     }
 
     /// Executes a command of the first namespace that arrives at `arrival`, as [`Device::submit`].
@@ -48,10 +77,15 @@ impl LargeDevice {
     /// # Panics
     /// When a command was submitted that arrived later.
     pub fn submit(&mut self, command: Command<'_>, arrival: Nanos) -> Completion {
-        let Some(large) = &mut self.large else { return self.clocked.device.submit(command, arrival) };
-        let mut at = self.clocked.arrive(self.began + arrival);
-        let reply = large.execute_as(&mut at, None, NamespaceId::FIRST, command);
-        Completion { done: at.done() - self.began, reply }
+        let LargeDevice { clocked, began, large, caches } = self;
+        if large.is_none() && caches.is_empty() {
+            return clocked.device.submit(command, arrival);
+        }
+        let mut arrival = clocked.arrive(*began + arrival);
+        let at = arrival.at();
+        let mut whole = Whole { large: large.as_mut(), records: &mut arrival };
+        let reply = caches.execute_as(&mut whole, (None, NamespaceId::FIRST), command, at);
+        Completion { done: arrival.done() - *began, reply }
     }
 
     /// Tells the machine's memory which keys will be wanted, as [`Device::expect`].
@@ -62,7 +96,9 @@ impl LargeDevice {
     /// The largest value in bytes.
     #[must_use]
     pub fn value_bytes_max(&self) -> u64 {
-        self.large.as_ref().map_or(self.device().engine().value_bytes_max(), |large| large.value_bytes_max.into())
+        let most =
+            self.large.as_ref().map_or(self.device().engine().value_bytes_max(), |large| large.value_bytes_max.into());
+        if self.caches.is_empty() { most } else { most - u64::from(STAMP_BYTES) }
     }
 
     /// What keeps the records.

@@ -18,6 +18,7 @@
 //! What it does not do: speak a wire protocol, or read a clock.
 
 mod asked;
+mod cached;
 mod clocked;
 mod description;
 mod drive;
@@ -31,6 +32,7 @@ mod sizing;
 mod tests;
 
 pub use asked::{Answer, AskError, AskedDevice, AskedStats};
+pub use cached::CacheInfo;
 pub use drive::{CreateDrive, Drive};
 pub use error::DriveError;
 pub use large::LARGE_VALUE_BYTES_MAX;
@@ -231,6 +233,10 @@ impl Device {
         attributes: NamespaceAttributes,
         arrival: Nanos,
     ) -> Result<(Nanos, NamespaceId), KvError> {
+        if attributes.cache.is_some() {
+            let why = "a device alone lets nobody leave: a drive in a file does, and LargeDevice";
+            return Err(KvError::InvalidNamespace(why.to_owned()));
+        }
         self.arrive(arrival)?;
         let (done, created) = self.engine.create_namespace(attributes, arrival);
         created.map(|id| (done, id))

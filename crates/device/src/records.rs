@@ -1,7 +1,7 @@
 //! What keeps the records of a drive: large values are made of them.
 
 use kvssd_ftl::Engine;
-use kvssd_types::{Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
+use kvssd_types::{BatchChange, Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
 
 /// What keeps the records.
 pub(crate) trait Records {
@@ -29,6 +29,12 @@ pub(crate) trait Records {
 
     /// What is executed from here on could not be before the answers so far were there.
     fn then(&mut self);
+
+    /// Whether the drive takes a batch of that size, and each key is there once.
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError>;
+
+    /// So many bytes of DRAM are kept beside the records from here on.
+    fn keep_beside(&mut self, bytes: u64);
 }
 
 /// The records that can be seen without changing anything ([`Engine::glance`]).
@@ -64,4 +70,11 @@ impl Records for Glances<'_> {
     }
 
     fn then(&mut self) {}
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.engine.check_batch(changes)
+    }
+
+    /// A glance keeps nothing.
+    fn keep_beside(&mut self, _bytes: u64) {}
 }

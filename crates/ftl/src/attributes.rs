@@ -1,5 +1,6 @@
 //! What is chosen of a namespace, and its index as it is written down: creating chooses it, a mount obeys.
 
+use kvssd_cache::CacheAttributes;
 use serde::{Deserialize, Serialize};
 
 /// Bytes that all attributes of a namespace may take: they are one note, which must fit into a page of the journal. An
@@ -7,6 +8,8 @@ use serde::{Deserialize, Serialize};
 const ATTRIBUTES_BYTES_MAX: usize = 256;
 /// Bytes of the longest name of a namespace. An estimate.
 pub const NAME_BYTES_MAX: usize = 64;
+/// What the cache of a namespace is called among the parameters of its index, where both are written down.
+const CACHE: &str = "cache";
 
 /// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,10 @@ pub struct NamespaceAttributes {
     pub logs: Option<u32>,
     /// Whether its keys must have an order.
     pub is_ordered: bool,
+    /// The cache that it is, which never refuses a pair for want of room; none for one that keeps what it has. The firmware remembers
+    /// it; who has the drive lets pairs go.
+    #[serde(skip)]
+    pub cache: Option<CacheAttributes>,
 }
 
 impl NamespaceAttributes {
@@ -35,6 +42,7 @@ impl NamespaceAttributes {
         quota_bytes: None,
         logs: None,
         is_ordered: false,
+        cache: None,
     };
 
     /// Whether they are not too long, and the name can be one: a number would be taken for that of a namespace.
@@ -42,6 +50,9 @@ impl NamespaceAttributes {
         let bytes = postcard::to_allocvec(self).map_err(|error| error.to_string())?.len();
         if bytes > ATTRIBUTES_BYTES_MAX {
             return Err(format!("its attributes take {bytes} bytes, and may take {ATTRIBUTES_BYTES_MAX}"));
+        }
+        if let Some(cache) = &self.cache {
+            cache.check().map_err(|error| error.to_string())?;
         }
         let Some(name) = &self.name else { return Ok(()) };
         if !(1..=NAME_BYTES_MAX).contains(&name.len()) || name.chars().any(char::is_control) {
@@ -65,4 +76,30 @@ pub struct SavedKind {
     /// What its tags are below, which follows from these and the drive: a program that reckons otherwise would find
     /// nothing.
     pub tags: u64,
+}
+
+impl SavedKind {
+    /// With the cache that the namespace is. It stands among the parameters so that a program that knows no caches refuses the drive: it
+    /// would take what stands before each value there for a part of it.
+    #[must_use]
+    pub(crate) fn with_cache(mut self, cache: Option<&CacheAttributes>) -> Self {
+        self.parameters.extend(cache.map(|cache| (CACHE.to_owned(), cache.to_string())));
+        self
+    }
+
+    /// The index, and the cache that the namespace is.
+    ///
+    /// # Errors
+    /// What is no cache.
+    pub(crate) fn split(&self) -> Result<(SavedKind, Option<CacheAttributes>), String> {
+        let mut kind = self.clone();
+        let at = kind.parameters.iter().position(|(key, _)| key == CACHE);
+        let text = at.map(|at| kind.parameters.remove(at).1);
+        Ok((kind, text.as_deref().map(read_cache).transpose()?))
+    }
+}
+
+/// A cache as it is written down.
+pub(crate) fn read_cache(text: &str) -> Result<CacheAttributes, String> {
+    text.parse().map_err(|error: kvssd_cache::AttributesError| error.to_string())
 }

@@ -44,6 +44,8 @@ pub struct Engine {
     spent: Spent,
     /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
     dram_shared: u64,
+    /// DRAM that is kept beside all of this ([`Engine::keep_beside`]).
+    beside_bytes: u64,
     glances: Glances,
     /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
     /// be ahead of the flash.
@@ -66,6 +68,7 @@ impl Engine {
             locks: EntryLocks::default(),
             spent: Spent::default(),
             dram_shared: 0,
+            beside_bytes: 0,
             glances: Glances::default(),
             failure: None,
         };
@@ -89,6 +92,7 @@ impl Engine {
             locks: self.locks.clone(),
             spent: self.spent,
             dram_shared: self.dram_shared,
+            beside_bytes: self.beside_bytes,
             glances: Glances::default(),
             failure: self.failure.clone(),
         })
@@ -405,7 +409,7 @@ impl Engine {
     /// next time.
     fn share_dram(&mut self) {
         let page_bytes = u64::from(self.media.space.packing.page_bytes());
-        let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + page_bytes;
+        let taken = self.media.dram_bytes() + self.namespaces.prefetch_bytes() + self.beside_bytes + page_bytes;
         if taken != self.dram_shared {
             let left = match self.media.controller.emulator.section_dram_bytes {
                 0 => self.limits.dram_bytes.saturating_sub(taken),

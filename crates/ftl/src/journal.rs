@@ -200,6 +200,13 @@ pub enum Change {
         /// The client's number of it.
         serial: u64,
     },
+    /// A namespace became another cache, or none. A checkpoint follows.
+    Cached {
+        /// Its number.
+        namespace: u32,
+        /// The cache, as text.
+        cache: Option<String>,
+    },
 }
 
 impl Change {

@@ -77,7 +77,7 @@ impl Namespace {
 
     /// Its index, to be written down.
     pub(crate) fn saved_kind(&self) -> SavedKind {
-        self.kind.saved(self.tags)
+        self.kind.saved(self.tags).with_cache(self.attributes.cache.as_ref())
     }
 
     /// Bytes of flash that it takes.
@@ -264,7 +264,11 @@ impl Namespaces {
         if id.0 == 0 || id.0 > self.maker.design.namespaces_max || self.get(id).is_some() {
             return Err(format!("there can be no namespace {id}"));
         }
-        let made = self.maker.make(id, attributes, known)?;
+        let known = known.map(SavedKind::split).transpose()?;
+        let mut made = self.maker.make(id, attributes, known.as_ref().map(|(kind, _)| kind))?;
+        if let Some((_, cache)) = known {
+            made.attributes.cache = cache;
+        }
         let position = self.all.partition_point(|namespace| namespace.id < id);
         self.all.insert(position, made);
         Ok(&mut self.all[position])

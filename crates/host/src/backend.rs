@@ -9,6 +9,8 @@
 //! ```
 
 use crate::{Batch, Error, Stats};
+use kvssd_cache::CacheAttributes;
+use kvssd_device::CacheInfo;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_types::{Command, NamespaceId, Reply};
 
@@ -46,6 +48,12 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Deletes a namespace other than the first.
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error>;
+
+    /// Makes a namespace another cache, or one, or none.
+    fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error>;
+
+    /// What the namespaces hold that are caches.
+    fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error>;
 
     /// Bytes of the longest key.
     fn key_bytes_max(&self) -> Result<usize, Error>;

@@ -10,11 +10,13 @@ use crate::backend::Backend;
 use crate::commits::{Announced, Commits};
 use crate::loose::Loose;
 use crate::{Batch, Error, Missing, Options, Stats};
-use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
+use kvssd_cache::CacheAttributes;
+use kvssd_device::{CacheInfo, CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_runtime::sync::{Turn, Turns};
-use kvssd_types::{Command, KvError, NamespaceId, Reply};
+use kvssd_runtime::time::since_1970;
+use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -169,6 +171,19 @@ impl Backend for Image {
         })
     }
 
+    fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error> {
+        self.change(|state, ticket| {
+            state.note(|loose| loose.note_other(ticket));
+            state.drive.set_cache(namespace.id, cache).map_err(|error| state.failed(error))
+        })
+    }
+
+    fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error> {
+        let state = self.lock()?;
+        let ids = state.drive.namespaces().into_iter().map(|info| info.id);
+        Ok(ids.filter_map(|id| Some((id, state.drive.cache(id)?))).collect())
+    }
+
     fn key_bytes_max(&self) -> Result<usize, Error> {
         Ok(kvssd_types::KEY_BYTES_MAX)
     }
@@ -201,6 +216,9 @@ impl State {
     /// Executes a command; `None` means that the key is not there, but for a conditional store, which fails.
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         let is_store = matches!(command, Command::Store { .. });
+        if self.drive.wants_time() {
+            self.drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
+        }
         match self.drive.execute_in(namespace, command) {
             Ok(reply) => Ok(Some(reply)),
             Err(KvError::KeyNotFound) if !is_store => Ok(None),

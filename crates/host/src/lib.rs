@@ -64,7 +64,8 @@ pub mod tx;
 
 pub use batch::Batch;
 pub use error::Error;
-pub use kvssd_cache::{AdmissionRule, CachePlan, EvictionKind};
+pub use kvssd_cache::{AdmissionRule, AttributesError, CacheAttributes, CachePlan, Counts, EvictionKind};
+pub use kvssd_device::CacheInfo;
 pub use kvssd_flash::Owner;
 pub use kvssd_ftl::{NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo};
 pub use kvssd_nvme_client::{Digests, DriveUrl};

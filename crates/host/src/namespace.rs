@@ -7,6 +7,8 @@
 //! ```
 
 use crate::{Error, Keys, Pairs, Range, Store};
+use kvssd_cache::CacheAttributes;
+use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
 use kvssd_types::{Command, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 
@@ -40,6 +42,26 @@ impl<'a> Namespace<'a> {
     pub fn info(&self) -> Result<NamespaceInfo, Error> {
         let found = self.store.namespaces()?.into_iter().find(|info| info.id == self.id);
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
+    }
+
+    /// Makes it another cache, with the pairs that it has; or a cache, or none any more, while it is empty. A cache never refuses a pair that fits
+    /// its budget: others leave for it, by its policy. What is not worth a write by its rules is answered as if it were stored, and is not there.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOptions`] with what cannot be, [`Error::Refused`] of a drive without caches. And as [`Namespace::store`].
+    pub fn set_cache(&self, cache: Option<&CacheAttributes>) -> Result<(), Error> {
+        self.store.check_owner()?;
+        self.store.drive()?.set_cache(&self.info()?, cache.cloned())
+    }
+
+    /// What it holds as a cache, and what happened since the drive was opened or the cache was changed; none of a namespace that is none.
+    ///
+    /// # Errors
+    /// As [`Namespace::info`].
+    pub fn cache(&self) -> Result<Option<CacheInfo>, Error> {
+        self.store.check_owner()?;
+        let caches = self.store.drive()?.caches()?;
+        Ok(caches.into_iter().find(|(id, _)| *id == self.id).map(|(_, cache)| cache))
     }
 
     /// The number of pairs. On a drive of another make all keys are listed and counted.

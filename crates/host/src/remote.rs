@@ -2,11 +2,13 @@
 
 use crate::backend::Backend;
 use crate::{Batch, Error, FirmwareStats, Stats, TrafficStats};
+use kvssd_cache::{AttributesError, CacheAttributes, Counts};
+use kvssd_device::CacheInfo;
 use kvssd_ftl::{DramUse, NAME_BYTES_MAX, NamespaceAttributes, NamespaceInfo, Utilization};
 use kvssd_nvme_client::{Client, Counters, DriveReport, DriveUrl, Error as ClientError};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
 use kvssd_nvme_spec::log_page::{HEALTH_UNIT_BYTES, HealthPage};
-use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NamespaceEntry, read_name};
+use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, FLAG_ORDERED, NamespaceEntry, SetCache, read_name};
 use kvssd_nvme_spec::statistics::StatisticsPage;
 use kvssd_nvme_spec::{read_text, write_text};
 use kvssd_types::{BatchChange, Command, NamespaceId, Reply, StoreCondition};
@@ -44,13 +46,39 @@ impl Backend for Remote {
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
         match self.0.named_namespaces()? {
-            Some(named) => Ok(named.iter().map(named_info).collect()),
+            Some(named) => {
+                let caches = self.caches()?;
+                let with_cache = |entry| with_cache(named_info(entry), &caches);
+                Ok(named.iter().map(with_cache).collect())
+            }
             None => Ok(self.0.namespaces()?.iter().map(|(id, identify)| namespace_info(*id, identify)).collect()),
         }
     }
 
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
-        Ok(self.0.create_namespace(&wanted_of(&attributes)?)?)
+        let id = self.0.create_namespace(&wanted_of(&attributes)?)?;
+        if let Some(cache) = &attributes.cache {
+            let name = attributes.name.as_deref().unwrap_or_default();
+            let set = self.0.set_cache(id, &cache_of(name, Some(cache)));
+            if let Err(error) = set {
+                // It is not what was wanted.
+                self.0.delete_namespace(id, name)?;
+                return Err(error.into());
+            }
+        }
+        Ok(id)
+    }
+
+    fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error> {
+        let name = namespace.attributes.name.as_deref().unwrap_or_default();
+        if let Some(cache) = &cache {
+            cache.check().map_err(|error| Error::InvalidOptions { why: error.to_string() })?;
+        }
+        Ok(self.0.set_cache(namespace.id, &cache_of(name, cache.as_ref()))?)
+    }
+
+    fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error> {
+        self.0.caches()?.iter().map(|entry| Ok((NamespaceId(entry.number.get()), cache_info(entry)?))).collect()
     }
 
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error> {
@@ -105,8 +133,11 @@ fn command_of(change: BatchChange<'_>) -> (NamespaceId, Command<'_>) {
 
 /// A namespace as the command describes it that makes it.
 fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error> {
-    let NamespaceAttributes { name, index, parameters, quota_bytes, logs, is_ordered } = attributes;
+    let NamespaceAttributes { name, index, parameters, quota_bytes, logs, is_ordered, cache } = attributes;
     let invalid = |why: &str| Err(Error::InvalidOptions { why: why.to_owned() });
+    if let Some(error) = cache.as_ref().and_then(|cache| cache.check().err()) {
+        return invalid(&error.to_string());
+    }
     if !parameters.is_empty() || logs.is_some() {
         return invalid("parameters of an index and numbers of logs are chosen where the drive is, not over the wire");
     }
@@ -130,6 +161,40 @@ fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error>
     write_text(&mut wanted.name, name);
     write_text(&mut wanted.index, index);
     Ok(wanted)
+}
+
+/// A cache as the command describes it that makes a namespace one.
+fn cache_of(name: &str, cache: Option<&CacheAttributes>) -> SetCache {
+    let mut wanted = SetCache::zeroed();
+    write_text(&mut wanted.name, name);
+    write_text(&mut wanted.cache, &cache.map(ToString::to_string).unwrap_or_default());
+    wanted
+}
+
+/// A cache, as the page of caches tells of it.
+fn cache_info(entry: &CacheEntry) -> Result<CacheInfo, Error> {
+    let text = read_name(&entry.cache).unwrap_or_default();
+    let damaged = |error: AttributesError| Error::Damaged { why: format!("the drive tells of a cache: {error}") };
+    Ok(CacheInfo {
+        attributes: text.parse().map_err(damaged)?,
+        budget_bytes: entry.budget_bytes.get(),
+        held_bytes: entry.held_bytes.get(),
+        kept_bytes: entry.dram_bytes.get(),
+        hits: entry.hits.get(),
+        misses: entry.misses.get(),
+        counts: Counts {
+            admitted: entry.admitted.get(),
+            kept_out: entry.kept_out.get(),
+            evicted: entry.evicted.get(),
+            expired: entry.expired.get(),
+        },
+    })
+}
+
+fn with_cache(mut info: NamespaceInfo, caches: &[(NamespaceId, CacheInfo)]) -> NamespaceInfo {
+    let cache = caches.iter().find(|(id, _)| *id == info.id);
+    info.attributes.cache = cache.map(|(_, cache)| cache.attributes.clone());
+    info
 }
 
 /// A namespace, as the page of names tells of it.

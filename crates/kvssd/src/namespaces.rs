@@ -1,7 +1,7 @@
 //! `kvssd namespace`: the namespaces of a drive are made, deleted and listed.
 
 use crate::Outcome;
-use crate::arguments::namespace::{CreateNamespaceOptions, DeleteNamespaceOptions, NamespaceAction};
+use crate::arguments::namespace::{CreateNamespaceOptions, DeleteNamespaceOptions, NamespaceAction, SetCacheOptions};
 use crate::fail::{Failure, is_url};
 use crate::output::print;
 use crate::pairs::open_to_read;
@@ -14,19 +14,21 @@ pub fn run(action: &NamespaceAction) -> Outcome {
     match action {
         NamespaceAction::Create(options) => create(options),
         NamespaceAction::Delete(options) => delete(options),
+        NamespaceAction::Cache(options) => set_cache(options),
         NamespaceAction::List(options) => list(&options.image),
     }
 }
 
 /// Makes a namespace and prints its number.
 fn create(options: &CreateNamespaceOptions) -> Outcome {
-    let CreateNamespaceOptions { image, name, index, set, quota, ordered } = options;
+    let CreateNamespaceOptions { image, name, index, set, quota, ordered, cache } = options;
     let attributes = NamespaceAttributes {
         name: name.clone(),
         index: index.clone(),
         parameters: set.clone(),
         quota_bytes: *quota,
         is_ordered: *ordered,
+        cache: cache.attributes(),
         ..NamespaceAttributes::PLAIN
     };
     let store = open(image)?;
@@ -42,17 +44,26 @@ fn delete(options: &DeleteNamespaceOptions) -> Outcome {
     store.close().map_err(Failure::of_store(image))
 }
 
+/// Makes a namespace another cache, or none.
+fn set_cache(options: &SetCacheOptions) -> Outcome {
+    let SetCacheOptions { image, namespace, cache } = options;
+    let store = open(image)?;
+    let set = store.namespace(namespace).and_then(|found| found.set_cache(cache.attributes().as_ref()));
+    set.map_err(Failure::of_store(image))?;
+    store.close().map_err(Failure::of_store(image))
+}
+
 /// Prints the namespaces.
 fn list(image: &Path) -> Outcome {
     let namespaces = open_to_read(image)?.namespaces().map_err(Failure::of_store(image))?;
-    let head = ["number", "name", "index", "keys", "pairs", "pair bytes", "live bytes", "quota bytes"];
+    let head = ["number", "name", "index", "keys", "pairs", "pair bytes", "live bytes", "quota bytes", "cache"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(namespaces.iter().map(row));
     print(&columns(&rows))
 }
 
 fn row(info: &NamespaceInfo) -> Vec<String> {
-    let NamespaceAttributes { name, parameters, quota_bytes, .. } = &info.attributes;
+    let NamespaceAttributes { name, parameters, quota_bytes, cache, .. } = &info.attributes;
     let parameters = parameters.iter().map(|(key, value)| format!(" {key}={value}"));
     let nothing = || "-".to_owned();
     // A drive of another make does not say what its indexes are, nor how many pairs a namespace has.
@@ -66,6 +77,7 @@ fn row(info: &NamespaceInfo) -> Vec<String> {
         told(info.utilization.pair_bytes.to_string()),
         info.utilization.live_bytes.to_string(),
         quota_bytes.map_or_else(nothing, |bytes| bytes.to_string()),
+        cache.as_ref().map_or_else(nothing, ToString::to_string),
     ]
 }
 

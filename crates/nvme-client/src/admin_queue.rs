@@ -26,7 +26,9 @@ use kvssd_nvme_spec::identify::{
     COMMAND_SET_KEY_VALUE, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, cns, read_namespace_list,
 };
 use kvssd_nvme_spec::log_page::page;
-use kvssd_nvme_spec::named::{ENTRY_BYTES, HEADER_BYTES, NamespaceEntry, SIGNATURE, read_namespaces};
+use kvssd_nvme_spec::named::{
+    CACHE_ENTRY_BYTES, CacheEntry, ENTRY_BYTES, HEADER_BYTES, NamespaceEntry, SIGNATURE, read_caches, read_namespaces,
+};
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_runtime::net::SocketAddr;
 use kvssd_runtime::thread::sleep;
@@ -198,6 +200,14 @@ impl AdminQueue {
         let page = self.read_page(page::NAMESPACES, bytes_max, is_retained, deadline)?;
         let damaged = || Error::Damaged("the drive sent a page of its namespaces that cannot be".to_owned());
         Ok(read_namespaces(&page).ok_or_else(damaged)?)
+    }
+
+    /// The namespaces that are caches.
+    pub(crate) fn caches(&self, deadline: Instant) -> Result<Vec<CacheEntry>, Failure> {
+        let bytes_max = (HEADER_BYTES + NAMED_MAX * CACHE_ENTRY_BYTES) as u32;
+        let page = self.read_page(page::CACHES, bytes_max, true, deadline)?;
+        let damaged = || Error::Damaged("the drive sent a page of its caches that cannot be".to_owned());
+        Ok(read_caches(&page).ok_or_else(damaged)?)
     }
 
     /// Requests one I/O queue (feature 07h).

@@ -22,7 +22,7 @@ use crate::url::DriveUrl;
 use kvssd_nvme_spec::SubmissionEntry;
 use kvssd_nvme_spec::fabrics::Connect;
 use kvssd_nvme_spec::identify::{IdentifyController, IdentifyKvNamespace};
-use kvssd_nvme_spec::named::NamespaceEntry;
+use kvssd_nvme_spec::named::{CacheEntry, FLAG_CACHE, NamespaceEntry};
 use kvssd_runtime::sync::{Arc, PoisonError, RwLock};
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::NamespaceId;
@@ -141,6 +141,13 @@ impl Association {
         let listed = self.admin.named(false, deadline)?;
         self.meant.see(&listed);
         Ok(Some(listed))
+    }
+
+    /// The namespaces that are caches; none of a drive that knows no caches.
+    pub(crate) fn caches(&self, deadline: Instant) -> Result<Vec<CacheEntry>, Failure> {
+        let has_some =
+            self.named(deadline)?.unwrap_or_default().iter().any(|entry| entry.flags.get() & FLAG_CACHE != 0);
+        if has_some { self.admin.caches(deadline) } else { Ok(Vec::new()) }
     }
 
     /// Executes an admin command.

@@ -8,7 +8,7 @@ use crate::request::key_bytes_max;
 use crate::url::DriveUrl;
 use crate::{Error, namespaces, pipeline};
 use kvssd_nvme_spec::identify::IdentifyKvNamespace;
-use kvssd_nvme_spec::named::{CreateNamespace, NamespaceEntry};
+use kvssd_nvme_spec::named::{CacheEntry, CreateNamespace, NamespaceEntry, SetCache};
 use kvssd_runtime::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use kvssd_runtime::thread;
 use kvssd_runtime::time::Instant;
@@ -110,6 +110,22 @@ impl Client {
     /// [`Error::NoNamespace`], and as [`Client::create_namespace`].
     pub fn delete_namespace(&self, namespace: NamespaceId, name: &str) -> Result<(), Error> {
         namespaces::delete(&self.link, namespace, name)
+    }
+
+    /// Makes the namespace of that number, whose name is in `wanted`, a cache, another one, or none.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`], and as [`Client::create_namespace`].
+    pub fn set_cache(&self, namespace: NamespaceId, wanted: &SetCache) -> Result<(), Error> {
+        namespaces::set_cache(&self.link, namespace, wanted)
+    }
+
+    /// The namespaces that are caches.
+    ///
+    /// # Errors
+    /// As [`Client::execute`].
+    pub fn caches(&self) -> Result<Vec<CacheEntry>, Error> {
+        self.link.query(Association::caches)
     }
 
     /// What the drive says of itself.

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::queue_pair::Payload;
 use kvssd_nvme_spec::admin::AdminCommand;
-use kvssd_nvme_spec::named::{CreateNamespace, NAME_BYTES_MAX, NamespaceEntry, read_name};
+use kvssd_nvme_spec::named::{CreateNamespace, NAME_BYTES_MAX, NamespaceEntry, SetCache, read_name};
 use kvssd_nvme_spec::{Status, write_text};
 use kvssd_runtime::time::Instant;
 use kvssd_types::NamespaceId;
@@ -23,6 +23,7 @@ use zerocopy::IntoBytes;
 enum Change<'a> {
     Create(&'a CreateNamespace),
     Delete(NamespaceId, &'a str),
+    Cache(NamespaceId, &'a SetCache),
 }
 
 /// Makes a namespace.
@@ -33,6 +34,11 @@ pub(crate) fn create(link: &Link, wanted: &CreateNamespace) -> Result<NamespaceI
 /// Deletes the namespace of that number and name, which is empty for one without.
 pub(crate) fn delete(link: &Link, id: NamespaceId, name: &str) -> Result<(), Error> {
     perform(link, &Change::Delete(id, name)).map(|_| ())
+}
+
+/// Makes the namespace of that number a cache, another one, or none. To do so again changes nothing.
+pub(crate) fn set_cache(link: &Link, id: NamespaceId, wanted: &SetCache) -> Result<(), Error> {
+    perform(link, &Change::Cache(id, wanted)).map(|_| ())
 }
 
 fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
@@ -53,6 +59,8 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
         let listed = listed.ok_or_else(|| Error::not_in_the_command_set("namespaces that are made and deleted"))?;
         let found = listed.iter().any(|entry| change.is_of(entry));
         match (change, found) {
+            (Change::Cache(..), true) => {}
+            (Change::Cache(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
             (_, true) if may_be_made => return Err(change.doubt(link, "there is one that is called so")),
             (Change::Delete(id, _), false) if may_be_made => return Ok(*id),
             (Change::Delete(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
@@ -68,7 +76,7 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
                 change.note(link, id);
                 return Ok(id);
             }
-            Err(Failure::Final(Error::InvalidNamespace(_))) if may_be_made => {
+            Err(Failure::Final(Error::InvalidNamespace(_))) if may_be_made && !matches!(change, Change::Cache(..)) => {
                 return Err(change.doubt(link, "there is one that is called so"));
             }
             Err(Failure::Final(error)) => return Err(error),
@@ -88,6 +96,9 @@ impl Change<'_> {
             Change::Delete(id, name) => {
                 entry.number.get() == id.0 && read_name(&entry.name).unwrap_or_default() == *name
             }
+            Change::Cache(id, wanted) => {
+                entry.number.get() == id.0 && read_name(&entry.name) == read_name(&wanted.name)
+            }
         }
     }
 
@@ -96,6 +107,7 @@ impl Change<'_> {
         match self {
             Change::Create(wanted) => link.meant.made(made, read_name(&wanted.name).unwrap_or_default()),
             Change::Delete(id, _) => link.meant.deleted(*id),
+            Change::Cache(..) => {}
         }
     }
 
@@ -107,6 +119,7 @@ impl Change<'_> {
                 write_text(&mut data, name);
                 (AdminCommand::DeleteNamespace.entry(id.0), data)
             }
+            Change::Cache(id, wanted) => (AdminCommand::SetCache.entry(id.0), wanted.as_bytes().to_vec()),
         };
         let completion = association.call_admin(&entry, &Payload::Out(data.into()), deadline)?.entry;
         let number = NamespaceId(completion.dword0.get());
@@ -118,6 +131,12 @@ impl Change<'_> {
             (Ok(Status::OperationDenied), _) => {
                 Error::Refused("the drive lets this host make and delete no namespaces".to_owned())
             }
+            (Ok(Status::InvalidOpcode), Change::Cache(..)) => Error::Refused("the drive has no caches".to_owned()),
+            (Ok(Status::InvalidField), Change::Cache(..)) => {
+                let why = "the drive makes no such cache: what has pairs stays a cache, or none, and its log says what else \
+                           cannot be";
+                Error::InvalidNamespace(why.to_owned())
+            }
             (Ok(Status::NamespaceNameTaken), _) => taken(),
             (Ok(Status::NamespaceIdUnavailable), _) => {
                 Error::TooManyNamespaces("the drive takes no more namespaces: delete one".to_owned())
@@ -127,7 +146,7 @@ impl Change<'_> {
                            says which";
                 Error::InvalidNamespace(why.to_owned())
             }
-            (Ok(Status::InvalidField | Status::InvalidNamespace), Change::Delete(id, _)) => {
+            (Ok(Status::InvalidField | Status::InvalidNamespace), Change::Delete(id, _) | Change::Cache(id, _)) => {
                 Error::NoNamespace(id.to_string())
             }
             (Ok(Status::InternalError), _) => {
@@ -148,6 +167,7 @@ impl Change<'_> {
         let what = match self {
             Change::Create(_) => "the creation of a namespace",
             Change::Delete(..) => "the deletion of a namespace",
+            Change::Cache(..) => "the making of a cache",
         };
         let url = &link.url;
         Error::InDoubt(format!("{url}: the answer to {what} was lost ({why}); it is not known whether it was done"))

@@ -60,6 +60,8 @@ pub enum AdminCommand {
     CreateNamespace,
     /// Deletes a namespace, whose name is the data.
     DeleteNamespace,
+    /// Makes a namespace the cache that the data describes.
+    SetCache,
     /// A command with another opcode.
     Other {
         /// Byte 0 of the entry.
@@ -128,6 +130,7 @@ impl From<&SubmissionEntry> for AdminCommand {
             NAMESPACE_ATTACHMENT => AdminCommand::NamespaceAttachment { select: dword10 as u8 & 0xf },
             named::opcode::CREATE => AdminCommand::CreateNamespace,
             named::opcode::DELETE => AdminCommand::DeleteNamespace,
+            named::opcode::CACHE => AdminCommand::SetCache,
             opcode => AdminCommand::Other { opcode },
         }
     }
@@ -184,6 +187,7 @@ impl AdminCommand {
             }
             AdminCommand::CreateNamespace => new(named::opcode::CREATE),
             AdminCommand::DeleteNamespace => new(named::opcode::DELETE),
+            AdminCommand::SetCache => new(named::opcode::CACHE),
             AdminCommand::Other { opcode } => new(opcode),
         }
     }

@@ -25,6 +25,8 @@ pub mod page {
     pub const STATISTICS: u8 = 0xc0;
     /// Vendor specific: see [`named`](crate::named).
     pub const NAMESPACES: u8 = 0xc1;
+    /// Vendor specific: see [`named`](crate::named).
+    pub const CACHES: u8 = 0xc2;
 }
 
 /// An entry of the error log (64 B).

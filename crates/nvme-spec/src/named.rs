@@ -4,13 +4,20 @@
 //!   Get Features C1h       -> dword 0: "KVx1", of a controller that has this and the commands of `extended.rs`
 //!   admin C1h, create      data: what it is to be, 128 B            -> dword 0: its number
 //!   admin C5h, delete      namespace: its number, data: its name, 64 B; both must be those of one namespace
+//!   admin C9h, cache       namespace: its number, data: what cache it is to be, 256 B
 //!   Get Log Page C1h       16 B | 128 B a namespace
+//!   Get Log Page C2h       16 B | 256 B a namespace that is a cache
 //!
 //!   create   0 quota bytes, 0 for none | 8 flags | 16 name, 64 B | 80 index, 32 B | 112 zeros
 //!   page     0 "KVx1" | 4 namespaces | 8 bytes of an entry | 12 zeros
 //!   entry    0 number | 4 flags | 8 pairs | 16 pair bytes | 24 live bytes | 32 quota bytes | 40 capacity bytes
 //!            48 name, 64 B | 112 index, 16 B
-//!   flags    bit 0: keys have an order
+//!   flags    bit 0: keys have an order    bit 1: it is a cache (of entries alone)
+//!
+//!   cache    0 name, 64 B | 64 the cache as text, 176 B, zeros for none | 240 zeros
+//!   page C2h 0 "KVx1" | 4 caches | 8 bytes of an entry | 12 zeros
+//!   entry    0 number | 4 zeros | 8 budget bytes now | 16 held bytes | 24 DRAM bytes | 32 hits | 40 misses | 48 admitted
+//!            56 kept out | 64 evicted | 72 too old | 80 the cache as text, 176 B
 //! ```
 //!
 //! Texts are padded with zeros. A namespace that a host may not read is not in its page.
@@ -29,16 +36,24 @@ pub mod opcode {
     pub const CREATE: u8 = 0xc1;
     /// Deletes a namespace.
     pub const DELETE: u8 = 0xc5;
+    /// Makes a namespace a cache, another one, or none.
+    pub const CACHE: u8 = 0xc9;
 }
 
 /// Length of the longest name.
 pub const NAME_BYTES_MAX: usize = 64;
 /// Flag: keys have an order.
 pub const FLAG_ORDERED: u32 = 1;
+/// Flag: it is a cache.
+pub const FLAG_CACHE: u32 = 2;
+/// Length of a cache as text.
+pub const CACHE_TEXT_BYTES: usize = 176;
 /// Length of the page's header.
 pub const HEADER_BYTES: usize = 16;
 /// Length of an entry of the page.
 pub const ENTRY_BYTES: usize = size_of::<NamespaceEntry>();
+/// Length of an entry of the page of caches.
+pub const CACHE_ENTRY_BYTES: usize = size_of::<CacheEntry>();
 
 /// What a namespace is to be: the data of the command that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -84,7 +99,61 @@ pub struct NamespaceEntry {
 
 layout!(NamespaceEntry: 128, pairs at 8, capacity_bytes at 40, name at 48, index at 112);
 
-structures! { |bytes| FromBytes::ref_from_bytes(bytes).ok(); CreateNamespace, NamespaceEntry }
+/// What cache a namespace is to be: the data of the command that makes it one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct SetCache {
+    /// What the namespace is called.
+    pub name: [u8; NAME_BYTES_MAX],
+    /// The cache as text; zeros for none.
+    pub cache: [u8; CACHE_TEXT_BYTES],
+    reserved_240: [u8; 16],
+}
+
+layout!(SetCache: 256, cache at 64);
+
+/// A cache in the page of those that a host sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct CacheEntry {
+    /// NSID.
+    pub number: U32,
+    reserved_4: [u8; 4],
+    /// The most bytes of keys and values now: the budget, or what a full drive has left of it.
+    pub budget_bytes: U64,
+    /// Those that it holds.
+    pub held_bytes: U64,
+    /// Bytes of DRAM that it keeps.
+    pub dram_bytes: U64,
+    /// Retrieves that found their pair, and those that did not, since the drive was opened or the cache changed; so with what follows.
+    pub hits: U64,
+    /// See [`CacheEntry::hits`].
+    pub misses: U64,
+    /// Pairs that came in.
+    pub admitted: U64,
+    /// Pairs that a rule kept out.
+    pub kept_out: U64,
+    /// Pairs that left so that others had room.
+    pub evicted: U64,
+    /// Pairs that were too old.
+    pub expired: U64,
+    /// The cache as text.
+    pub cache: [u8; CACHE_TEXT_BYTES],
+}
+
+layout!(CacheEntry: 256, budget_bytes at 8, expired at 72, cache at 80);
+
+structures! {
+    |bytes| FromBytes::ref_from_bytes(bytes).ok(); CreateNamespace, NamespaceEntry, SetCache, CacheEntry
+}
+
+impl SetCache {
+    /// Whether all is zeros that must be.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.reserved_240 == [0; 16]
+    }
+}
 
 impl CreateNamespace {
     /// Whether all is zeros that must be.
@@ -97,8 +166,18 @@ impl CreateNamespace {
 /// The page of those namespaces.
 #[must_use]
 pub fn namespaces_page(entries: &[NamespaceEntry]) -> Vec<u8> {
+    page_of(entries)
+}
+
+/// The page of those caches.
+#[must_use]
+pub fn caches_page(entries: &[CacheEntry]) -> Vec<u8> {
+    page_of(entries)
+}
+
+fn page_of<E: IntoBytes + Immutable>(entries: &[E]) -> Vec<u8> {
     let mut page = Vec::with_capacity(HEADER_BYTES + core::mem::size_of_val(entries));
-    for field in [SIGNATURE, entries.len() as u32, ENTRY_BYTES as u32, 0] {
+    for field in [SIGNATURE, entries.len() as u32, size_of::<E>() as u32, 0] {
         page.extend_from_slice(&field.to_le_bytes());
     }
     entries.iter().for_each(|entry| page.extend_from_slice(entry.as_bytes()));
@@ -108,17 +187,30 @@ pub fn namespaces_page(entries: &[NamespaceEntry]) -> Vec<u8> {
 /// How many namespaces a page is of; `None` if it is another vendor's, or too short.
 #[must_use]
 pub fn namespaces_count(page: &[u8]) -> Option<u32> {
+    count(page, ENTRY_BYTES)
+}
+
+fn count(page: &[u8], entry_bytes: usize) -> Option<u32> {
     let field = |at: usize| page.get(at..at + 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-    let is_ours = field(0)? == SIGNATURE && field(8)? == ENTRY_BYTES as u32;
+    let is_ours = field(0)? == SIGNATURE && field(8)? == entry_bytes as u32;
     field(4).filter(|_| is_ours && page.len() >= HEADER_BYTES)
 }
 
 /// The namespaces of a page; `None` if it is another vendor's, or ends before the last of them.
 #[must_use]
 pub fn read_namespaces(page: &[u8]) -> Option<Vec<NamespaceEntry>> {
-    let count = namespaces_count(page)? as usize;
-    let bytes = page[HEADER_BYTES..].get(..count.checked_mul(ENTRY_BYTES)?)?;
-    bytes.chunks_exact(ENTRY_BYTES).map(|entry| NamespaceEntry::from_data(entry).copied()).collect()
+    entries(page, ENTRY_BYTES)?.map(|entry| NamespaceEntry::from_data(entry).copied()).collect()
+}
+
+/// The caches of a page; `None` if it is another vendor's, or ends before the last of them.
+#[must_use]
+pub fn read_caches(page: &[u8]) -> Option<Vec<CacheEntry>> {
+    entries(page, CACHE_ENTRY_BYTES)?.map(|entry| CacheEntry::from_data(entry).copied()).collect()
+}
+
+fn entries(page: &[u8], entry_bytes: usize) -> Option<core::slice::ChunksExact<'_, u8>> {
+    let count = count(page, entry_bytes)? as usize;
+    Some(page[HEADER_BYTES..].get(..count.checked_mul(entry_bytes)?)?.chunks_exact(entry_bytes))
 }
 
 /// The name in a field: its bytes up to the first zero. `None` if they are no text, or none.
@@ -132,6 +224,7 @@ pub fn read_name(field: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::write_text;
+    use alloc::vec;
 
     #[test]
     fn a_page_is_read_as_it_was_written_and_no_other_is() {
@@ -151,6 +244,22 @@ mod tests {
             assert_eq!(read_namespaces(&other), None, "byte {at} is another");
         }
         assert_eq!(read_namespaces(&namespaces_page(&[])), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_page_of_caches_is_read_as_it_was_written_and_no_other_is() {
+        let mut entry = CacheEntry::zeroed();
+        (entry.number, entry.hits, entry.expired) = (3.into(), 7.into(), 100.into());
+        write_text(&mut entry.cache, "lru budget=1");
+        let page = caches_page(&[entry, entry]);
+        assert_eq!(read_caches(&page), Some(vec![entry, entry]));
+        assert_eq!(read_name(&entry.cache), Some("lru budget=1"));
+        assert!((0..page.len()).all(|end| read_caches(&page[..end]).is_none()));
+        assert_eq!((read_namespaces(&page), read_caches(&namespaces_page(&[]))), (None, None));
+        let mut wanted = SetCache::zeroed();
+        assert!(wanted.is_known());
+        wanted.as_mut_bytes()[255] = 1;
+        assert!(!wanted.is_known());
     }
 
     #[test]

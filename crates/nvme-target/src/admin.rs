@@ -73,10 +73,13 @@ impl Admin<'_> {
                 self.get_feature(*feature, *select, *value)
             }
             AdminCommand::SetFeatures { .. } | AdminCommand::GetFeatures { .. } => Err(Status::InvalidField.into()),
-            AdminCommand::CreateNamespace | AdminCommand::DeleteNamespace if !is_discovery => self.manage(command),
+            AdminCommand::CreateNamespace | AdminCommand::DeleteNamespace | AdminCommand::SetCache if !is_discovery => {
+                self.manage(command)
+            }
             AdminCommand::NamespaceAttachment { select } if !is_discovery => self.attach(*select),
             AdminCommand::CreateNamespace
             | AdminCommand::DeleteNamespace
+            | AdminCommand::SetCache
             | AdminCommand::NamespaceAttachment { .. }
             | AdminCommand::Abort { .. }
             | AdminCommand::AsynchronousEventRequest
@@ -84,7 +87,7 @@ impl Admin<'_> {
         }
     }
 
-    /// Makes or deletes a namespace, for a host that may. It is told by its completion; others get a notice.
+    /// Makes or deletes a namespace, or makes it a cache, for a host that may. It is told by its completion; others get a notice.
     fn manage(&mut self, command: &AdminCommand) -> Outcome {
         let View { subsystem, rights, .. } = self.view;
         if !rights.may_manage() {
@@ -99,6 +102,10 @@ impl Admin<'_> {
             let number = subsystem.create_namespace(host, self.data)?;
             tracing::info!(host, number, "a host has made a namespace");
             number
+        } else if *command == AdminCommand::SetCache {
+            subsystem.set_cache(host, self.namespace, self.data)?;
+            tracing::info!(host, number = self.namespace, "a host has made a namespace a cache, another one, or none");
+            return Ok(Success::with_result(self.namespace.into()));
         } else {
             subsystem.delete_namespace(host, self.namespace, self.data)?;
             tracing::info!(host, number = self.namespace, "a host has deleted a namespace");

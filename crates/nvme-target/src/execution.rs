@@ -27,6 +27,7 @@ use kvssd_device::Drive;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListWriter};
+use kvssd_runtime::time::since_1970;
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::Arc;
@@ -244,6 +245,9 @@ impl Execution<'_> {
             self.executor.recognized.inc();
         }
         let Executor { drive, is_timed, .. } = &mut *self.executor;
+        if drive.wants_time() {
+            drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
+        }
         let reply = if *is_timed {
             let completed = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);

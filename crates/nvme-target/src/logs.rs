@@ -3,7 +3,7 @@
 use crate::command_kind::CommandKind;
 use crate::controller::{Controller, ControllerKind, TEMPERATURE_K};
 use crate::limits::{ERROR_ENTRIES_MAX, LOG_BYTES_MAX, QUEUE_ENTRIES_MAX};
-use crate::namespaces::page_of;
+use crate::namespaces::{caches_page_of, page_of};
 use crate::subsystem::Subsystem;
 use crate::view::View;
 use kvssd_ftl::Utilization;
@@ -77,6 +77,7 @@ fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result
             page::COMMAND_EFFECTS,
             page::STATISTICS,
             page::NAMESPACES,
+            page::CACHES,
         ])),
         page::ERROR => Ok(errors(controller)),
         page::HEALTH => Ok(health(view, controller).as_bytes().to_vec()),
@@ -94,6 +95,7 @@ fn of_io(view: View<'_>, controller: &Controller, wanted: &GetLogPage) -> Result
         page::COMMAND_EFFECTS => Ok(effects(wanted.command_set).as_bytes().to_vec()),
         page::STATISTICS => Ok(statistics(view)?.as_bytes().to_vec()),
         page::NAMESPACES => Ok(page_of(&view.namespaces()?)),
+        page::CACHES => Ok(caches_page_of(&view.caches()?)),
         _ => Err(Status::InvalidLogPage),
     }
 }
@@ -210,6 +212,7 @@ fn effects(command_set: u8) -> CommandEffectsPage {
         admin::opcode::KEEP_ALIVE,
         named::opcode::CREATE,
         named::opcode::DELETE,
+        named::opcode::CACHE,
         FABRICS_OPCODE,
     ] {
         data.admin[usize::from(opcode)] = EFFECT_SUPPORTED.into();

@@ -11,10 +11,11 @@ use crate::execution::Executor;
 use crate::rights::Rights;
 use crate::status::{absent, status_of};
 use crate::subsystem::Subsystem;
+use kvssd_cache::CacheAttributes;
 use kvssd_device::Drive;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_nvme_spec::Status;
-use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, read_name};
+use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, SetCache, read_name};
 use kvssd_types::{KvError, NamespaceId};
 
 impl Subsystem {
@@ -79,6 +80,29 @@ impl Subsystem {
         })
     }
 
+    /// Makes the namespace of that number and name a cache for a host, another one, or none.
+    pub(crate) fn set_cache(&self, host: &str, id: u32, data: &[u8]) -> Result<(), Status> {
+        let wanted = SetCache::from_data(data).ok_or(Status::SglLengthInvalid)?;
+        let name = read_name(&wanted.name);
+        let text = read_name(&wanted.cache);
+        if !wanted.is_known() || !is_whole(&wanted.name, name) || !is_whole(&wanted.cache, text) {
+            return Err(Status::InvalidField);
+        }
+        let cache: Option<CacheAttributes> = text.map(str::parse).transpose().map_err(|error| {
+            tracing::warn!(%error, "a host's cache was not made");
+            Status::InvalidField
+        })?;
+        self.on_namespaces(host, |executor| {
+            let drive = &mut executor.drive;
+            let is_it = |info: &NamespaceInfo| info.id.0 == id && info.attributes.name.as_deref() == name;
+            if !drive.namespaces().iter().any(is_it) {
+                return Err(absent(id));
+            }
+            drive.set_cache(NamespaceId(id), cache).map_err(|error| refused(&error))?;
+            drive.commit().map_err(|error| status_of(&error))
+        })
+    }
+
     /// Attaches a namespace to controllers, or detaches it, if the host may. No command of theirs is executed on it after this
     /// returns.
     pub(crate) fn set_attached(
@@ -118,10 +142,6 @@ impl Subsystem {
 /// The attributes of a namespace with a name; `None` if it has none, or fields that are not known.
 fn attributes(wanted: &CreateNamespace) -> Option<NamespaceAttributes> {
     let name = read_name(&wanted.name)?;
-    let is_whole = |field: &[u8], text: Option<&str>| {
-        let end = text.map_or(0, str::len);
-        field[end..].iter().all(|&byte| byte == 0)
-    };
     let index = read_name(&wanted.index);
     if !wanted.is_known() || !is_whole(&wanted.name, Some(name)) || !is_whole(&wanted.index, index) {
         return None;
@@ -134,6 +154,11 @@ fn attributes(wanted: &CreateNamespace) -> Option<NamespaceAttributes> {
         is_ordered: wanted.flags.get() & FLAG_ORDERED != 0,
         ..NamespaceAttributes::PLAIN
     })
+}
+
+/// Whether nothing stands behind the text of a field.
+fn is_whole(field: &[u8], text: Option<&str>) -> bool {
+    field[text.map_or(0, str::len)..].iter().all(|&byte| byte == 0)
 }
 
 /// The status of a namespace that was not made, with a line in the log: there is more to say than that.

@@ -1,10 +1,12 @@
 //! Which namespaces a drive has while it is served, and how hosts are told of them.
 
 use crate::lock::lock;
+use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
-use kvssd_nvme_spec::named::{FLAG_ORDERED, NamespaceEntry, namespaces_page};
+use kvssd_nvme_spec::named::{CacheEntry, FLAG_CACHE, FLAG_ORDERED, NamespaceEntry, caches_page, namespaces_page};
 use kvssd_nvme_spec::write_text;
 use kvssd_runtime::sync::{Mutex, PoisonError, RwLock};
+use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
 
 /// The numbers of all namespaces, each with a number that no other namespace of this service has.
@@ -46,10 +48,31 @@ pub(crate) fn page_of(namespaces: &[NamespaceInfo]) -> Vec<u8> {
     namespaces_page(&entries)
 }
 
+/// Log page C2h.
+pub(crate) fn caches_page_of(caches: &[(NamespaceId, CacheInfo)]) -> Vec<u8> {
+    let entries: Vec<CacheEntry> = caches.iter().map(|(id, cache)| cache_entry(*id, cache)).collect();
+    caches_page(&entries)
+}
+
+fn cache_entry(id: NamespaceId, cache: &CacheInfo) -> CacheEntry {
+    let mut entry = CacheEntry::zeroed();
+    entry.number = id.0.into();
+    entry.budget_bytes = cache.budget_bytes.into();
+    entry.held_bytes = cache.held_bytes.into();
+    entry.dram_bytes = cache.kept_bytes.into();
+    (entry.hits, entry.misses) = (cache.hits.into(), cache.misses.into());
+    (entry.admitted, entry.kept_out) = (cache.counts.admitted.into(), cache.counts.kept_out.into());
+    (entry.evicted, entry.expired) = (cache.counts.evicted.into(), cache.counts.expired.into());
+    write_text(&mut entry.cache, &cache.attributes.to_string());
+    entry
+}
+
 fn entry_of(info: &NamespaceInfo) -> NamespaceEntry {
     let mut entry = NamespaceEntry::zeroed();
     entry.number = info.id.0.into();
-    entry.flags = if info.is_ordered { FLAG_ORDERED } else { 0 }.into();
+    let is_cache = info.attributes.cache.is_some();
+    let flags = [(info.is_ordered, FLAG_ORDERED), (is_cache, FLAG_CACHE)];
+    entry.flags = flags.iter().filter(|(is_so, _)| *is_so).map(|(_, flag)| flag).sum::<u32>().into();
     entry.pairs = info.utilization.pairs.into();
     entry.pair_bytes = info.utilization.pair_bytes.into();
     entry.live_bytes = info.utilization.live_bytes.into();

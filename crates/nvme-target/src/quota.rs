@@ -34,11 +34,15 @@ pub(crate) fn check_quota(
         StoreCondition::IfExists => old.is_none(),
         StoreCondition::IfAbsent => old.is_some(),
     };
-    if is_refused_anyway || rights.quota.allows(held, old.unwrap_or_default(), new) {
-        Ok(())
-    } else {
-        Err(Status::CapacityExceeded)
+    let mut held = held;
+    while !is_refused_anyway && !rights.quota.allows(held, old.unwrap_or_default(), new) {
+        // Who stores into a cache has others leave for it.
+        if !drive.let_go(namespace).map_err(|error| status_of(&error))? {
+            return Err(Status::CapacityExceeded);
+        }
+        held = self::held(drive, rights);
     }
+    Ok(())
 }
 
 /// What the namespaces hold that the host may change.

@@ -4,9 +4,11 @@ use crate::command_kind::CommandKind;
 use crate::rights::{Access, HostRights};
 use crate::status::absent;
 use crate::subsystem::Subsystem;
+use kvssd_device::{CacheInfo, Drive};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::command::NAMESPACE_ALL;
+use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
 
 /// A drive, and what a host may do with it.
@@ -47,6 +49,13 @@ impl View<'_> {
         let mut namespaces = self.allocated()?;
         namespaces.retain(|info| self.is_attached(info.id.0));
         Ok(namespaces)
+    }
+
+    /// Those of them that are caches, and what they hold.
+    pub(crate) fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Status> {
+        let ids: Vec<NamespaceId> = self.namespaces()?.into_iter().map(|info| info.id).collect();
+        let look = |drive: &mut Drive| ids.into_iter().filter_map(|id| Some((id, drive.cache(id)?))).collect();
+        self.subsystem.with_drive(look).ok_or(Status::InternalError)
     }
 
     /// The namespaces that the host may see, whether its controller has them or not. Errors as

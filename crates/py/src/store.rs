@@ -6,12 +6,13 @@
 )]
 
 use crate::bytes::{Bytes, bytes_of};
-use crate::errors::{RefusedError, check_owner, closed, of_opening, of_store};
+use crate::errors::{InvalidError, RefusedError, check_owner, closed, of_opening, of_store};
 use crate::transaction::{Manager, RawTransaction};
 use kvssd_host::tx::{TransactionOptions, Transactions};
 use kvssd_host::{
-    Batch, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor, Missing, Namespace, NamespaceAttributes,
-    NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store, StoreCondition, TrafficStats,
+    AttributesError, Batch, CacheAttributes, CacheInfo, Error as StoreError, FirmwareStats, IteratorOptions, KeyCursor,
+    Missing, Namespace, NamespaceAttributes, NamespaceId, NamespaceInfo, Options, Owner, RangeCursor, Stats, Store,
+    StoreCondition, TrafficStats,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -119,9 +120,22 @@ impl RawStore {
         index: Option<String>,
         parameters: Vec<(String, String)>,
         quota_bytes: Option<u64>,
+        cache: Option<String>,
     ) -> PyResult<u32> {
-        let attributes = NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered };
+        let cache = cache.as_deref().map(cache_of).transpose()?;
+        let attributes =
+            NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered, cache };
         self.on_store(py, |store| Ok(store.create_namespace(attributes)?.id().0))
+    }
+
+    fn set_cache(&self, py: Python<'_>, namespace: u32, cache: Option<&str>) -> PyResult<()> {
+        let cache = cache.map(cache_of).transpose()?;
+        self.on_pairs(py, namespace, |pairs| pairs.set_cache(cache.as_ref()))
+    }
+
+    fn cache_info<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let info = self.on_pairs(py, namespace, |pairs| pairs.cache())?;
+        info.map(|info| dict_of_cache(py, &info)).transpose()
     }
 
     fn delete_namespace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
@@ -382,7 +396,20 @@ fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bou
     dict.set_item("index", index)?;
     dict.set_item("is_ordered", is_ordered)?;
     dict.set_item("quota_bytes", attributes.quota_bytes)?;
+    dict.set_item("cache", attributes.cache.as_ref().map(ToString::to_string))?;
     dict.update(dict_of!(py, utilization; pairs, pair_bytes, live_bytes, capacity_bytes).as_mapping())?;
+    Ok(dict)
+}
+
+/// A cache as text.
+fn cache_of(text: &str) -> PyResult<CacheAttributes> {
+    text.parse().map_err(|error: AttributesError| InvalidError::new_err(error.to_string()))
+}
+
+fn dict_of_cache<'py>(py: Python<'py>, info: &CacheInfo) -> PyResult<Bound<'py, PyDict>> {
+    let dict = dict_of!(py, info; budget_bytes, held_bytes, kept_bytes, hits, misses);
+    dict.update(dict_of!(py, info.counts; admitted, kept_out, evicted, expired).as_mapping())?;
+    dict.set_item("cache", info.attributes.to_string())?;
     Ok(dict)
 }
 

@@ -99,3 +99,22 @@ def test_forked_workers_that_open_the_url_are_hosts_of_their_own(url: str) -> No
         assert len(store) == 1 + 2 * WORKERS * PUTS
         for worker in range(2 * WORKERS):
             assert all(store[b"%d/%d" % (worker, number)] == b"%d" % number for number in range(PUTS))
+
+
+def test_a_namespace_of_a_drive_on_the_wire_is_a_cache(url: str) -> None:
+    with kvssd.open(url) as store:
+        blocks = store.create_namespace("blocks", cache="lru budget=1000000 at-most=300000")
+        for number in range(40):
+            blocks[str(number).encode()] = bytes(100_000)
+        assert b"39" in blocks and b"0" not in blocks
+        blocks[b"wide"] = bytes(400_000)
+        assert blocks.get(b"wide") is None
+        info = blocks.cache_info()
+        assert info is not None
+        assert info["evicted"] == 31 and info["kept_out"] == 1 and info["held_bytes"] <= 1_000_000
+        blocks.set_cache("fifo budget=250000")
+        assert blocks.info()["cache"] == "fifo budget=250000" and len(blocks) == 2
+        assert store.namespaces()[0]["cache"] is None
+        for wrong in ("lru", "mru budget=1", "lru budget=0"):
+            with pytest.raises(kvssd.InvalidError):
+                store.create_namespace("wrong", cache=wrong)

@@ -16,6 +16,15 @@ enum Moment {
     World(Duration),
 }
 
+/// The time since 1970, by the machine's clock; of a world, since its begin.
+#[must_use]
+pub fn since_1970() -> Duration {
+    match machine() {
+        None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default(),
+        Some(machine) => machine.now(),
+    }
+}
+
 impl Instant {
     /// This moment.
     #[must_use]

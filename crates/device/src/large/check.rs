@@ -79,7 +79,7 @@ fn name(place: &str, key: &[u8]) -> String {
 }
 
 /// Calls `visit` with each key of a namespace.
-fn each_key(
+pub(crate) fn each_key(
     records: &mut dyn Records,
     namespace: NamespaceId,
     mut visit: impl FnMut(&mut dyn Records, Key<'_>) -> Result<(), KvError>,

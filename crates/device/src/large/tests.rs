@@ -95,6 +95,14 @@ impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Med
     }
 
     fn then(&mut self) {}
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.drive.check_batch(changes)
+    }
+
+    fn keep_beside(&mut self, bytes: u64) {
+        self.drive.keep_beside(bytes);
+    }
 }
 
 fn damaged() -> KvError {

@@ -176,6 +176,11 @@ mod tests {
             IndexChoice::of_saved(&other, [PRESET]).unwrap_err()
         };
         assert!(other("height", "1").contains("height") && other("width", "10").contains("at most 9"));
+        // What a program does that knows no caches, and what this one does.
+        let cache: kvssd_cache::CacheAttributes = "lru budget=100 asked=2".parse().unwrap();
+        let cached = saved.clone().with_cache(Some(&cache));
+        assert!(IndexChoice::of_saved(&cached, [PRESET]).unwrap_err().contains("cache"));
+        assert_eq!((cached.split(), saved.split()), (Ok((saved.clone(), Some(cache))), Ok((saved.clone(), None))));
         let unknown = SavedKind { name: "cabbage".to_owned(), ..saved.clone() };
         assert!(IndexChoice::of_saved(&unknown, [PRESET]).unwrap_err().contains("cabbage"));
     }

@@ -16,6 +16,7 @@ use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo};
 use crate::packing::RecordLayout;
 use crate::utilization::Utilization;
+use kvssd_cache::CacheAttributes;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 
 /// Pairs that a step removes.
@@ -90,10 +91,7 @@ impl Engine {
             return Err(KvError::InvalidNamespace("a block drive keeps its one".to_owned()));
         }
         self.namespaces.living(id)?.fate = NamespaceFate::Dies(None);
-        self.work_on(id, |io, namespace| {
-            while namespace.iterators.expire(io, namespace.index.as_mut())? {}
-            Ok(())
-        })?;
+        self.end_iterators(id)?;
         self.note_at(at, Change::Deleted { namespace: id.0 })
     }
 
@@ -115,6 +113,67 @@ impl Engine {
         self.namespaces.living(id)?.attributes.logs = logs;
         self.share_logs();
         self.note_at(at, Change::Assigned { namespace: id.0, logs })
+    }
+
+    /// Makes a namespace another cache at `at`, or none. What becomes a cache, or none any more, must be empty. Gives when that is so.
+    ///
+    /// # Errors
+    /// [`KvError::NoSuchNamespace`], [`KvError::InvalidNamespace`] with what cannot be, and what the flash operations answer.
+    pub fn set_cache(
+        &mut self,
+        id: NamespaceId,
+        cache: Option<CacheAttributes>,
+        at: Nanos,
+    ) -> (Nanos, Result<(), KvError>) {
+        let set = self.works().and_then(|()| self.make_cache(id, cache, at));
+        self.note_failure(&set);
+        match set {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn make_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>, at: Nanos) -> Result<Nanos, KvError> {
+        let takes_blocks = self.media.space.packing.layout == RecordLayout::Blocks;
+        let namespace = self.namespaces.living(id)?;
+        let wanted = NamespaceAttributes { cache: cache.clone(), ..namespace.attributes.clone() };
+        wanted.check().map_err(KvError::InvalidNamespace)?;
+        let becomes_other = cache.is_some() != namespace.attributes.cache.is_some();
+        if takes_blocks || becomes_other && namespace.utilization.pairs > 0 {
+            let why = if takes_blocks { "a block drive has no cache" } else { "what has pairs stays a cache, or none" };
+            return Err(KvError::InvalidNamespace(why.to_owned()));
+        }
+        if becomes_other {
+            self.end_iterators(id)?;
+        }
+        let text = cache.as_ref().map(ToString::to_string);
+        self.namespaces.living(id)?.attributes.cache = cache;
+        let done = self.note_at(at, Change::Cached { namespace: id.0, cache: text })?;
+        if !self.media.durable.is_on() {
+            return Ok(done);
+        }
+        // A program that knows no such change refuses the checkpoint.
+        self.collector.clock = self.collector.clock.max(done);
+        while self.collector.is_busy() {
+            self.collect()?;
+        }
+        self.checkpoint(false)?;
+        Ok(self.collector.clock)
+    }
+
+    fn end_iterators(&mut self, id: NamespaceId) -> Result<(), KvError> {
+        self.work_on(id, |io, namespace| {
+            while namespace.iterators.expire(io, namespace.index.as_mut())? {}
+            Ok(())
+        })
+    }
+
+    /// So many bytes of DRAM are kept beside the firmware from here on, for what the namespaces are caches by.
+    pub fn keep_beside(&mut self, bytes: u64) {
+        if bytes != self.beside_bytes {
+            self.beside_bytes = bytes;
+            self.share_dram();
+        }
     }
 
     /// Tells the logs whose they are.

@@ -10,7 +10,7 @@ use crate::iterators::IteratorPlan;
 use crate::utilization::Utilization;
 use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
-use kvssd_types::{IteratorId, NamespaceId, Nanos};
+use kvssd_types::{BatchChange, IteratorId, KvError, NamespaceId, Nanos};
 
 impl Engine {
     /// How the flash is divided.
@@ -23,6 +23,14 @@ impl Engine {
     #[must_use]
     pub fn value_bytes_max(&self) -> u64 {
         self.limits.value_bytes_max
+    }
+
+    /// Whether the drive takes a batch of that size, and each key is there once.
+    ///
+    /// # Errors
+    /// [`KvError::BatchTooLarge`], [`KvError::InvalidCommand`].
+    pub fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        batch::check(&self.media.space.geometry, &self.limits, changes)
     }
 
     /// The most changes of a batch.
@@ -131,6 +139,9 @@ impl Engine {
         let mut dram = DramUse::default();
         self.media.dram(&mut dram);
         self.namespaces.dram(&mut dram);
+        if self.beside_bytes > 0 {
+            dram.add("cache", self.beside_bytes);
+        }
         dram
     }
 

@@ -1,6 +1,7 @@
 //! Changes of the journal, made again.
 
 use crate::address::Grain;
+use crate::attributes::read_cache;
 use crate::clients::ClientTable;
 use crate::durability::Image;
 use crate::io::Io;
@@ -111,6 +112,12 @@ impl Redo<'_, '_> {
             }
             Change::Assigned { namespace, logs } => {
                 self.named(namespace)?.attributes.logs = logs;
+                Ok(())
+            }
+            Change::Cached { namespace, ref cache } => {
+                let cache = cache.as_deref().map(read_cache).transpose();
+                self.named(namespace)?.attributes.cache =
+                    cache.map_err(|why| damaged(&format!("its journal makes a cache: {why}")))?;
                 Ok(())
             }
             Change::Client { slot, client } => {

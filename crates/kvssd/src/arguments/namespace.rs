@@ -1,8 +1,9 @@
 //! The options of `kvssd namespace`, and which namespace of an image a command is on.
 
 use super::units::size;
-use super::{Assignment, assignment};
+use super::{Assignment, assignment, named};
 use clap::{Args, Subcommand};
+use kvssd_cache::{AdmissionRule, CacheAttributes, CachePlan, EvictionKind};
 use std::path::PathBuf;
 
 /// Which of an image's namespaces.
@@ -20,6 +21,8 @@ pub enum NamespaceAction {
     Create(CreateNamespaceOptions),
     /// Delete a namespace and all that is in it; its space comes back
     Delete(DeleteNamespaceOptions),
+    /// Make a namespace another cache, or an empty one a cache, or none any more
+    Cache(SetCacheOptions),
     /// Print the namespaces and how full they are
     List(ListNamespacesOptions),
 }
@@ -30,6 +33,7 @@ pub enum NamespaceAction {
   kvssd namespace create drive.kv --name accounts              the index of the image's design
   kvssd namespace create drive.kv --name events --ordered      keys in order: a tree
   kvssd namespace create drive.kv --name log --index lsm --set bloom_bits=10 --quota 100MiB
+  kvssd namespace create drive.kv --name prompts --cache lru --budget 10GiB      never full: others leave
   kvssd namespace create nvme+tcp://127.0.0.1:4420 --name accounts    of a drive on the wire: with a name, without --set
 
 An image has up to 16 namespaces; number 1 is there from the beginning.
@@ -56,6 +60,50 @@ pub struct CreateNamespaceOptions {
     /// Keeps its keys in order
     #[arg(long)]
     pub ordered: bool,
+    #[command(flatten)]
+    pub cache: CacheOptions,
+}
+
+/// What cache a namespace is to be.
+#[derive(Clone, Debug, Args)]
+pub struct CacheOptions {
+    /// Makes it a cache, from which so many pairs leave that others have room: fifo, lru, s3-fifo, ttl (who is too old first)
+    #[arg(long, value_name = "POLICY", value_parser = named(EvictionKind::ALL, EvictionKind::name), requires = "budget")]
+    pub cache: Option<EvictionKind>,
+    /// Bytes of keys and values that the cache holds, as 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "cache")]
+    pub budget: Option<u64>,
+    /// Who comes in: asked=2 (at the second store), at-most=65536 (bytes), a-day=100000000000 (bytes written); all must agree
+    #[arg(long, value_name = "RULE", requires = "cache")]
+    pub admit: Vec<AdmissionRule>,
+    /// Seconds behind which a pair is too old, counted from when it was stored [default: never]
+    #[arg(long, value_name = "SECONDS", requires = "cache", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    pub ttl: Option<u64>,
+}
+
+impl CacheOptions {
+    /// The cache that is asked for; none where none is.
+    #[must_use]
+    pub fn attributes(&self) -> Option<CacheAttributes> {
+        let (eviction, budget_bytes) = self.cache.zip(self.budget)?;
+        let plan = CachePlan { budget_bytes, eviction, admission: self.admit.clone() };
+        Some(CacheAttributes { plan, time_to_live_ms: self.ttl.map(|seconds| seconds * 1000) })
+    }
+}
+
+/// `kvssd namespace cache`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kvssd namespace cache drive.kv prompts --cache s3-fifo --budget 20GiB --admit asked=2
+  kvssd namespace cache drive.kv prompts                    none any more, if it is empty")]
+pub struct SetCacheOptions {
+    /// The image, or the URL of a drive on the wire
+    pub image: PathBuf,
+    /// The namespace, by its name or number
+    #[arg(value_name = "NAME")]
+    pub namespace: String,
+    #[command(flatten)]
+    pub cache: CacheOptions,
 }
 
 /// `kvssd namespace delete`.

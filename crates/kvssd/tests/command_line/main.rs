@@ -40,7 +40,7 @@ fn designs_profiles_and_help_are_printed() {
         ("profiles", ["kvvirt", "970pro", "128 GiB"]),
         ("--help", ["bench", "designs", "profiles"]),
         ("bench --help", ["--design", "--store", "--scale"]),
-        ("namespace --help", ["create", "delete", "list"]),
+        ("namespace --help", ["create", "delete", "cache"]),
         ("namespace create --help", ["--name", "--quota", "Examples"]),
         ("completions bash", ["matrix", "--value-bytes", "namespace"]),
         ("--version", ["kvssd", ".", "0"]),

@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, number, runs};
 use crate::store::{desk_with_image, done, message};
-use kvssd_host::{Batch, Error, StoreCondition, connect};
+use kvssd_host::{Batch, Error, NamespaceId, StoreCondition, connect};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -299,4 +299,52 @@ fn a_drive_on_the_wire_is_measured_by_depth_and_left_as_it_was() {
         assert!(number(run, "/client_processor_ns") > 0.0 && number(run, "/service_processor_ns") > 0.0, "{run}");
     }
     assert_eq!(desk.prints(&format!("list {}", service.url(""))), "mine\n");
+}
+
+#[test]
+fn a_namespace_is_a_cache_on_an_image_and_on_a_url_and_refuses_no_host() {
+    let desk = desk_with_image("plus");
+    desk.prints("namespace create drive.kv --name prompts --cache lru --budget 1MiB --admit at-most=200000 --ttl 3600");
+    let text = "lru budget=1048576 at-most=200000 ttl-ms=3600000";
+    assert!(desk.prints("namespace list drive.kv").contains(text));
+    desk.refuses("namespace create drive.kv --name x --cache mru --budget 1MiB", &["mru", "s3-fifo"]);
+    desk.refuses("namespace create drive.kv --name x --cache lru", &["--budget"]);
+    let mut service = Service::start(&desk, "127.0.0.1:0");
+    let url = service.url("");
+    desk.prints(&format!("namespace create {url} --name blocks --cache fifo --budget 500kB"));
+    assert!(desk.prints(&format!("namespace list {url}")).contains(text));
+    scope(|scope| {
+        for host in 0..2u64 {
+            let url = url.clone();
+            scope.spawn(move || {
+                let store = connect(&url).unwrap();
+                for (name, number) in ["prompts", "blocks"].into_iter().flat_map(|name| (0..60).map(move |n| (name, n)))
+                {
+                    let namespace = store.namespace(name).unwrap();
+                    let key = format!("{host} {number}");
+                    namespace.store(key.as_bytes(), &value(number, 50_000)).unwrap();
+                    let found = namespace.retrieve(key.as_bytes()).unwrap();
+                    assert!(found.is_none_or(|found| found == value(number, 50_000)), "it may have left");
+                }
+            });
+        }
+    });
+    let store = connect(&url).unwrap();
+    let blocks = store.namespace("blocks").unwrap();
+    let info = blocks.cache().unwrap().unwrap();
+    assert!(info.counts.evicted > 80 && info.held_bytes <= 500_000 && info.held_bytes > 400_000, "{info:?}");
+    let first = store.namespace_at(NamespaceId::FIRST).cache().unwrap();
+    assert_eq!((first, info.attributes.to_string()), (None, "fifo budget=500000".to_owned()));
+    // The service is killed; the same handle goes on, and the pairs of before leave in their order.
+    let before = blocks.count().unwrap();
+    service.kill();
+    service = Service::start(&desk, &service.address.clone());
+    blocks.store(b"behind the kill", &value(1, 50_000)).unwrap();
+    assert_eq!(blocks.count().unwrap(), before);
+    desk.refuses(&format!("namespace cache {url} blocks"), &["cache"]);
+    desk.prints(&format!("namespace cache {url} blocks --cache s3-fifo --budget 200kB"));
+    assert_eq!(blocks.info().unwrap().attributes.cache.unwrap().to_string(), "s3-fifo budget=200000");
+    assert_eq!(blocks.retrieve(b"behind the kill").unwrap(), Some(value(1, 50_000)));
+    assert_eq!(blocks.count().unwrap(), 3);
+    drop(service);
 }

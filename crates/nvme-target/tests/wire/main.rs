@@ -4,6 +4,7 @@
 mod attach;
 mod attachment;
 mod authentication;
+mod caches;
 mod commands;
 mod discovery;
 mod extended;

@@ -31,7 +31,7 @@ from kvssd.cache import Cache, CacheStats
 from kvssd.device import Completion, Device, DeviceStats
 from kvssd.experiments import bench, reproduce
 from kvssd.results import Claims, Latency, Report, Run
-from kvssd.stats import FirmwareStats, NamespaceInfo, Stats, TrafficStats
+from kvssd.stats import FirmwareStats, NamespaceCacheInfo, NamespaceInfo, Stats, TrafficStats
 from kvssd.store import (
     Batch,
     Namespace,
@@ -62,6 +62,7 @@ __all__ = [
     "Latency",
     "Namespace",
     "NamespaceError",
+    "NamespaceCacheInfo",
     "NamespaceInfo",
     "OpenError",
     "ReadOnlyError",

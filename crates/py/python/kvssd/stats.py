@@ -13,10 +13,26 @@ class NamespaceInfo(TypedDict):
     index: str
     is_ordered: bool
     quota_bytes: Optional[int]
+    cache: Optional[str]
     pairs: int
     pair_bytes: int
     live_bytes: int
     capacity_bytes: int
+
+
+class NamespaceCacheInfo(TypedDict):
+    """What a namespace holds that is a cache, and what happened."""
+
+    cache: str
+    budget_bytes: int
+    held_bytes: int
+    kept_bytes: int
+    hits: int
+    misses: int
+    admitted: int
+    kept_out: int
+    evicted: int
+    expired: int
 
 
 class FirmwareStats(TypedDict):

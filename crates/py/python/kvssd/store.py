@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
 from kvssd._kvssd import Error, RawStore
 from kvssd.results import html_table
-from kvssd.stats import NamespaceInfo, Stats
+from kvssd.stats import NamespaceCacheInfo, NamespaceInfo, Stats
 
 if TYPE_CHECKING:
     from kvssd._kvssd import RawTransaction
@@ -69,6 +69,14 @@ class Namespace(MutableMapping[bytes, bytes]):
     def info(self) -> NamespaceInfo:
         """What was chosen of it, and how full it is."""
         return cast(NamespaceInfo, self._raw.namespace_info(self._id))
+
+    def set_cache(self, cache: str | None) -> None:
+        """Make it another cache, with the pairs that it has; or a cache, or none any more, while it is empty (see ``create_namespace``)."""
+        self._raw.set_cache(self._id, cache)
+
+    def cache_info(self) -> NamespaceCacheInfo | None:
+        """What it holds as a cache, and what happened since the drive was opened or the cache was changed; ``None`` if it is none."""
+        return cast("NamespaceCacheInfo | None", self._raw.cache_info(self._id))
 
     def __getitem__(self, key: Buffer) -> bytes:
         value = self._raw.retrieve(self._id, key)
@@ -229,10 +237,15 @@ class Store(Namespace):
         index: str | None = None,
         parameters: Mapping[str, object] | None = None,
         quota_bytes: int | None = None,
+        cache: str | None = None,
     ) -> Namespace:
-        """Make an empty namespace: with keys in order, an index by name with parameters of its own, a most of flash bytes."""
+        """Make an empty namespace: with keys in order, an index by name with parameters of its own, a most of flash bytes.
+
+        With ``cache`` it is never full, since others leave: ``"lru budget=1073741824 asked=2 ttl-ms=3600000"`` (``fifo``, ``lru``, ``s3-fifo``,
+        ``ttl``; rules ``asked=``, ``at-most=``, ``a-day=``; all but the policy and the budget may be left out).
+        """
         chosen = [(key, _text(value)) for key, value in (parameters or {}).items()]
-        return Namespace(self._raw, self._raw.create_namespace(name, ordered, index, chosen, quota_bytes))
+        return Namespace(self._raw, self._raw.create_namespace(name, ordered, index, chosen, quota_bytes, cache))
 
     def delete_namespace(self, name: str | int) -> None:
         """Delete a namespace with all its pairs."""

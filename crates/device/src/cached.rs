@@ -1,0 +1,325 @@
+//! Namespaces that are caches: a store never finds one full, since others leave for it.
+//!
+//! ```text
+//!   store      too old? -> admission: worth a write? -> eviction: who leaves? -> delete each -> store     the drive is full all the same: fewer stay
+//!   retrieve   too old? -> retrieve -> eviction learns of the hit
+//!
+//!   host  ->  Caches  ->  LargeValues  ->  engine       who leaves goes with its segments
+//!               |                            ^
+//!           kvssd_cache: who comes in, who leaves          what it keeps is charged to the DRAM
+//! ```
+//!
+//! The attributes are the firmware's, and as durable as the namespace. Behind each value stands its **stamp**, when it was stored. What the
+//! policies know is in DRAM: after a mount the first command on a namespace reads keys and stamps, and puts the pairs in the order of those. Who was
+//! asked for, and what a rule of admission remembered, is forgotten.
+//!
+//! What it does not do: count what a glance hits, or a time to live for one pair.
+
+mod changes;
+mod known;
+
+use crate::large::LargeValues;
+use crate::records::Records;
+use kvssd_cache::{CacheAttributes, Counts, KeyedCache};
+use kvssd_types::{
+    BatchChange, Command, IteratorId, Key, KvError, NamespaceId, Nanos, OwnedKey, Pattern, Reply, RequestId, Value,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a stamp: nanoseconds, little endian, of the clock that the drive is told.
+pub(crate) const STAMP_BYTES: u32 = 8;
+
+/// The part of the DRAM that all caches may keep together. An estimate.
+const DRAM_SHARE: u64 = 4;
+
+/// What DRAM is given to them by. An estimate.
+const DRAM_PAGE_BYTES: u64 = 4096;
+
+/// Pairs that are too old and are deleted with a command, beside the one that it is on. An estimate.
+const SWEPT_MAX: usize = 32;
+
+/// What a cache of a drive holds, and what happened since the drive was opened or the cache was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheInfo {
+    /// What was chosen.
+    pub attributes: CacheAttributes,
+    /// Bytes of keys and values that it may hold now: the budget, or what a full drive has left of it.
+    pub budget_bytes: u64,
+    /// Bytes of keys and values that it holds; 0 before the first command behind a mount.
+    pub held_bytes: u64,
+    /// DRAM that it keeps.
+    pub kept_bytes: u64,
+    /// Retrieves that found their pair, beside those by [`Drive::glance`](crate::Drive::glance).
+    pub hits: u64,
+    /// Retrieves that did not.
+    pub misses: u64,
+    /// Pairs that came in, were kept out, and left.
+    pub counts: Counts,
+}
+
+/// The caches of a drive.
+#[derive(Debug)]
+pub(crate) struct Caches {
+    all: BTreeMap<NamespaceId, OneCache>,
+    /// The time that the drive was told; none for its own.
+    told: Option<Nanos>,
+    /// The last stamp: later ones are larger, whatever the drive is told.
+    now: Nanos,
+    dram_bytes_max: u64,
+    value_bytes_max: u64,
+    is_read_only: bool,
+    /// No mount follows, so that stamps are told by their length alone where values are.
+    is_measured: bool,
+    /// Who left, where somebody asks.
+    left: Option<Vec<OwnedKey>>,
+}
+
+/// A namespace that is a cache.
+#[derive(Debug)]
+struct OneCache {
+    attributes: CacheAttributes,
+    quota_bytes: Option<u64>,
+    /// Its pairs; none before the first command behind a mount.
+    held: Option<KeyedCache>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl OneCache {
+    fn new(attributes: CacheAttributes, quota_bytes: Option<u64>, held: Option<KeyedCache>) -> Self {
+        OneCache { attributes, quota_bytes, held, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+}
+
+/// Records with their large values: what hosts see of a drive without caches.
+pub(crate) struct Whole<'a> {
+    pub(crate) large: Option<&'a mut LargeValues>,
+    pub(crate) records: &'a mut dyn Records,
+}
+
+impl Records for Whole<'_> {
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        match &mut self.large {
+            Some(large) => large.execute_as(self.records, request, namespace, command),
+            None => self.records.execute_as(request, namespace, command),
+        }
+    }
+
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.records.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        self.records.expire()
+    }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.records.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {
+        self.records.then();
+    }
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.records.check_batch(changes)
+    }
+
+    fn keep_beside(&mut self, bytes: u64) {
+        self.records.keep_beside(bytes);
+    }
+}
+
+impl Caches {
+    /// Executes a command that comes at `at` by the drive's own clock.
+    pub(crate) fn execute_as(
+        &mut self,
+        records: &mut dyn Records,
+        (request, namespace): (Option<RequestId>, NamespaceId),
+        command: Command<'_>,
+        at: Nanos,
+    ) -> Result<Reply, KvError> {
+        if !self.concerns(namespace, &command) {
+            return records.execute_as(request, namespace, command);
+        }
+        if self.is_read_only {
+            let asked = Asked::of(&command);
+            return asked.without_stamp(records.execute_as(request, namespace, command)?);
+        }
+        self.now = self.now.max(self.told.unwrap_or(at));
+        let reply = self.execute(records, (request, namespace), command);
+        records.keep_beside(self.dram_bytes());
+        reply
+    }
+
+    fn execute(
+        &mut self,
+        records: &mut dyn Records,
+        (request, namespace): (Option<RequestId>, NamespaceId),
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        if let Command::Batch { changes } = command {
+            return self.batch(records, request, changes);
+        }
+        self.prepare(records, namespace, command.key())?;
+        let asked = Asked::of(&command);
+        match command {
+            Command::Store { key, value, condition } => {
+                self.store(records, (request, namespace), (key, &value, condition))
+            }
+            Command::Delete { key } => {
+                let deleted = records.execute_as(request, namespace, command);
+                if matches!(deleted, Ok(_) | Err(KvError::KeyNotFound)) {
+                    self.held(namespace).remove(key.bytes());
+                }
+                deleted
+            }
+            Command::Retrieve { key, .. } => {
+                let reply = records.execute_as(request, namespace, command);
+                let now = self.now;
+                match &reply {
+                    Ok(_) => {
+                        self.held(namespace).look(key.bytes(), now);
+                        self.all[&namespace].hits.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(KvError::KeyNotFound) => {
+                        self.all[&namespace].misses.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(_) => {}
+                }
+                asked.without_stamp(reply?)
+            }
+            command => asked.without_stamp(records.execute_as(request, namespace, command)?),
+        }
+    }
+
+    /// Whether a command is on a cache.
+    fn concerns(&self, namespace: NamespaceId, command: &Command<'_>) -> bool {
+        !self.all.is_empty()
+            && match command {
+                Command::Batch { changes } => changes.iter().any(|change| self.all.contains_key(&change.namespace)),
+                Command::Flush => false,
+                _ => self.all.contains_key(&namespace),
+            }
+    }
+
+    /// The answer to a look that `glance` gives, if nobody need know that somebody looked, and nothing can be too old.
+    pub(crate) fn glance(
+        &self,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        glance: impl FnOnce() -> Option<Result<Reply, KvError>>,
+    ) -> Option<Result<Reply, KvError>> {
+        let Some(cache) = self.all.get(&namespace) else { return glance() };
+        let CacheAttributes { plan, time_to_live_ms } = &cache.attributes;
+        let is_asked = plan.eviction.counts_hits() || time_to_live_ms.is_some() || cache.held.is_none();
+        if !self.is_read_only && is_asked {
+            return None;
+        }
+        let reply = glance()?;
+        Some(reply.and_then(|reply| Asked::of(command).without_stamp(reply)))
+    }
+
+    /// The pairs of a cache of which they are known.
+    fn held(&mut self, namespace: NamespaceId) -> &mut KeyedCache {
+        let cache = self.all.get_mut(&namespace).expect("it is a cache");
+        cache.held.as_mut().expect("its pairs were looked up")
+    }
+
+    /// Before a command on a cache: its pairs are known, and the key's is not too old, nor are some others.
+    fn prepare(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        key: Option<Key<'_>>,
+    ) -> Result<(), KvError> {
+        self.know(records, namespace)?;
+        let now = self.now;
+        let held = self.held(namespace);
+        let of_key = key.filter(|key| held.expire(key.bytes(), now)).map(|key| key.bytes().into());
+        let mut old: Vec<OwnedKey> = of_key.into_iter().collect();
+        while old.len() < SWEPT_MAX
+            && let Some(key) = held.expire_one(now)
+        {
+            old.push(key);
+        }
+        self.leave(records, namespace, old)
+    }
+
+    /// Deletes pairs that the policy has let go. What cannot be deleted now keeps none of the others.
+    fn leave(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        leaving: Vec<OwnedKey>,
+    ) -> Result<(), KvError> {
+        for key in leaving {
+            match records.execute(namespace, Command::Delete { key: Key::new(&key)? }) {
+                Err(error) if error.is_fatal() => return Err(error),
+                _ => {}
+            }
+            self.left.iter_mut().for_each(|left| left.push(key.clone()));
+        }
+        Ok(())
+    }
+
+    /// A value with its stamp behind it.
+    fn stamped(&self, value: &Value) -> Value {
+        match value {
+            Value::Pattern(pattern) if self.is_measured => {
+                Value::Pattern(Pattern { length: pattern.length + STAMP_BYTES, ..*pattern })
+            }
+            value => {
+                let mut bytes = Vec::with_capacity(value.len() + STAMP_BYTES as usize);
+                match value {
+                    Value::Bytes(held) => bytes.extend_from_slice(held),
+                    described @ Value::Pattern(_) => bytes.extend(described.to_vec()),
+                }
+                bytes.extend(self.now.0.to_le_bytes());
+                Value::Bytes(bytes.into())
+            }
+        }
+    }
+}
+
+/// What is asked of values, where an answer brings some.
+#[derive(Clone, Copy)]
+struct Asked {
+    offset_bytes: u32,
+}
+
+impl Asked {
+    fn of(command: &Command<'_>) -> Self {
+        match *command {
+            Command::Retrieve { offset_bytes, .. } => Asked { offset_bytes },
+            _ => Asked { offset_bytes: 0 },
+        }
+    }
+
+    /// An answer as it was before the stamps.
+    fn without_stamp(self, reply: Reply) -> Result<Reply, KvError> {
+        let short = || KvError::Unrecovered("a pair of a cache has no stamp behind its value".to_owned());
+        match reply {
+            Reply::Retrieved { value, value_bytes } => {
+                let value_bytes = value_bytes.checked_sub(STAMP_BYTES).ok_or_else(short)?;
+                let end = value.len().min(value_bytes.saturating_sub(self.offset_bytes) as usize);
+                Ok(Reply::Retrieved { value: value.slice(0..end), value_bytes })
+            }
+            Reply::Pairs(pairs) => {
+                let cut = |value: Value| -> Result<Value, KvError> {
+                    let end = value.len().checked_sub(STAMP_BYTES as usize).ok_or_else(short)?;
+                    Ok(value.slice(0..end))
+                };
+                let pairs = pairs.into_iter().map(|(key, value)| Ok((key, value.map(cut).transpose()?)));
+                pairs.collect::<Result<Vec<_>, KvError>>().map(Reply::Pairs)
+            }
+            other => Ok(other),
+        }
+    }
+}

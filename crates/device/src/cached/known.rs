@@ -1,0 +1,146 @@
+//! Which namespaces are caches, and what is in them.
+
+use super::{CacheInfo, Caches, DRAM_PAGE_BYTES, DRAM_SHARE, OneCache, STAMP_BYTES};
+use crate::large::each_key;
+use crate::records::Records;
+use kvssd_cache::{CacheAttributes, KeyedCache};
+use kvssd_ftl::{Engine, NamespaceInfo};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+/// A pair of a cache: its stamp, its key, and bytes of both.
+type Found = (u64, OwnedKey, u64);
+
+impl Caches {
+    /// The caches of a drive with values of up to so many bytes.
+    pub(crate) fn open(engine: &Engine, value_bytes_max: u64, is_read_only: bool) -> Self {
+        let mut caches = Caches {
+            all: BTreeMap::new(),
+            told: None,
+            now: Nanos::ZERO,
+            dram_bytes_max: engine.dram_budget_bytes() / DRAM_SHARE,
+            value_bytes_max,
+            is_read_only,
+            is_measured: false,
+            left: None,
+        };
+        for info in engine.namespaces() {
+            if let Some(attributes) = info.attributes.cache {
+                caches.all.insert(info.id, OneCache::new(attributes, info.attributes.quota_bytes, None));
+            }
+        }
+        caches
+    }
+
+    /// Those of a drive that is measured: it is never mounted, and tells who leaves.
+    pub(crate) fn measured(engine: &Engine, value_bytes_max: u64) -> Self {
+        Caches { is_measured: true, left: Some(Vec::new()), ..Caches::open(engine, value_bytes_max, false) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The time from here on, if nothing was told that is later.
+    pub(crate) fn tell_time(&mut self, now: Nanos) {
+        self.told = Some(now);
+    }
+
+    /// Who left since this was asked.
+    pub(crate) fn take_left(&mut self) -> Vec<OwnedKey> {
+        self.left.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// An empty namespace is a cache, or was deleted or is none any more; or a cache is another one, with the pairs that it has.
+    pub(crate) fn set(&mut self, id: NamespaceId, attributes: Option<CacheAttributes>, quota_bytes: Option<u64>) {
+        let before = self.all.remove(&id);
+        if let Some(attributes) = attributes {
+            let held = before.is_none().then(|| KeyedCache::within(&attributes.plan, self.dram_bytes_max));
+            self.all.insert(id, OneCache::new(attributes, quota_bytes, held));
+        }
+        self.share_dram();
+    }
+
+    /// DRAM that they take, in whole pages, so that it is not divided anew with each pair.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        let held = self.all.values().filter_map(|cache| cache.held.as_ref());
+        held.map(KeyedCache::kept_bytes).sum::<u64>().next_multiple_of(DRAM_PAGE_BYTES)
+    }
+
+    fn share_dram(&mut self) {
+        let share = self.dram_bytes_max / (self.all.len() as u64).max(1);
+        let held = self.all.values_mut().filter_map(|cache| cache.held.as_mut());
+        held.for_each(|held| held.set_kept_bytes_max(share));
+    }
+
+    /// What a cache is and holds; none of a namespace that is none.
+    pub(crate) fn info(&self, id: NamespaceId) -> Option<CacheInfo> {
+        let OneCache { attributes, held, hits, misses, .. } = self.all.get(&id)?;
+        Some(CacheInfo {
+            attributes: attributes.clone(),
+            budget_bytes: held.as_ref().map_or(attributes.plan.budget_bytes, KeyedCache::budget_bytes),
+            held_bytes: held.as_ref().map_or(0, KeyedCache::held_bytes),
+            kept_bytes: held.as_ref().map_or(0, KeyedCache::kept_bytes),
+            hits: hits.load(Ordering::Relaxed),
+            misses: misses.load(Ordering::Relaxed),
+            counts: held.as_ref().map(KeyedCache::counts).unwrap_or_default(),
+        })
+    }
+
+    /// What a host is told of namespaces: stamps are not the pairs'.
+    pub(crate) fn without_stamps(&self, mut infos: Vec<NamespaceInfo>) -> Vec<NamespaceInfo> {
+        for info in infos.iter_mut().filter(|info| self.all.contains_key(&info.id)) {
+            let stamps = info.utilization.pairs * u64::from(STAMP_BYTES);
+            info.utilization.pair_bytes = info.utilization.pair_bytes.saturating_sub(stamps);
+        }
+        infos
+    }
+
+    /// Looks the pairs of a cache up, if that was not done since the mount. They come in as they were stored; those that are too many leave.
+    pub(super) fn know(&mut self, records: &mut dyn Records, namespace: NamespaceId) -> Result<(), KvError> {
+        let cache = self.all.get(&namespace).expect("it is a cache");
+        if cache.held.is_some() {
+            return Ok(());
+        }
+        let attributes = cache.attributes.clone();
+        let mut found: Vec<Found> = Vec::new();
+        each_key(records, namespace, |records, key| {
+            found.push(look_at(records, namespace, key)?);
+            Ok(())
+        })?;
+        records.then();
+        found.sort();
+        let mut held = KeyedCache::within(&attributes.plan, self.dram_bytes_max);
+        held.set_kept_bytes_max(self.dram_bytes_max / self.all.len() as u64);
+        let mut leaving = Vec::new();
+        for (stamp, key, bytes) in found {
+            self.now = self.now.max(Nanos(stamp));
+            if bytes > attributes.plan.budget_bytes {
+                leaving.push(key);
+                continue;
+            }
+            leaving.extend(held.insert(&key, bytes, attributes.expires(Nanos(stamp))));
+        }
+        self.all.get_mut(&namespace).expect("it is a cache").held = Some(held);
+        self.leave(records, namespace, leaving)
+    }
+}
+
+/// When a pair was stored, and its bytes. One that cannot be read is taken for the oldest.
+pub(super) fn look_at(records: &mut dyn Records, namespace: NamespaceId, key: Key<'_>) -> Result<Found, KvError> {
+    let part = |records: &mut dyn Records, offset_bytes, length_bytes| match records
+        .execute(namespace, Command::Retrieve { key, offset_bytes, length_bytes })
+    {
+        Ok(Reply::Retrieved { value, value_bytes }) => Ok(Some((value, value_bytes))),
+        Err(error) if error.is_fatal() => Err(error),
+        _ => Ok(None),
+    };
+    let key_bytes = key.bytes().len() as u64;
+    let unknown = (0, key.bytes().into(), key_bytes);
+    let Some((_, record_bytes)) = part(records, 0, 0)? else { return Ok(unknown) };
+    let Some(value_bytes) = record_bytes.checked_sub(STAMP_BYTES) else { return Ok(unknown) };
+    let Some((stamp, _)) = part(records, value_bytes, STAMP_BYTES)? else { return Ok(unknown) };
+    let stamp = stamp.to_vec().try_into().map(u64::from_le_bytes).unwrap_or(0);
+    Ok((stamp, key.bytes().into(), key_bytes + u64::from(value_bytes)))
+}

@@ -1,0 +1,64 @@
+//! The namespaces of a drive in a file that are caches: made, changed, looked at, and told the time.
+
+use super::Drive;
+use crate::cached::{CacheInfo, Caches, Whole};
+use crate::clocked::Clocked;
+use crate::large::LargeValues;
+use kvssd_cache::CacheAttributes;
+use kvssd_types::{KvError, NamespaceId, Nanos};
+
+pub(super) fn of(clocked: &Clocked, large: Option<&LargeValues>, is_read_only: bool) -> Caches {
+    let engine = clocked.device.engine();
+    let value_bytes_max = large.map_or(engine.value_bytes_max(), |large| large.value_bytes_max.into());
+    Caches::open(engine, value_bytes_max, is_read_only)
+}
+
+impl Drive {
+    pub(super) fn set_held(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) {
+        let of_engine = self.engine().namespaces().into_iter().find(|info| info.id == id);
+        let quota_bytes = of_engine.and_then(|info| info.attributes.quota_bytes);
+        self.caches.set(id, cache, quota_bytes);
+        self.clocked.device.engine.keep_beside(self.caches.dram_bytes());
+    }
+
+    /// Makes a namespace another cache, with the pairs that it has; or an empty one a cache, or none any more. A cache never refuses a store that
+    /// fits its budget: others leave for it.
+    ///
+    /// # Errors
+    /// As [`Engine::set_cache`].
+    pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
+        if !self.namespaces().iter().any(|info| info.id == id) {
+            return Err(KvError::NoSuchNamespace(id));
+        }
+        self.clocked.set_cache(id, cache.clone())?;
+        self.set_held(id, cache);
+        Ok(())
+    }
+
+    /// What a namespace holds that is a cache, and what happened; none of another one.
+    #[must_use]
+    pub fn cache(&self, id: NamespaceId) -> Option<CacheInfo> {
+        self.caches.info(id)
+    }
+
+    /// Has some pairs leave a cache, of which more is wanted than somebody may have. Gives whether there were any.
+    ///
+    /// # Errors
+    /// What the firmware answers to deletes.
+    pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
+        let Drive { clocked, large, caches, .. } = self;
+        caches.let_go(&mut Whole { large: large.as_mut(), records: clocked }, id)
+    }
+
+    /// The time since 1970, by which caches let go what is too old, from here on; a drive that is told none takes its own, virtual one. Who keeps a
+    /// drive with caches tells it before each command ([`Drive::wants_time`]).
+    pub fn tell_time(&mut self, now: Nanos) {
+        self.caches.tell_time(now);
+    }
+
+    /// Whether there are caches.
+    #[must_use]
+    pub fn wants_time(&self) -> bool {
+        !self.caches.is_empty()
+    }
+}
