@@ -1,7 +1,7 @@
 //! `kvssd replay`: a trace on new drives, design by design.
 
 use crate::Outcome;
-use crate::arguments::replay::{ReplayOptions, ReplayPace};
+use crate::arguments::replay::{CacheIn, ReplayOptions, ReplayPace};
 use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
@@ -57,6 +57,7 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         pace: if options.pace == ReplayPace::Trace { Pace::Trace } else { Pace::Closed },
         time_scale: options.time_scale,
         cache: cache_plan(options, &profile),
+        is_drives_cache: options.cache_in == CacheIn::Drive,
         value_bytes_max: options.value_bytes_max,
         warm_up: options.warm_up,
         block_erases_max: options.block_erases,

@@ -67,6 +67,9 @@ pub struct ReplayOptions {
     /// Keeps a cache on the drive, from which so many leave that others have room: fifo, lru, s3-fifo, ttl (who expires first)
     #[arg(long, value_name = "NAME", value_parser = named(EvictionKind::ALL, EvictionKind::name))]
     pub cache: Option<EvictionKind>,
+    /// Who keeps the cache: a host, which deletes who leaves, or the drive by itself, which charges it to its DRAM
+    #[arg(long, value_enum, default_value = "host", requires = "cache")]
+    pub cache_in: CacheIn,
     /// Bytes of keys and values that the cache holds [default: three quarters of the flash]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "cache")]
     pub cache_bytes: Option<u64>,
@@ -97,6 +100,15 @@ pub enum ReplayPace {
     Closed,
     /// When the trace says
     Trace,
+}
+
+/// Who keeps a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CacheIn {
+    /// A host
+    Host,
+    /// The drive
+    Drive,
 }
 
 /// What is done about bad lines.

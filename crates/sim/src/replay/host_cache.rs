@@ -1,7 +1,8 @@
-//! The cache that a host keeps on the drive: who is there, by which key, and how often that was so.
+//! The cache that a host keeps on the drive: who is there, by which key, and how often that was so. And how often it was where the drive keeps one.
 
 use crate::report::{CacheReport, HitReport};
 use kvssd_cache::{Cache, CachePlan, Counts, PairId};
+use kvssd_device::CacheInfo;
 use kvssd_types::{Key, Nanos, OwnedKey};
 use std::collections::HashMap;
 
@@ -15,11 +16,86 @@ pub(super) struct HostCache {
     plan: CachePlan,
     cache: Cache,
     keys: HashMap<PairId, OwnedKey>,
-    hits: HitReport,
-    course: Vec<HitReport>,
-    window_reads: u64,
+    course: Course,
     /// What was counted before the figures begin.
     before: Counts,
+}
+
+/// A cache that the drive keeps by itself.
+pub(super) struct DriveCache {
+    plan: CachePlan,
+    course: Course,
+    before: Counts,
+}
+
+/// How many reads found their pair, in all and over time.
+pub(super) struct Course {
+    hits: HitReport,
+    windows: Vec<HitReport>,
+    window_reads: u64,
+}
+
+impl Course {
+    fn new() -> Self {
+        Course { hits: HitReport::default(), windows: Vec::new(), window_reads: WINDOW_READS }
+    }
+
+    fn add(&mut self, is_hit: bool, bytes: u64) {
+        self.hits.add(is_hit, bytes);
+        if self.windows.last().is_none_or(|window| window.requests >= self.window_reads) {
+            self.windows.push(HitReport::default());
+        }
+        self.windows.last_mut().expect("there is one").add(is_hit, bytes);
+        if self.windows.len() > WINDOWS_MAX {
+            let one = |two: &[HitReport]| {
+                let mut one = two[0];
+                two[1..].iter().for_each(|next| one.append(next));
+                one
+            };
+            self.windows = self.windows.chunks(2).map(one).collect();
+            self.window_reads *= 2;
+        }
+    }
+}
+
+impl DriveCache {
+    pub(super) fn new(plan: &CachePlan) -> Self {
+        DriveCache { plan: plan.clone(), course: Course::new(), before: Counts::default() }
+    }
+
+    /// A pair is read.
+    pub(super) fn read(&mut self, is_hit: bool, bytes: u64) {
+        self.course.add(is_hit, bytes);
+    }
+
+    /// The figures begin here.
+    pub(super) fn begin_measuring(&mut self, info: &CacheInfo) {
+        (self.before, self.course) = (info.counts, Course::new());
+    }
+
+    pub(super) fn report(&self, info: &CacheInfo) -> CacheReport {
+        let report = report(&self.plan, &self.course, (info.counts, self.before));
+        let (budget_bytes_end, held_bytes) = (info.budget_bytes, info.held_bytes);
+        CacheReport { kept_by: Some("drive"), budget_bytes_end, held_bytes, ..report }
+    }
+}
+
+/// What both kinds say.
+fn report(plan: &CachePlan, course: &Course, (counts, before): (Counts, Counts)) -> CacheReport {
+    CacheReport {
+        kept_by: None,
+        eviction: plan.eviction.name(),
+        admission: plan.admission.iter().map(ToString::to_string).collect(),
+        budget_bytes: plan.budget_bytes,
+        budget_bytes_end: plan.budget_bytes,
+        held_bytes: 0,
+        admitted: counts.admitted - before.admitted,
+        kept_out: counts.kept_out - before.kept_out,
+        evicted: counts.evicted - before.evicted,
+        expired: counts.expired - before.expired,
+        hits: course.hits,
+        course: course.windows.clone(),
+    }
 }
 
 impl HostCache {
@@ -28,9 +104,7 @@ impl HostCache {
             plan: plan.clone(),
             cache: Cache::new(plan),
             keys: HashMap::new(),
-            hits: HitReport::default(),
-            course: Vec::new(),
-            window_reads: WINDOW_READS,
+            course: Course::new(),
             before: Counts::default(),
         }
     }
@@ -38,20 +112,7 @@ impl HostCache {
     /// A pair is read, if it would be of use.
     pub(super) fn read(&mut self, pair: PairId, bytes: u64, now: Nanos, is_of_use: bool) {
         let is_hit = is_of_use && self.cache.look(pair, now);
-        self.hits.add(is_hit, bytes);
-        if self.course.last().is_none_or(|window| window.requests >= self.window_reads) {
-            self.course.push(HitReport::default());
-        }
-        self.course.last_mut().expect("there is one").add(is_hit, bytes);
-        if self.course.len() > WINDOWS_MAX {
-            let one = |two: &[HitReport]| {
-                let mut one = two[0];
-                two[1..].iter().for_each(|next| one.append(next));
-                one
-            };
-            self.course = self.course.chunks(2).map(one).collect();
-            self.window_reads *= 2;
-        }
+        self.course.add(is_hit, bytes);
     }
 
     /// A pair was missed once more while it is about to be stored.
@@ -106,24 +167,12 @@ impl HostCache {
     /// The figures begin here.
     pub(super) fn begin_measuring(&mut self) {
         self.before = self.cache.counts();
-        (self.hits, self.window_reads) = (HitReport::default(), WINDOW_READS);
-        self.course.clear();
+        self.course = Course::new();
     }
 
     pub(super) fn report(&self) -> CacheReport {
-        let (counts, before) = (self.cache.counts(), self.before);
-        CacheReport {
-            eviction: self.plan.eviction.name(),
-            admission: self.plan.admission.iter().map(ToString::to_string).collect(),
-            budget_bytes: self.plan.budget_bytes,
-            budget_bytes_end: self.cache.budget_bytes(),
-            held_bytes: self.cache.held_bytes(),
-            admitted: counts.admitted - before.admitted,
-            kept_out: counts.kept_out - before.kept_out,
-            evicted: counts.evicted - before.evicted,
-            expired: counts.expired - before.expired,
-            hits: self.hits,
-            course: self.course.clone(),
-        }
+        let report = report(&self.plan, &self.course, (self.cache.counts(), self.before));
+        let (budget_bytes_end, held_bytes) = (self.cache.budget_bytes(), self.cache.held_bytes());
+        CacheReport { budget_bytes_end, held_bytes, ..report }
     }
 }

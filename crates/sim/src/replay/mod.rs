@@ -91,6 +91,8 @@ pub struct ReplaySetup {
     pub time_scale: f64,
     /// Who comes and who leaves where hosts keep a cache on the drive.
     pub cache: Option<CachePlan>,
+    /// Whether the drive keeps that cache by itself, as an attribute of its namespace.
+    pub is_drives_cache: bool,
     /// The largest value in bytes, where that is more than a record holds: such values are kept in segments, as on a drive in a file.
     pub value_bytes_max: Option<u32>,
     /// Requests behind which the figures begin.
@@ -151,8 +153,13 @@ impl ReplaySetup {
         if self.time_scale != 1.0 && self.pace != Pace::Trace {
             return Err(SimError::Setup("--time-scale is for --pace trace: a closed loop has no times".to_owned()));
         }
-        let mut player =
-            Player::new(&self.design, &self.profile, (self.cache.as_ref(), self.value_bytes_max), self.seed)?;
+        let mut player = Player::new(
+            &self.design,
+            &self.profile,
+            (self.cache.as_ref(), self.is_drives_cache),
+            self.value_bytes_max,
+            self.seed,
+        )?;
         let mut baseline = Baseline::of(player.device());
         let started = Instant::now();
         let mut feed = Feed::new(reader, further);

@@ -1,19 +1,20 @@
 //! Turns requests into commands, and checks what the drive answers.
 
-use super::host_cache::HostCache;
+use super::host_cache::{DriveCache, HostCache};
 use super::model::{Held, Model};
 use super::prefixes::Prefixes;
 use crate::error::SimError;
 use crate::measured::Measured;
 use crate::report::TraceReport;
 use crate::trace::{Action, Request, Requests};
-use kvssd_cache::{CachePlan, PairId};
+use kvssd_cache::{CacheAttributes, CachePlan, PairId};
 use kvssd_device::{Completion, Device, LargeDevice};
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::Design;
 use kvssd_measure::Latencies;
 use kvssd_types::{Command, KEY_BYTES_MAX, Key, KvError, Nanos, Reply, StoreCondition, Value};
 use std::collections::HashSet;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The keys that the drive is told of at once.
 const EXPECTED_MAX: usize = 32;
@@ -23,6 +24,7 @@ pub(super) struct Player {
     device: LargeDevice,
     model: Model,
     cache: Option<HostCache>,
+    drives: Option<DriveCache>,
     counts: TraceReport,
     measured: Measured,
     misses: Latencies,
@@ -72,16 +74,22 @@ impl Player {
     pub(super) fn new(
         design: &Design,
         profile: &Profile,
-        (cache, value_bytes_max): (Option<&CachePlan>, Option<u32>),
+        (cache, is_drives): (Option<&CachePlan>, bool),
+        value_bytes_max: Option<u32>,
         seed: u64,
     ) -> Result<Self, SimError> {
         let backing = Box::new(RopeBacking::new(profile.geometry));
-        let device = LargeDevice::new(design, profile, backing, value_bytes_max)?;
+        let mut device = LargeDevice::new(design, profile, backing, value_bytes_max)?;
+        if let Some(plan) = cache.filter(|_| is_drives) {
+            let made = device.make_cache(&CacheAttributes { plan: plan.clone(), time_to_live_ms: None });
+            made.map_err(|error| SimError::Setup(error.to_string()))?;
+        }
         Ok(Player {
             value_bytes_max: device.value_bytes_max(),
             device,
             model: Model::new(seed),
-            cache: cache.map(HostCache::new),
+            cache: cache.filter(|_| !is_drives).map(HostCache::new),
+            drives: cache.filter(|_| is_drives).map(DriveCache::new),
             counts: TraceReport::default(),
             measured: Measured::default(),
             misses: Latencies::new(),
@@ -101,7 +109,9 @@ impl Player {
     /// The drive, what the hosts saw, and the counts.
     pub(super) fn end(mut self) -> (Device, Measured, TraceReport) {
         self.counts.pairs = self.model.len() as u64;
-        self.counts.cache = self.cache.as_ref().map(HostCache::report);
+        let of_drive = self.drives.as_ref().zip(self.device.cache());
+        let of_drive = of_drive.map(|(drives, info)| drives.report(&info));
+        self.counts.cache = self.cache.as_ref().map(HostCache::report).or(of_drive);
         let others = [("delete", self.deletes), ("exist", self.exists), ("miss", self.misses)];
         self.measured.others.extend(others);
         if let Some((report, took)) = self.prefixes.result() {
@@ -117,6 +127,9 @@ impl Player {
         self.counts = TraceReport::default();
         self.prefixes.begin_measuring();
         self.cache.iter_mut().for_each(HostCache::begin_measuring);
+        if let Some((drives, info)) = self.drives.as_mut().zip(self.device.cache()) {
+            drives.begin_measuring(&info);
+        }
         for latencies in [&mut self.misses, &mut self.deletes, &mut self.exists] {
             *latencies = Latencies::new();
         }
@@ -264,6 +277,10 @@ impl Player {
             Ok(_) => {
                 self.counts.wrong_answers += u64::from(!must_be_done);
                 self.model.put(hash, held);
+                // It may be among those.
+                for left in self.device.take_left() {
+                    self.model.remove(xxh3_64(&left));
+                }
                 self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
                 self.measured.stores.add(done - at);
             }
@@ -340,13 +357,18 @@ impl Player {
 
     /// Has the cache look at a request before anything is done: what is too old goes.
     fn look(&mut self, request: &Request, subject: Subject<'_>, at: Nanos) -> Result<(), SimError> {
+        let reads =
+            matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch);
+        // As the trace says, of hits as of misses.
+        let bytes = request.value_bytes.min(self.value_bytes_max);
+        let is_of_use = request.block.is_none_or(|block| self.prefixes.is_whole(block));
+        if let Some(drives) = self.drives.as_mut().filter(|_| reads) {
+            drives.read(is_of_use && self.model.get(subject.hash).is_some(), bytes);
+        }
         let Some(cache) = &mut self.cache else { return Ok(()) };
         let pair = PairId(subject.hash);
         let is_old = cache.expire(pair, subject.now);
-        if matches!(request.action, Action::Get | Action::Fetch | Action::Probe | Action::Grow | Action::Touch) {
-            // As the trace says, of hits as of misses.
-            let bytes = request.value_bytes.min(self.value_bytes_max);
-            let is_of_use = request.block.is_none_or(|block| self.prefixes.is_whole(block));
+        if reads {
             cache.read(pair, bytes, subject.now, is_of_use);
         }
         if is_old { self.leave(pair, at) } else { Ok(()) }

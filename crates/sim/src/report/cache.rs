@@ -6,6 +6,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names are the JSON's; docs/REPORT.md says what each means")]
 pub struct CacheReport {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_by: Option<&'static str>,
     pub eviction: &'static str,
     pub admission: Vec<String>,
     pub budget_bytes: u64,

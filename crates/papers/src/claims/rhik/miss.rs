@@ -77,6 +77,7 @@ impl Drives {
             pace: Pace::Closed,
             time_scale: 1.0,
             cache: None,
+            is_drives_cache: false,
             value_bytes_max: None,
             warm_up: 0,
             block_erases_max: BLOCK_ERASES_MAX,

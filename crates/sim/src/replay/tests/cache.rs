@@ -69,6 +69,28 @@ fn a_full_cache_refuses_nothing_whatever_its_design_and_policy() {
     }
 }
 
+/// The same where the drive keeps the cache, in a namespace: it charges what it keeps to its DRAM, and who leaves to its flash.
+#[test]
+fn a_full_drive_that_is_a_cache_by_itself_refuses_nothing_whatever_its_design_and_policy() {
+    let requests = requests(60_000, 200_000, 1);
+    let text = text(&requests);
+    for (number, design) in DESIGNS.into_iter().enumerate() {
+        let raw_bytes = setup(&design, Pace::Closed).profile.geometry.raw_bytes();
+        let kinds = EvictionKind::ALL;
+        let plan = plan(kinds[number % kinds.len()], 2 * raw_bytes);
+        let setup = ReplaySetup { threads: 8, is_drives_cache: true, ..cached(&design, plan) };
+        let report = replay(&setup, TraceName::Csv, text.as_bytes());
+        let (counts, cache) = (counts(&report), cache(&report));
+        let name = design.name;
+        assert_eq!((counts.refused_full, cache.kept_by), (0, Some("drive")), "{name}");
+        assert!(cache.hits.bytes - cache.hits.hit_bytes > 10 * raw_bytes, "{name}");
+        assert!(cache.budget_bytes_end < cache.budget_bytes && cache.evicted > 1_000, "{name}: {cache:?}");
+        assert!(cache.held_bytes > raw_bytes / 4, "{name} holds {} of {raw_bytes} bytes", cache.held_bytes);
+        assert!(report.dram.parts.contains_key("cache"), "{name}: {:?}", report.dram);
+        assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{name}");
+    }
+}
+
 /// Values in segments, on a drive that is full of them: what is evicted in the middle of a store leaves room, and nothing wrong behind.
 #[test]
 fn a_full_cache_of_values_in_segments_refuses_nothing_either() {
@@ -104,13 +126,17 @@ fn hits_are_those_of_the_policy_without_a_drive() {
                 alone.insert(pair, name.len() as u64 + bytes, Nanos::MAX);
             }
         }
-        let report = replay(&cached(&PLUS, plan), TraceName::Csv, text.as_bytes());
-        let found = cache(&report);
-        assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{eviction:?}");
-        assert_eq!((found.evicted, found.held_bytes), (alone.counts().evicted, alone.held_bytes()), "{eviction:?}");
-        assert_eq!(found.budget_bytes_end, found.budget_bytes, "the drive has room for it");
-        assert_eq!(found.course.iter().map(|window| window.hits).sum::<u64>(), hits);
-        assert_eq!(counts(&report).hits, hits, "and each was read");
+        for is_drives_cache in [false, true] {
+            let setup = ReplaySetup { is_drives_cache, ..cached(&PLUS, plan.clone()) };
+            let report = replay(&setup, TraceName::Csv, text.as_bytes());
+            let found = cache(&report);
+            assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{eviction:?} {is_drives_cache}");
+            let alone = (alone.counts().evicted, alone.held_bytes());
+            assert_eq!((found.evicted, found.held_bytes), alone, "{eviction:?} {is_drives_cache}");
+            assert_eq!(found.budget_bytes_end, found.budget_bytes, "the drive has room for it");
+            assert_eq!(found.course.iter().map(|window| window.hits).sum::<u64>(), hits);
+            assert_eq!(counts(&report).hits, hits, "and each was read");
+        }
     }
 }
 
