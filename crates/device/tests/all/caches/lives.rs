@@ -222,5 +222,5 @@ fn a_cache_of_many_lives_has_in_each_whom_the_policy_alone_has() {
         drop(drive);
         assert_eq!(Drive::check_in(&disk.files(), path).unwrap().findings, []);
     }
-    assert!(struck > 40 && evicted > 1000, "{struck} lives were cut, and {evicted} left");
+    assert!(struck > 40 && evicted > 300, "{struck} lives were cut, and {evicted} left");
 }
