@@ -1,7 +1,7 @@
 //! The options of `kvssd namespace`, and which namespace of an image a command is on.
 
-use super::units::size;
-use super::{Assignment, assignment, named};
+use super::units::{named, size};
+use super::{Assignment, assignment};
 use clap::{Args, Subcommand};
 use kvssd_cache::{AdmissionRule, CacheAttributes, CachePlan, EvictionKind};
 use std::path::PathBuf;
