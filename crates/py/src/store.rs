@@ -119,9 +119,9 @@ impl RawStore {
         ordered: bool,
         index: Option<String>,
         parameters: Vec<(String, String)>,
-        quota_bytes: Option<u64>,
-        cache: Option<String>,
+        bounds: (Option<u64>, Option<String>),
     ) -> PyResult<u32> {
+        let (quota_bytes, cache) = bounds;
         let cache = cache.as_deref().map(cache_of).transpose()?;
         let attributes =
             NamespaceAttributes { name, index, parameters, quota_bytes, logs: None, is_ordered: ordered, cache };

@@ -45,8 +45,7 @@ class RawStore:
         ordered: bool,
         index: str | None,
         parameters: list[tuple[str, str]],
-        quota_bytes: int | None,
-        cache: str | None,
+        bounds: tuple[int | None, str | None],
     ) -> int: ...
     def set_cache(self, namespace: int, cache: str | None) -> None: ...
     def cache_info(self, namespace: int) -> dict[str, Any] | None: ...

@@ -245,7 +245,7 @@ class Store(Namespace):
         ``ttl``; rules ``asked=``, ``at-most=``, ``a-day=``; all but the policy and the budget may be left out).
         """
         chosen = [(key, _text(value)) for key, value in (parameters or {}).items()]
-        return Namespace(self._raw, self._raw.create_namespace(name, ordered, index, chosen, quota_bytes, cache))
+        return Namespace(self._raw, self._raw.create_namespace(name, ordered, index, chosen, (quota_bytes, cache)))
 
     def delete_namespace(self, name: str | int) -> None:
         """Delete a namespace with all its pairs."""

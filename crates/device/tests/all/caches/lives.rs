@@ -200,9 +200,9 @@ fn a_cache_of_many_lives_has_in_each_whom_the_policy_alone_has() {
             struck += u64::from(!open.is_empty());
             drop(drive);
             if life % 2 == 0 {
-                disk.kill()
+                disk.kill();
             } else {
-                disk.lose_power()
+                disk.lose_power();
             };
             drive = Drive::open_in(&disk.files(), path, SYNCED).unwrap();
             for number in 0..40 {
