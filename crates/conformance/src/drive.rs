@@ -217,6 +217,7 @@ impl Drive {
         for key in self.keys() {
             self.verify(&key);
         }
+        self.compare();
         let utilization = self.engine.utilization();
         let bytes: usize = self.model.iter().map(|(key, (_, length))| key.len() + *length as usize).sum();
         assert_eq!((utilization.pairs, utilization.pair_bytes), (self.model.len() as u64, bytes as u64));
@@ -225,6 +226,15 @@ impl Drive {
         let dram = self.engine.dram();
         assert!(dram.total_bytes() <= self.engine.dram_budget_bytes(), "{:?}", dram.parts());
         self.engine.check_invariants();
+    }
+
+    /// Has all pairs compared with those that they may have replaced; until then at least as many are counted as there are.
+    pub fn compare(&mut self) {
+        assert!(self.engine.utilization().pairs >= self.model.len() as u64);
+        let (done, compared) = self.engine.compare(self.clock);
+        compared.unwrap();
+        assert!(done >= self.clock && !self.engine.has_uncompared());
+        self.clock = done;
     }
 
     /// Random operations on a few thousand keys of all lengths, on a drive that is often full.

@@ -191,6 +191,9 @@ impl NamespacedDrive {
 
     /// Checks every key that [`NamespacedDrive::life`] uses, counts, DRAM, the engine's invariants, and the drive as a whole.
     pub fn verify_all(&mut self) {
+        let (done, compared) = self.engine.compare(self.clock);
+        compared.unwrap();
+        self.clock = done;
         for (namespace, model) in self.models.clone() {
             for number in 0..400 {
                 self.verify(namespace, &key_of(number));

@@ -11,15 +11,19 @@
 //! searched. Changes gather in the local index and are merged into the levels, and into the buckets of the iterators,
 //! together. The number of pairs has a limit, as the real drive's has.
 //!
+//! Where the design compares later, a store is not looked up: whether it has replaced a pair is found at the merge, as on the real
+//! drive (`compare.rs`).
+//!
 //! How the real drive divides its levels is not published; sizes and the order of the search are estimates.
 
+mod compare;
 mod iterator;
 mod local;
 mod merge;
 mod plan;
 
 use self::iterator::{Bucket, IteratorBuckets, SavedIterators, SortKey};
-use self::local::LocalIndex;
+use self::local::{LocalIndex, REPLACED, UNCOMPARED};
 use crate::bloom::Bloom;
 use crate::record_table::{HOPS, RecordTable, Signature};
 use kvssd_ftl::index::{
@@ -38,6 +42,8 @@ const LEVELS_MAX: u32 = 8;
 const LEVELS_EVER: u32 = 12;
 /// Changes that a step merges. An estimate.
 const MERGED_PER_STEP: usize = 32;
+/// Uncompared pairs of one signature at the most. An estimate: a key that is stored again and again between two merges.
+const UNCOMPARED_MAX: usize = 16;
 /// Bits of a signature: the drive hashes keys to a fixed length (Study, section II), which is not published.
 const SIGNATURE_BITS: u32 = 64;
 /// How full all levels together become at the most. An estimate: buckets differ, and none may overflow.
@@ -113,7 +119,7 @@ impl Multilevel {
 
     /// The pairs with a signature, wherever they are known.
     fn places_of(&self, buckets: &mut Buckets<'_, '_>, tag: Signature) -> Result<Vec<Grain>, KvError> {
-        let mut places: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
+        let mut places = self.local.places_of(tag);
         for level in 0..self.levels {
             let bucket = self.section_at(tag, level);
             if !buckets.is_nowhere(bucket) {
@@ -141,9 +147,14 @@ impl Multilevel {
         Ok(None)
     }
 
-    /// Changes that the local index takes before it is merged.
-    fn local_max(&self) -> u64 {
-        LocalIndex::changes_max(self.budget_bytes / LOCAL_SHARE).max(2)
+    /// Whether there is no pair with that signature.
+    fn is_first(&self, tag: Signature) -> bool {
+        self.local.of(tag).is_empty() && !self.bloom.may_have(tag)
+    }
+
+    /// DRAM that the local index takes before it is merged.
+    fn local_bytes_max(&self) -> u64 {
+        self.budget_bytes / LOCAL_SHARE
     }
 }
 
@@ -217,7 +228,7 @@ impl SectionIndex for Multilevel {
     fn locate(&self, buckets: &mut impl Search<RecordTable>, key: Key<'_>, hash: u64) -> Result<Position, KvError> {
         buckets.look_up_directory();
         let tag = self.form.signature(hash);
-        let local: Vec<Grain> = self.local.of(tag).iter().filter_map(|change| change.place).collect();
+        let local = self.local.places_of(tag);
         let mut place = Self::first_verified(buckets, &local)?;
         let mut same = local.len();
         let mut level = if place.is_none() && self.bloom.may_have(tag) { 0 } else { self.levels };
@@ -241,6 +252,29 @@ impl SectionIndex for Multilevel {
         Ok(Position { tag, place, hash, note: IteratorBuckets::bucket_of(key), value_bytes: None })
     }
 
+    /// Not when there are as many pairs as there may be, or a list of them would be too long.
+    fn position_uncompared(&self, key: Key<'_>, hash: u64) -> Option<Position> {
+        let tag = self.form.signature(hash);
+        let has_room = self.records < self.records_max && self.local.of(tag).len() < UNCOMPARED_MAX;
+        let note = IteratorBuckets::bucket_of(key) | UNCOMPARED;
+        has_room.then_some(Position { tag, place: None, hash, note, value_bytes: None })
+    }
+
+    fn compare(&mut self, buckets: &mut Buckets<'_, '_>, tags: Option<&[u64]>) -> Result<(), KvError> {
+        match tags {
+            Some(tags) => self.compare_all(buckets, tags),
+            None => {
+                let most = buckets.superblock_pages() / self.levels as usize;
+                let signatures = self.local.signatures_uncompared();
+                self.compare_all(buckets, &signatures[..signatures.len().min(most.clamp(1, MERGED_PER_STEP))])
+            }
+        }
+    }
+
+    fn uncompared(&self) -> Vec<Grain> {
+        self.local.uncompared().collect()
+    }
+
     /// All changes gather in the local index, those of garbage collection, too. The note is the key's iterator bucket.
     /// When a mount redoes them, the levels may have some of them already: the local index keeps every place that a
     /// record has had.
@@ -248,32 +282,43 @@ impl SectionIndex for Multilevel {
         let (tag, from, to) = (change.tag(), change.from(), change.to());
         let bucket = match *change {
             PairChange::Move { .. } => None,
-            PairChange::Insert { note, .. } | PairChange::Update { note, .. } | PairChange::Remove { note, .. } => {
-                Some(note)
-            }
+            // What no pair of its signature came before has replaced none.
+            PairChange::Insert { note, .. } if !buckets.is_redo() && self.is_first(tag) => Some(note & !UNCOMPARED),
+            PairChange::Insert { note, .. } => Some(note & !REPLACED),
+            PairChange::Update { note, .. } => Some(note & !(UNCOMPARED | REPLACED)),
+            PairChange::Remove { note, .. } => Some(note & !UNCOMPARED).filter(|note| note & REPLACED == 0),
         };
         self.records = change.count(self.records);
         if let PairChange::Insert { .. } | PairChange::Update { .. } = change {
             self.bloom.add(tag);
         }
+        if let PairChange::Update { from, .. } = *change {
+            // Its value has another length now.
+            self.local.forget_key(from);
+        }
         if buckets.is_redo() {
             self.local.change_again(tag, from, to, bucket);
         } else {
             self.local.change(tag, from, to, bucket);
+            if let PairChange::Insert { key: Some(key), pair, .. } = *change
+                && bucket.is_some_and(|bucket| bucket & UNCOMPARED != 0)
+            {
+                self.local.keep_key(pair, key.bytes());
+            }
         }
         Ok(true)
     }
 
     fn growth(&self) -> Growth {
-        match self.local.count() {
-            count if count >= self.local_max() => Growth::Foreground,
-            count if count >= self.local_max() / 2 => Growth::Background,
+        match self.local_bytes_max() {
+            most if self.local.takes(most) => Growth::Foreground,
+            most if self.local.takes(most / 2) => Growth::Background,
             _ => self.iterators.growth(),
         }
     }
 
     fn grow(&mut self, buckets: &mut Buckets<'_, '_>) -> Result<(), KvError> {
-        if self.local.count() < self.local_max() / 2 {
+        if !self.local.takes(self.local_bytes_max() / 2) {
             return self.iterators.grow(buckets.io);
         }
         let count = buckets.at_once().min(MERGED_PER_STEP);
@@ -383,11 +428,14 @@ impl SectionIndex for Multilevel {
     }
 
     fn end_redo(&mut self, buckets: &mut Buckets<'_, '_>) -> Result<(), KvError> {
+        let uncompared = self.take_uncompared(buckets)?;
         while self.local.count() > 0 {
             let batch = buckets.at_once();
             self.merge(buckets, batch, true)?;
         }
-        self.iterators.recount(self.records);
+        let left: usize = uncompared.iter().map(|(_, changes)| changes.len()).sum();
+        uncompared.into_iter().for_each(|(tag, changes)| self.local.put_back(tag, changes));
+        self.iterators.recount(self.records - self.records.min(left as u64));
         Ok(())
     }
 }

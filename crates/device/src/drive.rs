@@ -71,7 +71,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A new drive in a new file, protected whatever the profile says.
+    /// A new drive in a new file, protected whatever the profile says. It counts its pairs exactly: no store of it is compared later.
     ///
     /// # Errors
     /// When there is such a file, the design does not fit, or the disk is full. No file is left behind then.
@@ -110,7 +110,7 @@ impl Drive {
         let staging_bytes = staging_bytes(&profile);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
         let out_of_band = Some(design.oob_format(&profile.geometry));
-        let design = Design { out_of_band, ..design.clone() };
+        let design = Design { out_of_band, compares_later: false, ..design.clone() };
         let description = Description { profile, design, value_bytes_max };
         let geometry = description.profile.geometry;
         let image = ImageBacking::create_in(files, path, geometry, &description.text(), options)?;

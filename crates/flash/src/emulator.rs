@@ -24,6 +24,9 @@ pub struct Emulator {
     pub reads_unshared: bool,
     /// Garbage collection reads the pages of its victims in no time.
     pub victims_unread: bool,
+    /// Stores and deletes take a signature for its key, and read no record to compare the whole one. It is compared all the same, in no
+    /// time: a collision costs nobody his pair.
+    pub signatures_trusted: bool,
     /// All threads of a zipfian run of YCSB draw one and the same sequence of keys.
     pub one_sequence: bool,
 }

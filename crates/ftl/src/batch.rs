@@ -14,8 +14,8 @@
 //! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its
 //! notes and the sections that it evicts may take is kept free beforehand.
 
-use crate::commands::{Found, append_pair, bind_pair, find, unbind_pair};
-use crate::index::Position;
+use crate::commands::{Found, append_pair, bind_pair, compare, find, unbind_pair};
+use crate::index::{Position, Uncompared};
 use crate::io::Io;
 use crate::journal::{BatchNote, Change};
 use crate::limits::Limits;
@@ -95,7 +95,9 @@ fn plan<'c>(
         if let Some(why) = namespace.index.refuses_changes() {
             return Err(KvError::Unrecovered(why));
         }
-        let (position, found) = find(io, namespace.index.as_mut(), change.key, 0)?;
+        let Namespace { index, utilization, .. } = namespace;
+        compare(io, index.as_mut(), utilization, Uncompared::Of(change.key))?;
+        let (position, found) = find(io, index.as_mut(), change.key, 0)?;
         if change.value.is_some() && position.tag == Position::FULL {
             return Err(KvError::CapacityExceeded);
         }

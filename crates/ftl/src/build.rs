@@ -104,6 +104,7 @@ impl Design {
         media.controller.behind = Behind::new(self.stores_behind_max);
         media.gathered =
             Gathered::new(profile, packing.grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile));
+        media.controller.compares_later = self.compares_later;
         let journal_step = if media.durable.is_on() { JOURNAL_STEP_SUPERBLOCKS } else { 0 };
         let kept = self.kept_free(&geometry);
         let (low, high) = (kept.low as usize + journal_step, kept.high as usize + journal_step);

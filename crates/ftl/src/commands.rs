@@ -1,7 +1,7 @@
 //! The commands on pairs, over an index and the log.
 
 use crate::address::Grain;
-use crate::index::{Index, Position};
+use crate::index::{Index, Position, Uncompared};
 use crate::io::Io;
 use crate::journal::{Change, PairPlace};
 use crate::limits::Limits;
@@ -34,7 +34,8 @@ pub(crate) fn find(
     let position = index.locate(io, key, &mut |io, place| {
         found = match head_at(io, place, key, value_bytes) {
             Err(error @ KvError::Unrecovered(_)) => {
-                unreadable = Some(error);
+                // The first: those that were not compared are looked at before all others.
+                unreadable.get_or_insert((error, place));
                 None
             }
             head => head?.map(|head| Found { place, head }),
@@ -44,10 +45,23 @@ pub(crate) fn find(
     if let (Some(place), Some(value_bytes)) = (position.place, position.value_bytes) {
         found = Some(Found { place, head: RecordHead { key_bytes: key.bytes().len() as u32, value_bytes } });
     }
-    match unreadable.filter(|_| found.is_none()) {
-        Some(error) => Err(error),
+    // One that was not compared may be the key's later one.
+    match unreadable.filter(|(_, place)| found.is_none() || index.uncompared().contains(place)) {
+        Some((error, _)) => Err(error),
         None => Ok((position, found)),
     }
+}
+
+/// As [`find`], for a command that a paper's emulator has trust a signature.
+fn find_by_signature(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+) -> Result<(Position, Option<Found>), KvError> {
+    io.trusts = io.media.controller.emulator.signatures_trusted;
+    let found = find(io, index, key, 0);
+    io.trusts = false;
+    found
 }
 
 /// Reads the head of the record at `place`, with the first bytes of its value; none when it is another key's.
@@ -56,7 +70,9 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
     let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
     let page_bytes = packing.page_bytes() as usize;
     let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
-    io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
+    if !io.trusts {
+        io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
+    }
     io.cpu(io.costs().key_compare_ns);
     Ok(RecordHead::matching(io.data(page)?, start, page_bytes, key))
 }
@@ -77,16 +93,66 @@ pub(crate) fn store(
     (key, value, condition): (Key<'_>, &Value, StoreCondition),
 ) -> Result<Reply, KvError> {
     let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
-    let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
-    let looked_up = look_up_for(io, index, limits, utilization, (key, head, condition));
-    io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
-    let LookedUp { position, found, .. } = looked_up?;
+    let is_unconditional = condition == StoreCondition::Always;
+    let uncompared = if is_unconditional { uncompared(io, index, limits, utilization, (key, &head))? } else { None };
+    let (position, found) = match uncompared {
+        Some(position) => (position, None),
+        None => {
+            compare(io, index, utilization, Uncompared::Of(key))?;
+            look_up_aside(io, index, limits, utilization, (key, head, condition))?
+        }
+    };
     io.begin_request();
     let put = append_pair(io, record, (key, value, position.tag))
         .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
     put.map_err(KvError::in_a_change)?;
     io.end_request();
     Ok(Reply::Stored)
+}
+
+/// Where the pair of a store goes that is not compared before it is answered, if the design and the index do so and there is room
+/// for it beside the one that it may replace.
+fn uncompared(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &Utilization,
+    (key, head): (Key<'_>, &RecordHead),
+) -> Result<Option<Position>, KvError> {
+    let bytes = io.packing().bytes_charged(head);
+    if !io.media.controller.compares_later || !limits.have_room(io.media, index, utilization, bytes) {
+        return Ok(None);
+    }
+    let position = index.position_uncompared(io, key);
+    position.map_or(Ok(()), |position| index.reserve(io, position))?;
+    Ok(position)
+}
+
+/// Finds out what was replaced by pairs that were not compared.
+pub(crate) fn compare(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    utilization: &mut Utilization,
+    which: Uncompared<'_>,
+) -> Result<(), KvError> {
+    let compared = index.compare(io, which);
+    io.count_replaced(utilization);
+    compared.map_err(KvError::in_a_change)
+}
+
+/// Looks the key of a store up, aside if the store need not wait for that.
+fn look_up_aside(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &Utilization,
+    (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
+) -> Result<(Position, Option<Found>), KvError> {
+    let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
+    let looked_up = look_up_for(io, index, limits, utilization, (key, head, condition));
+    io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
+    let LookedUp { position, found, .. } = looked_up?;
+    Ok((position, found))
 }
 
 /// What a store knows when its key was looked up, and it can be done.
@@ -105,7 +171,10 @@ fn look_up_for(
     utilization: &Utilization,
     (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
 ) -> Result<LookedUp, KvError> {
-    let (position, found) = find(io, index, key, 0)?;
+    let (position, found) = match condition {
+        StoreCondition::Always => find_by_signature(io, index, key)?,
+        _ => find(io, index, key, 0)?,
+    };
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
         StoreCondition::IfAbsent if found.is_some() => return Err(KvError::KeyExists),
@@ -219,7 +288,8 @@ pub(crate) fn delete(
     utilization: &mut Utilization,
     key: Key<'_>,
 ) -> Result<Reply, KvError> {
-    let (position, found) = find(io, index, key, 0)?;
+    compare(io, index, utilization, Uncompared::Of(key))?;
+    let (position, found) = find_by_signature(io, index, key)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
     io.begin_request();
     unbind_pair(io, index, utilization, (key, position, found)).map_err(KvError::in_a_change)?;

@@ -12,6 +12,8 @@ pub(crate) struct Controller {
     pub(crate) costs: CoreCosts,
     pub(crate) emulator: Emulator,
     pub(crate) behind: Behind,
+    /// [`Design::compares_later`](crate::Design::compares_later).
+    pub(crate) compares_later: bool,
     /// No clock lies before it any more.
     pub(crate) now: Nanos,
 }
@@ -24,6 +26,7 @@ impl Controller {
             costs,
             emulator: profile.emulator,
             behind: Behind::default(),
+            compares_later: false,
             now: Nanos::ZERO,
         }
     }

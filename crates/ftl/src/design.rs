@@ -69,6 +69,10 @@ pub struct Design {
     /// Mapped blocks that a drive of blocks gathers before it writes them, in half of its write buffer at the most; with 0 it
     /// reads, modifies and writes each block that a command writes in part.
     pub gathered_blocks_max: u32,
+    /// Whether stores without a condition are answered before their key is compared with those that are there, by an index that can
+    /// do that later ([`Index::position_uncompared`](crate::index::Index::position_uncompared)). What they replace counts as pairs
+    /// until then.
+    pub compares_later: bool,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
     /// The indexes that namespaces may choose, beside the drive's own.
@@ -134,6 +138,7 @@ impl Design {
             placement_handles: 1,
             stores_behind_max: 0,
             gathered_blocks_max: 0,
+            compares_later: false,
             namespaces_max: 1,
             indexes: &OwnIndex,
             victims: VictimPolicy::Greedy,
@@ -185,6 +190,7 @@ impl Design {
             ("gc_high_superblocks", &mut self.gc_high_superblocks),
             ("namespaces_max", &mut self.namespaces_max),
             ("stores_behind_max", &mut self.stores_behind_max),
+            ("compares_later", &mut self.compares_later),
         ];
         if self.layout == RecordLayout::Blocks {
             parameters.push(("placement_handles", &mut self.placement_handles));

@@ -206,7 +206,8 @@ impl Engine {
         self.run(None, namespace, command, at)
     }
 
-    /// Executes a command. `request` names one that may come again and was not made yet.
+    /// Executes a command. `request` names one that may come again and was not made yet. One that is refused for want of room
+    /// is tried once more when all pairs are compared: what they replaced takes none.
     fn run(
         &mut self,
         request: Option<RequestId>,
@@ -214,17 +215,36 @@ impl Engine {
         command: Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
-        let mut at = at;
         self.spent = Spent::default();
+        let (refused, reply) = self.attempt(request, namespace, &command, at);
+        if reply != Err(KvError::CapacityExceeded) || !self.has_uncompared() {
+            return (refused, reply);
+        }
+        let (done, compared) = self.compare(refused);
+        self.spent.add(SpentOn::Closed, done - refused);
+        match compared {
+            Ok(()) => self.attempt(request, namespace, &command, done),
+            Err(error) => (done, Err(error)),
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        at: Nanos,
+    ) -> (Nanos, Result<Reply, KvError>) {
+        let mut at = at;
         if let Err(error) = self.works() {
             return (at, Err(error));
         }
-        let ready = self.make_ready(namespace, &command, &mut at);
+        let ready = self.make_ready(namespace, command, &mut at);
         let Engine { media, namespaces, limits, record, ahead, locks, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
         io.request = request;
         io.cpu(io.costs().command_ns);
-        let mut reply = ready.and_then(|()| match command {
+        let mut reply = ready.and_then(|()| match *command {
             Command::Batch { changes } => {
                 let reply = batch::execute(&mut io, namespaces, limits, record, changes);
                 locks.lock(changes, io.settle());
@@ -234,7 +254,7 @@ impl Engine {
                 io.wait_until(drained.max(io.media.controller.behind.done_at()), SpentOn::Buffer);
                 Reply::Flushed
             }),
-            command => {
+            _ => {
                 let taken_bytes = namespaces.taken_beside(namespace);
                 let namespace = namespaces.living(namespace)?;
                 let quota_bytes = namespace.attributes.quota_bytes;
@@ -303,6 +323,9 @@ impl Engine {
                 self.touch(namespace, *at)?;
                 self.finish_growth(namespace, is_change(command), at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
+                if let Command::List { .. } = command {
+                    *at = self.compare_in(namespace, *at)?;
+                }
             }
         }
         Ok(())
@@ -428,13 +451,13 @@ fn perform(
     namespace: &mut Namespace,
     limits: &Limits,
     (record, ahead): (&mut Rope, &mut ReadAhead),
-    command: Command<'_>,
+    command: &Command<'_>,
 ) -> Result<Reply, KvError> {
     let Namespace { index, iterators, utilization, .. } = namespace;
     let index = index.as_mut();
-    match command {
-        Command::Store { key, value, condition } => {
-            commands::store(io, index, limits, utilization, record, (key, &value, condition))
+    match *command {
+        Command::Store { key, ref value, condition } => {
+            commands::store(io, index, limits, utilization, record, (key, value, condition))
         }
         Command::Retrieve { key, offset_bytes, length_bytes } => {
             commands::retrieve(io, index, key, offset_bytes, length_bytes)
@@ -442,17 +465,17 @@ fn perform(
         Command::Delete { key } => commands::delete(io, index, utilization, key),
         Command::Exist { key } => commands::exist(io, index, key),
         Command::List { from, keys_max } => commands::list(io, index, from, keys_max),
-        Command::CreateIterator { options } => iterators.create(io, index, &options),
+        Command::CreateIterator { ref options } => iterators.create(io, index, options),
         Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, (key, pairs_max)),
         Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
         Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
         Command::Read { offset_bytes, length_bytes } => {
             blocks::read(io, index, limits, ahead, (offset_bytes, length_bytes))
         }
-        Command::Write { offset_bytes, value, handle } => {
+        Command::Write { offset_bytes, ref value, handle } => {
             ahead.forget();
             io.handle = handle;
-            blocks::write(io, index, limits, utilization, record, (offset_bytes, &value))
+            blocks::write(io, index, limits, utilization, record, (offset_bytes, value))
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }

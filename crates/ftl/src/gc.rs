@@ -15,11 +15,13 @@ mod copies;
 
 use self::copies::Copies;
 use crate::address::Grain;
+use crate::commands;
+use crate::index::Uncompared;
 use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::media::Media;
-use crate::namespace::Namespaces;
+use crate::namespace::{Namespace, Namespaces};
 use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::space::Space;
 use crate::superblock::{State, Superblock};
@@ -110,6 +112,8 @@ impl Collector {
         let mut io = Io::new(media, self.clock, true);
         let short = io.media.space.superblocks.free() < STEP_SUPERBLOCKS;
         match self.victims.last() {
+            // What was replaced shows which superblocks give the most.
+            None if !short && compare_some(&mut io, namespaces)? => return Ok(self.end_step(io)),
             None => {
                 if !self.open_victim(&mut io, false)? {
                     return Ok(false);
@@ -121,10 +125,15 @@ impl Collector {
             Some(_) => {}
         }
         self.work(&mut io, namespaces)?;
+        Ok(self.end_step(io))
+    }
+
+    /// Gives that something was done.
+    fn end_step(&mut self, mut io: Io<'_>) -> bool {
         let done = io.settle();
         self.counters.busy_ns += (done - self.clock).0;
         self.clock = done;
-        Ok(true)
+        true
     }
 
     /// The next victim. While room is short, it is the superblock that gives the most. Else superblocks of the map wait,
@@ -386,8 +395,10 @@ fn ask(
     let pairs = pairs.flat_map(|(page, oob)| {
         oob.entries.iter().map(|entry| (entry.namespace, (entry.tag, packing.grain(*page, entry.grain))))
     });
+    let pairs: Vec<(NamespaceId, (u64, Grain))> = pairs.collect();
+    compare(io, namespaces, &pairs)?;
     let asked: Vec<(NamespaceId, (u64, Grain))> =
-        pairs.filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
+        pairs.into_iter().filter(|&(_, (tag, from))| fate(io, tag, from, has_strays).is_none()).collect();
     // What is of no namespace any more, or of one that had the number before, is nobody's.
     let mut answers = vec![Some(false); asked.len()];
     let mut whose: Vec<NamespaceId> = asked.iter().map(|(namespace, _)| *namespace).collect();
@@ -395,14 +406,39 @@ fn ask(
     whose.dedup();
     for namespace in whose {
         let Some(tags) = namespaces.get(namespace).map(|namespace| namespace.tags) else { continue };
-        let Some(index) = namespaces.index(io, namespace) else { continue };
         let own = || (0..).zip(&asked).filter(|(_, (of, (tag, _)))| *of == namespace && *tag < tags);
         let pairs: Vec<(u64, Grain)> = own().map(|(_, (_, pair))| *pair).collect();
+        let Some(index) = namespaces.index(io, namespace) else { continue };
         for ((position, _), answer) in own().zip(index.are_bound(io, &pairs)?) {
             answers[position] = answer;
         }
     }
     Ok(answers)
+}
+
+/// Compares pairs that may be moved with what was stored since: what was replaced is not. Afterwards validity knows of that.
+fn compare(io: &mut Io<'_>, namespaces: &mut Namespaces, pairs: &[(NamespaceId, (u64, Grain))]) -> Result<(), KvError> {
+    for Namespace { id, index, utilization, .. } in namespaces.iter_mut() {
+        if !index.uncompared().is_empty() {
+            let own = pairs.iter().filter(|(of, _)| of == id);
+            let tags: Vec<u64> = own.map(|&(_, (tag, _))| tag).collect();
+            io.namespace = *id;
+            commands::compare(io, index.as_mut(), utilization, Uncompared::Tagged(&tags))?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares some pairs of a namespace that has some to compare; gives whether there was one.
+fn compare_some(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<bool, KvError> {
+    let Some(namespace) = namespaces.iter_mut().find(|namespace| !namespace.index.uncompared().is_empty()) else {
+        return Ok(false);
+    };
+    let before = namespace.index.uncompared().len();
+    io.namespace = namespace.id;
+    let Namespace { index, utilization, .. } = namespace;
+    commands::compare(io, index.as_mut(), utilization, Uncompared::Some)?;
+    Ok(index.uncompared().len() < before)
 }
 
 /// What is known of a record that runs into a superblock.

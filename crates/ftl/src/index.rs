@@ -109,6 +109,17 @@ impl Growth {
     }
 }
 
+/// Pairs that were stored without being looked up.
+#[derive(Clone, Copy, Debug)]
+pub enum Uncompared<'u> {
+    /// Of a key.
+    Of(Key<'u>),
+    /// Of these tags.
+    Tagged(&'u [u64]),
+    /// As many as a step of work looks at: again and again, all of them.
+    Some,
+}
+
 /// Reads the record at a place and tells whether it is the key's.
 pub type VerifyKey<'h> = dyn FnMut(&mut Io<'_>, Grain) -> Result<bool, KvError> + 'h;
 
@@ -230,6 +241,29 @@ pub trait Index: DynClone + Send + Sync {
     fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         let _ = (io, position);
         Ok(())
+    }
+
+    /// Where a pair of `key` goes that is stored without being looked up. It is bound as that of a new key, and retrieves
+    /// find it from then on; whether there was a pair before it, the index finds out when it merges its changes, or when it is told
+    /// to ([`Index::compare`]). None where it cannot do that, or not now.
+    fn position_uncompared(&mut self, io: &mut Io<'_>, key: Key<'_>) -> Option<Position> {
+        let _ = (io, key);
+        None
+    }
+
+    /// Compares what was stored at such positions with the pairs that were there before; those that were replaced are no more
+    /// ([`Io::pair_replaced`]). [`Index::grow`] may do so of its own.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn compare(&mut self, io: &mut Io<'_>, which: Uncompared<'_>) -> Result<(), KvError> {
+        let _ = (io, which);
+        Ok(())
+    }
+
+    /// The places of the pairs that were not compared yet.
+    fn uncompared(&self) -> Vec<Grain> {
+        Vec::new()
     }
 
     /// Binds `key`, whose position this is, to `pair`. The change was noted just now: what the index writes from here

@@ -2,6 +2,7 @@
 
 mod aside;
 mod deaths;
+mod replaced;
 mod writes;
 
 use self::aside::GoesOn;
@@ -9,6 +10,7 @@ use crate::address::Grain;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::packing::Packing;
+use crate::record::RecordHead;
 use crate::spent::{Spent, SpentOn};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
@@ -34,6 +36,9 @@ pub struct Io<'a> {
     pub(crate) handle: PlacementHandle,
     /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
+    /// Whether keys are compared without reading their records
+    /// ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
+    pub(crate) trusts: bool,
     /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
     pub(crate) retry: Nanos,
     work: Nanos,
@@ -45,6 +50,8 @@ pub struct Io<'a> {
     aside: bool,
     /// What goes on behind the answer.
     goes_on: Option<GoesOn>,
+    /// The pairs that were found to be replaced, and that are still counted.
+    replaced: Vec<RecordHead>,
 }
 
 impl<'a> Io<'a> {
@@ -57,12 +64,14 @@ impl<'a> Io<'a> {
             namespace,
             handle: PlacementHandle::DEFAULT,
             request: None,
+            trusts: false,
             retry: Nanos::ZERO,
             work: Nanos::ZERO,
             spent: Spent::default(),
             answered: None,
             aside: false,
             goes_on: None,
+            replaced: Vec::new(),
         }
     }
 

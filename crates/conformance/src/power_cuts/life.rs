@@ -206,7 +206,30 @@ impl<'a> Drive<'a> {
     }
 
     fn verify(&mut self, engine: &mut Engine, clock: &mut Nanos) -> Result<(), End> {
-        let counted = self.spaces.find(engine)?;
+        self.spaces.find(engine)?;
+        let found = self.find_all(engine, clock)?;
+        self.model.adopt(&found).map_err(End::Wrong)?;
+        if engine.has_uncompared() {
+            let (done, compared) = engine.compare(*clock);
+            *clock = done;
+            match compared {
+                Err(error) if error.is_power_loss() => return Err(End::Cut),
+                compared => compared.map_err(|error| End::Wrong(format!("pairs cannot be compared: {error}")))?,
+            }
+            if self.find_all(engine, clock)? != found {
+                return Err(End::Wrong("a key has another value when all are compared".to_owned()));
+            }
+        }
+        let (pairs, counted) = (found.iter().flatten().count() as u64, self.spaces.find(engine)?);
+        if pairs == counted {
+            Ok(())
+        } else {
+            Err(End::Wrong(format!("{pairs} pairs are there, {counted} are counted")))
+        }
+    }
+
+    /// The values of all keys.
+    fn find_all(&self, engine: &mut Engine, clock: &mut Nanos) -> Result<Vec<Option<Value>>, End> {
         let mut found = vec![None; self.pairs.keys()];
         for (number, found) in found.iter_mut().enumerate() {
             let Some(space) = self.spaces.of(number) else { continue };
@@ -220,13 +243,7 @@ impl<'a> Drive<'a> {
                 Err(error) => return Err(End::Wrong(format!("key {number} of namespace {space}: {error}"))),
             }
         }
-        self.model.adopt(&found).map_err(End::Wrong)?;
-        let pairs = found.iter().flatten().count() as u64;
-        if pairs == counted {
-            Ok(())
-        } else {
-            Err(End::Wrong(format!("{pairs} pairs are there, {counted} are counted")))
-        }
+        Ok(found)
     }
 
     fn work(

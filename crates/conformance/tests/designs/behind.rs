@@ -12,6 +12,7 @@ const READ: Nanos = Nanos(20_000);
 fn drive(design: &Design, stores_behind_max: &str) -> Drive {
     let mut design = design.clone();
     design.set("stores_behind_max", stores_behind_max).unwrap();
+    design.compares_later = false;
     let mut drive = Drive::of(&design, Medium::Ropes, &[]);
     for number in 0..400u32 {
         drive.store(&number.to_be_bytes(), 2000).unwrap();

@@ -5,6 +5,7 @@
 mod behind;
 mod dram_hash;
 mod failure;
+mod later;
 mod namespaces;
 mod parts;
 mod power_cuts;

@@ -66,6 +66,7 @@ pub const MULTILEVEL: Design = {
     );
     design.grain_bytes = 128;
     design.layout = RecordLayout::Slots(Slots { slot_bytes_min: 1024, page_use_per_mille: 766 });
+    design.compares_later = true;
     design
 };
 

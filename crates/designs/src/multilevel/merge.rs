@@ -60,7 +60,12 @@ impl Multilevel {
         count: usize,
         all_may_be_there: bool,
     ) -> Result<(), KvError> {
-        let mut pending = self.local.take(count);
+        let signatures = self.local.first(count);
+        self.compare_all(buckets, &signatures)?;
+        let mut pending = self.local.take(&signatures);
+        for place in pending.iter().filter_map(|(_, change)| change.place) {
+            self.local.forget_key(place);
+        }
         self.tell_iterators(buckets.io, &pending, all_may_be_there)?;
         for level in 0..self.levels {
             let numbers: Vec<u64> = pending.iter().map(|(tag, _)| self.section_at(*tag, level)).collect();
@@ -104,7 +109,7 @@ impl Multilevel {
         let news = changes.iter().filter_map(|(tag, change)| {
             let comes = change.place.is_some();
             let is_news = !comes || change.was.is_empty() || all_may_be_there;
-            let bucket = change.bucket.filter(|_| is_news)?;
+            let bucket = change.bucket().filter(|_| is_news)?;
             Some(News { bucket, signature: *tag, comes })
         });
         if all_may_be_there {

@@ -14,7 +14,11 @@ const OTHER: (&str, &str) = ("other", "a design of which this program has no pre
 
 /// What a parameter is where nothing is said of it, since it came later than the first tables.
 fn later(key: &str) -> Option<&'static str> {
-    ["stores_behind_max", "gathered_blocks_max"].contains(&key).then_some("0")
+    match key {
+        "stores_behind_max" | "gathered_blocks_max" => Some("0"),
+        "compares_later" => Some("false"),
+        _ => None,
+    }
 }
 
 /// A table of names and values.

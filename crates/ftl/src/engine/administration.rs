@@ -7,10 +7,11 @@
 //! ```
 
 use super::Engine;
+use super::growth::grow;
 use crate::address::Grain;
 use crate::attributes::NamespaceAttributes;
 use crate::commands;
-use crate::index::{Growth, Index, OwnRecord};
+use crate::index::{Growth, Index, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo};
@@ -221,8 +222,9 @@ impl Engine {
     pub(super) fn remove_some(&mut self, id: NamespaceId) -> Result<(), KvError> {
         self.work_on(id, |io, namespace| match namespace.index.growth() {
             // It may know of pairs that it does not list yet.
-            Growth::Background | Growth::Changes | Growth::Foreground => {
-                namespace.index.grow(io).map_err(KvError::in_a_change)
+            Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
+            Growth::None if !namespace.index.uncompared().is_empty() => {
+                commands::compare(io, namespace.index.as_mut(), &mut namespace.utilization, Uncompared::Some)
             }
             Growth::None => remove_pairs(io, namespace),
         })?;

@@ -1,15 +1,74 @@
 //! Work of the indexes' own, and commands that wait for it.
 
 use super::Engine;
+use crate::commands;
+use crate::index::Uncompared;
 use crate::io::Io;
 use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
+/// One step of an index's own work.
+pub(super) fn grow(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
+    let grown = namespace.index.grow(io);
+    io.count_replaced(&mut namespace.utilization);
+    grown.map_err(KvError::in_a_change)
+}
+
 impl Engine {
     /// One step of an index's own work.
     pub(super) fn grow(&mut self, namespace: NamespaceId) -> Result<(), KvError> {
-        self.work_on(namespace, |io, namespace| namespace.index.grow(io).map_err(KvError::in_a_change))
+        self.work_on(namespace, grow)
+    }
+
+    /// Whether some pairs may have replaced others and were not compared with them: both count until they are.
+    #[must_use]
+    pub fn has_uncompared(&self) -> bool {
+        self.namespaces.iter().any(|namespace| !namespace.index.uncompared().is_empty())
+    }
+
+    /// Compares all pairs of all namespaces with those that they may have replaced: from then on counts of pairs and bytes are
+    /// exact. Gives when it is done.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn compare(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        let compared = self.works().and_then(|()| self.compare_all(at));
+        self.note_failure(&compared);
+        match compared {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn compare_all(&mut self, at: Nanos) -> Result<Nanos, KvError> {
+        let ids: Vec<NamespaceId> = self.namespaces.iter().map(|namespace| namespace.id).collect();
+        ids.into_iter().try_fold(at, |at, id| self.compare_in(id, at))
+    }
+
+    /// Compares the pairs of a namespace, as far as there is room for the sections that this may evict; gives when it is done.
+    pub(super) fn compare_in(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
+        let left =
+            |engine: &Engine| engine.namespaces.get(id).map_or(0, |namespace| namespace.index.uncompared().len());
+        let mut done = at;
+        let mut before = usize::MAX;
+        while (1..before).contains(&left(self)) {
+            before = left(self);
+            self.grown = self.grown.max(done);
+            if !self.has_room_to_grow() {
+                self.collector.clock = self.collector.clock.max(self.grown);
+                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
+                    break;
+                }
+                self.grown = self.grown.max(self.collector.clock);
+            }
+            self.work_on(id, |io, namespace| {
+                let Namespace { index, utilization, .. } = namespace;
+                commands::compare(io, index.as_mut(), utilization, Uncompared::Some)
+            })?;
+            done = self.grown;
+        }
+        Ok(done)
     }
 
     /// Does work on a namespace that no command asked for.

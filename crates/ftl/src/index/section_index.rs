@@ -116,6 +116,26 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
     /// What the flash operations answer.
     fn locate(&self, sections: &mut impl Search<Self::Form>, key: Key<'_>, hash: u64) -> Result<Position, KvError>;
 
+    /// As [`Index::position_uncompared`].
+    fn position_uncompared(&self, key: Key<'_>, hash: u64) -> Option<Position> {
+        let _ = (key, hash);
+        None
+    }
+
+    /// As [`Index::compare`], of these tags or of some.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    fn compare(&mut self, view: &mut View<'_, '_, Self::Form>, tags: Option<&[u64]>) -> Result<(), KvError> {
+        let _ = (view, tags);
+        Ok(())
+    }
+
+    /// As [`Index::uncompared`].
+    fn uncompared(&self) -> Vec<Grain> {
+        Vec::new()
+    }
+
     /// Makes a change, now or once more for a mount ([`View::is_redo`]); gives whether it can be made.
     ///
     /// # Errors

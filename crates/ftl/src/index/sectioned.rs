@@ -9,7 +9,7 @@ use crate::index::section_index::{SECOND_FIRST_NUMBER, SectionIndex};
 use crate::index::sections::Sections;
 use crate::index::{
     Audit, DramTable, Fate, Growth, Index, IndexContents, IndexCounters, IndexFault, Move, OwnRecord, Position,
-    SectionForm, Sight, VerifyKey, View,
+    SectionForm, Sight, Uncompared, VerifyKey, View,
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
@@ -167,6 +167,24 @@ impl<I: SectionIndex> Index for Sectioned<I> {
     fn reserve(&mut self, io: &mut Io<'_>, position: Position) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
         index.reserve(&mut view, position.tag)
+    }
+
+    fn position_uncompared(&mut self, io: &mut Io<'_>, key: Key<'_>) -> Option<Position> {
+        io.cpu(io.costs().hash_ns);
+        self.index.position_uncompared(key, self.index.hash(key))
+    }
+
+    fn compare(&mut self, io: &mut Io<'_>, which: Uncompared<'_>) -> Result<(), KvError> {
+        let (index, mut view) = self.parts(io);
+        match which {
+            Uncompared::Of(key) => index.compare(&mut view, Some(&[index.first_tag(index.hash(key))])),
+            Uncompared::Tagged(tags) => index.compare(&mut view, Some(tags)),
+            Uncompared::Some => index.compare(&mut view, None),
+        }
+    }
+
+    fn uncompared(&self) -> Vec<Grain> {
+        self.index.uncompared()
     }
 
     fn bind(&mut self, io: &mut Io<'_>, key: Key<'_>, position: Position, pair: PairPlace) -> Result<(), KvError> {
