@@ -41,12 +41,6 @@ fn overwrite(drive: &mut Drive, number: u32) -> Nanos {
 fn an_overwrite_reads_nothing_before_its_answer_and_what_it_replaces_counts_until_it_is_compared() {
     for (compares_later, waits) in [(false, true), (true, false)] {
         let mut drive = drive(compares_later);
-        // So many that the pairs that came first are merged, and their keys are in flash alone.
-        for number in 0..1500u32 {
-            drive.store(format!("other {number}").as_bytes(), 10).unwrap();
-        }
-        drive.clock.0 += 1_000_000_000;
-        drive.compare();
         let (all, before) = (pairs(&drive), reads(&drive));
         assert_eq!(overwrite(&mut drive, 7) > READ, waits);
         assert_eq!(reads(&drive) > before, waits);
@@ -54,9 +48,7 @@ fn an_overwrite_reads_nothing_before_its_answer_and_what_it_replaces_counts_unti
         assert_eq!(drive.engine.has_uncompared(), !waits);
         // The later one is found, and a count that asks for it is exact.
         drive.verify(&7u32.to_be_bytes());
-        let before = reads(&drive);
         drive.compare();
-        assert_eq!(reads(&drive) > before, !waits, "the key before is read now, and nothing is had for nothing");
         assert_eq!(pairs(&drive), all);
         drive.verify_all();
     }
