@@ -197,13 +197,14 @@ impl Engine {
 
     /// Executes a command of a namespace whose data is in the controller at `at`; gives when it is done, and the
     /// answer.
+    #[expect(clippy::needless_pass_by_value, reason = "a command is given away, and may be tried twice within")]
     pub fn execute_in(
         &mut self,
         namespace: NamespaceId,
         command: Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
-        self.run(None, namespace, command, at)
+        self.run(None, namespace, &command, at)
     }
 
     /// Executes a command. `request` names one that may come again and was not made yet. One that is refused for want of room
@@ -212,18 +213,18 @@ impl Engine {
         &mut self,
         request: Option<RequestId>,
         namespace: NamespaceId,
-        command: Command<'_>,
+        command: &Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         self.spent = Spent::default();
-        let (refused, reply) = self.attempt(request, namespace, &command, at);
+        let (refused, reply) = self.attempt(request, namespace, command, at);
         if reply != Err(KvError::CapacityExceeded) || !self.has_uncompared() {
             return (refused, reply);
         }
         let (done, compared) = self.compare(refused);
         self.spent.add(SpentOn::Closed, done - refused);
         match compared {
-            Ok(()) => self.attempt(request, namespace, &command, done),
+            Ok(()) => self.attempt(request, namespace, command, done),
             Err(error) => (done, Err(error)),
         }
     }

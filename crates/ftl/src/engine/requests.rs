@@ -51,6 +51,7 @@ impl Engine {
     /// often as it comes. What is refused was not made, and may be tried again. It is refused with
     /// [`KvError::RequestForgotten`] when its client was not opened, or has had [`RequestId::WINDOW`] later changes
     /// made.
+    #[expect(clippy::needless_pass_by_value, reason = "a command is given away, and may be tried twice within")]
     pub fn execute_request(
         &mut self,
         request: RequestId,
@@ -60,7 +61,7 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         match self.recognize(request, &command) {
             Some(answer) => (self.take_part(at), answer),
-            None => self.run(Some(request), namespace, command, at),
+            None => self.run(Some(request), namespace, &command, at),
         }
     }
 }
