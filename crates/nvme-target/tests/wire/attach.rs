@@ -143,7 +143,7 @@ fn linux_finds_what_it_asks_for() {
             GetLogPage { page: page::COMMAND_EFFECTS, length_bytes: 4096, command_set, ..GetLogPage::default() };
         assert_eq!(admin.admin(AdminCommand::GetLogPage(wanted), 0xffff_ffff, 4096).status(), status);
     }
-    assert_eq!(log(admin, 0xc2, 512, 0).0, Status::InvalidLogPage);
+    assert_eq!(log(admin, 0xc3, 512, 0).0, Status::InvalidLogPage);
     assert_eq!(log(admin, page::HEALTH, 512, 516).0, Status::InvalidField);
     let part = log(admin, page::COMMAND_EFFECTS, 1024, 1024).1;
     assert_eq!(part[4..8], EFFECT_SUPPORTED.saturating_add(2).to_le_bytes());
