@@ -9,6 +9,7 @@
 //!   image
 //! ```
 
+use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Backing, Blob, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span};
 use kvssd_flash::{UnitAddress, UnitImage};
 use kvssd_types::Nanos;
@@ -146,6 +147,14 @@ impl<B: Backing> Backing for Medium<B> {
             return Ok(());
         }
         let staged = self.image.stage(bytes, at);
+        self.noted(staged)
+    }
+
+    fn stage_record(&mut self, head: &[u8], follows: RopeRef<'_>, at: Nanos) -> Result<(), MediaError> {
+        if self.unwritten.is_some() {
+            return Ok(());
+        }
+        let staged = self.image.stage_record(head, follows, at);
         self.noted(staged)
     }
 

@@ -38,17 +38,27 @@ pub struct PageIdentity {
 /// When the firmware's bytes do not fit the out-of-band area or the data is not just a page.
 #[must_use]
 pub fn encode(geometry: &Geometry, identity: PageIdentity, page: PageView<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; geometry.page_bytes as usize + geometry.oob_bytes as usize];
+    encode_to(geometry, identity, page, &mut bytes);
+    bytes
+}
+
+/// As [`encode`], to `bytes`, whatever is there.
+///
+/// # Panics
+/// As [`encode`], and when `bytes` are not as many as a page has.
+pub fn encode_to(geometry: &Geometry, identity: PageIdentity, page: PageView<'_>, bytes: &mut [u8]) {
     let (data_bytes, oob_bytes) = (geometry.page_bytes as usize, geometry.oob_bytes as usize);
     let payload_end = OOB_HEAD_BYTES as usize + page.oob.len();
     assert!(payload_end <= oob_bytes, "{} out-of-band bytes in an area of {oob_bytes}", page.oob.len());
-    let mut bytes = vec![0; data_bytes + oob_bytes];
     let (data, oob) = bytes.split_at_mut(data_bytes);
+    assert_eq!(oob.len(), oob_bytes, "a page has so many");
     page.data.copy_to(0, data);
     oob[4..6].copy_from_slice(&(page.oob.len() as u16).to_le_bytes());
     oob[6..payload_end].copy_from_slice(page.oob);
+    oob[payload_end..].fill(0);
     let crc = checksum(identity, data, oob);
     oob[..4].copy_from_slice(&crc.to_le_bytes());
-    bytes
 }
 
 /// The page that `bytes` hold, or why they hold none.

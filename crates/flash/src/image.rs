@@ -59,6 +59,7 @@ pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, SystemFiles};
 
 use crate::codec::{self, PageIdentity};
+use crate::rope::{Rope, RopeRef};
 use crate::{
     Backing, BlockAddress, BlockState, Geometry, MediaError, PageAddress, PageView, Span, UnitAddress, UnitImage,
 };
@@ -371,7 +372,11 @@ impl Backing for ImageBacking {
     }
 
     fn stage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
-        Ok(self.try_stage(bytes)?)
+        Ok(self.try_stage(bytes, Rope::default().as_ref())?)
+    }
+
+    fn stage_record(&mut self, head: &[u8], follows: RopeRef<'_>, _at: Nanos) -> Result<(), MediaError> {
+        Ok(self.try_stage(head, follows)?)
     }
 
     fn restage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {

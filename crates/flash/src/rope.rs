@@ -14,6 +14,8 @@
 //!
 //! This is how memory keeps pages, not what lies in flash: that is always the bytes a rope stands for ([`RopeRef::copy_to`]).
 
+mod show;
+
 use crate::Blob;
 use kvssd_types::{Pattern, Value, ValueBuilder};
 use std::ops::Range;
@@ -186,7 +188,7 @@ impl Rope {
                 Piece::Zeros(count) => self.push_zeros(count),
                 Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(blob.clone()),
                 // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
-                Piece::Blob(blob, part) => self.push_blob(blob[part].to_vec().into()),
+                Piece::Blob(blob, part) => self.push_blob(Arc::<[u8]>::from(&blob[part]).into()),
                 Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
             }
         }

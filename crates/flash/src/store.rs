@@ -2,6 +2,7 @@
 
 use crate::Blob;
 use crate::codec::{self, PageIdentity};
+use crate::rope::RopeRef;
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitAddress, UnitImage};
 use kvssd_types::{KvError, Nanos};
 use thiserror::Error;
@@ -116,6 +117,16 @@ pub trait Backing: Send + Sync {
     fn stage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
         let _ = (bytes, at);
         Ok(())
+    }
+
+    /// As [`Backing::stage`], of what `head` and then `follows` stand for: a medium may take large bytes from where they lie.
+    ///
+    /// # Errors
+    /// As [`Backing::stage`].
+    fn stage_record(&mut self, head: &[u8], follows: RopeRef<'_>, at: Nanos) -> Result<(), MediaError> {
+        let mut bytes = head.to_vec();
+        follows.show(|piece| bytes.extend_from_slice(piece));
+        self.stage(&bytes, at)
     }
 
     /// Everything that was staged before is in flash, which must be so for good before this returns: `bytes` are staged

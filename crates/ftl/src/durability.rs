@@ -106,9 +106,11 @@ impl Io<'_> {
         if self.media.durable.power_loss != PowerLoss::Protected {
             return Ok(());
         }
-        let bytes = encode(item, follows);
-        self.media.durable.staged_bytes += bytes.len() as u64;
-        Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
+        let nothing = Rope::default();
+        let follows = follows.unwrap_or(&nothing);
+        let head = encode(item, follows.as_ref());
+        self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
+        Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?)
     }
 
     /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.
@@ -125,9 +127,9 @@ impl Io<'_> {
             let stale = self.media.durable.planted == Some(PlantedBug::StaleSequence);
             let number = self.media.durable.journal.number.saturating_sub(stale.into());
             let item = Item::Positions(self.media.log.iter().map(position).collect(), self.media.log.sequence, number);
-            let mut bytes = encode(&item, None);
+            let mut bytes = encode(&item, Rope::default().as_ref());
             for (item, part) in self.media.gathered.blocks().flat_map(gathered_items) {
-                bytes.extend(encode(&item, Some(&part)));
+                bytes.extend(encode(&item, part.as_ref()));
             }
             self.media.durable.staged_bytes = bytes.len() as u64;
             self.media.flash.backing().restage(&bytes, self.clock)?;

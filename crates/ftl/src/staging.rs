@@ -13,7 +13,7 @@ use crate::log::{Log, OpenLog};
 use crate::oob::{Kind, OobFormat, Stream};
 use crate::packing::Packing;
 use crate::placement::LogId;
-use kvssd_flash::rope::Rope;
+use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
@@ -45,16 +45,11 @@ pub(crate) enum Item {
 
 const HEAD_BYTES: usize = 8;
 
-/// The bytes of an item and those that follow it.
-pub(crate) fn encode(item: &Item, follows: Option<&Rope>) -> Vec<u8> {
+/// The bytes of an item, which says that those of `follows` stand behind it.
+pub(crate) fn encode(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
     let mut bytes = postcard::to_extend(item, vec![0; HEAD_BYTES]).expect("an item is plain data");
-    if let Some(rope) = follows {
-        let start = bytes.len();
-        bytes.resize(start + rope.len(), 0);
-        rope.as_ref().copy_to(0, &mut bytes[start..]);
-    }
-    let length = (bytes.len() - HEAD_BYTES) as u32;
-    let crc = crc32c::crc32c(&bytes[HEAD_BYTES..]);
+    let (mut length, mut crc) = ((bytes.len() - HEAD_BYTES) as u32, crc32c::crc32c(&bytes[HEAD_BYTES..]));
+    follows.show(|piece| (length, crc) = (length + piece.len() as u32, crc32c::crc32c_append(crc, piece)));
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     bytes[4..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
     bytes

@@ -126,7 +126,10 @@ impl PartialEq for Value {
 #[derive(Debug, Default)]
 pub struct ValueBuilder {
     pattern: Option<Pattern>,
-    bytes: Vec<u8>,
+    /// What the value will be, if it comes out as long as was said: large ones are not copied in the end.
+    room: Arc<[u8]>,
+    /// So much of the room is filled.
+    filled: usize,
     /// Bytes that there will be: room is made for them when the first one comes.
     length: usize,
 }
@@ -142,8 +145,7 @@ impl ValueBuilder {
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.settle();
-            self.allocate();
-            self.bytes.extend_from_slice(bytes);
+            self.take(bytes.len()).copy_from_slice(bytes);
         }
     }
 
@@ -154,7 +156,7 @@ impl ValueBuilder {
         }
         match &mut self.pattern {
             Some(run) if run.seed == next.seed && run.offset + run.length == next.offset => run.length += next.length,
-            None if self.bytes.is_empty() => self.pattern = Some(next),
+            None if self.filled == 0 => self.pattern = Some(next),
             _ => {
                 self.settle();
                 self.extend(next);
@@ -167,7 +169,8 @@ impl ValueBuilder {
     pub fn build(self) -> Value {
         match self.pattern {
             Some(pattern) => Value::Pattern(pattern),
-            None => Value::Bytes(self.bytes.into()),
+            None if self.filled == self.room.len() => Value::Bytes(self.room),
+            None => Value::Bytes(self.room[..self.filled].into()),
         }
     }
 
@@ -177,18 +180,28 @@ impl ValueBuilder {
         }
     }
 
-    fn allocate(&mut self) {
-        if self.bytes.is_empty() {
-            self.bytes.reserve_exact(self.length);
+    /// Room for so many more bytes, which are filled next.
+    fn take(&mut self, count: usize) -> &mut [u8] {
+        let end = self.filled + count;
+        if end > self.room.len() {
+            let length = if self.filled == 0 { end.max(self.length) } else { end.max(2 * self.filled) };
+            let mut room: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
+            mine(&mut room)[..self.filled].copy_from_slice(&self.room[..self.filled]);
+            self.room = room;
         }
+        let begin = std::mem::replace(&mut self.filled, end);
+        &mut mine(&mut self.room)[begin..end]
     }
 
     fn extend(&mut self, pattern: Pattern) {
-        self.allocate();
-        let start = self.bytes.len();
-        self.bytes.resize(start + pattern.length as usize, 0);
-        pattern.fill(0..pattern.length as usize, &mut self.bytes[start..]);
+        let count = pattern.length as usize;
+        pattern.fill(0..count, self.take(count));
     }
+}
+
+/// The bytes of a value that is not built yet.
+fn mine(room: &mut Arc<[u8]>) -> &mut [u8] {
+    Arc::get_mut(room).expect("nobody else has it before it is built")
 }
 
 #[cfg(test)]
@@ -214,6 +227,19 @@ mod tests {
             prop_assert_eq!(&described, &Value::Pattern(whole));
             prop_assert_eq!(&real.build(), &Value::Pattern(whole));
         }
+    }
+
+    #[test]
+    fn a_value_is_as_long_as_what_was_pushed_whatever_was_said_before() {
+        for length in [0, 1, 7, 8, 9, 100] {
+            let mut value = ValueBuilder::with_length(length);
+            value.push_bytes(b"four");
+            value.push_bytes(b"");
+            value.push_pattern(Pattern { seed: 1, offset: 0, length: 4 });
+            let built = value.build();
+            assert_eq!((built.len(), &built.to_vec()[..4]), (8, &b"four"[..]));
+        }
+        assert_eq!(ValueBuilder::with_length(5).build(), Value::from(&b""[..]));
     }
 
     #[test]

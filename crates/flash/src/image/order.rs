@@ -18,6 +18,7 @@ use super::ImageBacking;
 use super::error::{ImageError, ImageFault};
 use super::layout::MAGIC;
 use crate::codec::{self, PageIdentity};
+use crate::rope::RopeRef;
 use crate::{BlockAddress, PageAddress, Span, UnitAddress, UnitImage};
 
 impl ImageBacking {
@@ -78,19 +79,19 @@ impl ImageBacking {
         self.settle_erases()?;
         let geometry = &self.layout.geometry;
         let first = PageAddress(unit.0 * geometry.pages_per_program);
-        self.bytes.clear();
         let (block, row) = geometry.block_of(unit);
         let erases = self.table.get(geometry.block_index(block)).erases;
-        for index in 0..content.pages() {
+        let page_bytes = geometry.page_bytes as usize + geometry.oob_bytes as usize;
+        self.bytes.resize(content.pages() * page_bytes, 0);
+        for (index, bytes) in self.bytes.chunks_exact_mut(page_bytes).enumerate() {
             let page = PageAddress(first.0 + index as u32);
             // Whoever reads an erased page is told by the table, so that this is early enough.
             self.opened.forget(page);
-            self.bytes.extend(codec::encode(geometry, PageIdentity { page, erases }, content.page(index)));
+            codec::encode_to(geometry, PageIdentity { page, erases }, content.page(index), bytes);
         }
         self.disk.write(self.layout.page_at(first), &self.bytes, "pages")?;
         if self.keeps_written {
-            let pages = self.bytes.chunks_exact(self.bytes.len() / content.pages());
-            for (index, bytes) in pages.enumerate() {
+            for (index, bytes) in self.bytes.chunks_exact(page_bytes).enumerate() {
                 self.opened.keep(PageAddress(first.0 + index as u32), bytes, content.page(index).oob.len());
             }
         }
@@ -151,9 +152,9 @@ impl ImageBacking {
         Ok(())
     }
 
-    pub(super) fn try_stage(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
+    pub(super) fn try_stage(&mut self, head: &[u8], follows: RopeRef<'_>) -> Result<(), ImageError> {
         self.disk.check()?;
-        self.staging.gather(bytes).map_err(|wanted| self.disk.fail(no_room(wanted, self.layout.staging_bytes)))
+        self.staging.gather(head, follows).map_err(|wanted| self.disk.fail(no_room(wanted, self.layout.staging_bytes)))
     }
 
     pub(super) fn try_restage(&mut self, bytes: &[u8]) -> Result<(), ImageError> {

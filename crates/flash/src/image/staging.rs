@@ -21,6 +21,7 @@
 use super::disk::Disk;
 use super::error::{ImageError, damaged};
 use super::layout::{Layout, u32_at, u64_at};
+use crate::rope::RopeRef;
 
 /// Bytes of a chunk before those that were staged: CRC, length, epoch, sure bytes.
 const HEAD_BYTES: usize = 24;
@@ -138,17 +139,19 @@ impl Staging {
     }
 
     /// Stages bytes, in memory. Gives the number of those that would be there if it does not take them.
-    pub(super) fn gather(&mut self, bytes: &[u8]) -> Result<(), u64> {
-        let held = self.bytes + self.gathered.len().saturating_sub(HEAD_BYTES) as u64;
-        let wanted = held + bytes.len() as u64;
-        if wanted > self.bytes_max {
-            return Err(wanted);
+    pub(super) fn gather(&mut self, head: &[u8], follows: RopeRef<'_>) -> Result<(), u64> {
+        let begin = self.gathered.len().max(HEAD_BYTES);
+        let held = self.bytes + (begin - HEAD_BYTES) as u64;
+        self.gathered.resize(begin, 0);
+        self.gathered.extend_from_slice(head);
+        follows.show(|piece| self.gathered.extend_from_slice(piece));
+        let bytes = self.gathered.len() - begin;
+        let wanted = held + bytes as u64;
+        if wanted > self.bytes_max || bytes == 0 {
+            // Only a head is nothing.
+            self.gathered.truncate(if begin > HEAD_BYTES { begin } else { 0 });
         }
-        if !bytes.is_empty() {
-            self.gathered.resize(self.gathered.len().max(HEAD_BYTES), 0);
-            self.gathered.extend_from_slice(bytes);
-        }
-        Ok(())
+        if wanted > self.bytes_max { Err(wanted) } else { Ok(()) }
     }
 
     /// Writes what was gathered.

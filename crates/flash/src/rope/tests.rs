@@ -89,3 +89,18 @@ fn a_blob_is_shared_not_copied() {
     assert_eq!(rope.as_ref().blob_number_at(0), None);
     assert_eq!(rope.as_ref().blob_number_at(64 + 4096), None);
 }
+
+#[test]
+fn what_is_shown_is_what_is_copied() {
+    let mut rope = Rope::default();
+    rope.push_literal(b"head");
+    rope.push_pattern(Pattern { seed: 3, offset: 5, length: 3000 });
+    rope.push_zeros(2049);
+    rope.push_blob(vec![9; 1000].into());
+    let mut copied = vec![0; rope.len()];
+    rope.as_ref().copy_to(0, &mut copied);
+    let mut shown = Vec::new();
+    rope.as_ref().show(|bytes| shown.extend_from_slice(bytes));
+    assert!(shown == copied);
+    Rope::default().as_ref().show(|_| panic!("there is nothing"));
+}

@@ -130,7 +130,10 @@ impl Media {
             let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
             let mut value = ValueBuilder::with_length(wanted.len());
             let mut rest = parts_of(&self.space, place, &head, wanted);
-            if let Some((_, range)) = rest.first().filter(|(first, _)| *first == page).cloned() {
+            // Of a value that is left to the command nothing is copied.
+            if rest.len() <= 1 + REST_PAGES_MAX
+                && let Some((_, range)) = rest.first().filter(|(first, _)| *first == page).cloned()
+            {
                 data.push_to(range, &mut value);
                 rest.remove(0);
             }
