@@ -41,6 +41,7 @@ use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_types::Nanos;
 use output::Output;
 use std::collections::{BTreeSet, VecDeque};
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use submission_queue::SubmissionQueue;
 use transfers::Transfers;
@@ -207,10 +208,16 @@ impl Connection {
         [self.output.due(), self.opens].into_iter().flatten().fold(check_timers, Nanos::min)
     }
 
-    /// Bytes to send.
+    /// The first bytes to send; none when there are none.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         self.output.pending()
+    }
+
+    /// Bytes to send, in order, as far as they can be given to the system at once.
+    #[must_use]
+    pub fn output_parts(&self) -> Vec<IoSlice<'_>> {
+        self.output.parts()
     }
 
     /// Drops the first `count` bytes of the output: they are sent.

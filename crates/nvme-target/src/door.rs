@@ -18,7 +18,7 @@ use kvssd_nvme_spec::fabrics::DISCOVERY_NQN;
 use kvssd_runtime::sync::{Arc, Mutex};
 use kvssd_tls::{Key, KeyHash, Session};
 use kvssd_types::Nanos;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 
 /// The type of a record that begins a handshake.
 const HANDSHAKE: u8 = 22;
@@ -196,6 +196,13 @@ impl<T: Transport> Transport for Door<T> {
             }
             Way::Secure(_) => Err(ErrorKind::WouldBlock.into()),
             _ => Err(ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn write_parts(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.way {
+            Way::Unknown | Way::Clear => self.inner.write_parts(parts),
+            _ => self.write(parts.first().map_or(&[], |part| part)),
         }
     }
 

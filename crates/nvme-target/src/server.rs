@@ -9,7 +9,7 @@ use kvssd_runtime::Patience;
 use kvssd_types::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,6 +181,10 @@ impl Transport for Socket {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
+    }
+
+    fn write_parts(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.stream.write_vectored(parts)
     }
 
     fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool {

@@ -13,7 +13,7 @@ use crate::limits::TRANSFER_BYTE_NS;
 use crate::secured::Secured;
 use crate::subsystem::Subsystem;
 use kvssd_types::Nanos;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -44,6 +44,14 @@ pub trait Transport {
     /// # Errors
     /// As [`Transport::read`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes as many bytes of these parts, one behind the other, as there is room for.
+    ///
+    /// # Errors
+    /// As [`Transport::read`].
+    fn write_parts(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(parts.first().map_or(&[], |part| part))
+    }
 
     /// Waits until `interest` is met, or `timeout` is over. Returns whether there may be something to read.
     fn wait(&mut self, interest: Interest, timeout: Nanos) -> bool;
@@ -125,7 +133,7 @@ pub fn attend(
 fn write_out(connection: &mut Connection, transport: &mut impl Transport) -> io::Result<u64> {
     let mut sent_bytes = 0;
     while !connection.output().is_empty() {
-        match transport.write(connection.output()) {
+        match transport.write_parts(&connection.output_parts()) {
             Ok(count) => {
                 connection.sent(count);
                 sent_bytes += count as u64;

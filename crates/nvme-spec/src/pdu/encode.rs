@@ -9,6 +9,24 @@ use alloc::vec::Vec;
 use zerocopy::IntoBytes;
 
 impl Pdu<'_> {
+    /// Appends what stands before the data of a PDU that has data and its own header to `out`, for who sends the data from elsewhere; gives what
+    /// stands behind the data, if something does. Of another PDU it appends all, and data must be none.
+    ///
+    /// # Panics
+    /// As [`Pdu::encode`].
+    pub fn encode_around(&self, framing: &Framing, out: &mut Vec<u8>) -> Option<[u8; DIGEST_BYTES]> {
+        let Pdu::Data { sender, header, is_last, is_success, data } = self else {
+            self.encode(framing, out);
+            return None;
+        };
+        let kind = match sender {
+            Sender::Host => Kind::HostData,
+            Sender::Controller => Kind::ControllerData,
+        };
+        let flags = flag(*is_last, FLAG_LAST) | flag(*is_success, FLAG_SUCCESS);
+        begin(framing, kind, flags, header.as_bytes(), data, out)
+    }
+
     /// Appends its bytes to `out`.
     ///
     /// # Panics
@@ -32,13 +50,10 @@ impl Pdu<'_> {
             }
             Pdu::Command { entry, data } => append(framing, Kind::Command, 0, entry.as_bytes(), data, out),
             Pdu::Response(entry) => append(framing, Kind::Response, 0, entry.as_bytes(), &[], out),
-            Pdu::Data { sender, header, is_last, is_success, data } => {
-                let kind = match sender {
-                    Sender::Host => Kind::HostData,
-                    Sender::Controller => Kind::ControllerData,
-                };
-                let flags = flag(*is_last, FLAG_LAST) | flag(*is_success, FLAG_SUCCESS);
-                append(framing, kind, flags, header.as_bytes(), data, out);
+            Pdu::Data { data, .. } => {
+                let digest = self.encode_around(framing, out);
+                out.extend_from_slice(data);
+                out.extend(digest.into_iter().flatten());
             }
             Pdu::ReadyToTransfer(header) => append(framing, Kind::ReadyToTransfer, 0, header.as_bytes(), &[], out),
         }
@@ -50,6 +65,20 @@ fn flag(is_set: bool, flag: u8) -> u8 {
 }
 
 fn append(framing: &Framing, kind: Kind, flags: u8, rest: &[u8], data: &[u8], out: &mut Vec<u8>) {
+    let digest = begin(framing, kind, flags, rest, data, out);
+    out.extend_from_slice(data);
+    out.extend(digest.into_iter().flatten());
+}
+
+/// Appends all that stands before the data; gives its digest, which stands behind it.
+fn begin(
+    framing: &Framing,
+    kind: Kind,
+    flags: u8,
+    rest: &[u8],
+    data: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<[u8; DIGEST_BYTES]> {
     let header_digest = framing.header_digest && kind.may_have_digest();
     let data_digest = framing.data_digest && kind.may_have_data() && !data.is_empty();
     let header_bytes = kind.header_bytes();
@@ -71,7 +100,6 @@ fn append(framing: &Framing, kind: Kind, flags: u8, rest: &[u8], data: &[u8], ou
         pdu_bytes: u32::try_from(pdu_bytes).expect("a PDU is shorter than 4 GiB").into(),
     };
     let begin = out.len();
-    out.reserve(pdu_bytes);
     out.extend_from_slice(common.as_bytes());
     out.extend_from_slice(rest);
     if header_digest {
@@ -79,8 +107,5 @@ fn append(framing: &Framing, kind: Kind, flags: u8, rest: &[u8], data: &[u8], ou
         out.extend_from_slice(&digest.to_le_bytes());
     }
     out.resize(begin + data_begin, 0);
-    out.extend_from_slice(data);
-    if data_digest {
-        out.extend_from_slice(&crc32c::crc32c(data).to_le_bytes());
-    }
+    data_digest.then(|| crc32c::crc32c(data).to_le_bytes())
 }

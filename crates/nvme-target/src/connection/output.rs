@@ -8,10 +8,34 @@ use crate::metrics::Metrics;
 use kvssd_nvme_spec::pdu::{DataHeader, Framing, Pdu, Sender};
 use kvssd_types::{Nanos, Value};
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The most capacity that an empty buffer keeps.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Values from this length on are sent from where they lie; what is shorter is copied behind what goes before it, which is no slower with 4 KiB.
+const LENT_BYTES_MIN: usize = 16 << 10;
+/// The most parts that are given to the system at once.
+const PARTS_MAX: usize = 512;
+
+/// What is sent in one piece of memory.
+#[derive(Debug)]
+enum Part {
+    Encoded(Vec<u8>),
+    /// These bytes of a value.
+    Lent(Arc<[u8]>, Range<usize>),
+}
+
+impl Part {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Part::Encoded(bytes) => bytes,
+            Part::Lent(value, range) => &value[range.clone()],
+        }
+    }
+}
 
 /// A completion that waits until it is due.
 #[derive(Debug)]
@@ -50,8 +74,14 @@ impl Ord for Delayed {
 /// The output of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    bytes: Vec<u8>,
+    /// None of them is empty.
+    parts: VecDeque<Part>,
+    /// Bytes of the first that are sent.
     sent: usize,
+    /// Bytes of all, sent ones too.
+    bytes: usize,
+    /// Memory for what is encoded next.
+    spare: Vec<u8>,
     /// New completions, in the order of execution.
     pub(super) completions: Vec<Completion>,
     delayed: BinaryHeap<Reverse<Delayed>>,
@@ -60,29 +90,59 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Bytes to send.
+    /// The first bytes to send; none when all are sent.
     pub(super) fn pending(&self) -> &[u8] {
-        &self.bytes[self.sent..]
+        self.parts.front().map_or(&[], |part| &part.bytes()[self.sent..])
+    }
+
+    /// Bytes to send, in order, as many parts as the system takes at once.
+    pub(super) fn parts(&self) -> Vec<IoSlice<'_>> {
+        let behind = self.parts.iter().skip(1).map(Part::bytes);
+        let all = std::iter::once(self.pending()).chain(behind);
+        all.take(PARTS_MAX).map(IoSlice::new).collect()
     }
 
     /// Drops the first `count` bytes: they are sent.
     pub(super) fn consume(&mut self, count: usize) {
         self.sent += count;
-        assert!(self.sent <= self.bytes.len(), "more was sent than there was");
-        if self.sent == self.bytes.len() {
-            self.sent = 0;
-            self.bytes.clear();
-            self.bytes.shrink_to(KEPT_BYTES_MAX);
+        assert!(self.sent <= self.bytes, "more was sent than there was");
+        while let Some(length) = self.parts.front().map(|part| part.bytes().len()).filter(|length| *length <= self.sent)
+        {
+            (self.sent, self.bytes) = (self.sent - length, self.bytes - length);
+            if let Some(Part::Encoded(mut bytes)) = self.parts.pop_front()
+                && bytes.capacity() <= KEPT_BYTES_MAX
+            {
+                bytes.clear();
+                self.spare = bytes;
+            }
         }
     }
 
     /// Bytes that wait for the peer, or until they are due.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() - self.sent + self.delayed_bytes
+        self.bytes - self.sent + self.delayed_bytes
     }
 
     pub(super) fn push(&mut self, pdu: &Pdu<'_>, framing: &Framing) {
-        pdu.encode(framing, &mut self.bytes);
+        self.encode(|out| pdu.encode(framing, out));
+    }
+
+    /// Has something appended to what is encoded.
+    fn encode<T>(&mut self, append: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut last = match self.parts.pop_back() {
+            Some(Part::Encoded(bytes)) => bytes,
+            other => {
+                self.parts.extend(other);
+                std::mem::take(&mut self.spare)
+            }
+        };
+        let before = last.len();
+        let appended = append(&mut last);
+        self.bytes += last.len() - before;
+        if !last.is_empty() {
+            self.parts.push_back(Part::Encoded(last));
+        }
+        appended
     }
 
     /// Encodes the completions that are due.
@@ -124,26 +184,77 @@ impl Output {
     ) {
         match &completion.data {
             Data::None => {}
-            Data::Bytes(bytes) => self.write_data(completion.command_id, bytes, framing),
-            Data::Value(Value::Bytes(bytes)) => self.write_data(completion.command_id, bytes, framing),
-            Data::Value(value) => self.write_data(completion.command_id, &value.to_vec(), framing),
+            Data::Bytes(bytes) => self.write_data(completion.command_id, bytes, None, framing),
+            Data::Value(Value::Bytes(bytes)) => self.write_data(completion.command_id, bytes, Some(bytes), framing),
+            Data::Value(value) => self.write_data(completion.command_id, &value.to_vec(), None, framing),
         }
         if matches!(completion.kind, CommandKind::Retrieve | CommandKind::List) {
             metrics.bytes_out.inc_by(completion.data.len() as u64);
         }
         metrics.count(completion, now);
         queue.complete(completion.command_id);
-        Pdu::Response(completion.entry(queue.head())).encode(framing, &mut self.bytes);
+        self.push(&Pdu::Response(completion.entry(queue.head())), framing);
     }
 
-    fn write_data(&mut self, command_id: u16, data: &[u8], framing: &Framing) {
+    /// Encodes data. What it is a part of may be lent.
+    fn write_data(&mut self, command_id: u16, data: &[u8], shared: Option<&Arc<[u8]>>, framing: &Framing) {
         let mut offset = 0;
         for part in data.chunks(PDU_DATA_BYTES_MAX as usize) {
             let header = DataHeader::new(command_id, 0, offset as u32, part.len() as u32);
-            offset += part.len();
+            let range = offset..offset + part.len();
+            offset = range.end;
             let is_last = offset == data.len();
             let pdu = Pdu::Data { sender: Sender::Controller, header, is_last, is_success: false, data: part };
-            pdu.encode(framing, &mut self.bytes);
+            let Some(shared) = shared.filter(|_| part.len() >= LENT_BYTES_MIN) else {
+                self.push(&pdu, framing);
+                continue;
+            };
+            let digest = self.encode(|out| pdu.encode_around(framing, out));
+            self.bytes += range.len();
+            self.parts.push_back(Part::Lent(Arc::clone(shared), range));
+            if let Some(digest) = digest {
+                self.encode(|out| out.extend(digest));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is lent and however little is sent at a time, what comes is what one buffer would have held.
+    #[test]
+    fn what_is_lent_is_sent_in_its_place() {
+        let framing = Framing { header_digest: true, data_digest: true, ..Framing::INITIAL };
+        let values: Vec<Arc<[u8]>> = [0, 1, LENT_BYTES_MIN - 1, LENT_BYTES_MIN, 3 * PDU_DATA_BYTES_MAX as usize + 5]
+            .map(|length| (0..length).map(|at| (at * 7 + length) as u8).collect())
+            .to_vec();
+        let (mut lent, mut copied) = (Output::default(), Output::default());
+        for round in 0..3 {
+            for (id, value) in values.iter().enumerate() {
+                lent.write_data(id as u16, value, Some(value), &framing);
+                copied.write_data(id as u16, value, None, &framing);
+                let entry = Completion::new(id as u16, CommandKind::Retrieve, Nanos::ZERO, Ok(Default::default()));
+                lent.push(&Pdu::Response(entry.entry(0)), &framing);
+                copied.push(&Pdu::Response(entry.entry(0)), &framing);
+            }
+            assert!(lent.parts.len() > 8 && copied.parts.len() == 1);
+            let expected = copied.pending().to_vec();
+            copied.consume(expected.len());
+            let (mut got, mut step) = (Vec::new(), 1);
+            while lent.len() > 0 {
+                assert_eq!(lent.len(), expected.len() - got.len());
+                let parts = lent.parts();
+                assert_eq!(&*parts[0], lent.pending());
+                let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                assert_eq!(all.len(), lent.len());
+                let count = all.len().min(step);
+                got.extend_from_slice(&all[..count]);
+                lent.consume(count);
+                step = (step * 3 + round) % 70_000 + 1;
+            }
+            assert!(got == expected && lent.pending().is_empty() && copied.len() == 0);
         }
     }
 }

@@ -77,9 +77,11 @@ impl Wire {
         loop {
             self.connection.process_input(self.now);
             self.connection.produce_output(self.now);
-            let count = self.connection.output().len();
-            self.heard.extend_from_slice(self.connection.output());
-            self.connection.sent(count);
+            while !self.connection.output().is_empty() {
+                let count = self.connection.output().len();
+                self.heard.extend_from_slice(self.connection.output());
+                self.connection.sent(count);
+            }
             if !self.connection.has_work() {
                 break;
             }
