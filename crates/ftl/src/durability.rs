@@ -19,13 +19,15 @@ use crate::oob::{Kind, Stream};
 use crate::planted::PlantedBug;
 use crate::space::Run;
 use crate::spent::SpentOn;
-use crate::staging::{Item, LogPosition, encode};
+use crate::staging::{Item, LogPosition, encode, encode_before};
 use crate::superblock::{State, Superblock};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
+/// Records from this length on are staged from where they lie: shorter ones are quicker in one piece.
+const LARGE_BYTES: usize = 16 << 10;
 /// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
 const CHECKPOINT_PAGES_MIN: u64 = 16;
 
@@ -106,11 +108,14 @@ impl Io<'_> {
         if self.media.durable.power_loss != PowerLoss::Protected {
             return Ok(());
         }
-        let nothing = Rope::default();
-        let follows = follows.unwrap_or(&nothing);
-        let head = encode(item, follows.as_ref());
-        self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
-        Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?)
+        if let Some(follows) = follows.filter(|follows| follows.len() >= LARGE_BYTES) {
+            let head = encode_before(item, follows.as_ref());
+            self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
+            return Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?);
+        }
+        let bytes = encode(item, follows.unwrap_or(&Rope::default()).as_ref());
+        self.media.durable.staged_bytes += bytes.len() as u64;
+        Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
     }
 
     /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.

@@ -45,14 +45,27 @@ pub(crate) enum Item {
 
 const HEAD_BYTES: usize = 8;
 
-/// The bytes of an item, which says that those of `follows` stand behind it.
+/// The bytes of an item and those that follow it.
 pub(crate) fn encode(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
     let mut bytes = postcard::to_extend(item, vec![0; HEAD_BYTES]).expect("an item is plain data");
-    let (mut length, mut crc) = ((bytes.len() - HEAD_BYTES) as u32, crc32c::crc32c(&bytes[HEAD_BYTES..]));
-    follows.show(|piece| (length, crc) = (length + piece.len() as u32, crc32c::crc32c_append(crc, piece)));
-    bytes[..4].copy_from_slice(&length.to_le_bytes());
-    bytes[4..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
+    follows.show(|piece| bytes.extend_from_slice(piece));
+    let (length, crc) = (bytes.len() - HEAD_BYTES, crc32c::crc32c(&bytes[HEAD_BYTES..]));
+    put_head(&mut bytes, length, crc);
     bytes
+}
+
+/// The bytes of an item, which says that those of `follows` stand behind it.
+pub(crate) fn encode_before(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
+    let mut bytes = postcard::to_extend(item, vec![0; HEAD_BYTES]).expect("an item is plain data");
+    let (mut length, mut crc) = (bytes.len() - HEAD_BYTES, crc32c::crc32c(&bytes[HEAD_BYTES..]));
+    follows.show(|piece| (length, crc) = (length + piece.len(), crc32c::crc32c_append(crc, piece)));
+    put_head(&mut bytes, length, crc);
+    bytes
+}
+
+fn put_head(bytes: &mut [u8], length: usize, crc: u32) {
+    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    bytes[4..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// The next item, the bytes that follow it, and the rest.
@@ -362,5 +375,27 @@ impl<'a> Refill<'a> {
             self.stream.superblock = None;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvssd_flash::rope::Rope;
+
+    #[test]
+    fn an_item_that_stands_before_its_bytes_is_the_one_that_has_them() {
+        let mut follows = Rope::default();
+        follows.push_literal(b"record");
+        follows.push_zeros(3000);
+        follows.push_blob(vec![7; 500].into());
+        let item = Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12));
+        let (whole, mut parted) = (encode(&item, follows.as_ref()), encode_before(&item, follows.as_ref()));
+        assert!(parted.len() < 40, "none of the bytes are in it");
+        follows.as_ref().show(|piece| parted.extend_from_slice(piece));
+        assert_eq!(parted, whole);
+        let (read, behind, rest) = decode(&whole).unwrap();
+        assert!(matches!(read, Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12))));
+        assert_eq!((behind.len(), rest.len()), (3506, 0));
     }
 }
