@@ -80,7 +80,7 @@ pub struct SavedKind {
 
 impl SavedKind {
     /// With the cache that the namespace is. It stands among the parameters so that a program that knows no caches refuses the drive: it
-    /// would take what stands before each value there for a part of it.
+    /// would take the stamp behind each value for a part of it.
     #[must_use]
     pub(crate) fn with_cache(mut self, cache: Option<&CacheAttributes>) -> Self {
         self.parameters.extend(cache.map(|cache| (CACHE.to_owned(), cache.to_string())));

@@ -19,36 +19,40 @@ pub(crate) fn check_quota(
         return Ok(());
     }
     let of = |value_bytes: u64| Held { pairs: 1, bytes: key.bytes().len() as u64 + value_bytes };
-    let (held, new) = (held(drive, rights), of(value_bytes));
-    if rights.quota.allows(held, Held::default(), new) {
+    let new = of(value_bytes);
+    if rights.quota.allows(held(drive, rights, |_| true), Held::default(), new) {
         return Ok(());
     }
-    let look = Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 };
-    let old = match drive.execute_in(namespace, look) {
-        Ok(Reply::Retrieved { value_bytes, .. }) => Some(of(value_bytes.into())),
-        Ok(_) | Err(KvError::KeyNotFound) => None,
-        Err(error) => return Err(status_of(&error)),
-    };
-    let is_refused_anyway = match condition {
-        StoreCondition::Always => false,
-        StoreCondition::IfExists => old.is_none(),
-        StoreCondition::IfAbsent => old.is_some(),
-    };
-    let mut held = held;
-    while !is_refused_anyway && !rights.quota.allows(held, old.unwrap_or_default(), new) {
+    // Nobody leaves for what would not fit if all had left.
+    let could_fit = rights.quota.allows(held(drive, rights, |id| id != namespace), Held::default(), new);
+    loop {
+        let look = Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 };
+        // Its own pair may be among those that left.
+        let old = match drive.execute_in(namespace, look) {
+            Ok(Reply::Retrieved { value_bytes, .. }) => Some(of(value_bytes.into())),
+            Ok(_) | Err(KvError::KeyNotFound) => None,
+            Err(error) => return Err(status_of(&error)),
+        };
+        let is_refused_anyway = match condition {
+            StoreCondition::Always => false,
+            StoreCondition::IfExists => old.is_none(),
+            StoreCondition::IfAbsent => old.is_some(),
+        };
+        let held = held(drive, rights, |_| true);
+        if is_refused_anyway || rights.quota.allows(held, old.unwrap_or_default(), new) {
+            return Ok(());
+        }
         // Who stores into a cache has others leave for it.
-        if !drive.let_go(namespace).map_err(|error| status_of(&error))? {
+        if !could_fit || !drive.let_go(namespace).map_err(|error| status_of(&error))? {
             return Err(Status::CapacityExceeded);
         }
-        held = self::held(drive, rights);
     }
-    Ok(())
 }
 
-/// What the namespaces hold that the host may change.
-fn held(drive: &Drive, rights: &HostRights) -> Held {
+/// What the namespaces hold that the host may change, of those that count.
+fn held(drive: &Drive, rights: &HostRights, counts: impl Fn(NamespaceId) -> bool) -> Held {
     let namespaces = drive.namespaces();
-    let counted = namespaces.iter().filter(|info| rights.read_write.contains(info.id.0));
+    let counted = namespaces.iter().filter(|info| rights.read_write.contains(info.id.0) && counts(info.id));
     counted.fold(Held::default(), |held, info| Held {
         pairs: held.pairs + info.utilization.pairs,
         bytes: held.bytes + info.utilization.pair_bytes,

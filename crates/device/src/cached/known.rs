@@ -9,6 +9,9 @@ use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+/// Later than any clock says: a stamp beyond it is none. Nanoseconds, in the year 2262.
+const STAMP_MAX: u64 = i64::MAX as u64;
+
 /// A pair of a cache: its stamp, its key, and bytes of both.
 type Found = (u64, OwnedKey, u64);
 
@@ -44,7 +47,7 @@ impl Caches {
 
     /// The time from here on, if nothing was told that is later.
     pub(crate) fn tell_time(&mut self, now: Nanos) {
-        self.told = Some(now);
+        self.told = Some(now.min(Nanos(STAMP_MAX)));
     }
 
     /// Who left since this was asked.
@@ -142,5 +145,6 @@ pub(super) fn look_at(records: &mut dyn Records, namespace: NamespaceId, key: Ke
     let Some(value_bytes) = record_bytes.checked_sub(STAMP_BYTES) else { return Ok(unknown) };
     let Some((stamp, _)) = part(records, value_bytes, STAMP_BYTES)? else { return Ok(unknown) };
     let stamp = stamp.to_vec().try_into().map(u64::from_le_bytes).unwrap_or(0);
+    let stamp = if stamp > STAMP_MAX { 0 } else { stamp };
     Ok((stamp, key.bytes().into(), key_bytes + u64::from(value_bytes)))
 }

@@ -27,12 +27,20 @@ impl Drive {
     /// # Errors
     /// As [`Engine::set_cache`].
     pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
-        if !self.namespaces().iter().any(|info| info.id == id) {
-            return Err(KvError::NoSuchNamespace(id));
+        let of_engine = |drive: &Drive| drive.engine().namespaces().into_iter().find(|info| info.id == id);
+        let before = of_engine(self).ok_or(KvError::NoSuchNamespace(id))?;
+        let known = |drive: &Drive| drive.cache(id).map(|info| info.attributes);
+        // What comes again, since its answer was lost, takes nothing from the policy.
+        if before.attributes.cache == cache && known(self) == cache {
+            return Ok(());
         }
-        self.clocked.set_cache(id, cache.clone())?;
-        self.set_held(id, cache);
-        Ok(())
+        let made = self.clocked.set_cache(id, cache);
+        // Where it ended half-way, the firmware says what the namespace is.
+        let is_now = of_engine(self).and_then(|info| info.attributes.cache);
+        if known(self) != is_now || made.is_ok() {
+            self.set_held(id, is_now);
+        }
+        made
     }
 
     /// What a namespace holds that is a cache, and what happened; none of another one.

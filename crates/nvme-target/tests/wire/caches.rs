@@ -155,6 +155,26 @@ fn a_host_with_a_quota_lets_pairs_of_its_own_go_and_a_stranger_sees_no_cache() {
         let entry = read_namespaces(&log_page(&mut guest.admin, page::NAMESPACES)).unwrap()[0];
         assert!(entry.pair_bytes.get() <= 20_000 && entry.pairs.get() <= 15, "{entry:?}");
     }
+    // The oldest may be the one that is stored again, and leave for itself.
+    for number in (0..3).flat_map(|_| 85..100u8) {
+        assert_eq!(store(&mut guest, id, &[number], &[number; 1999]), Status::Success, "{number}");
+        let entry = read_namespaces(&log_page(&mut guest.admin, page::NAMESPACES)).unwrap()[0];
+        assert!(entry.pair_bytes.get() <= 20_000, "{entry:?}");
+    }
     assert_eq!(caches(&mut guest.admin).len(), 1);
     assert!(caches(&mut Host::named(target.address, "nqn.stranger").admin).is_empty());
+    // Nobody leaves for what the rest of the quota does not let in.
+    let plain = create(&mut host.admin, "plain");
+    let quota = Quota { bytes_max: Some(20_000), pairs_max: Some(9) };
+    let both =
+        HostRights { manage: false, read_write: Namespaces::Some([id, plain].into()), quota, ..HostRights::EVERYTHING };
+    (0..9u8).for_each(|number| assert_eq!(store(&mut host, plain, &[number], b"1"), Status::Success));
+    let held = caches(&mut host.admin)[0];
+    target.subsystem.set_rights(Rights::new(
+        [(GUEST.to_owned(), both), (HOST_NQN.to_owned(), HostRights::EVERYTHING)].into(),
+        None,
+    ));
+    let mut guest = Host::named(target.address, GUEST);
+    assert_eq!(store(&mut guest, id, b"new", b"1"), Status::CapacityExceeded);
+    assert_eq!(caches(&mut host.admin)[0].held_bytes, held.held_bytes);
 }

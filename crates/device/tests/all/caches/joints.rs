@@ -255,3 +255,36 @@ fn what_has_pairs_stays_a_cache_or_none_and_another_policy_holds_for_those_that_
     let attributes = NamespaceAttributes { cache: Some(wrong), ..NamespaceAttributes::PLAIN };
     assert!(matches!(drive.create_namespace(attributes), Err(KvError::InvalidNamespace(_))));
 }
+
+/// The answer was lost, and the host asks again.
+#[test]
+fn the_same_cache_again_takes_nothing_from_the_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut drive = create(&folder.path().join("drive.kv"), "plus", None);
+    let id = create_cache(&mut drive, "cache", "lru budget=100000");
+    for name in [b"a", b"b", b"a"] {
+        store(&mut drive, id, name, &[1; 100]).unwrap();
+        retrieve(&mut drive, id, name).unwrap();
+    }
+    let before = drive.cache(id).unwrap();
+    assert!(before.hits == 3 && before.held_bytes > 200);
+    drive.set_cache(id, Some(cache("lru budget=100000"))).unwrap();
+    assert_eq!(drive.cache(id), Some(before));
+}
+
+#[test]
+fn a_clock_at_the_end_of_time_stops_no_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.kv");
+    let mut drive = create(&path, "plus", None);
+    let id = create_cache(&mut drive, "cache", "fifo budget=100000");
+    drive.tell_time(Nanos(u64::MAX));
+    for number in 0..10u8 {
+        store(&mut drive, id, &[number], &[number; 100]).unwrap();
+    }
+    drive.close().unwrap();
+    let mut drive = Drive::open(&path, OpenOptions::default()).unwrap();
+    drive.tell_time(Nanos(u64::MAX));
+    store(&mut drive, id, b"one more", b"1").unwrap();
+    assert_eq!(keys(&mut drive, id).len(), 11);
+}
