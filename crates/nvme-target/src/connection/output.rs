@@ -17,6 +17,9 @@ use std::sync::Arc;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Values from this length on are sent from where they lie; what is shorter is copied behind what goes before it, which is no slower with 4 KiB.
 const LENT_BYTES_MIN: usize = 16 << 10;
+/// A piece of memory of so many bytes of which some are sent takes no more: it is given up when all of it is sent, and a host that reads all
+/// the time, but never all, would have it grow for ever.
+const ENCODED_BYTES_MAX: usize = 64 << 10;
 /// The most parts that are given to the system at once.
 const PARTS_MAX: usize = 512;
 
@@ -129,8 +132,9 @@ impl Output {
 
     /// Has something appended to what is encoded.
     fn encode<T>(&mut self, append: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let is_sent_in_part = self.parts.len() == 1 && self.sent > 0;
         let mut last = match self.parts.pop_back() {
-            Some(Part::Encoded(bytes)) => bytes,
+            Some(Part::Encoded(bytes)) if !is_sent_in_part || bytes.len() < ENCODED_BYTES_MAX => bytes,
             other => {
                 self.parts.extend(other);
                 std::mem::take(&mut self.spare)
@@ -222,6 +226,17 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_never_reads_all_has_no_memory_grow() {
+        let (mut output, framing) = (Output::default(), Framing::INITIAL);
+        for round in 0..1000u32 {
+            output.write_data(7, &[round as u8; 4096], None, &framing);
+            output.consume(output.len() - 1);
+            assert!(output.bytes <= ENCODED_BYTES_MAX + 8192, "{} bytes in round {round}", output.bytes);
+        }
+        assert_eq!(output.len(), 1);
+    }
 
     /// Whatever is lent and however little is sent at a time, what comes is what one buffer would have held.
     #[test]
