@@ -113,7 +113,9 @@ def test_a_namespace_of_a_drive_on_the_wire_is_a_cache(url: str) -> None:
         assert info is not None
         assert info["evicted"] == 31 and info["kept_out"] == 1 and info["held_bytes"] <= 1_000_000
         blocks.set_cache("fifo budget=250000")
-        assert blocks.info()["cache"] == "fifo budget=250000" and len(blocks) == 2
+        # Who is too many leaves with the next command.
+        assert blocks[b"39"] == bytes(100_000) and len(blocks) == 2
+        assert blocks.info()["cache"] == "fifo budget=250000"
         assert store.namespaces()[0]["cache"] is None
         for wrong in ("lru", "mru budget=1", "lru budget=0"):
             with pytest.raises(kvssd.InvalidError):
