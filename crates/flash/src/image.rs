@@ -1,5 +1,6 @@
 //! A drive in a file: the array, the table of its blocks and the write buffer's memory, all of which outlive the
-//! process.
+//! process. An image has one part, or several that are worked on side by side: each is an array by itself, and lies in the file as an
+//! image of one part does, part after part.
 //!
 //! ```text
 //!   0            header_bytes      staging_offset                      pages_offset                      file_bytes
@@ -9,15 +10,18 @@
 //!     regions begin at multiples of 4096, with zeros before them; page p begins at
 //!     pages_offset + p * (page_bytes + oob_bytes)
 //!
+//!   file      part i begins at i * file_bytes; where there are several, file_bytes is a multiple of 2 MiB, and offsets are those in the part
+//!
 //!   header    0  magic, 8 bytes: "KVSSDimg"; while it is created "KVSSDnew"
-//!             8  format version u32: 3        12  header_bytes u32
+//!             8  format version u32: 3, or 4 of several parts        12  header_bytes u32
 //!            16  crc32c u32 of the header's bytes 0 to 15 and 64 to its end
 //!            20  who has the lock, not under the CRC: process u32 (0: nobody), 40 bytes of its name, zeros behind it
 //!            64  channels u32, dies_per_channel u32, blocks_per_die u32, pages_per_block u32, pages_per_program u32,
-//!                page_bytes u32, oob_bytes u32, 0 u32
+//!                page_bytes u32, oob_bytes u32, superblock_dies u32
 //!            96  staging_bytes u64, table_offset u64 (= header_bytes), staging_offset u64, half_bytes u64,
 //!                pages_offset u64, file_bytes u64
 //!           144  bytes of the description u32     148  description, UTF-8, and zeros to header_bytes
+//!                version 4: 148  number of the part u32, parts u32, number of the image u64     164  description ...
 //!
 //!   entry     0  units_programmed u32     4  erases u32     of block superblock * dies + die; 16 bytes each
 //!             8  0 u32                   12  crc32c u32 of the block's number u64 and the bytes 0 to 11
@@ -35,6 +39,9 @@
 //! 4096 more. Erasing a block leaves its bytes; its entry
 //! says that they are none, and no later entry will make them pages again.
 //!
+//! The parts of an image have the same numbers and the same description; who has the lock stands in the first. The number of the image is
+//! drawn when it is created, so that a part of another one is told from its own. An image is finished when all parts are.
+//!
 //! What is safe when, and in what order bytes are written for that: `order`.
 //!
 //! What it does not do: understand descriptions and staged bytes, or batch commits of several commands.
@@ -45,6 +52,7 @@ mod files;
 mod layout;
 mod opened;
 mod order;
+mod parts;
 #[cfg(test)]
 mod power_loss;
 mod staging;
@@ -54,6 +62,7 @@ mod table;
 mod tests;
 #[cfg(test)]
 mod torn_copies;
+mod window;
 
 pub use error::{ImageError, ImageFault};
 pub use files::{Files, RawFile, SystemFiles};
@@ -65,12 +74,11 @@ use crate::{
 };
 use disk::Disk;
 use kvssd_types::Nanos;
-use layout::{FIXED_BYTES, Layout, MAGIC, truncated};
+use layout::Layout;
 use opened::OpenedPages;
 use staging::Staging;
 use std::io::IoSliceMut;
 use std::path::Path;
-use std::sync::Arc;
 use table::Table;
 
 /// How an image is made.
@@ -98,7 +106,7 @@ pub struct OpenOptions {
     pub cache_bytes: u64,
 }
 
-/// The array over an image file. One process at a time, or several that only read.
+/// The array over an image file, or over a part of one. One process at a time, or several that only read.
 #[derive(Debug)]
 pub struct ImageBacking {
     disk: Disk,
@@ -127,107 +135,6 @@ pub struct ImageBacking {
 }
 
 impl ImageBacking {
-    /// A new image of an erased drive. `description` is for the one who opens it. Until its first commit it is not finished, and
-    /// nobody can open it: who creates it may put something there first.
-    ///
-    /// # Errors
-    /// [`ImageError`] when there is such a file, the numbers are impossible, or there is no room. Nothing is left
-    /// behind then.
-    pub fn create(
-        path: impl AsRef<Path>,
-        geometry: Geometry,
-        description: &str,
-        options: CreateOptions,
-    ) -> Result<ImageBacking, ImageError> {
-        let files: Arc<dyn Files> = Arc::new(SystemFiles);
-        ImageBacking::create_in(&files, path.as_ref(), geometry, description, options)
-    }
-
-    /// As [`ImageBacking::create`], among those files.
-    ///
-    /// # Errors
-    /// As [`ImageBacking::create`].
-    pub fn create_in(
-        files: &Arc<dyn Files>,
-        path: &Path,
-        geometry: Geometry,
-        description: &str,
-        options: CreateOptions,
-    ) -> Result<ImageBacking, ImageError> {
-        let layout = Layout::new(geometry, description.len(), options.staging_bytes)
-            .map_err(|why| ImageError { path: path.to_owned(), fault: ImageFault::Impossible { why } })?;
-        let disk = Disk::create(files, path)?;
-        ImageBacking::fill(disk, layout, description, options).inspect_err(|_| {
-            // It was made just now, and is good for nothing. What is wrong with the disk was said already.
-            let _ = files.remove(path);
-        })
-    }
-
-    /// Writes everything behind the header, then the header, but not what makes it one at last.
-    fn fill(
-        mut disk: Disk,
-        layout: Layout,
-        description: &str,
-        options: CreateOptions,
-    ) -> Result<ImageBacking, ImageError> {
-        disk.set_length(layout.file_bytes, options.preallocate)?;
-        let table = Table::create(&mut disk, &layout)?;
-        let staging = Staging::create(&mut disk, &layout)?;
-        let header = layout.encode(description);
-        disk.write(MAGIC.len() as u64, &header[MAGIC.len()..], "the header")?;
-        disk.note_holder();
-        let CreateOptions { sync, cache_bytes, .. } = options;
-        let mut image = ImageBacking::new(disk, layout, description.to_owned(), (table, staging), (sync, cache_bytes));
-        (image.is_new, image.has_loose_bytes) = (true, true);
-        Ok(image)
-    }
-
-    /// The image at `path`, and its description.
-    ///
-    /// # Errors
-    /// [`ImageError`] when it is not there, is no whole image of this format, or is in use. Its bytes are as they were
-    /// then.
-    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<(ImageBacking, String), ImageError> {
-        let files: Arc<dyn Files> = Arc::new(SystemFiles);
-        ImageBacking::open_in(&files, path.as_ref(), options)
-    }
-
-    /// As [`ImageBacking::open`], among those files.
-    ///
-    /// # Errors
-    /// As [`ImageBacking::open`].
-    pub fn open_in(
-        files: &Arc<dyn Files>,
-        path: &Path,
-        options: OpenOptions,
-    ) -> Result<(ImageBacking, String), ImageError> {
-        let mut disk = Disk::open(files, path, options.read_only)?;
-        let file_bytes = disk.length()?;
-        let mut header = vec![0; file_bytes.min(FIXED_BYTES as u64) as usize];
-        disk.read(0, &mut header, "the header")?;
-        let header_bytes = Layout::header_length(&header, file_bytes).map_err(|fault| disk.error(fault))?;
-        header.resize(header_bytes, 0);
-        disk.read(0, &mut header, "the header")?;
-        let (layout, description) = Layout::decode(&header).map_err(|fault| disk.error(fault))?;
-        if file_bytes < layout.file_bytes {
-            return Err(disk.error(truncated(file_bytes, layout.file_bytes)));
-        }
-        let table = Table::open(&disk, &layout)?;
-        let staging = Staging::open(&disk, &layout)?;
-        if !options.read_only {
-            disk.note_holder();
-        }
-        if options.sync {
-            // An earlier life may have written it without a sync, and was killed: what is shown now is not to be lost.
-            disk.sync_found()?;
-        }
-        let how = (options.sync, options.cache_bytes);
-        let mut image = ImageBacking::new(disk, layout, description.clone(), (table, staging), how);
-        // What an earlier life wrote is in the file, and may not be durable.
-        (image.has_loose_bytes, image.has_loose_entries) = (!options.read_only, !options.read_only);
-        Ok((image, description))
-    }
-
     fn new(
         mut disk: Disk,
         layout: Layout,
@@ -281,10 +188,16 @@ impl ImageBacking {
         self.layout.staging_bytes
     }
 
+    /// Which part of the image it is, and how many there are.
+    #[must_use]
+    pub fn part(&self) -> (u32, u32) {
+        (self.layout.part.number, self.layout.part.parts)
+    }
+
     /// The byte of the file that a page begins at.
     #[must_use]
     pub fn offset_of(&self, page: PageAddress) -> u64 {
-        self.layout.page_at(page)
+        self.layout.begin() + self.layout.page_at(page)
     }
 
     fn is_programmed(&self, page: PageAddress) -> bool {

@@ -13,7 +13,8 @@
 //!   a prefix that ends at a page. The dead process can do nothing any more, and its locks are free.
 //! - **The machine stops** ([`SimulatedDisk::lose_power`]): besides, each sector that was written since the last sync holds what it had after any
 //!   one of the writes to it, or none; sectors are of 512 B or of 4 KiB. A file whose name was not synced may be gone.
-//! - **A sync fails**: what was to be synced is on the medium or not, and no later sync changes that (as Linux does).
+//! - **A sync fails**: what was to be synced is on the medium or not, and no later sync changes that; who else has the file open is told by
+//!   the next sync (as Linux does).
 //! - **A write fails** with nothing, or a part, of it done; or it takes a part and says so; the disk may be full.
 //! - **A write is lost or goes astray**, and the drive says that it was done; **a read gives what was there before**.
 //!
@@ -239,6 +240,20 @@ impl SimulatedDisk {
         self.lock().files.values().map(|file| file.cached.taken_bytes()).sum()
     }
 
+    fn handle(
+        &self,
+        inner: &mut Inner,
+        path: &Path,
+        strike: Option<Strike>,
+        is_read_only: bool,
+    ) -> io::Result<Box<dyn RawFile>> {
+        let failed_syncs = inner.file(path)?.failed_syncs;
+        inner.handles += 1;
+        let (number, life) = (inner.handles, inner.life);
+        inner.end(strike, ())?;
+        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only, failed_syncs }))
+    }
+
     /// What is in it is never left half changed.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -330,21 +345,14 @@ impl Files for SimulatedDisk {
             return Err(ErrorKind::AlreadyExists.into());
         }
         inner.files.insert(path.to_owned(), FileState::default());
-        inner.handles += 1;
-        let number = inner.handles;
-        inner.end(strike, ())?;
-        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only: false }))
+        self.handle(&mut inner, path, strike, false)
     }
 
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
         let mut inner = self.lock();
         let life = inner.life;
         let strike = inner.call(life, DiskCall::Open, 0, 0)?;
-        inner.file(path)?;
-        inner.handles += 1;
-        let number = inner.handles;
-        inner.end(strike, ())?;
-        Ok(Box::new(Handle { disk: self.clone(), path: path.to_owned(), life, number, is_read_only }))
+        self.handle(&mut inner, path, strike, is_read_only)
     }
 
     fn is_regular(&self, path: &Path) -> io::Result<bool> {
@@ -365,6 +373,10 @@ impl Files for SimulatedDisk {
         let strike = inner.call(life, DiskCall::SyncName, 0, 0)?;
         inner.file(path)?.has_durable_name = true;
         inner.end(strike, ())
+    }
+
+    fn image_number(&self) -> u64 {
+        self.lock().random.bits()
     }
 }
 

@@ -192,7 +192,7 @@ impl From<ImageError> for Error {
             ImageFault::Missing => Error::NotFound(path),
             ImageFault::Exists => Error::Exists(path),
             ImageFault::Locked { holder } => Error::Locked { path, holder },
-            ImageFault::NotAFile | ImageFault::Foreign | ImageFault::Version { .. } => {
+            ImageFault::NotAFile | ImageFault::Foreign | ImageFault::Version { .. } | ImageFault::Parts { .. } => {
                 Error::Foreign { path, why: fault.to_string() }
             }
             ImageFault::Unfinished | ImageFault::Damaged { .. } | ImageFault::Truncated { .. } => {

@@ -1,22 +1,24 @@
 //! The file under an image: bytes at places, the lock, and errors that name the file.
 //!
 //! After a write or a sync that failed nobody knows what the file holds, so that nothing is written any more: what
-//! lies there is what a mount after a crash at that moment would find.
+//! lies there is what a mount after a crash at that moment would find. That goes for all parts of an image: they are one file.
 
 use super::error::{ImageError, ImageFault};
 use super::files::{Files, RawFile};
 use super::layout::{HOLDER_AT, HOLDER_BYTES, MAGIC, MAGIC_UNFINISHED};
+use super::window::Window;
 use crate::Owner;
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Zeros are written in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1 << 20;
 const PID_BYTES: usize = 4;
 
-/// An open and locked file.
+/// An open and locked file, or a part of it.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) file: Box<dyn RawFile>,
@@ -24,7 +26,18 @@ pub(super) struct Disk {
     path: PathBuf,
     owner: Owner,
     is_read_only: bool,
-    failure: Option<ImageError>,
+    /// The first failure, of any part.
+    failure: Arc<OnceLock<ImageError>>,
+    /// The file that this is a part of.
+    whole: Option<Arc<Whole>>,
+}
+
+/// A file whose parts are worked on each by itself. It has the lock, until the last of them is gone.
+#[derive(Debug)]
+struct Whole {
+    disk: Disk,
+    /// It says who has the lock.
+    is_noted: AtomicBool,
 }
 
 impl Disk {
@@ -81,8 +94,16 @@ impl Disk {
             path: path.to_owned(),
             owner: Owner::here(),
             is_read_only,
-            failure: None,
+            failure: Arc::default(),
+            whole: None,
         }
+    }
+
+    /// The parts of the file, of so many bytes each. Each opens it once more: a sync that failed is told once to each who has opened the file,
+    /// and each must hear of it.
+    pub(super) fn split(self, parts: u32, part_bytes: u64) -> Result<Vec<Disk>, ImageError> {
+        let whole = Arc::new(Whole { disk: self, is_noted: AtomicBool::new(false) });
+        (0..parts).map(|number| Whole::part(&whole, u64::from(number) * part_bytes, part_bytes)).collect()
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -138,7 +159,7 @@ impl Disk {
         if self.is_read_only {
             return Err(self.error(ImageFault::ReadOnly));
         }
-        self.failure.clone().map_or(Ok(()), Err)
+        self.failure.get().cloned().map_or(Ok(()), Err)
     }
 
     pub(super) fn write(&mut self, at: u64, bytes: &[u8], what: &str) -> Result<(), ImageError> {
@@ -178,7 +199,7 @@ impl Disk {
     /// From now on nothing is written any more, for this reason.
     pub(super) fn fail(&mut self, fault: ImageFault) -> ImageError {
         let error = self.error(fault);
-        self.failure = Some(error.clone());
+        let _ = self.failure.set(error.clone());
         error
     }
 
@@ -193,11 +214,14 @@ impl Disk {
         let count = name.len().min(HOLDER_BYTES - PID_BYTES);
         note[PID_BYTES..PID_BYTES + count].copy_from_slice(&name.as_bytes()[..count]);
         let _ = self.write_all(HOLDER_AT, &note);
+        if let Some(whole) = &self.whole {
+            whole.is_noted.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Takes the note away, so that nobody is blamed who has gone.
+    /// Takes the note away, so that nobody is blamed who has gone. Of parts the last one does it.
     pub(super) fn clear_holder(&mut self) {
-        if !self.owner.is_surely_here() {
+        if self.whole.is_some() || !self.owner.is_surely_here() {
             return;
         }
         let _ = self.write_all(HOLDER_AT, &[0; HOLDER_BYTES]);
@@ -222,6 +246,32 @@ impl Disk {
             .filter(|letter| !letter.is_control() && *letter != '\u{fffd}')
             .collect();
         if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") }
+    }
+}
+
+impl Whole {
+    fn part(whole: &Arc<Whole>, begin: u64, bytes: u64) -> Result<Disk, ImageError> {
+        let Disk { files, path, is_read_only, .. } = &whole.disk;
+        let again = || {
+            let file = files.open(path, *is_read_only)?;
+            if file.identity()? != whole.disk.file.identity()? {
+                return Err(io::Error::other("another file has taken its place"));
+            }
+            Ok(file)
+        };
+        let file = again().map_err(|error| whole.disk.error(failed("open it once more", &error)))?;
+        let mut part = Disk::new(files, Box::new(Window::new(file, begin, bytes)), path, *is_read_only);
+        part.failure = Arc::clone(&whole.disk.failure);
+        part.whole = Some(Arc::clone(whole));
+        Ok(part)
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if *self.is_noted.get_mut() {
+            self.disk.clear_holder();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why an image cannot be created, opened or worked on: one line with the path and what to do.
 
-use super::layout::{FORMAT_VERSION, reader_of};
+use super::layout::{FORMAT_VERSION, PARTS_VERSION, reader_of};
 use crate::MediaError;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -35,12 +35,18 @@ pub enum ImageFault {
     Unfinished,
     /// An image of another format.
     #[error(
-        "it has format version {found} and this program reads version {FORMAT_VERSION}; {} reads it (the file is left as it is)",
+        "it has format version {found} and this program reads version {FORMAT_VERSION} and version {PARTS_VERSION}; {} reads it (the file is left as it is)",
         reader_of(*found)
     )]
     Version {
         /// The version that it has.
         found: u32,
+    },
+    /// An image of several parts is to be opened as if it were one of one.
+    #[error("it has {parts} parts, and this program works on images of one")]
+    Parts {
+        /// The parts that it has.
+        parts: u32,
     },
     /// Bytes that are not what was written.
     #[error("it is damaged: {why}; restore it from a copy (the file is left as it is)")]

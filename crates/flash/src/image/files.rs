@@ -10,11 +10,14 @@
 
 use super::system_file::SystemFile;
 use rustix::io::Errno;
+use std::collections::hash_map::RandomState;
 use std::fmt::Debug;
 use std::fs::{self, File, TryLockError};
+use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// A place for files.
 pub trait Files: Debug + Send + Sync {
@@ -47,6 +50,12 @@ pub trait Files: Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn sync_name(&self, path: &Path) -> io::Result<()>;
+
+    /// A number that tells a new image from all others.
+    fn image_number(&self) -> u64 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        RandomState::new().hash_one((now, std::process::id()))
+    }
 }
 
 /// An open file.
@@ -56,6 +65,14 @@ pub trait RawFile: Debug + Send + Sync {
     /// # Errors
     /// What the system says, as with all that follow.
     fn length_bytes(&self) -> io::Result<u64>;
+
+    /// Which file it is, whatever its name. Where no name can come to mean another file it is enough that this is always the same.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok((0, 0))
+    }
 
     /// Makes it so long; what is new reads as zeros.
     ///
@@ -150,6 +167,11 @@ impl Files for SystemFiles {
 impl RawFile for File {
     fn length_bytes(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        let metadata = self.metadata()?;
+        Ok((metadata.dev(), metadata.ino()))
     }
 
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {

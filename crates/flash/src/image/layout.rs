@@ -3,13 +3,16 @@
 use super::error::{ImageFault, damaged};
 use crate::{Geometry, PageAddress, codec};
 
-/// The version of the format that this program reads and writes.
+/// The version of the format of an image of one part.
 pub(super) const FORMAT_VERSION: u32 = 3;
+/// The version of the format of an image of several parts.
+pub(super) const PARTS_VERSION: u32 = 4;
 /// Every version that there was, and who reads it. One is added here when bytes change their meaning; none is ever changed.
-const VERSIONS: [(u32, &str); 3] = [
+const VERSIONS: [(u32, &str); 4] = [
     (1, "a kvssd from before drives had several logs"),
     (2, "a kvssd from before the checksums of pages had their address and generation in them"),
     (FORMAT_VERSION, "this kvssd"),
+    (PARTS_VERSION, "this kvssd"),
 ];
 /// What a finished image begins with.
 pub(super) const MAGIC: [u8; 8] = *b"KVSSDimg";
@@ -21,21 +24,60 @@ pub(super) const HOLDER_AT: u64 = 20;
 pub(super) const HOLDER_BYTES: usize = 44;
 /// Bytes of a table entry.
 pub(super) const ENTRY_BYTES: u64 = 16;
-/// Bytes of the header before its description.
+/// Bytes of the header before its description, of an image of one part.
 pub(super) const FIXED_BYTES: usize = 148;
+/// Bytes behind those in the header of a part: its number u32, parts u32, image u64.
+const PART_BYTES: usize = 16;
+/// So many parts an image can have.
+pub(super) const PARTS_MAX: u32 = 256;
 
 const CRC_AT: usize = 16;
 const CRC_GOES_ON_AT: usize = HOLDER_AT as usize + HOLDER_BYTES;
 /// Regions begin at multiples of this.
 const ALIGNMENT_BYTES: u64 = 4096;
+/// Parts begin at multiples of this: what memory and file systems give in large pieces is of one part then.
+const PART_ALIGNMENT_BYTES: u64 = 2 << 20;
 const DESCRIPTION_BYTES_MAX: usize = 1 << 20;
 const STAGING_BYTES_MAX: u64 = 1 << 30;
 const PAGE_BYTES_MAX: u32 = 1 << 20;
 const PAGES_PER_PROGRAM_MAX: u32 = 256;
 
-/// Where the regions of an image lie.
+/// Which part of which image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) number: u32,
+    /// Parts of the image.
+    pub(super) parts: u32,
+    /// What tells the image from others, where it has several parts.
+    pub(super) image: u64,
+}
+
+impl Part {
+    /// The part that is an image by itself.
+    pub(super) const ONLY: Part = Part { number: 0, parts: 1, image: 0 };
+
+    fn has_own_bytes(self) -> bool {
+        self.parts > 1
+    }
+
+    /// Bytes of the header before the description.
+    fn fixed_bytes(self) -> usize {
+        FIXED_BYTES + if self.has_own_bytes() { PART_BYTES } else { 0 }
+    }
+
+    fn check(self) -> Result<(), String> {
+        let Part { number, parts, .. } = self;
+        if parts == 0 || parts > PARTS_MAX || number >= parts {
+            return Err(format!("{parts} parts are not 1 to {PARTS_MAX}, or {number} is none of them"));
+        }
+        Ok(())
+    }
+}
+
+/// Where the regions of an image lie, or those of one of its parts: from its first byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
+    pub(super) part: Part,
     pub(super) geometry: Geometry,
     /// Staged bytes that fit.
     pub(super) staging_bytes: u64,
@@ -45,12 +87,19 @@ pub(super) struct Layout {
     /// Bytes of each of the two staging halves.
     pub(super) half_bytes: u64,
     pub(super) pages_offset: u64,
+    /// Bytes of the part: of the file, where it is the only one.
     pub(super) file_bytes: u64,
 }
 
 impl Layout {
     /// The layout of an image, or which number makes it impossible.
-    pub(super) fn new(geometry: Geometry, description_bytes: usize, staging_bytes: u64) -> Result<Layout, String> {
+    pub(super) fn new(
+        geometry: Geometry,
+        description_bytes: usize,
+        staging_bytes: u64,
+        part: Part,
+    ) -> Result<Layout, String> {
+        part.check()?;
         check(&geometry)?;
         if description_bytes > DESCRIPTION_BYTES_MAX {
             return Err(format!("a description of {description_bytes} bytes is longer than {DESCRIPTION_BYTES_MAX}"));
@@ -58,16 +107,18 @@ impl Layout {
         if staging_bytes > STAGING_BYTES_MAX {
             return Err(format!("a staging area of {staging_bytes} bytes is larger than {STAGING_BYTES_MAX}"));
         }
-        // Every number below is far from 2^64: at most 2^32 pages of less than 2^22 bytes.
+        // Every number below is far from 2^64: at most 2^32 pages of less than 2^22 bytes, in 2^8 parts.
         let aligned = |bytes: u64| bytes.next_multiple_of(ALIGNMENT_BYTES);
         let blocks = geometry.blocks();
-        let header_bytes = aligned((FIXED_BYTES + description_bytes) as u64);
+        let header_bytes = aligned((part.fixed_bytes() + description_bytes) as u64);
         let staging_offset = aligned(header_bytes + blocks * ENTRY_BYTES);
         // A quarter more for the heads of chunks, so that many small commits seldom make the area be written anew.
         let half_bytes = aligned(staging_bytes + staging_bytes / 4) + ALIGNMENT_BYTES;
         let pages_offset = staging_offset + 2 * half_bytes;
-        let file_bytes = pages_offset + geometry.pages() * page_stride(&geometry);
+        let end = pages_offset + geometry.pages() * page_stride(&geometry);
+        let file_bytes = if part.has_own_bytes() { end.next_multiple_of(PART_ALIGNMENT_BYTES) } else { end };
         Ok(Layout {
+            part,
             geometry,
             staging_bytes,
             header_bytes,
@@ -84,7 +135,22 @@ impl Layout {
         self.geometry.blocks() as usize
     }
 
-    /// Where a page begins in the file.
+    /// The same of another part.
+    pub(super) fn of_part(&self, number: u32) -> Layout {
+        Layout { part: Part { number, ..self.part }, ..*self }
+    }
+
+    /// Where the part begins in the file.
+    pub(super) fn begin(&self) -> u64 {
+        self.file_bytes * u64::from(self.part.number)
+    }
+
+    /// Bytes of the file.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.file_bytes * u64::from(self.part.parts)
+    }
+
+    /// Where a page begins in the part.
     pub(super) fn page_at(&self, page: PageAddress) -> u64 {
         self.pages_offset + u64::from(page.0) * page_stride(&self.geometry)
     }
@@ -94,7 +160,8 @@ impl Layout {
         let geometry = &self.geometry;
         let mut bytes = Vec::with_capacity(self.header_bytes as usize);
         bytes.extend(MAGIC);
-        bytes.extend(FORMAT_VERSION.to_le_bytes());
+        let version = if self.part.has_own_bytes() { PARTS_VERSION } else { FORMAT_VERSION };
+        bytes.extend(version.to_le_bytes());
         bytes.extend((self.header_bytes as u32).to_le_bytes());
         bytes.resize(CRC_GOES_ON_AT, 0);
         for number in [
@@ -121,6 +188,11 @@ impl Layout {
         }
         bytes.extend((description.len() as u32).to_le_bytes());
         debug_assert_eq!(bytes.len(), FIXED_BYTES);
+        if self.part.has_own_bytes() {
+            bytes.extend(self.part.number.to_le_bytes());
+            bytes.extend(self.part.parts.to_le_bytes());
+            bytes.extend(self.part.image.to_le_bytes());
+        }
         bytes.extend(description.as_bytes());
         bytes.resize(self.header_bytes as usize, 0);
         let crc = checksum(&bytes);
@@ -147,9 +219,18 @@ impl Layout {
         };
         let description_bytes = u32_at(bytes, FIXED_BYTES - 4) as usize;
         let staging_bytes = u64_at(bytes, CRC_GOES_ON_AT + 32);
-        let layout = Layout::new(geometry, description_bytes, staging_bytes)
+        let part = match u32_at(bytes, 8) {
+            PARTS_VERSION => Part {
+                number: u32_at(bytes, FIXED_BYTES),
+                parts: u32_at(bytes, FIXED_BYTES + 4),
+                image: u64_at(bytes, FIXED_BYTES + 8),
+            },
+            _ => Part::ONLY,
+        };
+        let layout = Layout::new(geometry, description_bytes, staging_bytes, part)
             .map_err(|why| damaged(format!("its header is impossible: {why}")))?;
-        let description = bytes.get(FIXED_BYTES..FIXED_BYTES + description_bytes);
+        let fixed_bytes = part.fixed_bytes();
+        let description = bytes.get(fixed_bytes..fixed_bytes + description_bytes);
         let description = description.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default().to_owned();
         // Writing it again is the shortest way to compare every field.
         let again = layout.encode(&description);
@@ -172,11 +253,11 @@ impl Layout {
             return Err(truncated(file_bytes, ALIGNMENT_BYTES));
         }
         let found = u32_at(first, 8);
-        if found != FORMAT_VERSION {
+        if found != FORMAT_VERSION && found != PARTS_VERSION {
             return Err(ImageFault::Version { found });
         }
         let header_bytes = u64::from(u32_at(first, 12));
-        let longest = (FIXED_BYTES + DESCRIPTION_BYTES_MAX) as u64 + ALIGNMENT_BYTES;
+        let longest = (FIXED_BYTES + PART_BYTES + DESCRIPTION_BYTES_MAX) as u64 + ALIGNMENT_BYTES;
         if header_bytes == 0 || header_bytes > longest || !header_bytes.is_multiple_of(ALIGNMENT_BYTES) {
             return Err(damaged("the length of its header is impossible"));
         }
@@ -190,7 +271,7 @@ impl Layout {
 /// The program that reads a version.
 pub(super) fn reader_of(version: u32) -> &'static str {
     let known = VERSIONS.iter().find(|&&(known, _)| known == version).map(|&(_, reader)| reader);
-    known.unwrap_or(if version > FORMAT_VERSION { "a newer kvssd" } else { "no kvssd" })
+    known.unwrap_or(if version > PARTS_VERSION { "a newer kvssd" } else { "no kvssd" })
 }
 
 /// That a file has not the bytes that it needs.

@@ -172,10 +172,10 @@ fn state(image: &mut ImageBacking) -> State {
 }
 
 /// Acts on an image at random; `stages` or leaves it to spans to say what must be there before what.
-struct Life<'a> {
+struct Life {
     image: ImageBacking,
     history: History,
-    random: &'a mut Random,
+    random: Random,
     stages: bool,
     done: Vec<Done>,
     state: State,
@@ -183,7 +183,7 @@ struct Life<'a> {
     last_end: Nanos,
 }
 
-impl Life<'_> {
+impl Life {
     /// Writes and syncs so far.
     fn written(&self) -> usize {
         self.history.lock().unwrap().len()
@@ -353,43 +353,39 @@ fn compare(before: &State, there: &[Done], missing: &[Done], promised: u32, cut:
     }
 }
 
-fn campaign(stages: bool, seed: u64) -> (usize, usize) {
+/// The states between the first and the last that were found, and the syncs.
+type Seen = (usize, usize);
+
+/// Lives of an image of so many parts, which are at work by turns; each is checked by itself.
+fn campaign(parts: u32, stages: bool, seed: u64) -> Seen {
     let mut random = Random::new(seed);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("drive.kv");
-    let staging_bytes = STAGING_BYTES;
-    let options = CreateOptions { staging_bytes, ..CreateOptions::default() };
-    ImageBacking::create(&path, GEOMETRY, "", options).unwrap().commit().unwrap();
+    let options = CreateOptions { staging_bytes: STAGING_BYTES, ..CreateOptions::default() };
+    let files: Arc<dyn Files> = Arc::new(SystemFiles);
+    let mut images = ImageBacking::create_parts_in(&files, &path, GEOMETRY, "", parts, options).unwrap();
+    images.iter_mut().for_each(|image| image.commit().unwrap());
+    drop(images);
     let (mut number, mut torn, mut syncs) = (0, 0, 0);
     for _ in 0..60 {
         let before_bytes = fs::read(&path).unwrap();
         let recorded = Recorded::default();
         let history = recorded.0.clone();
-        let files: Arc<dyn Files> = Arc::new(recorded);
-        let (mut image, _) =
-            ImageBacking::open_in(&files, &path, OpenOptions { sync: true, read_only: false, cache_bytes: 0 }).unwrap();
-        let before = state(&mut image);
-        let (done, random) = (Vec::new(), &mut random);
-        let now = Nanos::ZERO;
-        let mut life = Life { image, history, random, stages, done, state: before.clone(), now, last_end: now };
-        if stages && before.staged.is_empty() {
+        let (before, mut lives) = begin(recorded, &path, stages, &mut random, &mut number);
+        for _ in 0..random.below(60 * u64::from(parts)) {
             number += 1;
-            life.stage(number);
-            life.done.push(Done { number, act: Act::Stage, begun: 0, ended: life.written() });
+            let turn = random.below(u64::from(parts)) as usize;
+            lives[turn].act(number);
         }
-        for _ in 0..life.random.below(60) {
-            number += 1;
-            life.act(number);
-        }
-        let Life { mut image, history, done, state: last, random, .. } = life;
         let history = history.lock().unwrap().clone();
-        image.commit().unwrap();
-        drop(image);
+        let (done, last): (Vec<_>, Vec<_>) = lives.into_iter().map(Life::end).unzip();
         assert_eq!(reopened(&path, &fs::read(&path).unwrap()), last, "what is committed is on file");
         for at in [random.below(history.len() as u64 + 1) as usize, random.below(history.len() as u64 + 1) as usize] {
-            let bytes = cut(&before_bytes, &history, at, random);
+            let bytes = cut(&before_bytes, &history, at, &mut random);
             let found = reopened(&path, &bytes);
-            check(&before, &done, at, &found);
+            for (part, found) in found.iter().enumerate() {
+                check(&before[part], &done[part], at, found);
+            }
             torn += usize::from(found != last && found != before);
         }
         syncs += history.iter().filter(|event| matches!(event, Event::Sync)).count();
@@ -397,21 +393,69 @@ fn campaign(stages: bool, seed: u64) -> (usize, usize) {
     (torn, syncs)
 }
 
-fn reopened(path: &Path, bytes: &[u8]) -> State {
+/// Opens all parts. What they hold, and a life of each.
+fn begin(
+    recorded: Recorded,
+    path: &Path,
+    stages: bool,
+    random: &mut Random,
+    number: &mut u32,
+) -> (Vec<State>, Vec<Life>) {
+    let history = recorded.0.clone();
+    let files: Arc<dyn Files> = Arc::new(recorded);
+    let options = OpenOptions { sync: true, read_only: false, cache_bytes: 0 };
+    let mut images = ImageBacking::open_parts_in(&files, path, options).unwrap().0;
+    let before: Vec<State> = images.iter_mut().map(state).collect();
+    let lives = images.into_iter().zip(&before).map(|(image, before)| {
+        let (random, history, now) = (Random::new(random.bits()), history.clone(), Nanos::ZERO);
+        let (done, state) = (Vec::new(), before.clone());
+        let mut life = Life { image, history, random, stages, done, state, now, last_end: now };
+        if stages && before.staged.is_empty() {
+            *number += 1;
+            life.stage(*number);
+            life.done.push(Done { number: *number, act: Act::Stage, begun: 0, ended: life.written() });
+        }
+        life
+    });
+    let lives = lives.collect();
+    (before, lives)
+}
+
+impl Life {
+    /// What was done, and what is there with all of it.
+    fn end(mut self) -> (Vec<Done>, State) {
+        self.image.commit().unwrap();
+        (self.done, self.state)
+    }
+}
+
+fn reopened(path: &Path, bytes: &[u8]) -> Vec<State> {
     fs::write(path, bytes).unwrap();
-    state(&mut ImageBacking::open(path, OpenOptions { sync: false, read_only: true, cache_bytes: 0 }).unwrap().0)
+    let files: Arc<dyn Files> = Arc::new(SystemFiles);
+    let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
+    ImageBacking::open_parts_in(&files, path, options).unwrap().0.iter_mut().map(state).collect()
+}
+
+fn campaigns(parts: u32, stages: bool, seeds: u64) -> Seen {
+    (0..seeds).map(|seed| campaign(parts, stages, seed)).fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
 }
 
 #[test]
 fn a_drive_that_stages_is_cut_anywhere() {
-    let (torn, syncs) =
-        (0..SEEDS).map(|seed| campaign(true, seed)).fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+    let (torn, syncs) = campaigns(1, true, SEEDS);
     assert!(torn > 150 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
 }
 
 #[test]
 fn a_drive_that_stages_nothing_is_cut_anywhere() {
-    let (torn, syncs) =
-        (0..SEEDS).map(|seed| campaign(false, seed)).fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+    let (torn, syncs) = campaigns(1, false, SEEDS);
     assert!(torn > 150 && syncs > 1000, "{torn} states between the first and the last, {syncs} syncs");
+}
+
+#[test]
+fn parts_that_are_at_work_by_turns_are_cut_anywhere() {
+    for stages in [false, true] {
+        let (torn, syncs) = campaigns(2, stages, 1);
+        assert!(torn > 30 && syncs > 200, "{torn} states between the first and the last, {syncs} syncs");
+    }
 }

@@ -47,6 +47,10 @@ impl RawFile for SystemFile {
         self.file.length_bytes()
     }
 
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        self.file.identity()
+    }
+
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.file.set_length(bytes)
     }

@@ -1,12 +1,14 @@
 //! A process that is killed while it copies what it stages, at every byte of the copy.
 
 use super::tests::{GEOMETRY, WRITABLE, image, program};
-use super::{Backing, CreateOptions, ImageBacking};
+use super::{Backing, CreateOptions, Files, ImageBacking, SystemFiles};
 use crate::SimulatedDisk;
 use kvssd_types::Nanos;
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What is staged in the image that is `bytes`; it goes on from there.
 fn staged(folder: &Path, bytes: &[u8]) -> Vec<u8> {
@@ -68,6 +70,38 @@ fn a_commit_that_was_copied_in_part_reads_as_not_there() {
         assert_eq!(staged(folder.path(), &bytes), if is_whole { &after.1 } else { &before.1 }[..]);
     }
     assert_eq!(whole, 2);
+}
+
+/// Of a part as of an image: each has its own region, and the others' stay as they are.
+#[test]
+fn a_commit_of_a_part_that_was_copied_in_part_reads_as_not_there() {
+    let (folder, files) = (tempfile::tempdir().unwrap(), Arc::new(SystemFiles) as Arc<dyn Files>);
+    let path = folder.path().join("drive.kv");
+    let options = CreateOptions { staging_bytes: 1000, ..CreateOptions::default() };
+    let mut images = ImageBacking::create_parts_in(&files, &path, GEOMETRY, "", 3, options).unwrap();
+    for (image, fill) in images.iter_mut().zip(1..) {
+        image.restage(&[fill; 30], Nanos::ZERO).unwrap();
+        image.commit().unwrap();
+    }
+    let before = fs::read(&path).unwrap();
+    images[1].stage(&[200; 37], Nanos::ZERO).unwrap();
+    images[1].commit().unwrap();
+    let after = fs::read(&path).unwrap();
+    drop(images);
+    let differ = |at: &usize| before[*at] != after[*at];
+    let range = (0..after.len()).find(differ).unwrap()..(0..after.len()).rfind(differ).unwrap() + 1;
+    let part_bytes = after.len() / 3;
+    assert!(range.start >= part_bytes && range.end <= 2 * part_bytes && range.len() <= 61, "{range:?}");
+    for cut in (0..=range.len()).step_by(4).chain([range.len()]) {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&before[range.clone()], range.start as u64).unwrap();
+        file.write_all_at(&after[range.start..range.start + cut], range.start as u64).unwrap();
+        let mut images = ImageBacking::open_parts_in(&files, &path, WRITABLE).unwrap().0;
+        let staged: Vec<Vec<u8>> = images.iter_mut().map(|image| image.staged().unwrap()).collect();
+        let whole = [&[2; 30][..], &[200; 37]].concat();
+        let middle = if cut == range.len() { whole } else { vec![2; 30] };
+        assert_eq!(staged, [vec![1; 30], middle, vec![3; 30]]);
+    }
 }
 
 /// What stands in the stead of all counts from its last byte on; and where its predecessor is marked in part, it counts still.

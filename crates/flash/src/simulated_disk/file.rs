@@ -12,6 +12,8 @@ pub(super) struct FileState {
     /// Written since the last sync that did not fail.
     loose: Vec<Loose>,
     pub(super) has_durable_name: bool,
+    /// Syncs that failed.
+    pub(super) failed_syncs: u64,
     /// Handles that have the lock, and whether they share it.
     pub(super) locked_by: Vec<u64>,
     pub(super) is_shared: bool,
@@ -50,6 +52,7 @@ impl FileState {
 
     /// A sync failed: what it was to cover is on the medium or not, page by page.
     pub(super) fn doubt(&mut self) {
+        self.failed_syncs += 1;
         for Loose { at, bytes, .. } in std::mem::take(&mut self.loose) {
             pieces(at, &bytes, PAGE_BYTES, |at, piece| {
                 self.loose.push(Loose { at, bytes: piece.to_owned(), is_doubtful: true });

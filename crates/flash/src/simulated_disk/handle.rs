@@ -15,6 +15,8 @@ pub(super) struct Handle {
     pub(super) life: u64,
     pub(super) number: u64,
     pub(super) is_read_only: bool,
+    /// Those of the file's failed syncs that were told to who has opened it.
+    pub(super) failed_syncs: u64,
 }
 
 impl Handle {
@@ -114,16 +116,19 @@ impl RawFile for Handle {
     fn sync(&mut self) -> io::Result<()> {
         let mut inner = self.disk.lock();
         let called = inner.call(self.life, DiskCall::Sync, 0, 0);
-        let is_killed = inner.is_killed;
+        let is_alive = !inner.is_killed && self.life == inner.life;
         let file = inner.file(&self.path)?;
-        if called.is_err() && !is_killed {
+        if called.is_err() && is_alive {
             file.doubt();
         }
+        let failed_before = std::mem::replace(&mut self.failed_syncs, file.failed_syncs);
         let strike = called?;
         if strike != Some(Strike::KillWithin) {
             file.sync();
         }
-        inner.end(strike, ())
+        let is_told = failed_before != self.failed_syncs;
+        inner.end(strike, ())?;
+        if is_told { Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())) } else { Ok(()) }
     }
 
     fn try_lock(&self, is_shared: bool) -> io::Result<bool> {

@@ -94,6 +94,10 @@ impl Files for Machine {
     fn sync_name(&self, path: &Path) -> io::Result<()> {
         self.call(|| self.disk.sync_name(path))
     }
+
+    fn image_number(&self) -> u64 {
+        self.disk.image_number()
+    }
 }
 
 impl RawFile for OpenFile {

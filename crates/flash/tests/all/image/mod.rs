@@ -1,6 +1,7 @@
 //! Images: what was written is there after any end of the process, and whatever is not an image stays as it is.
 
 mod damage;
+mod parts;
 mod random;
 
 use kvssd_flash::{
