@@ -11,6 +11,16 @@
 //! takes it, and keys are bound with it. A mount that does not find `Committed` passes over what was noted since
 //! `Begun`. The entries are locked until the host has its answer ([`EntryLocks`]).
 //!
+//! A batch over several engines is made in two phases, each engine its share ([`prepare`], [`finish`]): all prepare, which is where one can
+//! refuse, and all finish; then one of them, the coordinator, notes that the batch counts.
+//!
+//! ```text
+//!   engine 1      Begun | new keys ............ | the rest | CommittedIf 7        until 7 is decided it is torn for a mount
+//!   engine 2      Begun | new keys ............ | the rest | CommittedIf 7
+//!   coordinator   Begun | new keys .................................... | the rest | Decided 7
+//!                                    all agree ^        commit each ^                        ^ the commit point
+//! ```
+//!
 //! A batch takes no more memory than the largest value does, and no more changes than a superblock has pages: what its
 //! notes and the sections that it evicts may take is kept free beforehand.
 
@@ -24,17 +34,49 @@ use crate::record::RecordHead;
 use kvssd_flash::Geometry;
 use kvssd_flash::rope::Rope;
 use kvssd_types::{BatchChange, Key, KvError, NamespaceId, Nanos, Reply, Value};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The most changes of a batch, whatever the drive. An estimate.
 const CHANGES_MAX: u32 = 1024;
 
-/// A change and where its key is.
-struct Planned<'c> {
-    change: &'c BatchChange<'c>,
+/// Counts the batches over several engines; a later one has a larger number. 0 is none's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BatchSequence(pub u64);
+
+impl BatchSequence {
+    /// The one behind it.
+    #[must_use]
+    pub fn next(self) -> BatchSequence {
+        BatchSequence(self.0 + 1)
+    }
+}
+
+/// A change, by its number in the batch, and where its key is.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    change: usize,
     position: Position,
     found: Option<Found>,
+}
+
+/// What the first phase has found and made.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    /// New keys first, then keys that change, then keys that go.
+    planned: Vec<Planned>,
+    /// The new keys, which are there.
+    new: usize,
+    /// Changes of the batch.
+    changes: usize,
+}
+
+impl Prepared {
+    /// Whether these can be the changes that were prepared.
+    pub(crate) fn is_of(&self, changes: &[BatchChange<'_>]) -> bool {
+        self.changes == changes.len()
+    }
 }
 
 /// Makes all changes, which were checked, or none.
@@ -45,20 +87,65 @@ pub(crate) fn execute(
     record: &mut Rope,
     changes: &[BatchChange<'_>],
 ) -> Result<Reply, KvError> {
+    let prepared = prepare(io, namespaces, limits, record, changes)?;
+    finish(io, namespaces, record, changes, &prepared)?;
+    io.note_request();
+    io.note(Change::Batch(BatchNote::Committed));
+    Ok(Reply::Batched)
+}
+
+/// The first phase: sees that all changes, which were checked, can be made, and makes the new keys, which alone can find no place. When it
+/// refuses, everything is as it was.
+pub(crate) fn prepare(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    limits: &Limits,
+    record: &mut Rope,
+    changes: &[BatchChange<'_>],
+) -> Result<Prepared, KvError> {
     let aside = io.begin_aside(changes.len());
     let planned = plan(io, namespaces, changes)
-        .and_then(|planned| have_room(io, namespaces, limits, &planned, true).map(|()| planned));
-    let needs_freed = |planned: &Vec<Planned<'_>>| have_room(io, namespaces, limits, planned, false).is_err();
+        .and_then(|planned| have_room(io, namespaces, limits, (changes, &planned), true).map(|()| planned));
+    let needs_freed = |planned: &Vec<Planned>| have_room(io, namespaces, limits, (changes, planned), false).is_err();
     let waits = aside.is_none() || planned.as_ref().map_or(true, needs_freed);
     io.end_aside(aside, waits);
     let planned = planned?;
     io.note(Change::Batch(BatchNote::Begun));
-    let is_done = make(io, namespaces, record, &planned).map_err(KvError::in_a_change)?;
-    if is_done {
-        io.note_request();
+    let is_new = |planned: &&Planned| changes[planned.change].value.is_some() && planned.found.is_none();
+    let new = planned.iter().take_while(is_new).count();
+    let prepared = Prepared { planned, new, changes: changes.len() };
+    if make_new(io, namespaces, record, changes, &prepared).map_err(KvError::in_a_change)? {
+        return Ok(prepared);
     }
     io.note(Change::Batch(BatchNote::Committed));
-    if is_done { Ok(Reply::Batched) } else { Err(KvError::CapacityExceeded) }
+    Err(KvError::CapacityExceeded)
+}
+
+/// Makes the changes that nothing can refuse any more.
+pub(crate) fn finish(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    record: &mut Rope,
+    changes: &[BatchChange<'_>],
+    prepared: &Prepared,
+) -> Result<(), KvError> {
+    for planned in &prepared.planned[prepared.new..] {
+        make_known(io, namespaces, record, changes, planned).map_err(KvError::in_a_change)?;
+    }
+    Ok(())
+}
+
+/// Takes back what the first phase has made.
+pub(crate) fn abandon(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    changes: &[BatchChange<'_>],
+    prepared: &Prepared,
+) -> Result<(), KvError> {
+    let new = &prepared.planned[..prepared.new];
+    take_back(io, namespaces, changes, new).map_err(KvError::in_a_change)?;
+    io.note(Change::Batch(BatchNote::Committed));
+    Ok(())
 }
 
 /// The most changes of a batch on a drive of `geometry`.
@@ -84,13 +171,9 @@ pub(crate) fn check(geometry: &Geometry, limits: &Limits, changes: &[BatchChange
 
 /// Looks every key up. New keys are first, then those that change, then those that go: only a new key can find no
 /// place.
-fn plan<'c>(
-    io: &mut Io<'_>,
-    namespaces: &mut Namespaces,
-    changes: &'c [BatchChange<'c>],
-) -> Result<Vec<Planned<'c>>, KvError> {
+fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>]) -> Result<Vec<Planned>, KvError> {
     let mut planned = Vec::with_capacity(changes.len());
-    for change in changes {
+    for (number, change) in changes.iter().enumerate() {
         let namespace = of(io, namespaces, change.namespace)?;
         if let Some(why) = namespace.index.refuses_changes() {
             return Err(KvError::Unrecovered(why));
@@ -102,10 +185,10 @@ fn plan<'c>(
             return Err(KvError::CapacityExceeded);
         }
         if change.value.is_some() || found.is_some() {
-            planned.push(Planned { change, position, found });
+            planned.push(Planned { change: number, position, found });
         }
     }
-    planned.sort_by_key(|planned| (planned.change.value.is_none(), planned.found.is_some()));
+    planned.sort_by_key(|planned| (changes[planned.change].value.is_none(), planned.found.is_some()));
     Ok(planned)
 }
 
@@ -120,12 +203,13 @@ fn have_room(
     io: &Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
-    planned: &[Planned<'_>],
+    (changes, planned): (&[BatchChange<'_>], &[Planned]),
     known: bool,
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let mut sums: BTreeMap<NamespaceId, (u64, u64)> = BTreeMap::new();
     for Planned { change, found, .. } in planned {
+        let change = &changes[*change];
         let (come, go) = sums.entry(change.namespace).or_default();
         *come += head_of(change).map_or(0, |head| packing.bytes_charged(&head));
         *go += found.filter(|_| known).map_or(0, |found| packing.bytes_charged(&found.head));
@@ -146,52 +230,72 @@ fn have_room(
     Ok(())
 }
 
-/// Makes the changes; gives whether all could be made. If not, none was: the new keys before it are removed again.
-fn make(
+/// Makes the new keys; gives whether all could be made. If not, none was: those before it are removed again.
+fn make_new(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     record: &mut Rope,
-    planned: &[Planned<'_>],
+    changes: &[BatchChange<'_>],
+    prepared: &Prepared,
 ) -> Result<bool, KvError> {
     let mut came: Vec<NamespaceId> = Vec::new();
-    for (number, &Planned { change, position, found }) in planned.iter().enumerate() {
+    for (number, &Planned { change, mut position, .. }) in prepared.planned[..prepared.new].iter().enumerate() {
+        let change = &changes[change];
         let namespace = of(io, namespaces, change.namespace)?;
         let Namespace { index, utilization, .. } = namespace;
         let index = index.as_mut();
-        let Some((value, head)) = change.value.as_ref().zip(head_of(change)) else {
-            let found = found.expect("a key that goes is there");
-            unbind_pair(io, index, utilization, (change.key, position, found))?;
-            continue;
-        };
-        let mut position = position;
-        if found.is_none() {
-            // Those that came before it may have taken its place.
-            if came.contains(&change.namespace) {
-                (position, _) = find(io, index, change.key, 0)?;
-            }
-            if position.tag == Position::FULL {
-                take_back(io, namespaces, &planned[..number])?;
+        // Those that came before it may have taken its place.
+        if came.contains(&change.namespace) {
+            (position, _) = find(io, index, change.key, 0)?;
+        }
+        if position.tag == Position::FULL {
+            take_back(io, namespaces, changes, &prepared.planned[..number])?;
+            return Ok(false);
+        }
+        match index.reserve(io, position) {
+            // Of an index whose sections split: nobody knows before.
+            Err(KvError::CapacityExceeded) => {
+                take_back(io, namespaces, changes, &prepared.planned[..number])?;
                 return Ok(false);
             }
-            match index.reserve(io, position) {
-                // Of an index whose sections split: nobody knows before.
-                Err(KvError::CapacityExceeded) => {
-                    take_back(io, namespaces, &planned[..number])?;
-                    return Ok(false);
-                }
-                reserved => reserved?,
-            }
-            came.push(change.namespace);
+            reserved => reserved?,
         }
+        came.push(change.namespace);
+        let (value, head) = change.value.as_ref().zip(head_of(change)).expect("a new key has a value");
         let place = append_pair(io, record, (change.key, value, position.tag))?;
-        bind_pair(io, index, utilization, (change.key, position, head.at(place), found))?;
+        bind_pair(io, index, utilization, (change.key, position, head.at(place), None))?;
     }
     Ok(true)
 }
 
+/// Changes or removes a key that is there.
+fn make_known(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    record: &mut Rope,
+    changes: &[BatchChange<'_>],
+    &Planned { change, position, found }: &Planned,
+) -> Result<(), KvError> {
+    let change = &changes[change];
+    let Namespace { index, utilization, .. } = of(io, namespaces, change.namespace)?;
+    let index = index.as_mut();
+    let Some((value, head)) = change.value.as_ref().zip(head_of(change)) else {
+        let found = found.expect("a key that goes is there");
+        return unbind_pair(io, index, utilization, (change.key, position, found));
+    };
+    let place = append_pair(io, record, (change.key, value, position.tag))?;
+    bind_pair(io, index, utilization, (change.key, position, head.at(place), found))
+}
+
 /// Removes keys that have just come.
-fn take_back(io: &mut Io<'_>, namespaces: &mut Namespaces, came: &[Planned<'_>]) -> Result<(), KvError> {
-    for Planned { change, .. } in came {
+fn take_back(
+    io: &mut Io<'_>,
+    namespaces: &mut Namespaces,
+    changes: &[BatchChange<'_>],
+    came: &[Planned],
+) -> Result<(), KvError> {
+    for planned in came {
+        let change = &changes[planned.change];
         let Namespace { index, utilization, .. } = of(io, namespaces, change.namespace)?;
         let (position, found) = find(io, index.as_mut(), change.key, 0)?;
         let found = found.expect("a key that has just come is there");

@@ -1,5 +1,6 @@
 //! A drive's firmware, put together from what its design names.
 
+use crate::batch::BatchSequence;
 use crate::behind::Behind;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
@@ -75,8 +76,22 @@ impl Design {
     /// # Errors
     /// As [`Design::build`], and [`DesignError::Drive`] when the medium holds no such drive.
     pub fn mount(&self, profile: &Profile, backing: Box<dyn Backing>) -> Result<(Engine, MountReport), DesignError> {
+        self.mount_part(profile, backing, BatchSequence::default())
+    }
+
+    /// As [`Design::mount`], of a drive that has made its shares of batches over several: those up to `decided` count, which is
+    /// [`Engine::decided`] of their coordinator. The coordinator itself is mounted by [`Design::mount`].
+    ///
+    /// # Errors
+    /// As [`Design::mount`], also when the drive has gone on behind a batch that `decided` does not know.
+    pub fn mount_part(
+        &self,
+        profile: &Profile,
+        backing: Box<dyn Backing>,
+        decided: BatchSequence,
+    ) -> Result<(Engine, MountReport), DesignError> {
         let mut engine = self.assemble(profile, backing)?;
-        let report = engine.mount()?;
+        let report = engine.mount(decided)?;
         Ok((engine, report))
     }
 

@@ -17,6 +17,7 @@ mod overlay;
 mod pages;
 mod tables;
 
+use crate::batch::BatchSequence;
 use crate::design::{Design, DesignError};
 use crate::engine::Engine;
 use crate::oob::Kind;
@@ -159,6 +160,11 @@ impl Design {
     /// Checks a drive of `profile` that was formatted by this design and that nobody has mounted. `backing` is only
     /// read: what the mount wants to write is kept aside and forgotten.
     pub fn check(&self, profile: &Profile, backing: Box<dyn Backing>) -> CheckReport {
+        self.check_part(profile, backing, BatchSequence::default())
+    }
+
+    /// As [`Design::check`], of a drive that is mounted by [`Design::mount_part`].
+    pub fn check_part(&self, profile: &Profile, backing: Box<dyn Backing>, decided: BatchSequence) -> CheckReport {
         let backing = overlay::Overlay::new(profile.geometry, backing);
         let mut report = CheckReport::default();
         let drive = format!("drive of profile {}", profile.name);
@@ -169,7 +175,7 @@ impl Design {
                 return report;
             }
         };
-        match engine.mount() {
+        match engine.mount(decided) {
             Ok(mounted) => CheckReport { mount: Some(mounted), ..engine.check() },
             Err(error) => {
                 report.find(Harm::NotMounted, drive, DesignError::from(error).to_string());

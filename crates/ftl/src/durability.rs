@@ -9,6 +9,7 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
+use crate::batch::BatchSequence;
 use crate::clients::SavedClients;
 use crate::gathered::GatheredBlock;
 use crate::io::Io;
@@ -45,6 +46,27 @@ pub(crate) struct Image {
     pub(crate) validity: Vec<u8>,
     pub(crate) namespaces: Vec<SavedNamespace>,
     pub(crate) clients: SavedClients,
+    /// The last batch over several drives that this one has decided. It stands behind the others, where there is one.
+    #[serde(skip)]
+    pub(crate) decided: BatchSequence,
+}
+
+impl Image {
+    fn encode(&self, before: Vec<u8>) -> Vec<u8> {
+        let bytes = postcard::to_extend(self, before).expect("an image is plain data");
+        match self.decided {
+            BatchSequence(0) => bytes,
+            decided => postcard::to_extend(&decided, bytes).expect("an image is plain data"),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Image> {
+        let (mut image, rest) = postcard::take_from_bytes::<Image>(bytes).ok()?;
+        if !rest.is_empty() {
+            image.decided = postcard::from_bytes(rest).ok()?;
+        }
+        Some(image)
+    }
 }
 
 impl Io<'_> {
@@ -223,8 +245,9 @@ impl Io<'_> {
         let (superblocks, validity) = self.media.space.saved_without(&kept);
         let namespaces = namespaces.save();
         let clients = self.media.durable.clients.save();
-        let image = Image { is_last, superblocks, validity, namespaces, clients };
-        let bytes = postcard::to_extend(&image, vec![0; CHECKPOINT_HEAD_BYTES]).expect("an image is plain data");
+        let decided = self.media.durable.decided;
+        let image = Image { is_last, superblocks, validity, namespaces, clients, decided };
+        let bytes = image.encode(vec![0; CHECKPOINT_HEAD_BYTES]);
         let (first, page_bytes) = (self.media.durable.journal.number, self.media.space.packing.page_bytes() as usize);
         for page in with_head(bytes).chunks(page_bytes) {
             self.append_numbered(Kind::Checkpoint, page.to_vec())?;
@@ -294,7 +317,7 @@ pub(crate) fn image(bytes: &[u8]) -> Option<Image> {
     let (head, rest) = bytes.split_at_checked(CHECKPOINT_HEAD_BYTES)?;
     let crc = u32::from_le_bytes(head[12..].try_into().ok()?);
     let body = rest.get(..image_bytes(head)? as usize)?;
-    (crc32c::crc32c(body) == crc).then(|| postcard::from_bytes(body).ok())?
+    (crc32c::crc32c(body) == crc).then(|| Image::decode(body))?
 }
 
 /// The bytes of the image whose head the page begins with, if it is one.

@@ -1,5 +1,6 @@
 //! What a mount will read, as far as it is kept in DRAM until it is written.
 
+use crate::batch::BatchSequence;
 use crate::clients::ClientTable;
 use crate::journal::Journal;
 use crate::planted::PlantedBug;
@@ -11,6 +12,8 @@ pub(crate) struct Durable {
     pub(crate) journal: Journal,
     /// What clients have had made.
     pub(crate) clients: ClientTable,
+    /// The last batch over several drives that this one, their coordinator, has decided.
+    pub(crate) decided: BatchSequence,
     pub(crate) power_loss: PowerLoss,
     pub(crate) write_buffer_bytes: u64,
     /// Bytes that the write buffer's memory holds.
@@ -23,6 +26,7 @@ impl Durable {
         Durable {
             journal: Journal::default(),
             clients: ClientTable::default(),
+            decided: BatchSequence::default(),
             power_loss: profile.memory.power_loss,
             write_buffer_bytes: profile.memory.write_buffer_bytes,
             staged_bytes: 0,

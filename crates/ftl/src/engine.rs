@@ -1,12 +1,15 @@
 //! The engine: commands on pairs, over indexes, a log and garbage collection.
 
 mod administration;
+mod batches;
 mod glance;
 mod growth;
+mod lifetime;
 mod report;
 mod requests;
 mod room;
 
+use self::batches::{Phase, Share};
 use self::glance::Glances;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
 use crate::batch::EntryLocks;
@@ -19,7 +22,6 @@ use crate::media::Media;
 use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
 use crate::read_ahead::ReadAhead;
-use crate::recovery::{self, MountReport};
 use crate::spent::{Spent, SpentOn};
 use crate::{batch, blocks, commands};
 use kvssd_flash::rope::Rope;
@@ -40,6 +42,8 @@ pub struct Engine {
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
     locks: EntryLocks,
+    /// The share of a batch over several engines that is under way.
+    share: Option<Share>,
     /// Where the time of the last command went.
     spent: Spent,
     /// The DRAM that the other parts had when it was last shared among the indexes; 0 to share it again.
@@ -66,6 +70,7 @@ impl Engine {
             growth: GrowthCounters::default(),
             in_vain: None,
             locks: EntryLocks::default(),
+            share: None,
             spent: Spent::default(),
             dram_shared: 0,
             beside_bytes: 0,
@@ -90,6 +95,7 @@ impl Engine {
             growth: self.growth,
             in_vain: self.in_vain,
             locks: self.locks.clone(),
+            share: self.share.clone(),
             spent: self.spent,
             dram_shared: self.dram_shared,
             beside_bytes: self.beside_bytes,
@@ -103,46 +109,12 @@ impl Engine {
         (&mut self.media, &self.namespaces)
     }
 
-    /// Makes an erased drive one that can be mounted.
-    pub(crate) fn format(&mut self) -> Result<(), KvError> {
-        self.checkpoint(false)
-    }
-
-    /// Brings the drive back to the state before its power went.
-    pub(crate) fn mount(&mut self) -> Result<MountReport, KvError> {
-        let report = recovery::mount(&mut self.media, &mut self.namespaces)?;
-        self.collector.clock = report.took;
-        // The indexes had no bound while changes were redone.
-        self.share_anew();
-        Ok(report)
-    }
-
-    /// Ends the drive's life in order: the next mount finds everything at once.
-    ///
-    /// # Errors
-    /// What the flash operations answer.
-    pub fn close(mut self) -> Result<(), KvError> {
-        self.works()?;
-        while self.expire()? {}
-        while self.collector.is_busy() {
-            self.collect()?;
-        }
-        if !self.media.durable.is_on() {
-            return Ok(());
-        }
-        if self.media.gathered.bytes() > 0 {
-            // What is not on flash then is not there at the next mount.
-            self.execute(Command::Flush, self.collector.clock).1?;
-            while self.collector.is_busy() {
-                self.collect()?;
-            }
-        }
-        self.checkpoint(true)
-    }
-
-    /// Refuses when the flash has failed before.
+    /// Refuses when the flash has failed before, and in the middle of a batch over several engines.
     fn works(&self) -> Result<(), KvError> {
         match &self.failure {
+            None if self.share.is_some() => {
+                Err(KvError::InvalidCommand("in the middle of a batch over several drives"))
+            }
             None => Ok(()),
             Some(failure) => Err(failure.clone()),
         }
@@ -156,38 +128,6 @@ impl Engine {
         {
             self.failure = Some(error.clone());
         }
-    }
-
-    fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
-        let mut io = Io::new(&mut self.media, self.collector.clock, true);
-        io.checkpoint(&mut self.namespaces, is_last)?;
-        self.collector.clock = io.settle();
-        Ok(())
-    }
-
-    /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
-    fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
-        if !self.media.durable.is_on() {
-            return Ok(());
-        }
-        let mut io = Io::new(&mut self.media, at, true);
-        io.pause()?;
-        if io.checkpoint_is_due() && !self.collector.is_busy() {
-            io.checkpoint(&mut self.namespaces, false)?;
-        }
-        Ok(())
-    }
-
-    /// Makes safe what was written while the medium held commits back
-    /// ([`Backing::commit`](kvssd_flash::Backing::commit)).
-    ///
-    /// # Errors
-    /// What the medium answers.
-    pub fn commit(&mut self) -> Result<(), KvError> {
-        self.works()?;
-        let paused = self.pause(self.collector.clock);
-        self.note_failure(&paused);
-        paused
     }
 
     /// Executes a command of the first namespace, as [`Engine::execute_in`].
@@ -204,34 +144,34 @@ impl Engine {
         command: Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
-        self.run(None, namespace, &command, at)
+        self.run((None, Phase::All), namespace, &command, at)
     }
 
     /// Executes a command. `request` names one that may come again and was not made yet. One that is refused for want of room
     /// is tried once more when all pairs are compared: what they replaced takes none.
     fn run(
         &mut self,
-        request: Option<RequestId>,
+        how: (Option<RequestId>, Phase),
         namespace: NamespaceId,
         command: &Command<'_>,
         at: Nanos,
     ) -> (Nanos, Result<Reply, KvError>) {
         self.spent = Spent::default();
-        let (refused, reply) = self.attempt(request, namespace, command, at);
+        let (refused, reply) = self.attempt(how, namespace, command, at);
         if reply != Err(KvError::CapacityExceeded) || !self.has_uncompared() {
             return (refused, reply);
         }
         let (done, compared) = self.compare(refused);
         self.spent.add(SpentOn::Closed, done - refused);
         match compared {
-            Ok(()) => self.attempt(request, namespace, command, done),
+            Ok(()) => self.attempt(how, namespace, command, done),
             Err(error) => (done, Err(error)),
         }
     }
 
     fn attempt(
         &mut self,
-        request: Option<RequestId>,
+        (request, phase): (Option<RequestId>, Phase),
         namespace: NamespaceId,
         command: &Command<'_>,
         at: Nanos,
@@ -241,13 +181,19 @@ impl Engine {
             return (at, Err(error));
         }
         let ready = self.make_ready(namespace, command, &mut at);
-        let Engine { media, namespaces, limits, record, ahead, locks, .. } = self;
+        let Engine { media, namespaces, limits, record, ahead, locks, share, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
         io.request = request;
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match *command {
             Command::Batch { changes } => {
-                let reply = batch::execute(&mut io, namespaces, limits, record, changes);
+                let reply = match phase {
+                    Phase::All => batch::execute(&mut io, namespaces, limits, record, changes),
+                    Phase::First => batch::prepare(&mut io, namespaces, limits, record, changes).map(|prepared| {
+                        *share = Some(Share::Prepared(prepared));
+                        Reply::Batched
+                    }),
+                };
                 locks.lock(changes, io.settle());
                 reply
             }
@@ -265,10 +211,9 @@ impl Engine {
         });
         let ((done, spent), settled) = (io.answered(), io.settle());
         self.spent += spent;
-        if let Err(error) = self.pause(settled).and_then(|()| self.bound_held()) {
+        if let Err(error) = self.rest(settled) {
             reply = Err(error);
         }
-        self.share_dram();
         self.note_failure(&reply);
         (done, reply)
     }

@@ -10,6 +10,7 @@
 
 use crate::address::Grain;
 use crate::attributes::{NamespaceAttributes, SavedKind};
+use crate::batch::BatchSequence;
 use crate::oob::Stream;
 pub use crate::record::PairPlace;
 use kvssd_flash::SuperblockId;
@@ -246,6 +247,11 @@ pub enum BatchNote {
     Committed,
     /// The power went in the middle, and a mount has passed over them.
     Abandoned,
+    /// All of them were made; they are a share of a batch over several drives, and count if its coordinator has decided it.
+    CommittedIf(BatchSequence),
+    /// The batch over several drives counts, of which this one is the coordinator; and so do the changes since [`BatchNote::Begun`], if there
+    /// are such.
+    Decided(BatchSequence),
 }
 
 /// A table of an index that is a tree of them.
@@ -307,31 +313,77 @@ pub(crate) fn changes(mut bytes: &[u8]) -> Vec<Change> {
     changes
 }
 
-/// Leaves out what batches have done that the power has cut; gives whether the last one is such, and no mount has said
-/// so. What became of superblocks stays: it is so, whoever wrote to them.
-pub(crate) fn without_torn_batches(changes: Vec<Change>) -> (Vec<Change>, bool) {
+/// A batch that a mount has passed over, and of which no mount before has said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Torn {
+    /// There is none.
+    Nothing,
+    /// The power went in its middle.
+    Cut,
+    /// It is a share of a batch over several drives that was not decided.
+    Undecided,
+}
+
+/// Leaves out what batches have done that the power has cut, or that are shares of a batch behind the last that was `decided`. What became of superblocks stays: it is so, whoever wrote to them.
+///
+/// # Errors
+/// When something was done behind a share that does not count: whoever did it knew that the batch was decided.
+pub(crate) fn without_torn_batches(
+    changes: Vec<Change>,
+    decided: BatchSequence,
+) -> Result<(Vec<Change>, Torn), &'static str> {
     let mut all = Vec::with_capacity(changes.len());
-    // Where the batch that goes on began.
-    let mut begun = None;
+    // Where the batch that goes on began, and where a share did behind whose end nothing has come.
+    let (mut begun, mut share) = (None, None);
+    let mut is_undecided = false;
     for change in changes {
+        if is_undecided && !stays(&change) && change != Change::Batch(BatchNote::Abandoned) {
+            return Err(
+                "its journal goes on behind a batch over several drives of which nobody knows that it was decided",
+            );
+        }
+        if let Change::Batch(BatchNote::Abandoned) = change {
+            // A mount has said so of the share, even if a later batch was decided since.
+            is_undecided = false;
+            tear(&mut all, begun.take().or(share.take()));
+            continue;
+        }
+        if !stays(&change) {
+            share = None;
+        }
         match change {
             Change::Batch(BatchNote::Begun) => begun = Some(all.len()),
             Change::Batch(BatchNote::Committed) => begun = None,
-            Change::Batch(BatchNote::Abandoned) => tear(&mut all, begun.take()),
+            Change::Batch(BatchNote::CommittedIf(sequence)) if sequence <= decided => share = begun.take(),
+            Change::Batch(BatchNote::CommittedIf(_)) => {
+                is_undecided = true;
+                tear(&mut all, begun.take());
+            }
+            Change::Batch(BatchNote::Decided(_)) => {
+                begun = None;
+                all.push(change);
+            }
             _ => all.push(change),
         }
     }
     tear(&mut all, begun);
-    (all, begun.is_some())
+    let torn = match begun {
+        _ if is_undecided => Torn::Undecided,
+        Some(_) => Torn::Cut,
+        None => Torn::Nothing,
+    };
+    Ok((all, torn))
 }
 
 fn tear(all: &mut Vec<Change>, begun: Option<usize>) {
     let torn = all.split_off(begun.unwrap_or(all.len()));
-    let stays = |change: &Change| {
-        let of_superblock = matches!(change, Change::Opened { .. } | Change::Closed { .. } | Change::Skipped { .. });
-        of_superblock || matches!(change, Change::In { .. })
-    };
     all.extend(torn.into_iter().filter(stays));
+}
+
+/// Whether a change is so even where the batch that it is of is not.
+fn stays(change: &Change) -> bool {
+    let of_superblock = matches!(change, Change::Opened { .. } | Change::Closed { .. } | Change::Skipped { .. });
+    of_superblock || matches!(change, Change::In { .. })
 }
 
 #[cfg(test)]
@@ -382,6 +434,34 @@ mod tests {
         assert_eq!(bytes, [0x18, 3, 0xac, 0x02]);
         let bytes = postcard::to_allocvec(&Change::Client { slot: 3, client: [9; 32] }).unwrap();
         assert_eq!((&bytes[..2], &bytes[2..]), (&[0x17, 3][..], &[9; 32][..]));
+        let shares = [BatchNote::CommittedIf(BatchSequence(300)), BatchNote::Decided(BatchSequence(300))];
+        let bytes: Vec<u8> =
+            shares.iter().flat_map(|note| postcard::to_allocvec(&Change::Batch(*note)).unwrap()).collect();
+        assert_eq!(bytes, [0x0d, 3, 0xac, 0x02, 0x0d, 4, 0xac, 0x02]);
+    }
+
+    #[test]
+    fn a_share_counts_when_its_batch_was_decided() {
+        let gone = |number| Change::Removed { namespace: number };
+        let note = Change::Batch;
+        let sequence = BatchSequence;
+        let share = |first, count: BatchNote| [note(BatchNote::Begun), gone(first), gone(first + 1), note(count)];
+        let closed = Change::Closed { superblock: SuperblockId(3) };
+        let of = |changes: &[Change], decided| without_torn_batches(changes.to_vec(), sequence(decided));
+        let sixth = share(0, BatchNote::CommittedIf(sequence(6)));
+        let seventh = share(2, BatchNote::CommittedIf(sequence(7)));
+        let both = [&sixth[..], &seventh].concat();
+        assert_eq!(of(&both, 7), Ok(([0, 1, 2, 3].map(gone).to_vec(), Torn::Nothing)));
+        assert_eq!(of(&both, 8), of(&both, 7), "the last one was none of this drive");
+        assert_eq!(of(&both, 6), Ok(([0, 1].map(gone).to_vec(), Torn::Undecided)));
+        assert!(of(&both, 5).is_err(), "the seventh came behind the sixth");
+        let told = [&both[..], &[closed.clone(), note(BatchNote::Abandoned), gone(9)]].concat();
+        assert_eq!(of(&told, 6), Ok((vec![gone(0), gone(1), closed, gone(9)], Torn::Nothing)));
+        assert_eq!(of(&told, 7), of(&told, 6), "the seventh that was decided is another one");
+        let own = [&share(0, BatchNote::Decided(sequence(4)))[..], &[note(BatchNote::Decided(sequence(5)))]].concat();
+        let decided = [gone(0), gone(1), note(BatchNote::Decided(sequence(4))), note(BatchNote::Decided(sequence(5)))];
+        assert_eq!(of(&own, 0), Ok((decided.to_vec(), Torn::Nothing)));
+        assert_eq!(of(&own[..3], 9), Ok((vec![], Torn::Cut)), "its own share counts with the decision");
     }
 
     proptest! {

@@ -67,6 +67,7 @@ mod victims;
 
 pub use address::Grain;
 pub use attributes::{NAME_BYTES_MAX, NamespaceAttributes, SavedKind};
+pub use batch::BatchSequence;
 pub use build::{KeptFree, PLACEMENT_HANDLES_MAX};
 pub use check::{CheckReport, Finding, Harm};
 pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};

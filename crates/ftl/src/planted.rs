@@ -11,10 +11,12 @@ pub enum PlantedBug {
     ReusedBlock,
     /// The journal is not told where a batch begins.
     TornBatch,
+    /// A mount takes a share of a batch over several drives for made, whoever has decided it. No drive by itself has such.
+    UndecidedBatch,
 }
 
 impl PlantedBug {
-    /// All of them.
+    /// All that a drive by itself can have.
     pub const ALL: [PlantedBug; 4] =
         [PlantedBug::LostRelocation, PlantedBug::StaleSequence, PlantedBug::ReusedBlock, PlantedBug::TornBatch];
 }

@@ -12,9 +12,10 @@
 mod redo;
 
 use self::redo::Redo;
+use crate::batch::BatchSequence;
 use crate::durability::{Image, image, image_bytes};
 use crate::io::Io;
-use crate::journal::{BatchNote, Change, changes, without_torn_batches};
+use crate::journal::{BatchNote, Change, Torn, changes, without_torn_batches};
 use crate::media::Media;
 use crate::namespace::Namespaces;
 use crate::oob::{Kind, Oob, Stream};
@@ -51,8 +52,12 @@ pub struct MountReport {
 /// A numbered page of the journal's stream.
 pub(crate) type Numbered = BTreeMap<u64, (PageAddress, Kind)>;
 
-/// Brings `media` and the new `namespaces` to where they were.
-pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<MountReport, KvError> {
+/// Brings `media` and the new `namespaces` to where they were. Shares of batches over several drives count up to the last that was `decided`.
+pub(crate) fn mount(
+    media: &mut Media,
+    namespaces: &mut Namespaces,
+    decided: BatchSequence,
+) -> Result<MountReport, KvError> {
     let staged = media.flash.backing().staged()?;
     let Media { log, flash, space, durable, .. } = &mut *media;
     let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
@@ -72,7 +77,9 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     }
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
     all.extend(restored.changes);
-    let (all, is_torn) = without_torn_batches(all);
+    let believes_all = io.media.durable.planted == Some(PlantedBug::UndecidedBatch);
+    let decided = if believes_all { BatchSequence(u64::MAX) } else { decided };
+    let (all, torn) = without_torn_batches(all, decided).map_err(damaged)?;
     let was_closed = image.is_last && all.is_empty() && restored.gathered.is_empty();
     let mut redo = Redo { io: &mut io, namespaces, spills: Vec::new() };
     redo.all(image, &all)?;
@@ -97,7 +104,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     io.media.durable.journal.pages = journal_pages;
     io.media.durable.journal.checkpoint_pages = checkpoint.end - checkpoint.start;
     io.stage(&Item::Mounted, None)?;
-    if is_torn {
+    if torn != Torn::Nothing {
         io.note(Change::Batch(BatchNote::Abandoned));
     }
     for spill in spills {
@@ -106,6 +113,10 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
     if io.media.durable.power_loss == PowerLoss::Volatile {
         io.checkpoint(namespaces, false)?;
     }
+    if torn == Torn::Undecided {
+        // That it was abandoned is safe before anybody can decide a batch with the number that this one had.
+        io.media.flash.backing().commit()?;
+    }
     let report = MountReport {
         took: io.settle(),
         checkpoint_pages: checkpoint.end - checkpoint.start,
@@ -113,7 +124,7 @@ pub(crate) fn mount(media: &mut Media, namespaces: &mut Namespaces) -> Result<Mo
         changes: all.len() as u64,
         splits: count(&all, |change| matches!(change, Change::Split { .. })),
         spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
-        has_torn_batch: is_torn,
+        has_torn_batch: torn != Torn::Nothing,
         was_closed,
     };
     Ok(report)

@@ -1,6 +1,7 @@
 //! Changes that may come again: they are made once.
 
 use super::Engine;
+use super::batches::Phase;
 use crate::clients::Fate;
 use crate::journal::Change;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
@@ -61,7 +62,7 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         match self.recognize(request, &command) {
             Some(answer) => (self.take_part(at), answer),
-            None => self.run(Some(request), namespace, &command, at),
+            None => self.run((Some(request), Phase::All), namespace, &command, at),
         }
     }
 }

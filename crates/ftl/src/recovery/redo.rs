@@ -5,7 +5,7 @@ use crate::attributes::read_cache;
 use crate::clients::ClientTable;
 use crate::durability::Image;
 use crate::io::Io;
-use crate::journal::{Change, PairPlace, TablePlace};
+use crate::journal::{BatchNote, Change, PairPlace, TablePlace};
 use crate::media::Media;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
 use crate::record::RecordHead;
@@ -40,6 +40,7 @@ impl Redo<'_, '_> {
             return Err(damaged(OF_ANOTHER));
         }
         space.restore(image.superblocks, &image.validity).map_err(damaged)?;
+        durable.decided = image.decided;
         let saved = ClientTable::from_saved(image.clients);
         durable.clients = saved.ok_or_else(|| damaged("its checkpoint has more clients than there can be"))?;
         let restored = self.namespaces.restore(image.namespaces);
@@ -98,6 +99,10 @@ impl Redo<'_, '_> {
 
     fn one(&mut self, change: &Change) -> Result<(), KvError> {
         match *change {
+            Change::Batch(BatchNote::Decided(sequence)) => {
+                self.io.media.durable.decided = sequence;
+                Ok(())
+            }
             Change::End | Change::Batch(_) | Change::Created { .. } | Change::Key { .. } | Change::Range { .. } => {
                 Ok(())
             }

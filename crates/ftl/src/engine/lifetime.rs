@@ -1,0 +1,90 @@
+//! How an engine begins, rests between commands, and ends.
+
+use super::Engine;
+use crate::batch::BatchSequence;
+use crate::io::Io;
+use crate::recovery::{self, MountReport};
+use kvssd_types::{Command, KvError, Nanos};
+
+impl Engine {
+    /// Makes an erased drive one that can be mounted.
+    pub(crate) fn format(&mut self) -> Result<(), KvError> {
+        self.checkpoint(false)
+    }
+
+    /// Brings the drive back to the state before its power went. Shares of batches over several engines count up to the last that was
+    /// `decided`.
+    pub(crate) fn mount(&mut self, decided: BatchSequence) -> Result<MountReport, KvError> {
+        let report = recovery::mount(&mut self.media, &mut self.namespaces, decided)?;
+        self.collector.clock = report.took;
+        // The indexes had no bound while changes were redone.
+        self.share_anew();
+        Ok(report)
+    }
+
+    /// Ends the drive's life in order: the next mount finds everything at once.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn close(mut self) -> Result<(), KvError> {
+        self.works()?;
+        while self.expire()? {}
+        while self.collector.is_busy() {
+            self.collect()?;
+        }
+        if !self.media.durable.is_on() {
+            return Ok(());
+        }
+        if self.media.gathered.bytes() > 0 {
+            // What is not on flash then is not there at the next mount.
+            self.execute(Command::Flush, self.collector.clock).1?;
+            while self.collector.is_busy() {
+                self.collect()?;
+            }
+        }
+        self.checkpoint(true)
+    }
+
+    pub(super) fn checkpoint(&mut self, is_last: bool) -> Result<(), KvError> {
+        let mut io = Io::new(&mut self.media, self.collector.clock, true);
+        io.checkpoint(&mut self.namespaces, is_last)?;
+        self.collector.clock = io.settle();
+        Ok(())
+    }
+
+    /// Writes journal and checkpoint behind a command or a step of garbage collection that ended at `at`.
+    pub(super) fn pause(&mut self, at: Nanos) -> Result<(), KvError> {
+        if !self.media.durable.is_on() {
+            return Ok(());
+        }
+        let mut io = Io::new(&mut self.media, at, true);
+        io.pause()?;
+        if io.checkpoint_is_due() && !self.collector.is_busy() {
+            io.checkpoint(&mut self.namespaces, false)?;
+        }
+        Ok(())
+    }
+
+    /// What comes behind a command whose work ended at `at`: nothing in the middle of a batch over several engines, since a checkpoint could
+    /// not be taken back.
+    pub(super) fn rest(&mut self, at: Nanos) -> Result<(), KvError> {
+        if self.share.is_some() {
+            return Ok(());
+        }
+        let rested = self.pause(at).and_then(|()| self.bound_held());
+        self.share_dram();
+        rested
+    }
+
+    /// Makes safe what was written while the medium held commits back
+    /// ([`Backing::commit`](kvssd_flash::Backing::commit)).
+    ///
+    /// # Errors
+    /// What the medium answers.
+    pub fn commit(&mut self) -> Result<(), KvError> {
+        self.works()?;
+        let paused = self.pause(self.collector.clock);
+        self.note_failure(&paused);
+        paused
+    }
+}
