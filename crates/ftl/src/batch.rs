@@ -34,24 +34,11 @@ use crate::record::RecordHead;
 use kvssd_flash::Geometry;
 use kvssd_flash::rope::Rope;
 use kvssd_types::{BatchChange, Key, KvError, NamespaceId, Nanos, Reply, Value};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The most changes of a batch, whatever the drive. An estimate.
 const CHANGES_MAX: u32 = 1024;
-
-/// Counts the batches over several engines; a later one has a larger number. 0 is none's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct BatchSequence(pub u64);
-
-impl BatchSequence {
-    /// The one behind it.
-    #[must_use]
-    pub fn next(self) -> BatchSequence {
-        BatchSequence(self.0 + 1)
-    }
-}
 
 /// A change, by its number in the batch, and where its key is.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! A drive's firmware, put together from what its design names.
 
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::behind::Behind;
 use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;

@@ -17,7 +17,7 @@ mod overlay;
 mod pages;
 mod tables;
 
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::design::{Design, DesignError};
 use crate::engine::Engine;
 use crate::oob::Kind;

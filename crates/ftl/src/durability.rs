@@ -9,7 +9,7 @@
 //! The journal is written between commands and steps of garbage collection, never within.
 
 use crate::address::Grain;
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::clients::SavedClients;
 use crate::gathered::GatheredBlock;
 use crate::io::Io;

@@ -1,6 +1,6 @@
 //! What a mount will read, as far as it is kept in DRAM until it is written.
 
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::clients::ClientTable;
 use crate::journal::Journal;
 use crate::planted::PlantedBug;

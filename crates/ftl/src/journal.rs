@@ -10,7 +10,7 @@
 
 use crate::address::Grain;
 use crate::attributes::{NamespaceAttributes, SavedKind};
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::oob::Stream;
 pub use crate::record::PairPlace;
 use kvssd_flash::SuperblockId;

@@ -20,6 +20,7 @@
 mod address;
 mod attributes;
 mod batch;
+mod batch_sequence;
 mod behind;
 mod blocks;
 mod build;
@@ -67,7 +68,7 @@ mod victims;
 
 pub use address::Grain;
 pub use attributes::{NAME_BYTES_MAX, NamespaceAttributes, SavedKind};
-pub use batch::BatchSequence;
+pub use batch_sequence::BatchSequence;
 pub use build::{KeptFree, PLACEMENT_HANDLES_MAX};
 pub use check::{CheckReport, Finding, Harm};
 pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};

@@ -12,7 +12,7 @@
 mod redo;
 
 use self::redo::Redo;
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::durability::{Image, image, image_bytes};
 use crate::io::Io;
 use crate::journal::{BatchNote, Change, Torn, changes, without_torn_batches};

@@ -17,7 +17,6 @@ use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::time::SystemTime;
 
 /// A place for files.
 pub trait Files: Debug + Send + Sync {
@@ -53,8 +52,8 @@ pub trait Files: Debug + Send + Sync {
 
     /// A number that tells a new image from all others.
     fn image_number(&self) -> u64 {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        RandomState::new().hash_one((now, std::process::id()))
+        // Keyed by what the system has drawn for this process.
+        RandomState::new().hash_one(std::process::id())
     }
 }
 

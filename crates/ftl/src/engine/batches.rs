@@ -15,7 +15,8 @@
 //! own.
 
 use super::Engine;
-use crate::batch::{self, BatchSequence, Prepared};
+use crate::batch::{self, Prepared};
+use crate::batch_sequence::BatchSequence;
 use crate::io::Io;
 use crate::journal::{BatchNote, Change};
 use kvssd_flash::PowerLoss;

@@ -1,7 +1,7 @@
 //! How an engine begins, rests between commands, and ends.
 
 use super::Engine;
-use crate::batch::BatchSequence;
+use crate::batch_sequence::BatchSequence;
 use crate::io::Io;
 use crate::recovery::{self, MountReport};
 use kvssd_types::{Command, KvError, Nanos};
