@@ -113,8 +113,9 @@ pub(crate) fn mount(
     if io.media.durable.power_loss == PowerLoss::Volatile {
         io.checkpoint(namespaces, false)?;
     }
-    if torn == Torn::Undecided {
-        // That it was abandoned is safe before anybody can decide a batch with the number that this one had.
+    if torn == Torn::Undecided || io.media.durable.decided != BatchSequence::default() {
+        // What is staged is written anew. That a share was abandoned is safe before anybody can decide a batch with the number that it had, and
+        // what a coordinator has decided before anybody builds on it: a sync that failed may have left it in the system's memory alone.
         io.media.flash.backing().commit()?;
     }
     let report = MountReport {
