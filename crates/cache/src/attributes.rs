@@ -57,6 +57,18 @@ impl CacheAttributes {
         if rules.iter().enumerate().any(is_again) { Err(AttributesError::Twice) } else { Ok(()) }
     }
 
+    /// The same cache with other sizes: its budget, and the bytes that it may write a day.
+    #[must_use]
+    pub fn sized(mut self, size: impl Fn(u64) -> u64) -> Self {
+        self.plan.budget_bytes = size(self.plan.budget_bytes);
+        for rule in &mut self.plan.admission {
+            if let AdmissionRule::ADay(bytes) = rule {
+                *bytes = size(*bytes);
+            }
+        }
+        self
+    }
+
     /// When a pair is too old that was stored then.
     #[must_use]
     pub fn expires(&self, stored: Nanos) -> Nanos {

@@ -56,6 +56,19 @@ pub struct Counts {
     pub expired: u64,
 }
 
+impl Counts {
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(self, other: Counts) -> Counts {
+        Counts {
+            admitted: self.admitted + other.admitted,
+            kept_out: self.kept_out + other.kept_out,
+            evicted: self.evicted + other.evicted,
+            expired: self.expired + other.expired,
+        }
+    }
+}
+
 impl Cache {
     /// An empty one, with the memory that it needs.
     #[must_use]

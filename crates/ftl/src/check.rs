@@ -129,6 +129,29 @@ impl CheckReport {
     }
 }
 
+impl CheckReport {
+    /// What was found in the partitions of a drive, in their order; of several, each place says in which.
+    #[must_use]
+    pub fn of_partitions(reports: Vec<CheckReport>) -> CheckReport {
+        let is_only = reports.len() == 1;
+        let mut all = CheckReport { mount: reports.first().and_then(|first| first.mount), ..CheckReport::default() };
+        for (number, report) in reports.into_iter().enumerate() {
+            all.left_off += report.left_off;
+            all.pages_unreadable += report.pages_unreadable;
+            all.pairs += report.pairs;
+            all.pair_bytes += report.pair_bytes;
+            all.orphans += report.orphans;
+            all.pages.iter_mut().zip(report.pages).for_each(|(sum, pages)| *sum += pages);
+            for Finding { harm, place, what } in report.findings {
+                let place = if is_only { place } else { format!("partition {number}: {place}") };
+                all.find(harm, place, what);
+            }
+        }
+        all.sort();
+        all
+    }
+}
+
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {

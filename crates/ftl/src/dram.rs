@@ -17,6 +17,13 @@ impl DramUse {
         *self.parts.entry(part).or_default() += bytes;
     }
 
+    /// The sums of both, part by part.
+    #[must_use]
+    pub fn plus(mut self, other: &DramUse) -> DramUse {
+        other.parts.iter().for_each(|(part, bytes)| self.add(part, *bytes));
+        self
+    }
+
     /// The parts, by name.
     #[must_use]
     pub fn parts(&self) -> &BTreeMap<&'static str, u64> {

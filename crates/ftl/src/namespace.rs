@@ -228,12 +228,10 @@ impl Namespaces {
         if is_possible { self.index(io, id) } else { None }
     }
 
-    /// The number that the next one gets.
-    pub(crate) fn next_id(&self) -> Result<NamespaceId, KvError> {
+    /// The numbers that a new one may get, in order.
+    pub(crate) fn free_ids(&self) -> impl Iterator<Item = NamespaceId> {
         let most = self.maker.design.namespaces_max;
-        let mut ids = (1..=most).map(NamespaceId);
-        let is_free = |id: &NamespaceId| self.get(*id).is_none() && !self.gone.contains(id);
-        ids.find(is_free).ok_or(KvError::TooManyNamespaces { namespaces: self.all.len() as u32 })
+        (1..=most).map(NamespaceId).filter(|id| self.get(*id).is_none() && !self.gone.contains(id))
     }
 
     /// Whether one that is made now can be called so.

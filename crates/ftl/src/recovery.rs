@@ -47,6 +47,8 @@ pub struct MountReport {
     pub has_torn_batch: bool,
     /// Whether the drive had been closed.
     pub was_closed: bool,
+    /// The last batch over several drives that it has decided.
+    pub decided: BatchSequence,
 }
 
 /// A numbered page of the journal's stream.
@@ -127,6 +129,7 @@ pub(crate) fn mount(
         spills: count(&all, |change| matches!(change, Change::Spilled { .. } | Change::SpillMoved { .. })),
         has_torn_batch: torn != Torn::Nothing,
         was_closed,
+        decided: media.durable.decided,
     };
     Ok(report)
 }

@@ -14,7 +14,7 @@ use crate::commands;
 use crate::index::{Growth, Index, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
-use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo};
+use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
 use crate::packing::RecordLayout;
 use crate::utilization::Utilization;
 use kvssd_cache::CacheAttributes;
@@ -34,10 +34,23 @@ impl Engine {
         attributes: NamespaceAttributes,
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
-        let created = self.works().and_then(|()| match self.create(attributes.clone(), at) {
+        self.create_namespace_at(None, attributes, at)
+    }
+
+    /// As [`Engine::create_namespace`], under a number that is free ([`Engine::free_numbers`]); none for the first that is.
+    ///
+    /// # Errors
+    /// As [`Engine::create_namespace`].
+    pub fn create_namespace_at(
+        &mut self,
+        id: Option<NamespaceId>,
+        attributes: NamespaceAttributes,
+        at: Nanos,
+    ) -> (Nanos, Result<NamespaceId, KvError>) {
+        let created = self.works().and_then(|()| match self.create(id, attributes.clone(), at) {
             // Deleted namespaces may still hold the number or the DRAM that is wanted.
             Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {
-                self.finish_removals(at).and_then(|at| self.create(attributes, at))
+                self.finish_removals(at).and_then(|at| self.create(id, attributes, at))
             }
             created => created,
         });
@@ -55,9 +68,37 @@ impl Engine {
         self.share_logs();
     }
 
-    fn create(&mut self, attributes: NamespaceAttributes, at: Nanos) -> Result<(Nanos, NamespaceId), KvError> {
+    /// The numbers that a namespace can be made under, in order. Where there are none, those of namespaces that were deleted are
+    /// free after [`Engine::free_all_numbers`].
+    #[must_use]
+    pub fn free_numbers(&self) -> Vec<NamespaceId> {
+        self.namespaces.free_ids().collect()
+    }
+
+    /// Removes what is left of deleted namespaces, so that their numbers are free; gives when that is so.
+    ///
+    /// # Errors
+    /// What the flash operations answer.
+    pub fn free_all_numbers(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
+        let removed =
+            self.works().and_then(|()| if self.namespaces.holds_numbers() { self.finish_removals(at) } else { Ok(at) });
+        self.note_failure(&removed);
+        match removed {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
+    fn create(
+        &mut self,
+        id: Option<NamespaceId>,
+        attributes: NamespaceAttributes,
+        at: Nanos,
+    ) -> Result<(Nanos, NamespaceId), KvError> {
         self.namespaces.check(&attributes).map_err(KvError::InvalidNamespace)?;
-        let id = self.namespaces.next_id()?;
+        let first = |namespaces: &Namespaces| namespaces.free_ids().find(|free| id.is_none_or(|id| id == *free));
+        let namespaces = self.namespaces.iter().count() as u32;
+        let id = first(&self.namespaces).ok_or(KvError::TooManyNamespaces { namespaces })?;
         let kind = self.namespaces.create(id, attributes.clone()).map_err(KvError::InvalidNamespace)?;
         let needed = self.dram().kept_bytes() + self.namespaces.iter().count() as u64 * self.least_bytes();
         if needed > self.dram_budget_bytes() {
