@@ -58,6 +58,21 @@ pub struct CacheInfo {
     pub counts: Counts,
 }
 
+impl CacheInfo {
+    /// Both together, of what was chosen for the first.
+    pub(crate) fn plus(self, other: CacheInfo) -> CacheInfo {
+        CacheInfo {
+            attributes: self.attributes,
+            budget_bytes: self.budget_bytes + other.budget_bytes,
+            held_bytes: self.held_bytes + other.held_bytes,
+            kept_bytes: self.kept_bytes + other.kept_bytes,
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            counts: self.counts.plus(other.counts),
+        }
+    }
+}
+
 /// The caches of a drive.
 #[derive(Debug)]
 pub(crate) struct Caches {

@@ -31,8 +31,12 @@ impl Clocked {
         Arrival { device: &mut self.device, at: self.clock, side_by_side: self.clock, before: Nanos::ZERO }
     }
 
-    pub(crate) fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
-        self.in_turn(|engine, at| engine.create_namespace(attributes, at))
+    pub(crate) fn create_namespace(
+        &mut self,
+        id: Option<NamespaceId>,
+        attributes: NamespaceAttributes,
+    ) -> Result<NamespaceId, KvError> {
+        self.in_turn(|engine, at| engine.create_namespace_at(id, attributes, at))
     }
 
     pub(crate) fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
@@ -48,13 +52,23 @@ impl Clocked {
     }
 
     /// Has the engine do something when all before it is done.
-    fn in_turn<T>(
+    pub(crate) fn in_turn<T>(
         &mut self,
         act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
     ) -> Result<T, KvError> {
         let engine = &mut self.device.engine;
         engine.advance(self.clock)?;
         let (done, result) = act(engine, self.clock);
+        self.clock = self.clock.max(done);
+        result
+    }
+
+    /// As [`Clocked::in_turn`], in the middle of a batch over several partitions: nothing else goes on meanwhile.
+    pub(crate) fn in_prepared<T>(
+        &mut self,
+        act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
+    ) -> Result<T, KvError> {
+        let (done, result) = act(&mut self.device.engine, self.clock);
         self.clock = self.clock.max(done);
         result
     }

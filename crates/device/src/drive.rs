@@ -22,28 +22,25 @@
 //! What it does not do: let several threads change it, or wait in real time for as long as the modelled flash would take.
 
 mod caches;
+mod shares;
 
 use crate::cached::{Caches, Whole};
 use crate::clocked::Clocked;
 use crate::description::{Description, read};
 use crate::error::{DriveError, mount_error};
-use crate::large::{LARGE_VALUE_BYTES_MAX, LargeValues};
+use crate::large::LargeValues;
 use crate::medium::{Medium, MediumState};
+use crate::partitions::Merges;
 use crate::{Completion, Device};
-use kvssd_flash::{
-    Backing, BlockAddress, BlockState, Files, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
-    Profile, Span, SystemFiles, UnitAddress, UnitImage,
-};
+use kvssd_flash::{Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{
-    CheckReport, Design, DesignError, Engine, Harm, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
+    BatchSequence, Design, DesignError, Engine, MountReport, NamespaceAttributes, NamespaceInfo, Utilization,
 };
-use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId, VALUE_BYTES_MAX};
-use std::path::Path;
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
+use shares::PreparedChange;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Room for what is staged beside records: changes, and heads.
-const STAGING_SLACK_BYTES: u64 = 8 << 20;
 
 /// How an image is made for a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +51,10 @@ pub struct CreateDrive {
     pub sync: bool,
     /// As in [`OpenOptions`].
     pub cache_bytes: u64,
-    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`]; none for what a record holds: 2 MiB, or a superblock where that is less.
+    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX); none for what a record holds: 2 MiB, or a superblock where that is less.
     pub value_bytes_max: Option<u32>,
+    /// Partitions, up to [`PARTITIONS_MAX`](crate::PARTITIONS_MAX): as many threads change the drive side by side. 0 is 1.
+    pub partitions: u32,
 }
 
 /// A drive over an image file.
@@ -68,6 +67,18 @@ pub struct Drive {
     mounted: Option<MountReport>,
     medium_state: Arc<MediumState>,
     is_read_only: bool,
+    /// Of the first partition: the iterators over all.
+    pub(crate) merges: Merges,
+    /// Of a batch over several partitions that is under way.
+    share: Vec<PreparedChange>,
+}
+
+/// A drive in an image, before its mount.
+pub(crate) struct Unmounted {
+    pub(crate) image: ImageBacking,
+    pub(crate) description: Description,
+    pub(crate) path: PathBuf,
+    pub(crate) is_read_only: bool,
 }
 
 impl Drive {
@@ -95,41 +106,21 @@ impl Drive {
         design: &Design,
         options: CreateDrive,
     ) -> Result<Drive, DriveError> {
-        if !design.takes_keys() {
-            let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
-            return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
-        }
-        let CreateDrive { preallocate, sync, value_bytes_max, cache_bytes } = options;
-        if let Some(value_bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
-            return Err(DriveError::ValueSize { value_bytes });
-        }
-        // That it fits is found out before there is a file.
-        let engine = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
-        let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
-        let profile = with(profile, PowerLoss::Protected);
-        let staging_bytes = staging_bytes(&profile);
-        let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
-        let out_of_band = Some(design.oob_format(&profile.geometry));
-        let design = Design { out_of_band, compares_later: false, ..design.clone() };
-        let description = Description { profile, design, value_bytes_max };
-        let geometry = description.profile.geometry;
-        let image = ImageBacking::create_in(files, path, geometry, &description.text(), options)?;
-        Drive::begin(image, description).map_err(|error| {
-            // It was made just now; what is wrong is said here.
-            let _ = files.remove(path);
-            mount_error(path, error)
-        })
+        let drives = Drive::create_all_in(files, path, profile, design, CreateDrive { partitions: 1, ..options })?;
+        Ok(drives.into_iter().next().expect("it has one partition"))
     }
 
     /// The first life of a drive.
-    fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
+    pub(crate) fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
         let Description { profile, design, value_bytes_max } = description;
         let medium = Medium::new(image);
         let medium_state = medium.state();
         let mut clocked = Clocked::new(Device::over(design.build(&profile, Box::new(medium))?, &profile), Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
         let caches = caches::of(&clocked, large.as_ref(), false);
-        let mut drive = Drive { clocked, design, large, caches, mounted: None, medium_state, is_read_only: false };
+        let (mounted, is_read_only, merges) = (None, false, Merges::default());
+        let mut drive =
+            Drive { clocked, design, large, caches, mounted, medium_state, is_read_only, merges, share: Vec::new() };
         drive.commit()?;
         Ok(drive)
     }
@@ -165,52 +156,13 @@ impl Drive {
         options: OpenOptions,
         times: Option<&Profile>,
     ) -> Result<Drive, DriveError> {
-        let (image, description) = open_image(files, path, options)?;
-        let Description { mut profile, design, value_bytes_max } = description;
-        if let Some(times) = times {
-            profile = profile.with_times_of(times);
+        let (mut images, description) = open_images(files, path, options)?;
+        if images.len() > 1 {
+            return Err(DriveError::Partitioned { path: path.to_owned(), partitions: images.len() });
         }
-        let is_read_only = options.read_only;
-        let medium = if is_read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
-        let medium_state = medium.state();
-        let (engine, report) = design.mount(&profile, Box::new(medium)).map_err(|error| mount_error(path, error))?;
-        let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
-        let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
-        let large = large.map_err(|error| mount_error(path, error.into()))?;
-        let caches = caches::of(&clocked, large.as_ref(), is_read_only);
-        let mut drive = Drive { clocked, design, large, caches, mounted: Some(report), medium_state, is_read_only };
-        if !is_read_only {
-            // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
-            drive.commit().map_err(|error| mount_error(path, error.into()))?;
-        }
-        Ok(drive)
-    }
-
-    /// Looks at everything in the image at `path` and says what is wrong with it. Changes nothing.
-    ///
-    /// # Errors
-    /// When the file is not there, is no image of a drive, is damaged where every drive begins, or in use.
-    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, DriveError> {
-        Drive::check_in(&system_files(), path.as_ref())
-    }
-
-    /// As [`Drive::check`], among those files.
-    ///
-    /// # Errors
-    /// As [`Drive::check`].
-    pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
-        let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
-        let (image, Description { profile, design, value_bytes_max }) = open_image(files, path, options)?;
-        let mut report = design.check(&profile, Box::new(image));
-        if value_bytes_max.is_some() && report.mount.is_some() {
-            match Drive::open_in(files, path, options) {
-                Ok(Drive { mut clocked, large: Some(large), .. }) => large.check(&mut clocked, &mut report),
-                Ok(_) => {}
-                Err(error) => report.find(Harm::NotMounted, "large values", error.to_string()),
-            }
-            report.sort();
-        }
-        Ok(report)
+        let image = images.pop().expect("an image has a partition");
+        Unmounted { image, description, path: path.to_owned(), is_read_only: options.read_only }
+            .mount(times, BatchSequence::default())
     }
 
     /// Executes a command of the first namespace, as [`Drive::execute_in`].
@@ -304,10 +256,19 @@ impl Drive {
     /// # Errors
     /// As [`Engine::create_namespace`].
     pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
+        self.create_namespace_at(None, attributes)
+    }
+
+    /// As [`Drive::create_namespace`], under a number that is free, or the first that is.
+    pub(crate) fn create_namespace_at(
+        &mut self,
+        id: Option<NamespaceId>,
+        attributes: NamespaceAttributes,
+    ) -> Result<NamespaceId, KvError> {
         let cache = attributes.cache.clone();
         let id = match &mut self.large {
-            Some(large) => large.create_namespace(&mut self.clocked, &attributes),
-            None => self.clocked.create_namespace(attributes),
+            Some(large) => large.create_namespace(&mut self.clocked, id, &attributes),
+            None => self.clocked.create_namespace(id, attributes),
         }?;
         self.set_held(id, cache);
         Ok(id)
@@ -422,55 +383,49 @@ impl Drive {
     }
 }
 
-fn system_files() -> Arc<dyn Files> {
+impl Unmounted {
+    /// The drive as it was when it was last used, with the times of that hardware where it says some; of a partition other than the first,
+    /// with the batches that the first has decided.
+    pub(crate) fn mount(self, times: Option<&Profile>, decided: BatchSequence) -> Result<Drive, DriveError> {
+        let Unmounted { image, description, path, is_read_only } = self;
+        let Description { mut profile, design, value_bytes_max } = description;
+        if let Some(times) = times {
+            profile = profile.with_times_of(times);
+        }
+        let medium = if is_read_only { Medium::read_only(image, profile.geometry) } else { Medium::new(image) };
+        let medium_state = medium.state();
+        let mounted = design.mount_part(&profile, Box::new(medium), decided);
+        let (engine, report) = mounted.map_err(|error| mount_error(&path, error))?;
+        let mut clocked = Clocked::new(Device::over(engine, &profile), report.took);
+        let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
+        let large = large.map_err(|error| mount_error(&path, error.into()))?;
+        let caches = caches::of(&clocked, large.as_ref(), is_read_only);
+        let (mounted, merges) = (Some(report), Merges::default());
+        let mut drive =
+            Drive { clocked, design, large, caches, mounted, medium_state, is_read_only, merges, share: Vec::new() };
+        if !is_read_only {
+            // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
+            drive.commit().map_err(|error| mount_error(&path, error.into()))?;
+        }
+        Ok(drive)
+    }
+}
+
+pub(crate) fn system_files() -> Arc<dyn Files> {
     Arc::new(SystemFiles)
 }
 
-/// The image, and the drive that it says it holds.
-fn open_image(
+/// The partitions of an image, and the drive that it says each of them holds.
+pub(crate) fn open_images(
     files: &Arc<dyn Files>,
     path: &Path,
     options: OpenOptions,
-) -> Result<(ImageBacking, Description), DriveError> {
-    let (image, text) = ImageBacking::open_in(files, path, options)?;
+) -> Result<(Vec<ImageBacking>, Description), DriveError> {
+    let (images, text) = ImageBacking::open_parts_in(files, path, options)?;
     let fail = |why: String| DriveError::Description { path: path.to_owned(), why };
     let description = read(&text).map_err(fail)?;
-    if *image.geometry() != description.profile.geometry {
+    if images.iter().any(|image| *image.geometry() != description.profile.geometry) {
         return Err(fail("it has another geometry than the image".to_owned()));
     }
-    Ok((image, description))
-}
-
-fn with(profile: &Profile, power_loss: PowerLoss) -> Profile {
-    let mut profile = profile.clone();
-    profile.memory.power_loss = power_loss;
-    profile
-}
-
-/// Bytes that may be staged. The firmware flushes when more than two write buffers are, at the end of a command or of a step of
-/// garbage collection, which moves and evicts three superblocks of pages at the most.
-fn staging_bytes(profile: &Profile) -> u64 {
-    let step_bytes = 3 * profile.geometry.superblock_bytes();
-    2 * profile.memory.write_buffer_bytes + step_bytes.max(2 * VALUE_BYTES_MAX as u64) + STAGING_SLACK_BYTES
-}
-
-/// Where a drive is built that is never used.
-struct Nowhere;
-
-impl Backing for Nowhere {
-    fn program(&mut self, _unit: UnitAddress, _content: UnitImage, _span: Span) -> Result<(), MediaError> {
-        Err(MediaError::PowerLost)
-    }
-
-    fn page(&mut self, _page: PageAddress) -> Result<PageView<'_>, MediaError> {
-        Err(MediaError::PowerLost)
-    }
-
-    fn erase(&mut self, _block: BlockAddress, _span: Span) -> Result<(), MediaError> {
-        Err(MediaError::PowerLost)
-    }
-
-    fn block(&self, _block: BlockAddress) -> BlockState {
-        BlockState::default()
-    }
+    Ok((images, description))
 }

@@ -1,6 +1,7 @@
 //! Why there is no drive in a file.
 
 use crate::large::LARGE_VALUE_BYTES_MAX;
+use crate::partitions::PARTITIONS_MAX;
 use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN};
 use kvssd_flash::{ImageError, ProfileError};
 use kvssd_ftl::DesignError;
@@ -31,6 +32,28 @@ pub enum DriveError {
     ValueSize {
         /// The size that was asked for.
         value_bytes: u32,
+    },
+    /// No partition is so small.
+    #[error("each partition has {} MiB of flash at least, which is more than {flash_bytes} bytes in {partitions}", IMAGE_BYTES_MIN >> 20)]
+    PartitionSize {
+        /// The size of all that was asked for.
+        flash_bytes: u64,
+        /// The partitions that were asked for.
+        partitions: u32,
+    },
+    /// No drive has so many partitions.
+    #[error("a drive has 1 to {PARTITIONS_MAX} partitions, not {partitions}")]
+    Partitions {
+        /// Those that were asked for.
+        partitions: u32,
+    },
+    /// What works on one partition was given several.
+    #[error("image {}: it has {partitions} partitions, and this works with an image of one", path.display())]
+    Partitioned {
+        /// The image.
+        path: PathBuf,
+        /// Those that it has.
+        partitions: usize,
     },
     /// The image does not say what drive it is.
     #[error("image {}: its description is not that of a drive: {why}", path.display())]

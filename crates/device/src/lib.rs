@@ -23,9 +23,11 @@ mod clocked;
 mod description;
 mod drive;
 mod error;
+mod figures;
 mod large;
 mod large_device;
 mod medium;
+mod partitions;
 mod records;
 mod sizing;
 #[cfg(test)]
@@ -35,9 +37,11 @@ pub use asked::{Answer, AskError, AskedDevice, AskedStats};
 pub use cached::CacheInfo;
 pub use drive::{CreateDrive, Drive};
 pub use error::DriveError;
+pub use figures::Figures;
 pub use large::LARGE_VALUE_BYTES_MAX;
 pub use large_device::LargeDevice;
-pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile};
+pub use partitions::{Mount, Mounts, PARTITIONS_MAX, Partitions, Scope, partition_of};
+pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile, partition_profile};
 
 use kvssd_flash::timing::{Calendar, Lane, Record, Recording, Window, Work};
 use kvssd_flash::{Backing, Profile};

@@ -59,6 +59,18 @@ pub fn image_profile(flash_bytes: u64) -> Result<Profile, DriveError> {
     Ok(profile)
 }
 
+/// The profile of each of so many partitions (0 is one) of a drive of `flash_bytes` in a file, as [`image_profile`].
+///
+/// # Errors
+/// As [`image_profile`]; [`DriveError::PartitionSize`] when the partitions would be smaller than [`IMAGE_BYTES_MIN`].
+pub fn partition_profile(flash_bytes: u64, partitions: u32) -> Result<Profile, DriveError> {
+    let partitions = partitions.max(1);
+    if partitions > 1 && flash_bytes / u64::from(partitions) < IMAGE_BYTES_MIN {
+        return Err(DriveError::PartitionSize { flash_bytes, partitions });
+    }
+    image_profile(flash_bytes / u64::from(partitions))
+}
+
 /// The design called `name` as a drive in a file has it: with room for namespaces.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! | | | mechanism | a put is committed |
 //! |---|---|---|---|
 //! | `kvssd` | always | log and hash index of the firmware, in one file | by a write to the image; `sync`: threads share an fsync |
+//! | `kvssd-partitioned` | always | the same in four partitions | as above |
 //! | `kvssd-ordered` | always | the same with a namespace whose keys have an order: an LSM tree | as above |
 //! | `fjall` | feature `rivals` | LSM tree | by a write to its journal; `sync`: each with an fsync |
 //! | `rocksdb` | feature `rocksdb` | LSM tree | by a write to its journal; `sync`: threads share an fsync |
@@ -39,6 +40,7 @@ pub struct StoreKind {
 /// All kinds that are built in; kvssd comes first.
 pub const STORES: &[StoreKind] = &[
     StoreKind { name: "kvssd", open: kvssd::open },
+    StoreKind { name: "kvssd-partitioned", open: kvssd::open_partitioned },
     StoreKind { name: "kvssd-ordered", open: kvssd::open_ordered },
     #[cfg(feature = "rivals")]
     StoreKind { name: "fjall", open: fjall::open },

@@ -171,9 +171,13 @@ impl From<DriveError> for Error {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Image(error) => error.into(),
-            DriveError::Design(_) | DriveError::Profile(_) | DriveError::Size { .. } | DriveError::ValueSize { .. } => {
-                Error::InvalidOptions { why: error.to_string() }
-            }
+            DriveError::Design(_)
+            | DriveError::Profile(_)
+            | DriveError::Size { .. }
+            | DriveError::ValueSize { .. }
+            | DriveError::PartitionSize { .. }
+            | DriveError::Partitions { .. }
+            | DriveError::Partitioned { .. } => Error::InvalidOptions { why: error.to_string() },
             DriveError::Description { path, why } => {
                 let why = format!("it holds no drive that this program knows: {why}; a newer kvssd may read it");
                 Error::Foreign { path, why }

@@ -1,50 +1,42 @@
-//! A drive in a file as a backend: threads that look go side by side, those that change take turns, and share waits for the disk.
+//! A drive in a file as a backend: each of its partitions has a lock.
 //!
 //! ```text
-//!   threads   glance             share the drive, and look at what is in memory or lies in the file
-//!   threads   execute            lock the drive, execute; with `sync`: wait for a shared commit, also after a read of what is not committed
-//!   one       bulk               hold commits, execute all, commit once
+//!   threads   glance             share a partition, and look at what is in memory or lies in the file
+//!   threads   execute            lock the partition of the key, execute; with `sync`: wait for a shared commit, also after a read of what
+//!                                is not committed
+//!   threads   batch, list ...    lock all partitions in their order, execute
+//!   one       bulk               for each partition: hold commits, execute all, commit once
 //! ```
+
+mod part;
 
 use crate::backend::Backend;
 use crate::commits::{Announced, Commits};
-use crate::loose::Loose;
 use crate::{Batch, Error, Missing, Options, Stats};
 use kvssd_cache::CacheAttributes;
-use kvssd_device::{CacheInfo, CreateDrive, Drive, image_design, image_profile};
+use kvssd_device::{CacheInfo, CreateDrive, Drive, Mount, Mounts, Partitions, Scope, image_design, partition_profile};
 use kvssd_flash::{Files, OpenOptions};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_runtime::sync::{Turn, Turns};
-use kvssd_runtime::time::since_1970;
-use kvssd_types::{Command, KvError, NamespaceId, Nanos, Reply};
+use kvssd_runtime::sync::Turn;
+use kvssd_runtime::thread;
+use kvssd_types::{Command, KvError, NamespaceId, Reply};
+use part::{Part, State, now, panicked};
 use std::path::Path;
 use std::sync::Arc;
 
 /// An open drive in a file.
 pub(crate) struct Image {
-    state: Turns<State>,
-    /// With `sync`: the threads that wait for the disk.
-    commits: Option<Commits>,
+    parts: Vec<Part>,
     is_read_only: bool,
-}
-
-/// What one thread at a time changes.
-struct State {
-    drive: Drive,
-    /// The number of changes that were executed.
-    executed: u64,
-    /// With `sync`: the changes that are not committed.
-    loose: Option<Loose>,
-    failure: Option<String>,
 }
 
 impl Image {
     /// Opens the image at `path`; returns whether it was created.
     pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<(Image, bool), Error> {
         let Options { missing, sync, read_only, cache_bytes, .. } = *options;
-        let open = || Ok::<_, Error>(Drive::open_in(files, path, OpenOptions { sync, read_only, cache_bytes })?);
+        let open = || open(files, path, OpenOptions { sync, read_only, cache_bytes });
         let create = || create(files, path, options);
-        let (drive, was_created) = match missing {
+        let (drives, was_created) = match missing {
             Missing::CreateNew => (create()?, true),
             _ => match open() {
                 Err(Error::NotFound(_)) if missing == Missing::Create && !read_only => match create() {
@@ -55,133 +47,126 @@ impl Image {
                 opened => (opened?, false),
             },
         };
-        let commits = (sync && !read_only).then(Commits::default);
-        drive.hold_commits(commits.is_some());
-        let loose = commits.is_some().then(Loose::default);
-        let state = Turns::new(State { drive, executed: 0, loose, failure: None });
-        Ok((Image { state, commits, is_read_only: read_only }, was_created))
+        let parts = drives.into_iter().map(|drive| Part::new(drive, sync && !read_only)).collect();
+        Ok((Image { parts, is_read_only: read_only }, was_created))
     }
 
-    /// Executes a change under a ticket of its own; returns when it is safe.
-    fn change<T>(&self, make: impl FnOnce(&mut State, u64) -> Result<T, Error>) -> Result<T, Error> {
-        if self.is_read_only {
-            return Err(Error::ReadOnly);
-        }
-        let announced: Option<Announced<'_>> = self.commits.as_ref().map(Commits::announce);
-        let mut state = self.lock()?;
-        let ticket = state.executed + 1;
-        let made = make(&mut state, ticket);
-        state.executed = ticket;
-        drop(state);
-        drop(announced);
-        self.wait(ticket)?;
+    /// All partitions, locked in their order.
+    fn lock(&self) -> Result<Vec<Turn<'_, State>>, Error> {
+        self.parts.iter().map(Part::lock).collect()
+    }
+
+    /// Makes a change of several partitions, under a ticket in each; returns when it is safe.
+    fn change<T>(
+        &self,
+        note: impl Fn(&mut State, u64),
+        make: impl FnOnce(&mut Partitions<'_>) -> Result<T, KvError>,
+    ) -> Result<T, Error> {
+        self.check_changes()?;
+        let commits = self.parts.iter().filter_map(|part| part.commits.as_ref());
+        let announced: Vec<Announced<'_>> = commits.map(Commits::announce).collect();
+        let mut states = self.lock()?;
+        let tickets: Vec<u64> = states.iter().map(|state| state.executed + 1).collect();
+        states.iter_mut().zip(&tickets).for_each(|(state, ticket)| note(state, *ticket));
+        let made = in_all(&mut states, make);
+        states.iter_mut().zip(&tickets).for_each(|(state, ticket)| state.executed = *ticket);
+        drop((states, announced));
+        self.parts.iter().zip(tickets).try_for_each(|(part, ticket)| part.wait(ticket))?;
         made
     }
 
-    /// Reads. `look` returns the ticket of the last change that it may have seen; this returns when that is safe.
-    fn look<T>(&self, look: impl FnOnce(&mut State) -> (Option<u64>, Result<T, Error>)) -> Result<T, Error> {
-        let mut state = self.lock()?;
-        let (seen, found) = look(&mut state);
-        drop(state);
-        seen.map_or(Ok(()), |ticket| self.wait(ticket))?;
+    /// Looks at several partitions; returns when what was seen is safe.
+    fn look<T>(
+        &self,
+        seen: impl Fn(&State) -> Option<u64>,
+        look: impl FnOnce(&mut Partitions<'_>) -> Result<T, KvError>,
+    ) -> Result<T, Error> {
+        let mut states = self.lock()?;
+        let tickets: Vec<Option<u64>> = states.iter().map(|state| seen(state)).collect();
+        let found = in_all(&mut states, look);
+        drop(states);
+        let seen = self.parts.iter().zip(tickets).filter_map(|(part, ticket)| Some((part, ticket?)));
+        seen.into_iter().try_for_each(|(part, ticket)| part.wait(ticket))?;
         found
     }
 
-    /// With `sync`: waits until that change is committed.
-    fn wait(&self, ticket: u64) -> Result<(), Error> {
-        let Some(commits) = &self.commits else { return Ok(()) };
-        commits.wait(ticket, || {
-            let mut state = self.lock()?;
-            state.commit()?;
-            Ok(state.executed)
-        })
+    fn check_changes(&self) -> Result<(), Error> {
+        if self.is_read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
+}
 
-    /// The answer to a look at one key, if it is to be had beside other threads; this returns when what it shows is safe.
-    fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Option<Reply>, Error>> {
-        // The command tells what is wrong, if something is.
-        let state = self.state.look().ok().filter(|state| state.works().is_ok())?;
-        let reply = state.drive.glance(namespace, command)?;
-        let seen = state.seen_by(namespace, command);
-        drop(state);
-        let is_safe = seen.map_or(Ok(()), |ticket| self.wait(ticket));
-        Some(is_safe.and_then(|()| match reply {
-            Err(KvError::KeyNotFound) => Ok(None),
-            reply => Ok(Some(reply?)),
-        }))
+/// Does something with all partitions. When one fails, all have: nobody is to see a part of what they did together.
+fn in_all<T>(
+    states: &mut [Turn<'_, State>],
+    act: impl FnOnce(&mut Partitions<'_>) -> Result<T, KvError>,
+) -> Result<T, Error> {
+    let mut partitions = Partitions::new(states.iter_mut().map(|state| &mut state.drive));
+    if partitions.wants_time() {
+        partitions.tell_time(now());
     }
-
-    fn lock(&self) -> Result<Turn<'_, State>, Error> {
-        let state = self.state.take().map_err(|_| panicked())?;
-        state.works()?;
-        Ok(state)
-    }
+    act(&mut partitions).map_err(|error| {
+        let failure = states.iter().find_map(|state| state.drive.failure().map(str::to_owned));
+        let mut told = states.iter_mut().map(|state| state.failed(error.clone(), failure.as_deref()));
+        told.next().expect("a drive has a partition")
+    })
 }
 
 impl Backend for Image {
     fn execute(&self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         if command.is_change() {
-            self.change(|state, ticket| {
-                state.note(|loose| loose.note(ticket, namespace, &command));
-                state.execute(namespace, command)
-            })
-        } else if matches!(command, Command::Retrieve { .. } | Command::Exist { .. })
-            && let Some(found) = self.glance(namespace, &command)
-        {
-            found
-        } else {
-            self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))
+            self.check_changes()?;
         }
+        let found = match Scope::of(namespace, &command, self.parts.len()) {
+            Scope::One(number) => return self.parts[number].execute(namespace, command),
+            Scope::All if command.is_change() => self.change(
+                |state, ticket| state.note(|loose| loose.note(ticket, namespace, &command)),
+                |partitions| partitions.execute_in(namespace, command.clone()),
+            ),
+            Scope::All => self.look(
+                |state| state.seen_by(namespace, &command),
+                |partitions| partitions.execute_in(namespace, command.clone()),
+            ),
+        };
+        found.map(Some)
     }
 
     fn bulk(&self, batch: &Batch, own: NamespaceId) -> Result<(), Error> {
-        let commands = batch.commands(own)?;
-        self.change(|state, ticket| {
-            state.note(|loose| {
-                commands.iter().for_each(|(namespace, command)| loose.note(ticket, *namespace, command));
-            });
-            state.drive.hold_commits(true);
-            let mut commands = commands.into_iter();
-            let made = commands.try_for_each(|(namespace, command)| state.execute(namespace, command).map(|_| ()));
-            if self.commits.is_none() {
-                state.drive.hold_commits(false);
-                // Changes before an error are to be as safe as the others.
-                state.commit()?;
+        self.check_changes()?;
+        let mut shares: Vec<Vec<(NamespaceId, Command<'_>)>> = self.parts.iter().map(|_| Vec::new()).collect();
+        for (namespace, command) in batch.commands(own)? {
+            match Scope::of(namespace, &command, shares.len()) {
+                Scope::One(number) => shares[number].push((namespace, command)),
+                Scope::All => unreachable!("a store and a delete are of one key"),
             }
-            made
-        })
+        }
+        let shares = self.parts.iter().zip(shares).filter(|(_, share)| !share.is_empty());
+        shares.into_iter().try_for_each(|(part, share)| part.bulk(share))
     }
 
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error> {
-        self.look(|state| (state.loose.as_ref().and_then(Loose::last), Ok(state.drive.namespaces())))
+        self.look(State::last, |partitions| Ok(partitions.namespaces()))
     }
 
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
-        self.change(|state, ticket| {
-            state.note(|loose| loose.note_other(ticket));
-            let created = state.drive.create_namespace(attributes);
-            created.map_err(|error| state.failed(error))
-        })
+        self.change(State::note_other, |partitions| partitions.create_namespace(attributes))
     }
 
     fn delete_namespace(&self, namespace: &NamespaceInfo) -> Result<(), Error> {
-        self.change(|state, ticket| {
-            state.note(|loose| loose.note_other(ticket));
-            state.drive.delete_namespace(namespace.id).map_err(|error| state.failed(error))
-        })
+        self.change(State::note_other, |partitions| partitions.delete_namespace(namespace.id))
     }
 
     fn set_cache(&self, namespace: &NamespaceInfo, cache: Option<CacheAttributes>) -> Result<(), Error> {
-        self.change(|state, ticket| {
-            state.note(|loose| loose.note_other(ticket));
-            state.drive.set_cache(namespace.id, cache).map_err(|error| state.failed(error))
-        })
+        self.change(State::note_other, |partitions| partitions.set_cache(namespace.id, cache))
     }
 
     fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Error> {
-        let state = self.lock()?;
-        let ids = state.drive.namespaces().into_iter().map(|info| info.id);
-        Ok(ids.filter_map(|id| Some((id, state.drive.cache(id)?))).collect())
+        self.look(
+            |_| None,
+            |partitions| {
+                let ids = partitions.namespaces().into_iter().map(|info| info.id);
+                Ok(ids.filter_map(|id| Some((id, partitions.cache(id)?))).collect())
+            },
+        )
     }
 
     fn key_bytes_max(&self) -> Result<usize, Error> {
@@ -189,78 +174,33 @@ impl Backend for Image {
     }
 
     fn stats(&self) -> Result<Stats, Error> {
-        Ok(Stats::of(&self.lock()?.drive))
+        self.look(|_| None, |partitions| Ok(Stats::of(partitions)))
     }
 
     fn close(self: Box<Self>) -> Result<(), Error> {
         drop(self.lock()?);
-        let state = self.state.into_inner().map_err(|_| panicked())?;
-        state.drive.close().map_err(|error| Error::Io { why: error.to_string() })
+        let drives = self.parts.into_iter().map(Part::into_drive).collect::<Result<Vec<Drive>, Error>>()?;
+        // Each, whether or not one before it could be closed.
+        let closed: Vec<Result<(), KvError>> = drives.into_iter().map(Drive::close).collect();
+        closed.into_iter().collect::<Result<(), _>>().map_err(|error| Error::Io { why: error.to_string() })
     }
 }
 
-impl State {
-    /// Refuses when the image failed.
-    fn works(&self) -> Result<(), Error> {
-        match &self.failure {
-            Some(why) => Err(Error::Failed { why: why.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// With `sync`: the last change that is not committed and that a command may see.
-    fn seen_by(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<u64> {
-        self.loose.as_ref().and_then(|loose| loose.seen_by(namespace, command))
-    }
-
-    /// Executes a command; `None` means that the key is not there, but for a conditional store, which fails.
-    fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
-        let is_store = matches!(command, Command::Store { .. });
-        if self.drive.wants_time() {
-            self.drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
-        }
-        match self.drive.execute_in(namespace, command) {
-            Ok(reply) => Ok(Some(reply)),
-            Err(KvError::KeyNotFound) if !is_store => Ok(None),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    fn commit(&mut self) -> Result<(), Error> {
-        self.drive.commit().map_err(|error| self.failed(error))?;
-        self.note(Loose::clear);
-        Ok(())
-    }
-
-    /// With `sync`: notes a command that is not committed.
-    fn note(&mut self, note: impl FnOnce(&mut Loose)) {
-        if let Some(loose) = &mut self.loose {
-            note(loose);
-        }
-    }
-
-    /// What a call says of an error of the drive. If its image failed, that is remembered.
-    fn failed(&mut self, error: KvError) -> Error {
-        if let Some(why) = self.drive.failure() {
-            self.failure = Some(why.to_owned());
-            return Error::Io { why: why.to_owned() };
-        }
-        if error.is_fatal() {
-            self.failure = Some(error.to_string());
-        }
-        error.into()
-    }
+/// The partitions of the image at `path`, in their order; they are mounted side by side.
+pub(crate) fn open(files: &Arc<dyn Files>, path: &Path, options: OpenOptions) -> Result<Vec<Drive>, Error> {
+    let mut mounts = Mounts::begin(files, path, options)?;
+    let others = std::mem::take(&mut mounts.others);
+    let mounting: Vec<_> = others.into_iter().map(|mount: Mount| thread::spawn(|| mount.run())).collect();
+    let mounted: Vec<_> = mounting.into_iter().map(|mounting| mounting.join().map_err(|_| panicked())).collect();
+    let drives = mounted.into_iter().map(|mounted| Ok(mounted??)).collect::<Result<Vec<Drive>, Error>>()?;
+    Ok(mounts.end(drives)?)
 }
 
-fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Drive, Error> {
+fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Vec<Drive>, Error> {
     let invalid = |why: String| Error::InvalidOptions { why };
     let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
-    let profile = image_profile(options.create_bytes).map_err(|error| invalid(error.to_string()))?;
-    let Options { preallocate, sync, value_bytes_max, cache_bytes, .. } = *options;
-    let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes };
-    Ok(Drive::create_in(files, path, &profile, &design, create)?)
-}
-
-fn panicked() -> Error {
-    Error::Failed { why: "a call has panicked".to_owned() }
+    let Options { create_bytes, preallocate, sync, value_bytes_max, cache_bytes, partitions, .. } = *options;
+    let profile = partition_profile(create_bytes, partitions).map_err(|error| invalid(error.to_string()))?;
+    let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, partitions };
+    Ok(Drive::create_all_in(files, path, &profile, &design, create)?)
 }

@@ -76,4 +76,4 @@ pub use pair_cache::{PairCache, PairCacheStats};
 pub use pairs::{KeyCursor, Keys, Pair, Pairs};
 pub use range::{Range, RangeCursor};
 pub use stats::{FirmwareStats, Stats, TrafficStats};
-pub use store::{Store, connect, connect_to, open};
+pub use store::{Store, connect, connect_to, open, open_partitions};

@@ -34,6 +34,9 @@ pub struct Options {
     /// superblock of the image (1/256 of its flash, at least 512 KiB) if that is less. Large values cost a byte a
     /// value, half of the namespaces, and a look-up before each change while there are any.
     pub value_bytes_max: Option<u32>,
+    /// Partitions of a new image, up to 64 ([`kvssd_device::PARTITIONS_MAX`]): as many threads change it side by side. Each has its part of the flash, of
+    /// the memory, of quotas and of budgets of caches, and the image is full when one of them is. 0 is 1.
+    pub partitions: u32,
     /// A new image allocates all its room at once, so that no store finds the disk full.
     pub preallocate: bool,
     /// Calls that have returned outlive the machine, not only the process. Each change waits for the disk; threads that
@@ -54,6 +57,7 @@ impl Default for Options {
             create_bytes: 1 << 30,
             design: "plus".to_owned(),
             value_bytes_max: None,
+            partitions: 1,
             preallocate: false,
             sync: false,
             read_only: false,

@@ -1,6 +1,6 @@
 //! How full a store is, and what it did.
 
-use kvssd_device::Drive;
+use kvssd_device::Partitions;
 
 /// How full a store is, with all its namespaces.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,34 +80,29 @@ impl Stats {
         Some((firmware.pages_programmed * firmware.page_bytes) as f64 / stored_bytes as f64)
     }
 
-    pub(crate) fn of(drive: &Drive) -> Self {
-        let engine = drive.engine();
-        let (utilization, flash) = (drive.utilization(), engine.flash_counters());
-        let (mut blocks, mut erases, mut erases_max) = (0, 0, 0);
-        for block in engine.erases().map(u64::from) {
-            (blocks, erases, erases_max) = (blocks + 1, erases + block, block.max(erases_max));
-        }
+    pub(crate) fn of(partitions: &Partitions<'_>) -> Self {
+        let (first, figures) = (partitions.first(), partitions.figures());
         Stats {
-            design: drive.design().name.to_owned(),
-            live_bytes: utilization.live_bytes,
-            capacity_bytes: utilization.capacity_bytes,
-            value_bytes_max: drive.value_bytes_max(),
-            batch_bytes_max: drive.batch_bytes_max(),
-            batch_changes_max: engine.batch_changes_max(),
-            staging_note: engine.staging_note().map(str::to_owned),
+            design: first.design().name.to_owned(),
+            live_bytes: figures.utilization.live_bytes,
+            capacity_bytes: figures.utilization.capacity_bytes,
+            value_bytes_max: first.value_bytes_max(),
+            batch_bytes_max: first.batch_bytes_max(),
+            batch_changes_max: first.engine().batch_changes_max(),
+            staging_note: first.engine().staging_note().map(str::to_owned),
             firmware: Some(FirmwareStats {
-                pairs: utilization.pairs,
-                pair_bytes: utilization.pair_bytes,
-                flash_bytes: engine.geometry().raw_bytes(),
-                dram_bytes: engine.dram().total_bytes(),
-                dram_bytes_max: engine.dram_budget_bytes(),
-                page_bytes: engine.geometry().page_bytes.into(),
-                pages_read: flash.reads.total() + engine.pages_glanced(),
-                pages_programmed: flash.programs.total(),
-                pairs_moved: engine.gc_counters().pairs_moved,
-                erases,
-                blocks,
-                erases_max,
+                pairs: figures.utilization.pairs,
+                pair_bytes: figures.utilization.pair_bytes,
+                flash_bytes: figures.flash_bytes,
+                dram_bytes: figures.dram_bytes,
+                dram_bytes_max: figures.dram_bytes_max,
+                page_bytes: figures.page_bytes,
+                pages_read: figures.pages_read,
+                pages_programmed: figures.pages_programmed,
+                pairs_moved: figures.pairs_moved,
+                erases: figures.erases,
+                blocks: figures.blocks,
+                erases_max: figures.erases_max,
             }),
             traffic: None,
         }

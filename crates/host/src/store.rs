@@ -1,10 +1,11 @@
 //! The store.
 
 use crate::backend::Backend;
-use crate::image::Image;
+use crate::image::{self, Image};
 use crate::remote::Remote;
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
-use kvssd_flash::{Files, Owner, SystemFiles};
+use kvssd_device::Drive;
+use kvssd_flash::{Files, OpenOptions, Owner, SystemFiles};
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_nvme_client::DriveUrl;
 use kvssd_types::{Command, NamespaceId, Reply, StoreCondition};
@@ -33,6 +34,18 @@ pub fn open(drive: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
         Some(url) => connect_with(&url?, &options),
         None => Store::open(drive, options),
     }
+}
+
+/// The partitions of the drive in the image at `path`, in their order, for who has other uses for them than a store: a target, say.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_partitions(path: &Path, options: OpenOptions) -> Result<Vec<Drive>, Error> {
+    image::open(&system_files(), path, options)
+}
+
+fn system_files() -> Arc<dyn Files> {
+    Arc::new(SystemFiles)
 }
 
 /// The store over a drive on the wire, at a URL as [`DriveUrl`] describes it.
@@ -89,8 +102,7 @@ impl Store {
     /// [`Error::InvalidOptions`]. The image is left as it was.
     #[expect(clippy::needless_pass_by_value, reason = "who opens a store has no use for its options any more")]
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store, Error> {
-        let files: Arc<dyn Files> = Arc::new(SystemFiles);
-        Store::open_in(&files, path.as_ref(), &options)
+        Store::open_in(&system_files(), path.as_ref(), &options)
     }
 
     /// As [`Store::open`], among those files: a simulated disk, say.
@@ -214,7 +226,7 @@ impl Store {
     /// Makes the changes of a batch of any size one after the other, with one commit: much quicker than one by one.
     ///
     /// It is **not atomic**: when the process ends before this has returned, or a change in the middle is refused, those before it
-    /// may be there without those behind it.
+    /// may be there without those behind it. Of an image in partitions those of the first one come before those of the second, and so on.
     ///
     /// # Errors
     /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that

@@ -4,20 +4,22 @@ use crate::Outcome;
 use crate::arguments::image::CreateOptions;
 use crate::fail::{Failure, is_url};
 use crate::output::print;
-use kvssd_device::Drive;
+use kvssd_device::{Drive, Partitions};
 use kvssd_flash::OpenOptions;
+use kvssd_ftl::MountReport;
 use kvssd_host::{Error, Missing, Options, Store};
 use std::path::Path;
 
 /// Makes an image.
 pub fn create(options: &CreateOptions) -> Outcome {
-    let CreateOptions { image, size, design, value_bytes_max, preallocate } = options;
+    let CreateOptions { image, size, design, value_bytes_max, partitions, preallocate } = options;
     refuse_url(image, "made")?;
     let options = Options {
         missing: Missing::CreateNew,
         create_bytes: *size,
         design: design.clone(),
         value_bytes_max: *value_bytes_max,
+        partitions: *partitions,
         preallocate: *preallocate,
         // The file's name is to outlive the machine, which is waited for once.
         sync: true,
@@ -30,21 +32,26 @@ pub fn create(options: &CreateOptions) -> Outcome {
 /// Says what drive an image holds.
 pub fn info(image: &Path) -> Outcome {
     refuse_url(image, "looked into")?;
-    let drive = Drive::open(image, OpenOptions { read_only: true, sync: false, cache_bytes: 0 })
-        .map_err(Failure::of_drive(image))?;
-    let (design, profile, engine) = (drive.design(), drive.profile(), drive.engine());
-    let (geometry, utilization) = (profile.geometry, drive.utilization());
-    let mounted = drive.mounted().copied().unwrap_or_default();
-    let life = if mounted.was_closed {
+    let options = OpenOptions { read_only: true, sync: false, cache_bytes: 0 };
+    let mut drives = kvssd_host::open_partitions(image, options).map_err(Failure::of_store(image))?;
+    let count = drives.len();
+    let mounts: Vec<MountReport> = drives.iter().filter_map(|drive| drive.mounted().copied()).collect();
+    let partitions = Partitions::new(&mut drives);
+    let (drive, figures) = (partitions.first(), partitions.figures());
+    let (design, profile, utilization) = (drive.design(), drive.profile(), figures.utilization);
+    let geometry = profile.geometry;
+    let life = if mounts.iter().all(|mount| mount.was_closed) {
         "it was closed".to_owned()
     } else {
-        let (changes, pages) = (mounted.changes, mounted.journal_pages);
+        let changes: u64 = mounts.iter().map(|mount| mount.changes).sum();
+        let pages: u64 = mounts.iter().map(|mount| mount.journal_pages).sum();
         format!("it was not closed: {changes} changes done again, from {pages} pages of journal and what was staged")
     };
     print(&format!(
         "image             {}\n\
          design            {}: index {}, validity {}, grains of {} bytes\n\
          flash             {} bytes: {} superblocks of {} bytes, pages of {} + {} bytes\n\
+         partitions        {count}\n\
          capacity          {} bytes, {} of them live\n\
          namespaces        {} of {}\n\
          pairs             {}\n\
@@ -56,19 +63,19 @@ pub fn info(image: &Path) -> Outcome {
         design.index.plan().name(),
         design.validity.name(),
         design.grain_bytes,
-        geometry.raw_bytes(),
-        geometry.superblocks(),
+        figures.flash_bytes,
+        u64::from(geometry.superblocks()) * count as u64,
         geometry.superblock_bytes(),
         geometry.page_bytes,
         geometry.oob_bytes,
         utilization.capacity_bytes,
         utilization.live_bytes,
-        drive.namespaces().len(),
+        partitions.namespaces().len(),
         design.namespaces_max,
         utilization.pairs,
         drive.value_bytes_max(),
-        engine.dram_budget_bytes(),
-        profile.memory.write_buffer_bytes
+        figures.dram_bytes_max,
+        profile.memory.write_buffer_bytes * count as u64
     ))
 }
 

@@ -7,7 +7,7 @@ use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
 use crate::output::{print, say};
 use config::{Config, Known};
-use kvssd_device::Drive;
+use kvssd_device::{Drive, Partitions};
 use kvssd_flash::{OpenOptions, Profile};
 use kvssd_host::Error as StoreError;
 use kvssd_nvme_target::{Rights, Server, Subsystem, SubsystemOptions, serve_metrics};
@@ -28,9 +28,9 @@ const RELOAD_LOOK: Duration = Duration::from_millis(100);
 pub fn run(options: &ServeOptions) -> Outcome {
     let ServeOptions { image, listen, nqn, data_digest, metrics, log, .. } = options;
     log_to_stderr(log)?;
-    let drive = open(options)?;
+    let mut drives = open(options)?;
     let mut subsystem_options = SubsystemOptions::new(nqn);
-    let reload = Reload::new(options, &drive)?;
+    let reload = Reload::new(options, &Partitions::new(&mut drives))?;
     subsystem_options.rights =
         reload.as_ref().map_or_else(|| rights_of(options), |reload| reload.config.rights.clone());
     check_proved(options, &subsystem_options.rights)?;
@@ -40,7 +40,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     }
     subsystem_options.data_digest = *data_digest;
     subsystem_options.is_timed = options.timed.is_some();
-    let subsystem = Arc::new(Subsystem::new(drive, subsystem_options));
+    let subsystem = Arc::new(Subsystem::over(drives, subsystem_options));
     let stop = Arc::new(AtomicBool::new(false));
     let is_wanted = Arc::new(AtomicBool::new(false));
     on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
@@ -105,7 +105,7 @@ struct Reload<'a> {
 
 impl<'a> Reload<'a> {
     /// Reads the file, if one is wanted.
-    fn new(options: &'a ServeOptions, drive: &Drive) -> Result<Option<Self>, Failure> {
+    fn new(options: &'a ServeOptions, drive: &Partitions<'_>) -> Result<Option<Self>, Failure> {
         let Some(path) = &options.config else { return Ok(None) };
         let known: Vec<Known> = drive.namespaces().into_iter().map(|info| (info.id.0, info.attributes.name)).collect();
         let config = Config::load(path, &known)?;
@@ -165,14 +165,17 @@ fn on_signals(stop: &Arc<AtomicBool>, reload: Option<&Arc<AtomicBool>>) {
     let _ = reload;
 }
 
-/// The drive, with the times of another testbed where that is asked for.
-fn open(options: &ServeOptions) -> Result<Drive, Failure> {
-    let open = OpenOptions { sync: options.sync, read_only: false, cache_bytes: options.cache };
-    let drive = match &options.timed {
-        Some(name) => Drive::open_timed(&options.image, open, &Profile::load(name, &[])?),
-        None => Drive::open(&options.image, open),
-    };
-    drive.map_err(Failure::of_drive(&options.image))
+/// The partitions of the drive; one, with the times of another testbed, where that is asked for.
+fn open(options: &ServeOptions) -> Result<Vec<Drive>, Failure> {
+    let ServeOptions { image, sync, cache, timed, .. } = options;
+    let open = OpenOptions { sync: *sync, read_only: false, cache_bytes: *cache };
+    match timed {
+        Some(name) => {
+            let drive = Drive::open_timed(image, open, &Profile::load(name, &[])?).map_err(Failure::of_drive(image))?;
+            Ok(vec![drive])
+        }
+        None => kvssd_host::open_partitions(image, open).map_err(Failure::of_store(image)),
+    }
 }
 
 fn failed(image: &Path, why: String) -> Failure {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   a read of the socket brought    S S R S D R ...
-//!     share the drive
+//!     share a partition
 //!       glance, glance, ...         until one changes something, or more is to be read than lies at hand
-//!     lock the drive
-//!       execute, execute, ...       completions are made, and none is sent
+//!     lock the partition of the next command; for one that concerns several, all
+//!       execute, execute, ...       all that concern it, up to one that concerns several; completions are made, and none is sent
 //!       commit                      once for all: what is sent from here on outlives the process
-//!     unlock
+//!     unlock, and so on
 //!   completions are sent together
 //! ```
 
@@ -20,92 +20,109 @@ use crate::controller::IoSettings;
 use crate::io_command::IoCommand;
 use crate::iterators::{HostIterators, Owner};
 use crate::limits::{LIST_BYTES_MAX, LONG_LIST_BYTES_MAX};
+use crate::lock::lock;
 use crate::quota::check_quota;
 use crate::rights::HostRights;
 use crate::status::status_of;
-use kvssd_device::Drive;
+use kvssd_device::{Drive, Partitions};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListWriter};
+use kvssd_runtime::sync::Mutex;
+use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
 use kvssd_runtime::time::since_1970;
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId, StoreCondition, Value};
 use prometheus_client::metrics::counter::Counter;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most keys that one List asks the drive for at a time.
 const LIST_KEYS: usize = 512;
 
-/// The drive, and who may change it.
-pub(crate) struct Executor {
-    pub(crate) drive: Drive,
-    is_timed: bool,
-    clients: Clients,
-    pub(crate) iterators: HostIterators,
+/// What executions share, whichever partitions of the drive they have.
+pub(crate) struct Sessions {
+    pub(crate) is_timed: bool,
+    /// Locked behind all partitions.
+    of_hosts: Mutex<OfHosts>,
     /// How long an iterator may be idle.
     idle_ns: Nanos,
-    /// Whether there are iterators, to be seen without the drive's lock.
-    has_iterators: Arc<AtomicBool>,
+    /// Whether there are iterators, to be seen without a lock.
+    has_iterators: AtomicBool,
     /// Changes that came again and were not made again.
     recognized: Counter,
 }
 
-impl Executor {
-    pub(crate) fn new(
-        drive: Drive,
-        is_timed: bool,
-        recognized: Counter,
-        (idle_ns, has_iterators): (Nanos, Arc<AtomicBool>),
-    ) -> Self {
-        let (clients, iterators) = Default::default();
-        Executor { drive, is_timed, clients, iterators, idle_ns, has_iterators, recognized }
+#[derive(Default)]
+struct OfHosts {
+    clients: Clients,
+    iterators: HostIterators,
+}
+
+impl Sessions {
+    pub(crate) fn new(is_timed: bool, recognized: Counter, idle_ns: Nanos) -> Self {
+        Sessions { is_timed, of_hosts: Mutex::default(), idle_ns, has_iterators: AtomicBool::new(false), recognized }
     }
 
+    /// Whether there are iterators.
+    pub(crate) fn has_iterators(&self) -> bool {
+        self.has_iterators.load(Ordering::Relaxed)
+    }
+
+    /// Does something with the iterators of hosts.
+    fn on_iterators<T>(&self, act: impl FnOnce(&mut HostIterators) -> T) -> T {
+        let mut of_hosts = lock(&self.of_hosts);
+        let done = act(&mut of_hosts.iterators);
+        self.has_iterators.store(!of_hosts.iterators.is_empty(), Ordering::Relaxed);
+        done
+    }
+}
+
+/// The partitions of the drive that somebody has: the one that his commands concern, or all.
+pub(crate) struct Executor<'a> {
+    pub(crate) drive: Partitions<'a>,
+    pub(crate) sessions: &'a Sessions,
+}
+
+/// The outcome of a command that changes nothing and has so many bytes of data at the most, where it is to be had beside others
+/// ([`Drive::glance`]).
+pub(crate) fn glance(drive: &Drive, ready: &IoCommand, bytes_max: u32) -> Option<Outcome> {
+    let mut buffer_max = 0;
+    let command = match &ready.command {
+        KvCommand::Retrieve { key, buffer_bytes } => {
+            buffer_max = *buffer_bytes;
+            let length_bytes = bytes_max.min(*buffer_bytes);
+            Command::Retrieve { key: key_of(key).ok()?, offset_bytes: 0, length_bytes }
+        }
+        KvCommand::Exist { key } => Command::Exist { key: key_of(key).ok()? },
+        _ => return None,
+    };
+    match drive.glance(NamespaceId(ready.namespace), &command)? {
+        // More of it is wanted.
+        Ok(Reply::Retrieved { value_bytes, .. }) if value_bytes.min(buffer_max) > bytes_max => None,
+        Ok(reply) => Some(seen(reply)),
+        Err(KvError::KeyNotFound) => Some(Err(Status::KeyDoesNotExist.into())),
+        Err(_) => None,
+    }
+}
+
+impl Executor<'_> {
     /// Ends the iterators that nobody uses any more.
     pub(crate) fn end_iterators(&mut self, now: Nanos) {
-        for ended in self.iterators.take_ended(self.idle_ns, now) {
+        let idle_ns = self.sessions.idle_ns;
+        for ended in self.sessions.on_iterators(|iterators| iterators.take_ended(idle_ns, now)) {
             // A drive that has failed keeps nothing for it.
             let _ = self.drive.execute_in(ended.namespace, Command::DestroyIterator { iterator: ended.id });
         }
-        self.note_iterators();
     }
 
     /// Ends the iterators of a namespace that is deleted, and the drive's with it.
     pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
-        self.iterators.forget_namespace(namespace);
-        self.note_iterators();
-    }
-
-    fn note_iterators(&self) {
-        self.has_iterators.store(!self.iterators.is_empty(), Ordering::Relaxed);
+        self.sessions.on_iterators(|iterators| iterators.forget_namespace(namespace));
     }
 
     /// Makes a controller the client's only one. Its changes that are not executed yet on another are refused there.
     pub(crate) fn open_client(&mut self, client: ClientId) -> Result<OpenedClient, KvError> {
         let since = self.drive.open_client(client)?;
-        Ok(OpenedClient { client: self.clients.open(client), since })
-    }
-
-    /// The outcome of a command that changes nothing and has so many bytes of data at the most, where it is to be had beside others
-    /// ([`Drive::glance`]).
-    pub(crate) fn glance(&self, ready: &IoCommand, bytes_max: u32) -> Option<Outcome> {
-        let mut buffer_max = 0;
-        let command = match &ready.command {
-            KvCommand::Retrieve { key, buffer_bytes } => {
-                buffer_max = *buffer_bytes;
-                let length_bytes = bytes_max.min(*buffer_bytes);
-                Command::Retrieve { key: key_of(key).ok()?, offset_bytes: 0, length_bytes }
-            }
-            KvCommand::Exist { key } => Command::Exist { key: key_of(key).ok()? },
-            _ => return None,
-        };
-        match self.drive.glance(NamespaceId(ready.namespace), &command)? {
-            // More of it is wanted.
-            Ok(Reply::Retrieved { value_bytes, .. }) if value_bytes.min(buffer_max) > bytes_max => None,
-            Ok(reply) => Some(seen(reply)),
-            Err(KvError::KeyNotFound) => Some(Err(Status::KeyDoesNotExist.into())),
-            Err(_) => None,
-        }
+        Ok(OpenedClient { client: lock(&self.sessions.of_hosts).clients.open(client), since })
     }
 
     /// Executes the commands that `next` returns, and commits them. `next` is told whether their data is less than
@@ -122,7 +139,7 @@ impl Executor {
         let (mut changes, mut bytes) = (false, 0);
         self.drive.hold_commits(true);
         while let Some(ready) = next(bytes < bytes_max) {
-            let IoCommand { command_id, namespace, command, serial, value, arrived, share } = ready;
+            let IoCommand { command_id, namespace, command, serial, value, arrived, share, .. } = ready;
             changes |= matches!(command, KvCommand::Store { .. } | KvCommand::Delete { .. } | KvCommand::Flush);
             let delete_needs_key = settings.delete_needs_key.contains(&namespace);
             let namespace = NamespaceId(namespace);
@@ -152,8 +169,8 @@ impl Executor {
 }
 
 /// The execution of one command.
-struct Execution<'a> {
-    executor: &'a mut Executor,
+struct Execution<'a, 'd> {
+    executor: &'a mut Executor<'d>,
     rights: &'a HostRights,
     namespace: NamespaceId,
     /// What a change is recognized by.
@@ -163,7 +180,7 @@ struct Execution<'a> {
     due: Nanos,
 }
 
-impl Execution<'_> {
+impl Execution<'_, '_> {
     /// Has the drive recognize a numbered change. Refuses it if the client has gone on to another controller.
     fn set_request(
         &mut self,
@@ -236,19 +253,19 @@ impl Execution<'_> {
 
     /// Whether it is a change that was made before.
     fn is_recognized(&self, command: &Command<'_>) -> bool {
-        let known = |request| self.executor.drive.engine().recognize(request, command);
+        let known = |request| self.executor.drive.recognize(request, self.namespace, command);
         self.request.and_then(known).is_some_and(|completion| completion.is_ok())
     }
 
     fn on_drive(&mut self, command: Command<'_>) -> Result<Reply, Failure> {
         if self.is_recognized(&command) {
-            self.executor.recognized.inc();
+            self.executor.sessions.recognized.inc();
         }
-        let Executor { drive, is_timed, .. } = &mut *self.executor;
+        let Executor { drive, sessions } = &mut *self.executor;
         if drive.wants_time() {
             drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
         }
-        let reply = if *is_timed {
+        let reply = if sessions.is_timed {
             let completed = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);
             completed.reply

@@ -2,8 +2,9 @@
 
 use crate::hosts::Member;
 use crate::memory::MemoryShare;
+use kvssd_device::{Scope, partition_of};
 use kvssd_nvme_spec::kv::KvCommand;
-use kvssd_types::Nanos;
+use kvssd_types::{Key, NamespaceId, Nanos};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -20,6 +21,24 @@ pub(crate) struct IoCommand {
     /// The memory of a value that was transferred by R2T.
     pub(crate) share: Option<MemoryShare>,
     pub(crate) arrived: Nanos,
+    /// What of the drive it concerns.
+    pub(crate) scope: Scope,
+}
+
+/// What a command concerns of a drive in so many partitions.
+pub(crate) fn scope_of(namespace: u32, command: &KvCommand, partitions: usize) -> Scope {
+    let key = match command {
+        KvCommand::Store { key, .. }
+        | KvCommand::Retrieve { key, .. }
+        | KvCommand::Delete { key }
+        | KvCommand::Exist { key } => Key::new(key.bytes()).ok(),
+        _ => None,
+    };
+    match key {
+        Some(key) => Scope::One(partition_of(NamespaceId(namespace), key, partitions)),
+        None if partitions == 1 => Scope::One(0),
+        None => Scope::All,
+    }
 }
 
 impl IoCommand {
@@ -64,7 +83,20 @@ impl<'a> Burst<'a> {
     /// Takes the next command, as [`Burst::front`].
     pub(crate) fn next(&mut self, has_room: bool) -> Option<IoCommand> {
         self.front(has_room)?;
-        let command = self.ready.pop_front()?;
+        self.take(0)
+    }
+
+    /// Takes the next command that concerns that partition, as [`Burst::front`]; it may overtake commands on others, but none on all.
+    pub(crate) fn next_of(&mut self, partition: usize, has_room: bool) -> Option<IoCommand> {
+        self.front(true)?;
+        let before_all = self.ready.iter().take_while(|command| command.scope != Scope::All);
+        let at = before_all.enumerate().find(|(_, command)| command.scope == Scope::One(partition));
+        let (at, _) = at.filter(|(_, command)| has_room || !command.may_return_data())?;
+        self.take(at)
+    }
+
+    fn take(&mut self, at: usize) -> Option<IoCommand> {
+        let command = self.ready.remove(at)?;
         let bytes = command.value.as_ref().map_or(0, |value| value.len() as u64);
         if let Some(host) = self.paced {
             host.take(1, bytes, self.now);

@@ -159,10 +159,11 @@ fn statistics(view: View<'_>) -> Result<StatisticsPage, Status> {
     page.pair_bytes = seen.pair_bytes.into();
     page.live_bytes = seen.record_bytes.into();
     view.subsystem.with_drive(|drive| {
-        page.capacity_bytes = drive.utilization().capacity_bytes.into();
-        page.flash_bytes = drive.engine().geometry().raw_bytes().into();
-        page.page_bytes = u64::from(drive.engine().geometry().page_bytes).into();
-        write_text(&mut page.design, drive.design().name);
+        let figures = drive.figures();
+        page.capacity_bytes = figures.utilization.capacity_bytes.into();
+        page.flash_bytes = figures.flash_bytes.into();
+        page.page_bytes = figures.page_bytes.into();
+        write_text(&mut page.design, drive.first().design().name);
     });
     Ok(page)
 }
@@ -179,23 +180,22 @@ fn whole_statistics(subsystem: &Subsystem) -> StatisticsPage {
     page.lookups = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
     page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
     subsystem.with_drive(|drive| {
-        let engine = drive.engine();
-        let (utilization, flash, geometry) = (drive.utilization(), engine.flash_counters(), engine.geometry());
-        page.pairs = utilization.pairs.into();
-        page.pair_bytes = utilization.pair_bytes.into();
-        page.live_bytes = utilization.live_bytes.into();
-        page.capacity_bytes = utilization.capacity_bytes.into();
-        page.flash_bytes = geometry.raw_bytes().into();
-        page.dram_bytes = engine.dram().total_bytes().into();
-        page.dram_bytes_max = engine.dram_budget_bytes().into();
-        page.page_bytes = u64::from(geometry.page_bytes).into();
-        page.pages_read = (flash.reads.total() + engine.pages_glanced()).into();
-        page.pages_programmed = flash.programs.total().into();
-        page.pairs_moved = engine.gc_counters().pairs_moved.into();
-        page.blocks = (engine.erases().count() as u64).into();
-        page.erases = engine.erases().map(u64::from).sum::<u64>().into();
-        page.erases_max = engine.erases().max().map_or(0, u64::from).into();
-        write_text(&mut page.design, drive.design().name);
+        let figures = drive.figures();
+        page.pairs = figures.utilization.pairs.into();
+        page.pair_bytes = figures.utilization.pair_bytes.into();
+        page.live_bytes = figures.utilization.live_bytes.into();
+        page.capacity_bytes = figures.utilization.capacity_bytes.into();
+        page.flash_bytes = figures.flash_bytes.into();
+        page.dram_bytes = figures.dram_bytes.into();
+        page.dram_bytes_max = figures.dram_bytes_max.into();
+        page.page_bytes = figures.page_bytes.into();
+        page.pages_read = figures.pages_read.into();
+        page.pages_programmed = figures.pages_programmed.into();
+        page.pairs_moved = figures.pairs_moved.into();
+        page.blocks = figures.blocks.into();
+        page.erases = figures.erases.into();
+        page.erases_max = figures.erases_max.into();
+        write_text(&mut page.design, drive.first().design().name);
     });
     page
 }

@@ -12,7 +12,7 @@ use crate::rights::Rights;
 use crate::status::{absent, status_of};
 use crate::subsystem::Subsystem;
 use kvssd_cache::CacheAttributes;
-use kvssd_device::Drive;
+use kvssd_device::Partitions;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, SetCache, read_name};
@@ -29,7 +29,7 @@ impl Subsystem {
     /// As [`Subsystem::set_rights`], for namespaces of those names. Returns whether they are called so still; if not, all
     /// rights stay as they were.
     pub fn set_rights_of(&self, names: &[(u32, Option<String>)], rights: Rights) -> bool {
-        let set = |drive: &mut Drive| {
+        let set = |drive: &mut Partitions<'_>| {
             let infos = drive.namespaces().into_iter();
             let is_so = infos.map(|info| (info.id.0, info.attributes.name)).eq(names.iter().cloned());
             if is_so {
@@ -123,9 +123,9 @@ impl Subsystem {
     fn on_namespaces<T>(
         &self,
         host: &str,
-        change: impl FnOnce(&mut Executor) -> Result<T, Status>,
+        change: impl FnOnce(&mut Executor<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
-        let change = |executor: &mut Executor| {
+        let change = |executor: &mut Executor<'_>| {
             // It may have waited for the drive while its right was taken away.
             if !self.hosts.may_manage(host) {
                 return Err(Status::OperationDenied);
@@ -174,7 +174,7 @@ fn refused(error: &KvError) -> Status {
 mod tests {
     use super::*;
     use crate::SubsystemOptions;
-    use kvssd_device::{CreateDrive, image_design, image_profile};
+    use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
     use kvssd_nvme_spec::write_text;
     use std::thread;
     use std::time::Duration;

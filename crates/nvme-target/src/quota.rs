@@ -2,13 +2,13 @@
 
 use crate::rights::{Held, HostRights};
 use crate::status::status_of;
-use kvssd_device::Drive;
+use kvssd_device::Partitions;
 use kvssd_nvme_spec::Status;
 use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition};
 
 /// Checks a Store. Only where it would exceed the quota as a new pair is the old one looked at.
 pub(crate) fn check_quota(
-    drive: &mut Drive,
+    drive: &mut Partitions<'_>,
     rights: &HostRights,
     namespace: NamespaceId,
     key: Key<'_>,
@@ -50,7 +50,7 @@ pub(crate) fn check_quota(
 }
 
 /// What the namespaces hold that the host may change, of those that count.
-fn held(drive: &Drive, rights: &HostRights, counts: impl Fn(NamespaceId) -> bool) -> Held {
+fn held(drive: &Partitions<'_>, rights: &HostRights, counts: impl Fn(NamespaceId) -> bool) -> Held {
     let namespaces = drive.namespaces();
     let counted = namespaces.iter().filter(|info| rights.read_write.contains(info.id.0) && counts(info.id));
     counted.fold(Held::default(), |held, info| Held {

@@ -12,7 +12,7 @@ use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
 use crate::controller::{Controller, ControllerKind, Host, IoSettings};
 use crate::controllers::Controllers;
-use crate::execution::Executor;
+use crate::execution::{self, Executor, Sessions};
 use crate::hosts::{Hosts, Member};
 use crate::io_command::{Burst, IoCommand};
 use crate::limits::{GLANCE_BYTES_MAX, Limits};
@@ -21,11 +21,11 @@ use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::rights::Rights;
-use kvssd_device::Drive;
+use kvssd_device::{Drive, Figures, Partitions, Scope};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
-use kvssd_runtime::sync::{Arc, Mutex, Turns};
+use kvssd_runtime::sync::{Arc, Mutex, Turn, Turns};
 use kvssd_types::{ClientId, KvError, Nanos};
 
 /// Program/erase cycles of a block, as common for TLC flash. An estimate: profiles do not say.
@@ -78,8 +78,9 @@ pub struct Subsystem {
     /// Output that hosts have not taken yet.
     pub(crate) values_out: Arc<MemoryBudget>,
     has_failed: AtomicBool,
-    has_iterators: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    executor: Turns<Option<Executor>>,
+    /// The drive; none behind [`Subsystem::close`]. Who takes several takes them in their order.
+    partitions: Vec<Turns<Option<Drive>>>,
+    sessions: Sessions,
     controllers: Mutex<Controllers>,
 }
 
@@ -95,21 +96,33 @@ pub(crate) struct OutputRoom<'a> {
 /// The state of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Health {
-    pub(crate) pairs: u64,
-    pub(crate) pair_bytes: u64,
-    pub(crate) live_bytes: u64,
-    pub(crate) capacity_bytes: u64,
-    pub(crate) programmed_bytes: u64,
-    pub(crate) erases: u64,
-    pub(crate) erases_mean: f64,
-    pub(crate) pairs_moved: u64,
+    pub(crate) figures: Figures,
     pub(crate) has_failed: bool,
 }
 
 impl Health {
     /// Percentage Used of SMART: the mean of all erases over the cycles of a block.
     pub(crate) fn used_percent(&self) -> u64 {
-        (self.erases_mean * 100.0 / BLOCK_ERASES_MAX as f64) as u64
+        self.figures.erases * 100 / (self.figures.blocks.max(1) * BLOCK_ERASES_MAX)
+    }
+
+    /// Bytes of flash that were programmed since the drive was opened.
+    pub(crate) fn programmed_bytes(&self) -> u64 {
+        self.figures.pages_programmed * self.figures.page_bytes
+    }
+}
+
+/// The turns of somebody who has all partitions of the drive.
+struct AllTurns<'a> {
+    turns: Vec<Turn<'a, Option<Drive>>>,
+    sessions: &'a Sessions,
+}
+
+impl AllTurns<'_> {
+    /// None of a drive that was closed.
+    fn executor(&mut self) -> Option<Executor<'_>> {
+        let drives: Option<Vec<&mut Drive>> = self.turns.iter_mut().map(|turn| turn.as_mut()).collect();
+        Some(Executor { drive: Partitions::new(drives?), sessions: self.sessions })
     }
 }
 
@@ -117,28 +130,38 @@ impl Subsystem {
     /// A subsystem with all namespaces of `drive`.
     #[must_use]
     pub fn new(drive: Drive, options: SubsystemOptions) -> Self {
+        Subsystem::over(vec![drive], options)
+    }
+
+    /// A subsystem with all namespaces of a drive in partitions, of which there is one at least. A drive that is timed has one.
+    #[must_use]
+    pub fn over(mut drives: Vec<Drive>, options: SubsystemOptions) -> Self {
         let (is_timed, limits) = (options.is_timed, options.limits);
         let metrics = Metrics::new();
-        let has_iterators = Arc::default();
-        let iterators = (limits.iterator_idle_ns, std::sync::Arc::clone(&has_iterators));
-        let executor = Executor::new(drive, is_timed, metrics.recognized.clone(), iterators);
+        let sessions = Sessions::new(is_timed, metrics.recognized.clone(), limits.iterator_idle_ns);
         let attachments: Arc<Attachments> = Arc::default();
         let hosts = Hosts::new(options.rights.clone(), limits.connections_max);
+        let drive = Partitions::new(&mut drives);
         Subsystem {
             options,
             hosts,
-            namespaces: Namespaces::new(executor.drive.namespaces().iter().map(|info| info.id.0)),
+            namespaces: Namespaces::new(drive.namespaces().iter().map(|info| info.id.0)),
             metrics,
-            value_bytes_max: executor.drive.value_bytes_max(),
-            value_granularity_bytes: executor.drive.design().grain_bytes,
+            value_bytes_max: drive.first().value_bytes_max(),
+            value_granularity_bytes: drive.first().design().grain_bytes,
             values_in: MemoryBudget::new(limits.values_bytes_max),
             values_out: MemoryBudget::new(limits.values_bytes_max),
             has_failed: AtomicBool::new(false),
-            has_iterators,
-            executor: Turns::new(Some(executor)),
+            partitions: drives.into_iter().map(|drive| Turns::new(Some(drive))).collect(),
+            sessions,
             controllers: Mutex::new(Controllers::new(Arc::clone(&attachments))),
             attachments,
         }
+    }
+
+    /// The number of the drive's partitions.
+    pub(crate) fn partitions(&self) -> usize {
+        self.partitions.len()
     }
 
     /// Bounds and timeouts.
@@ -152,11 +175,12 @@ impl Subsystem {
     /// # Errors
     /// When the image fails, or has failed.
     pub fn close(&self) -> Result<(), KvError> {
-        let executor = self.executor.take().map_or_else(|_| None, |mut executor| executor.take());
-        let Some(executor) = executor else {
-            return Err(KvError::Failed("the service stopped in the middle of a change".to_owned()));
-        };
-        executor.drive.close()
+        let closed = || KvError::Failed("the service stopped in the middle of a change".to_owned());
+        let mut turns = self.turns().ok_or_else(closed)?;
+        let drives = turns.turns.iter_mut().map(|turn| turn.take()).collect::<Option<Vec<Drive>>>();
+        // Each, whether or not one before it could be closed.
+        let ended: Vec<Result<(), KvError>> = drives.ok_or_else(closed)?.into_iter().map(Drive::close).collect();
+        ended.into_iter().collect()
     }
 
     /// Bytes of values in transfer, in and out, of all connections. Each is bounded by [`Limits::values_bytes_max`].
@@ -180,10 +204,10 @@ impl Subsystem {
     /// Why the drive has failed; `None` if it works.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        match self.executor.look() {
-            Ok(executor) => executor.as_ref().and_then(|executor| executor.drive.failure().map(str::to_owned)),
+        self.partitions.iter().find_map(|partition| match partition.look() {
+            Ok(drive) => drive.as_ref().and_then(|drive| drive.failure().map(str::to_owned)),
             Err(_) => Some("the firmware panicked in the middle of a change".to_owned()),
-        }
+        })
     }
 
     /// Executes the commands of a burst, as far as there is room for their data. Returns whether the host's rights are
@@ -197,33 +221,76 @@ impl Subsystem {
         completions: &mut Vec<Completion>,
     ) -> bool {
         self.glance(burst, &mut room, settings, completions);
-        if burst.front(true).is_none() {
-            return true;
-        }
-        let mut executor = self.executor.take().ok();
-        if let Some(Some(executor)) = executor.as_deref_mut() {
-            if self.hosts.generation() != settings.generation {
-                return false;
+        while let Some(front) = burst.front(room.bytes > 0) {
+            let scope = if settings.rights.quota.is_bounded() { Scope::All } else { front.scope };
+            let begin = completions.len();
+            let executed = match scope {
+                Scope::One(number) => self.execute_on(number, burst, &mut room, (now, settings), completions),
+                Scope::All => self.execute_on_all(burst, &mut room, (now, settings), completions),
+            };
+            match executed {
+                Some(true) => {}
+                Some(false) => return false,
+                // It was closed, or its firmware panicked.
+                None => fail(burst, completions),
             }
-            let OutputRoom { bytes, used_bytes, share } = room;
-            let bytes_max = bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
-            executor.execute(|has_room| burst.next(has_room), bytes_max, now, settings, completions);
-            // Before the lock is released, so that the next connection sees it.
-            share.resize(used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>());
-            if executor.drive.failure().is_some() {
-                self.has_failed.store(true, Ordering::Relaxed);
+            if completions.len() == begin {
+                break;
             }
-            return true;
         }
-        // It was closed, or its firmware panicked.
-        while let Some(ready) = burst.next(true) {
-            let failure = Err(Status::InternalError.into());
-            completions.push(Completion::new(
-                ready.command_id,
-                CommandKind::of(&ready.command),
-                ready.arrived,
-                failure,
-            ));
+        true
+    }
+
+    /// Executes the commands of a burst that concern one partition, as [`Subsystem::execute`]. None where there is no drive any more.
+    fn execute_on(
+        &self,
+        number: usize,
+        burst: &mut Burst<'_>,
+        room: &mut OutputRoom<'_>,
+        (now, settings): (Nanos, &IoSettings),
+        completions: &mut Vec<Completion>,
+    ) -> Option<bool> {
+        let mut turn = self.partitions[number].take().ok()?;
+        let drive = Partitions::new([turn.as_mut()?]);
+        let is_only = self.partitions.len() == 1;
+        let next = |has_room| if is_only { burst.next(has_room) } else { burst.next_of(number, has_room) };
+        Some(self.execute_in(Executor { drive, sessions: &self.sessions }, next, room, (now, settings), completions))
+    }
+
+    /// As [`Subsystem::execute_on`], of commands that concern any.
+    fn execute_on_all(
+        &self,
+        burst: &mut Burst<'_>,
+        room: &mut OutputRoom<'_>,
+        (now, settings): (Nanos, &IoSettings),
+        completions: &mut Vec<Completion>,
+    ) -> Option<bool> {
+        let mut turns = self.turns()?;
+        let executor = turns.executor()?;
+        Some(self.execute_in(executor, |has_room| burst.next(has_room), room, (now, settings), completions))
+    }
+
+    fn execute_in(
+        &self,
+        mut executor: Executor<'_>,
+        next: impl FnMut(bool) -> Option<IoCommand>,
+        room: &mut OutputRoom<'_>,
+        (now, settings): (Nanos, &IoSettings),
+        completions: &mut Vec<Completion>,
+    ) -> bool {
+        if self.hosts.generation() != settings.generation {
+            return false;
+        }
+        let begin = completions.len();
+        let bytes_max = room.bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
+        executor.execute(next, bytes_max, now, settings, completions);
+        let bytes = completions[begin..].iter().map(|completion| completion.data.len()).sum::<usize>();
+        room.used_bytes += bytes;
+        room.bytes = room.bytes.saturating_sub(bytes);
+        // Before the lock is released, so that the next connection sees it.
+        room.share.resize(room.used_bytes);
+        if executor.drive.failure().is_some() {
+            self.has_failed.store(true, Ordering::Relaxed);
         }
         true
     }
@@ -240,25 +307,31 @@ impl Subsystem {
         if self.options.is_timed || !burst.front(true).is_some_and(IoCommand::is_look) {
             return;
         }
-        let Ok(executor) = self.executor.look() else { return };
-        let Some(executor) = executor.as_ref() else { return };
-        if self.hosts.generation() != settings.generation {
-            return;
-        }
-        let mut used_bytes =
-            room.used_bytes + completions.iter().map(|completion| completion.data.len()).sum::<usize>();
+        // The partition that is shared, and its number.
+        let mut shared = None;
         while let Some(ready) = burst.front(room.bytes > 0).filter(|ready| ready.is_look()) {
+            let Scope::One(number) = ready.scope else { break };
+            if shared.as_ref().is_none_or(|(of, _)| *of != number) {
+                // Nobody waits for one partition while he shares another.
+                drop(shared.take());
+                let Ok(partition) = self.partitions[number].look() else { break };
+                if self.hosts.generation() != settings.generation {
+                    break;
+                }
+                shared = Some((number, partition));
+            }
+            let Some(drive) = shared.as_ref().and_then(|(_, partition)| partition.as_ref()) else { break };
             if !room.share.try_grow(GLANCE_BYTES_MAX.into()) {
                 break;
             }
-            let outcome = executor.glance(ready, GLANCE_BYTES_MAX);
+            let outcome = execution::glance(drive, ready, GLANCE_BYTES_MAX);
             let seen_bytes = match &outcome {
                 Some(Ok(Success { data, .. })) => data.len(),
                 _ => 0,
             };
-            used_bytes += seen_bytes;
+            room.used_bytes += seen_bytes;
             room.bytes = room.bytes.saturating_sub(seen_bytes);
-            room.share.resize(used_bytes);
+            room.share.resize(room.used_bytes);
             let Some(outcome) = outcome else { break };
             let Some(ready) = burst.next(true) else { break };
             completions.push(Completion::new(
@@ -272,33 +345,35 @@ impl Subsystem {
 
     /// Whether the drive has failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed) || self.executor.is_poisoned()
+        self.has_failed.load(Ordering::Relaxed) || self.partitions.iter().any(Turns::is_poisoned)
     }
 
     /// Ends the iterators that nobody uses any more.
     pub(crate) fn end_iterators(&self, now: Nanos) {
-        if !self.has_iterators.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Ok(Some(executor)) = self.executor.take().as_deref_mut().map(Option::as_mut) {
-            executor.end_iterators(now);
+        if self.sessions.has_iterators() {
+            self.with_executor(|executor| executor.end_iterators(now));
         }
     }
 
-    /// Does something with the drive and its hosts' iterators.
-    pub(crate) fn with_executor<T>(&self, work: impl FnOnce(&mut Executor) -> T) -> Option<T> {
-        let mut executor = self.executor.take().ok()?;
-        executor.as_mut().map(work)
+    /// All partitions, in their order; none where a firmware panicked.
+    fn turns(&self) -> Option<AllTurns<'_>> {
+        let turns = self.partitions.iter().map(|partition| partition.take().ok()).collect::<Option<_>>()?;
+        Some(AllTurns { turns, sessions: &self.sessions })
     }
 
-    pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Drive) -> T) -> Option<T> {
+    /// Does something with the whole drive and its hosts' iterators.
+    pub(crate) fn with_executor<T>(&self, work: impl FnOnce(&mut Executor<'_>) -> T) -> Option<T> {
+        let mut turns = self.turns()?;
+        turns.executor().map(|mut executor| work(&mut executor))
+    }
+
+    pub(crate) fn with_drive<T>(&self, look: impl FnOnce(&mut Partitions<'_>) -> T) -> Option<T> {
         self.with_executor(|executor| look(&mut executor.drive))
     }
 
     /// Makes a controller the client's only one. `None` if the drive has failed.
     pub(crate) fn open_client(&self, client: ClientId) -> Option<Result<OpenedClient, KvError>> {
-        let mut executor = self.executor.take().ok()?;
-        executor.as_mut().map(|executor| executor.open_client(client))
+        self.with_executor(|executor| executor.open_client(client))
     }
 
     /// The namespaces. A drive whose firmware has panicked has not none: that is an error.
@@ -307,23 +382,8 @@ impl Subsystem {
     }
 
     pub(crate) fn health(&self) -> Health {
-        let look = |drive: &mut Drive| {
-            let engine = drive.engine();
-            let (utilization, flash, geometry) = (drive.utilization(), engine.flash_counters(), engine.geometry());
-            let (blocks, erases) =
-                engine.erases().fold((0u64, 0u64), |(blocks, erases), block| (blocks + 1, erases + u64::from(block)));
-            Health {
-                pairs: utilization.pairs,
-                pair_bytes: utilization.pair_bytes,
-                live_bytes: utilization.live_bytes,
-                capacity_bytes: utilization.capacity_bytes,
-                programmed_bytes: flash.programs.total() * u64::from(geometry.page_bytes),
-                erases,
-                erases_mean: erases as f64 / blocks.max(1) as f64,
-                pairs_moved: engine.gc_counters().pairs_moved,
-                has_failed: drive.failure().is_some(),
-            }
-        };
+        let look =
+            |drive: &mut Partitions<'_>| Health { figures: drive.figures(), has_failed: drive.failure().is_some() };
         self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
     }
 
@@ -360,6 +420,15 @@ impl Subsystem {
         let mut controllers = lock(&self.controllers);
         controllers.remove(id);
         self.metrics.controllers.set(controllers.len() as i64);
+    }
+}
+
+/// Fails the commands of a burst.
+fn fail(burst: &mut Burst<'_>, completions: &mut Vec<Completion>) {
+    while let Some(ready) = burst.next(true) {
+        let failure = Err(Status::InternalError.into());
+        let kind = CommandKind::of(&ready.command);
+        completions.push(Completion::new(ready.command_id, kind, ready.arrived, failure));
     }
 }
 

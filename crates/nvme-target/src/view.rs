@@ -4,7 +4,7 @@ use crate::command_kind::CommandKind;
 use crate::rights::{Access, HostRights};
 use crate::status::absent;
 use crate::subsystem::Subsystem;
-use kvssd_device::{CacheInfo, Drive};
+use kvssd_device::{CacheInfo, Partitions};
 use kvssd_ftl::NamespaceInfo;
 use kvssd_nvme_spec::Status;
 use kvssd_nvme_spec::command::NAMESPACE_ALL;
@@ -54,7 +54,7 @@ impl View<'_> {
     /// Those of them that are caches, and what they hold.
     pub(crate) fn caches(&self) -> Result<Vec<(NamespaceId, CacheInfo)>, Status> {
         let ids: Vec<NamespaceId> = self.namespaces()?.into_iter().map(|info| info.id).collect();
-        let look = |drive: &mut Drive| ids.into_iter().filter_map(|id| Some((id, drive.cache(id)?))).collect();
+        let look = |drive: &mut Partitions<'_>| ids.into_iter().filter_map(|id| Some((id, drive.cache(id)?))).collect();
         self.subsystem.with_drive(look).ok_or(Status::InternalError)
     }
 

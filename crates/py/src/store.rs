@@ -52,6 +52,7 @@ impl RawStore {
         create_bytes: u64,
         design: String,
         value_bytes_max: Option<u32>,
+        partitions: u32,
         preallocate: bool,
         sync: bool,
         read_only: bool,
@@ -66,8 +67,17 @@ impl RawStore {
                 return Err(PyValueError::new_err(line));
             }
         };
-        let options =
-            Options { missing, create_bytes, design, value_bytes_max, preallocate, sync, read_only, cache_bytes };
+        let options = Options {
+            missing,
+            create_bytes,
+            design,
+            value_bytes_max,
+            partitions,
+            preallocate,
+            sync,
+            read_only,
+            cache_bytes,
+        };
         let store = py.detach(|| kvssd_host::open(drive, options)).map_err(|error| of_opening(&error))?;
         let open = Open { store: Arc::new(store), transactions: OnceLock::new() };
         Ok(RawStore { owner: Owner::here(), open: RwLock::new(Some(open)) })

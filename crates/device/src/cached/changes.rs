@@ -252,6 +252,22 @@ impl Caches {
         Err(error)
     }
 
+    /// A batch was made and taken back, since others had no room for theirs.
+    pub(crate) fn taken_back(
+        &mut self,
+        records: &mut dyn Records,
+        changes: &[BatchChange<'_>],
+        why: &KvError,
+    ) -> Result<(), KvError> {
+        let is_cached = |change: &&BatchChange<'_>| self.all.contains_key(&change.namespace);
+        let keys: Vec<(NamespaceId, Key<'_>)> =
+            changes.iter().filter(is_cached).map(|change| (change.namespace, change.key)).collect();
+        match self.failed::<()>(records, &keys, why.clone()) {
+            Err(error) if error != *why => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn check_value(&self, value: &Value) -> Result<(), KvError> {
         let (value_bytes, value_bytes_max) = (value.len() as u64, self.value_bytes_max - u64::from(STAMP_BYTES));
         if value_bytes > value_bytes_max {

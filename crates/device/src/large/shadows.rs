@@ -152,6 +152,7 @@ impl LargeValues {
     pub(crate) fn create_namespace(
         &mut self,
         drive: &mut Clocked,
+        id: Option<NamespaceId>,
         attributes: &NamespaceAttributes,
     ) -> Result<NamespaceId, KvError> {
         if attributes.name.as_ref().is_some_and(|name| name.starts_with(NAME_PREFIX)) {
@@ -159,7 +160,7 @@ impl LargeValues {
                 "names that begin with {NAME_PREFIX:?} are the drive's own"
             )));
         }
-        let owner = drive.create_namespace(attributes.clone())?;
+        let owner = drive.create_namespace(id, attributes.clone())?;
         if let Err(error) = self.add(drive, owner, attributes) {
             drive.delete_namespace(owner)?;
             return Err(error);
@@ -190,7 +191,7 @@ impl LargeValues {
         let NamespaceAttributes { quota_bytes, logs, .. } = *attributes;
         // The quota is that of both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
-        let id = drive.create_namespace(NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
+        let id = drive.create_namespace(None, NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
         self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() });
         Ok(())
     }
@@ -258,6 +259,11 @@ impl LargeValues {
             Err(error) => Err(error),
             Ok(other) => Err(super::unexpected(&other)),
         }
+    }
+
+    /// Learns again what is written down: a change that had been made was taken back.
+    pub(crate) fn reload(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        self.shadows.iter_mut().try_for_each(|shadow| shadow.load(records))
     }
 
     pub(super) fn sweep_all(&mut self, records: &mut dyn Records) -> Result<(), KvError> {

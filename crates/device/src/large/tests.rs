@@ -237,7 +237,7 @@ fn a_namespace_goes_with_its_large_values_and_hosts_see_no_shadow() {
     let mut drive = drive("plus");
     let mut large = open(&mut drive);
     let seen = |drive: &Clocked, large: &LargeValues| large.namespaces(drive.device.engine().namespaces());
-    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    let second = large.create_namespace(&mut drive, None, &NamespaceAttributes::PLAIN).unwrap();
     large.execute(&mut drive, second, store(b"key", &value(1, 6 << 20))).unwrap();
     let infos = seen(&drive, &large);
     assert_eq!(infos.iter().map(|info| info.id).collect::<Vec<_>>(), [FIRST, second]);
@@ -287,7 +287,7 @@ fn many_changes_leave_what_a_map_has() {
 fn a_reader_sees_no_segments_whose_namespace_has_gone() {
     let mut drive = drive("plus");
     let mut large = open(&mut drive);
-    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    let second = large.create_namespace(&mut drive, None, &NamespaceAttributes::PLAIN).unwrap();
     // The process ends between the two, and the next only reads.
     drive.delete_namespace(second).unwrap();
     let large = LargeValues::open(VALUE_BYTES_MAX, &mut drive, true).unwrap();
@@ -325,7 +325,7 @@ fn a_quota_is_that_of_small_values_and_large_ones_together() {
     let mut large = open(&mut drive);
     let quota_bytes = 8 << 20;
     let attributes = NamespaceAttributes { quota_bytes: Some(quota_bytes), ..NamespaceAttributes::PLAIN };
-    let namespace = large.create_namespace(&mut drive, &attributes).unwrap();
+    let namespace = large.create_namespace(&mut drive, None, &attributes).unwrap();
     let mut stored = 0;
     for turn in 0..200u32 {
         let length = if turn % 40 == 0 { 2 << 20 } else { 64 << 10 };

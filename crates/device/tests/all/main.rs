@@ -4,6 +4,7 @@ mod caches;
 mod drive;
 mod durability;
 mod images;
+mod partitions;
 mod requests;
 mod validation_pm983;
 

@@ -9,6 +9,9 @@ use kvssd_host::{Error, IteratorOptions, Missing, Namespace, NamespaceAttributes
 
 const FLASH_BYTES_MIN: u64 = 256 << 20;
 
+/// Of the store in partitions: as many as the smallest image takes.
+const PARTITIONS: u32 = 4;
+
 /// Bytes of memory that such a store takes by default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
@@ -33,15 +36,20 @@ struct Kvssd {
 
 /// The store's own namespace, which keeps keys in no order.
 pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    open_namespace(opening, false).map_err(|error| error.to_string())
+    open_namespace(opening, false, 1).map_err(|error| error.to_string())
+}
+
+/// The same, in partitions.
+pub(super) fn open_partitioned(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+    open_namespace(opening, false, PARTITIONS).map_err(|error| error.to_string())
 }
 
 /// An ordered namespace of an empty store.
 pub(super) fn open_ordered(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    open_namespace(opening, true).map_err(|error| error.to_string())
+    open_namespace(opening, true, 1).map_err(|error| error.to_string())
 }
 
-fn open_namespace(opening: &Opening<'_>, is_ordered: bool) -> Result<Box<dyn EmbeddedStore>, Error> {
+fn open_namespace(opening: &Opening<'_>, is_ordered: bool, partitions: u32) -> Result<Box<dyn EmbeddedStore>, Error> {
     // What the image cannot be, opening it says.
     let firmware_bytes = memory_bytes(opening.pair_bytes).map_or(0, |memory| memory.firmware);
     let options = Options {
@@ -49,6 +57,7 @@ fn open_namespace(opening: &Opening<'_>, is_ordered: bool) -> Result<Box<dyn Emb
         missing: Missing::CreateNew,
         create_bytes: flash_bytes(opening.pair_bytes),
         sync: opening.durability == Durability::Sync,
+        partitions,
         ..Options::default()
     };
     let store = Store::open(opening.folder.join("drive.kv"), options)?;

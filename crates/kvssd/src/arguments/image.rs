@@ -4,6 +4,7 @@ use super::namespace::InNamespace;
 use crate::format::Format;
 use crate::text::Bytes;
 use clap::Args;
+use kvssd_device::PARTITIONS_MAX;
 use std::path::PathBuf;
 
 /// `kvssd create`.
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   kvssd create drive.kv                         1 GiB of flash, design plus
   kvssd create drive.kv --size 4GiB --design original --preallocate
-  kvssd create drive.kv --size 16GiB --value-bytes-max 256MiB")]
+  kvssd create drive.kv --size 16GiB --value-bytes-max 256MiB
+  kvssd create drive.kv --size 16GiB --partitions 8                for as many cores")]
 pub struct CreateOptions {
     /// The image, a new file
     pub image: PathBuf,
@@ -25,6 +27,10 @@ pub struct CreateOptions {
     /// kept in segments, and every value takes a byte more
     #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]
     pub value_bytes_max: Option<u32>,
+    /// As many threads change the drive side by side. Each partition has its part of the flash, of quotas and of caches' budgets, and the drive is
+    /// full when one of them is
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(PARTITIONS_MAX)), value_name = "COUNT")]
+    pub partitions: u32,
     /// Takes all room on the disk at once, so that no store finds it full later
     #[arg(long)]
     pub preallocate: bool,

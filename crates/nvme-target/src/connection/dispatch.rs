@@ -6,7 +6,7 @@ use super::{Connection, Phase, is_logged};
 use crate::admin::Admin;
 use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Outcome, Success};
-use crate::io_command::IoCommand;
+use crate::io_command::{IoCommand, scope_of};
 use crate::lock::lock;
 use crate::memory::MemoryShare;
 use crate::status::absent;
@@ -18,7 +18,7 @@ use kvssd_nvme_spec::fabrics::{FABRICS_OPCODE, FabricsCommand};
 use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::kv::KvCommand;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
-use kvssd_types::{Command, Nanos};
+use kvssd_types::{Command, NamespaceId, Nanos};
 use std::sync::Arc;
 
 /// Data transfer direction, bits 1:0 of an opcode: to the controller.
@@ -194,7 +194,8 @@ impl Connection {
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
         let serial = kvssd_nvme_spec::numbered::serial(entry);
-        Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None })
+        let scope = scope_of(namespace, &command, self.subsystem.partitions());
+        Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None, scope })
     }
 
     /// Refuses the commands that wait and are on what the host may not use any more.
@@ -244,7 +245,8 @@ impl Connection {
                     tracing::info!(controller = locked.id, "a host shuts its controller down");
                     drop(locked);
                     // Completed changes are safe already. A host may expect a shutdown to flush as well.
-                    let flushed = self.subsystem.with_drive(|drive| drive.execute(Command::Flush));
+                    let flushed =
+                        self.subsystem.with_drive(|drive| drive.execute_in(NamespaceId::FIRST, Command::Flush));
                     if !matches!(flushed, Some(Ok(_))) {
                         return Err(Status::InternalError.into());
                     }

@@ -23,26 +23,28 @@ const BESIDE_VALUE_BYTES: u64 = 512;
 /// The least that a pair takes.
 const PAIR_BYTES_MIN: usize = 12;
 
-impl Execution<'_> {
+impl Execution<'_, '_> {
     pub(super) fn create_iterator(&mut self, range: &IteratorRange, owner: &Owner) -> Outcome {
         let IteratorRange { prefix, first, end, descending, keys_only } = range;
         let (descending, keys_only) = (*descending, *keys_only);
         self.executor.end_iterators(self.now);
-        if !self.executor.iterators.has_room(owner) {
+        let sessions = self.executor.sessions;
+        if !sessions.on_iterators(|iterators| iterators.has_room(owner)) {
             return Err(Status::TooManyIterators.into());
         }
         let options = IteratorOptions { prefix, first, end: end.as_deref(), descending, keys_only };
         let Reply::IteratorCreated(id) = self.on_drive(Command::CreateIterator { options })? else {
             return Err(Status::InternalError.into());
         };
-        let number = self.executor.iterators.add(owner, (self.namespace, id), keys_only, self.now);
-        self.executor.note_iterators();
+        let of_drive = (self.namespace, id);
+        let number = sessions.on_iterators(|iterators| iterators.add(owner, of_drive, keys_only, self.now));
         Ok(Success::with_result(number.into()))
     }
 
     pub(super) fn destroy_iterator(&mut self, number: u32, owner: &Owner) -> Outcome {
-        let ended = self.executor.iterators.remove(owner, self.namespace, number).ok_or(Status::IteratorEnded)?;
-        self.executor.note_iterators();
+        let namespace = self.namespace;
+        let ended = self.executor.sessions.on_iterators(|iterators| iterators.remove(owner, namespace, number));
+        let ended = ended.ok_or(Status::IteratorEnded)?;
         self.on_drive(Command::DestroyIterator { iterator: ended.id }).map(|_| Success::default())
     }
 
@@ -54,17 +56,20 @@ impl Execution<'_> {
         pairs_max: u32,
         buffer_bytes: u32,
     ) -> Outcome {
-        let bytes_max = u64::from(buffer_bytes).min(self.executor.drive.value_bytes_max() + BESIDE_VALUE_BYTES);
+        let bytes_max = u64::from(buffer_bytes).min(self.executor.drive.first().value_bytes_max() + BESIDE_VALUE_BYTES);
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let mut writer = PairsWriter::new(bytes_max).ok_or(Status::InvalidField)?;
         let (namespace, now) = (self.namespace, self.now);
-        let iterator = self.executor.iterators.get(owner, namespace, number, now).ok_or(Status::IteratorEnded)?;
-        match seek {
-            None => {}
-            Some(None) => iterator.position = Position::Begin,
-            Some(Some(key)) => iterator.position = Position::At(key.bytes().into()),
-        }
-        let (id, keys_only, mut position) = (iterator.id, iterator.keys_only, iterator.position.clone());
+        let begun = self.executor.sessions.on_iterators(|iterators| {
+            let iterator = iterators.get(owner, namespace, number, now)?;
+            match seek {
+                None => {}
+                Some(None) => iterator.position = Position::Begin,
+                Some(Some(key)) => iterator.position = Position::At(key.bytes().into()),
+            }
+            Some((iterator.id, iterator.keys_only, iterator.position.clone()))
+        });
+        let (id, keys_only, mut position) = begun.ok_or(Status::IteratorEnded)?;
         let pairs_max = if pairs_max == 0 { u32::MAX } else { pairs_max };
         let mut at_a_time = if keys_only { PAIRS_AT_A_TIME } else { 1 };
         loop {
@@ -94,9 +99,11 @@ impl Execution<'_> {
             let room_bytes = bytes_max.min(PAGE_BYTES + LONG_KEY_BYTES_MAX) - writer.bytes().min(bytes_max);
             at_a_time = (room_bytes / mean_bytes).clamp(1, PAIRS_AT_A_TIME as usize) as u32;
         }
-        if let Some(iterator) = self.executor.iterators.get(owner, namespace, number, now) {
-            iterator.position = position;
-        }
+        self.executor.sessions.on_iterators(|iterators| {
+            if let Some(iterator) = iterators.get(owner, namespace, number, now) {
+                iterator.position = position;
+            }
+        });
         Ok(Success::with_data(writer.finish()))
     }
 

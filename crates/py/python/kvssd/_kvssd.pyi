@@ -28,6 +28,7 @@ class RawStore:
         create_bytes: int,
         design: str,
         value_bytes_max: int | None,
+        partitions: int,
         preallocate: bool,
         sync: bool,
         read_only: bool,

@@ -26,6 +26,7 @@ def open(
     create_bytes: int | None = None,
     design: str = "plus",
     value_bytes_max: int | None = None,
+    partitions: int = 1,
     preallocate: bool = False,
     sync: bool = False,
     read_only: bool = False,
@@ -35,9 +36,10 @@ def open(
 
     An image that is missing is an ``OpenError``. It is made with ``create=True``, of 1 GiB of flash, or with as many as ``create_bytes`` says;
     ``create="new"`` wants that there is none yet, and ``create=False`` that there is one whatever ``create_bytes`` says. It is made with the
-    firmware ``design``, for values of up to 2 MiB or, by choice, ``value_bytes_max`` bytes, 256 MiB at the most. What a call has stored
-    outlives the process, and with ``sync`` the machine. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the
-    options but ``read_only`` is chosen here.
+    firmware ``design``, for values of up to 2 MiB or, by choice, ``value_bytes_max`` bytes, 256 MiB at the most. As many
+    threads change it side by side as it has ``partitions``, each with its part of the room. What a call has stored outlives the process, and with
+    ``sync`` the machine. ``cache_bytes`` of its pages are kept in memory. Of a drive at a URL none of the options but ``read_only`` is
+    chosen here.
     """
     if create is None:
         create = create_bytes is not None
@@ -46,7 +48,9 @@ def open(
     missing = "create_new" if create == "new" else "create" if create else "fail"
     path = os.fspath(drive)
     size = 1 << 30 if create_bytes is None else create_bytes
-    raw = RawStore.open(path, missing, size, design, value_bytes_max, preallocate, sync, read_only, cache_bytes)
+    raw = RawStore.open(
+        path, missing, size, design, value_bytes_max, partitions, preallocate, sync, read_only, cache_bytes
+    )
     return Store(raw, path)
 
 

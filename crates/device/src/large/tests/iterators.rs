@@ -44,7 +44,7 @@ fn an_iterator_shows_what_was_there_however_large_and_it_is_deleted_behind_it() 
 fn iterators_of_two_namespaces_give_each_its_own() {
     let mut drive = drive("iter");
     let mut large = open(&mut drive);
-    let second = large.create_namespace(&mut drive, &NamespaceAttributes::PLAIN).unwrap();
+    let second = large.create_namespace(&mut drive, None, &NamespaceAttributes::PLAIN).unwrap();
     let names = [&b"a"[..], b"b", b"c"];
     let begin = |large: &mut LargeValues, drive: &mut Clocked, namespace| {
         let command = Command::CreateIterator { options: IteratorOptions::default() };

@@ -1,0 +1,156 @@
+//! A drive's share of a batch over several partitions.
+
+use super::Drive;
+use crate::cached::Whole;
+use crate::clocked::Clocked;
+use crate::records::Records;
+use kvssd_ftl::{BatchSequence, CheckReport, Engine};
+use kvssd_types::{
+    BatchChange, Command, IteratorId, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId, Value,
+};
+use std::sync::atomic::Ordering;
+
+impl Drive {
+    /// Whether the drive takes a batch of that size, and each key is there once.
+    pub(crate) fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.engine().check_batch(changes)
+    }
+
+    /// The number of the next batch over several partitions, of the first of them.
+    pub(crate) fn next_batch(&self) -> BatchSequence {
+        self.engine().decided().next()
+    }
+
+    /// Makes as much of a share as can be taken back. When it is refused nothing is changed. Nothing else may be done until it is abandoned, or
+    /// finished or decided, and ended.
+    pub(crate) fn prepare_batch(&mut self, share: &[BatchChange<'_>]) -> Result<(), KvError> {
+        let Drive { clocked, large, caches, .. } = self;
+        let at = clocked.clock();
+        let mut records = Preparing { clocked, prepared: None };
+        let mut whole = Whole { large: large.as_mut(), records: &mut records };
+        let command = Command::Batch { changes: share };
+        caches.execute_as(&mut whole, (None, NamespaceId::FIRST), command, at)?;
+        self.share = records.prepared.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Takes a share back that was prepared, since another was refused with that error.
+    pub(crate) fn abandon_batch(&mut self, share: &[BatchChange<'_>], why: &KvError) -> Result<(), KvError> {
+        self.on_share(|engine, changes, at| engine.abandon_batch(changes, at))?;
+        let Drive { clocked, large, caches, .. } = self;
+        if let Some(large) = large {
+            large.reload(clocked)?;
+        }
+        caches.taken_back(&mut Whole { large: large.as_mut(), records: clocked }, share, why)
+    }
+
+    /// Makes the rest of a share that was prepared. It is committed, and counts when the first partition has decided.
+    pub(crate) fn finish_batch(&mut self, sequence: BatchSequence) -> Result<(), KvError> {
+        self.on_share(|engine, changes, at| engine.finish_batch(changes, sequence, at))
+    }
+
+    /// Decides a batch, of which a share may have been prepared here, and commits that.
+    pub(crate) fn decide_batch(&mut self, sequence: BatchSequence) -> Result<(), KvError> {
+        self.on_share(|engine, changes, at| engine.decide_batch(changes, sequence, at))
+    }
+
+    /// A batch was decided whose share was finished here.
+    pub(crate) fn end_batch(&mut self) -> Result<(), KvError> {
+        self.clocked.in_prepared(|engine, at| (at, engine.end_batch(at)))
+    }
+
+    /// Does something with the share that was prepared, that must not wait for other commits: who waits for those of one partition knows nothing
+    /// of another.
+    fn on_share(
+        &mut self,
+        act: impl FnOnce(&mut Engine, &[BatchChange<'_>], Nanos) -> (Nanos, Result<(), KvError>),
+    ) -> Result<(), KvError> {
+        let share = std::mem::take(&mut self.share);
+        let changes = share.iter().map(PreparedChange::as_change).collect::<Result<Vec<_>, KvError>>()?;
+        let held = self.medium_state.holds_commits.swap(false, Ordering::Relaxed);
+        let done = self.clocked.in_prepared(|engine, at| act(engine, &changes, at));
+        self.medium_state.holds_commits.store(held, Ordering::Relaxed);
+        done
+    }
+
+    /// Adds to `report` what is wrong with large values, of a drive that was opened to be read.
+    pub(crate) fn check_large(mut self, report: &mut CheckReport) {
+        if let Some(large) = &self.large {
+            large.check(&mut self.clocked, report);
+        }
+    }
+
+    /// Removes what is left of deleted namespaces, so that their numbers are free.
+    pub(crate) fn free_all_numbers(&mut self) -> Result<(), KvError> {
+        self.clocked.in_turn(|engine, at| engine.free_all_numbers(at))
+    }
+}
+
+/// A change of the share that is prepared, as the firmware has it: with stamps and tags.
+#[derive(Debug)]
+pub(super) struct PreparedChange {
+    namespace: NamespaceId,
+    key: OwnedKey,
+    value: Option<Value>,
+}
+
+impl PreparedChange {
+    fn of(change: &BatchChange<'_>) -> Self {
+        PreparedChange { namespace: change.namespace, key: change.key.bytes().into(), value: change.value.clone() }
+    }
+
+    fn as_change(&self) -> Result<BatchChange<'_>, KvError> {
+        Ok(BatchChange { namespace: self.namespace, key: Key::new(&self.key)?, value: self.value.clone() })
+    }
+}
+
+/// Records in which a batch is prepared. What would follow it waits: it is done with a later change.
+struct Preparing<'a> {
+    clocked: &'a mut Clocked,
+    prepared: Option<Vec<PreparedChange>>,
+}
+
+impl Records for Preparing<'_> {
+    fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        match command {
+            _ if self.prepared.is_some() => Err(KvError::InvalidCommand("a batch is not decided yet")),
+            Command::Batch { changes } => {
+                self.clocked.in_turn(|engine, at| engine.prepare_batch(changes, at))?;
+                self.prepared = Some(changes.iter().map(PreparedChange::of).collect());
+                Ok(Reply::Batched)
+            }
+            other => self.clocked.execute_as(request, namespace, other),
+        }
+    }
+
+    fn oldest_iterator(&self) -> Option<IteratorId> {
+        self.clocked.oldest_iterator()
+    }
+
+    fn expire(&mut self) -> Result<bool, KvError> {
+        self.clocked.expire()
+    }
+
+    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
+        self.clocked.record_bytes(namespace)
+    }
+
+    fn then(&mut self) {
+        self.clocked.then();
+    }
+
+    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.clocked.check_batch(changes)
+    }
+
+    fn keep_beside(&mut self, bytes: u64) {
+        if self.prepared.is_none() {
+            self.clocked.keep_beside(bytes);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A drive in partitions: drives side by side in one image, which threads change side by side.
+//!
+//! ```text
+//!   namespace, key -> hash -> partition     store, retrieve, delete, exist, a batch within one: that partition alone     Scope::One
+//!   all partitions                          other batches, lists, iterators, namespaces, flushes                        Scope::All
+//!
+//!   list        the first partition's keys, then the second's ...
+//!   iterator    one in each, merged (`merge`)                       batch      prepared in each, then decided (`batch`)
+//!   namespace   of the same number in each, with a share of its quota and of its cache's budget (`namespaces`)
+//! ```
+//!
+//! How many there are is chosen when the image is made. Whoever shares a drive gives each partition a lock, takes that of one
+//! partition or, in their order, those of all, and asks [`Scope`] which. A drive of one partition has nothing of this.
+//!
+//! What it does not do: model time. A drive that is timed has one partition. Nor does it move pairs, so that a drive is full when one of its
+//! partitions is.
+
+mod batch;
+mod merge;
+mod namespaces;
+mod opening;
+
+pub(crate) use merge::Merges;
+pub use opening::{Mount, Mounts};
+
+use crate::Completion;
+use crate::drive::Drive;
+use crate::figures::Figures;
+use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The most partitions of a drive. An estimate: more than that share no lock that anybody waits for.
+pub const PARTITIONS_MAX: u32 = 64;
+
+/// Indexes hash keys without a seed: what is the same in all keys of a partition must not be so there.
+const SEED: u64 = 0x7061_7274_6974_696f;
+
+/// Which of so many partitions a pair is in. Images depend on it.
+#[must_use]
+pub fn partition_of(namespace: NamespaceId, key: Key<'_>, partitions: usize) -> usize {
+    let hash = xxh3_64_with_seed(key.bytes(), SEED ^ u64::from(namespace.0));
+    ((u128::from(hash) * partitions as u128) >> 64) as usize
+}
+
+/// What a command concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The partition of that number.
+    One(usize),
+    /// All of them, or several.
+    All,
+}
+
+impl Scope {
+    /// That of a command on a drive of so many partitions.
+    #[must_use]
+    pub fn of(namespace: NamespaceId, command: &Command<'_>, partitions: usize) -> Scope {
+        if partitions == 1 {
+            return Scope::One(0);
+        }
+        match command {
+            Command::Store { key, .. }
+            | Command::Retrieve { key, .. }
+            | Command::Delete { key }
+            | Command::Exist { key } => Scope::One(partition_of(namespace, *key, partitions)),
+            Command::Batch { changes } => {
+                let mut numbers = changes.iter().map(|change| partition_of(change.namespace, change.key, partitions));
+                let first = numbers.next().unwrap_or(0);
+                if numbers.all(|number| number == first) { Scope::One(first) } else { Scope::All }
+            }
+            _ => Scope::All,
+        }
+    }
+}
+
+/// All partitions of a drive, held by one.
+pub struct Partitions<'a> {
+    all: Vec<&'a mut Drive>,
+}
+
+impl<'a> Partitions<'a> {
+    /// The partitions of one drive, all of them and in their order.
+    pub fn new(all: impl IntoIterator<Item = &'a mut Drive>) -> Self {
+        Partitions { all: all.into_iter().collect() }
+    }
+
+    /// As [`Drive::execute_as`], whatever the command's scope.
+    ///
+    /// # Errors
+    /// As [`Drive::execute_as`]; [`KvError::InvalidCommand`] of a batch over several partitions that may come again.
+    pub fn execute_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+    ) -> Result<Reply, KvError> {
+        if let Scope::One(number) = Scope::of(namespace, &command, self.all.len()) {
+            return self.all[number].execute_as(request, namespace, command);
+        }
+        match command {
+            Command::Batch { .. } if request.is_some() => {
+                Err(KvError::InvalidCommand("a batch over several partitions that may come again"))
+            }
+            Command::Batch { changes } => self.batch(changes),
+            Command::List { from, keys_max } => self.list(namespace, from, keys_max),
+            Command::CreateIterator { options } => self.create_iterator(namespace, &options),
+            Command::Seek { iterator, key, pairs_max } => self.seek(namespace, iterator, key, pairs_max),
+            Command::Next { iterator, pairs_max } => self.next(namespace, iterator, pairs_max),
+            Command::DestroyIterator { iterator } => self.destroy_iterator(namespace, iterator),
+            Command::Flush => {
+                self.all.iter_mut().try_for_each(|part| part.execute_in(namespace, Command::Flush).map(|_| ()))?;
+                Ok(Reply::Flushed)
+            }
+            // It takes keys, and no blocks: the answer is any partition's.
+            other => self.all[0].execute_as(request, namespace, other),
+        }
+    }
+
+    /// As [`Drive::execute_in`].
+    ///
+    /// # Errors
+    /// As [`Partitions::execute_as`].
+    pub fn execute_in(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
+        self.execute_as(None, namespace, command)
+    }
+
+    fn list(&mut self, namespace: NamespaceId, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
+        let first = from.map_or(0, |key| partition_of(namespace, key, self.all.len()));
+        let mut keys = Vec::new();
+        for (number, part) in self.all.iter_mut().enumerate().skip(first) {
+            let from = from.filter(|_| number == first);
+            match part.execute_in(namespace, Command::List { from, keys_max: keys_max - keys.len() })? {
+                Reply::Listed(more) => keys.extend(more),
+                other => return Err(unexpected(&other)),
+            }
+            if keys.len() >= keys_max {
+                break;
+            }
+        }
+        Ok(Reply::Listed(keys))
+    }
+
+    /// As [`Drive::open_client`].
+    ///
+    /// # Errors
+    /// As [`Drive::open_client`].
+    pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
+        // Each grows when the client was forgotten there, and never shrinks: so does their sum.
+        self.all.iter_mut().try_fold(0, |sum, part| Ok(sum + part.open_client(client)?))
+    }
+
+    /// As [`Drive::submit_as`], of a drive of one partition: only that models time.
+    pub fn submit_as(
+        &mut self,
+        request: Option<RequestId>,
+        namespace: NamespaceId,
+        command: Command<'_>,
+        arrival: Nanos,
+    ) -> Completion {
+        assert!(self.all.len() == 1, "a drive that is timed has one partition");
+        self.all[0].submit_as(request, namespace, command, arrival)
+    }
+
+    /// The answer to a change that was made before, or a refusal when that is not known any more; none for one that is to be made.
+    #[must_use]
+    pub fn recognize(
+        &self,
+        request: RequestId,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+    ) -> Option<Result<Reply, KvError>> {
+        match Scope::of(namespace, command, self.all.len()) {
+            Scope::One(number) => self.all[number].engine().recognize(request, command),
+            Scope::All => None,
+        }
+    }
+
+    /// As [`Drive::hold_commits`], of all.
+    pub fn hold_commits(&self, hold: bool) {
+        self.all.iter().for_each(|part| part.hold_commits(hold));
+    }
+
+    /// As [`Drive::commit`], of all.
+    ///
+    /// # Errors
+    /// As [`Drive::commit`].
+    pub fn commit(&mut self) -> Result<(), KvError> {
+        self.all.iter_mut().try_for_each(|part| part.commit())
+    }
+
+    /// As [`Drive::figures`], of all together.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let mut figures = self.all.iter().map(|part| part.figures());
+        let first = figures.next().unwrap_or_default();
+        figures.fold(first, |sum, figures| sum.plus(&figures))
+    }
+
+    /// The first: design, hardware and bounds are the same in all.
+    #[must_use]
+    pub fn first(&self) -> &Drive {
+        self.all[0]
+    }
+
+    /// Why the image takes nothing any more, if so.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.all.iter().find_map(|part| part.failure())
+    }
+}
+
+/// Answers have the shape of their commands; a drive that breaks that is not trusted.
+fn unexpected(reply: &Reply) -> KvError {
+    KvError::Failed(format!("an answer to another command: {reply:?}"))
+}

@@ -1,0 +1,193 @@
+//! Iterators over all partitions: one in each, which gives its pairs in order, and the first of all is the next.
+//!
+//! ```text
+//!   partition 0   b e k ...   coming: b e
+//!   partition 1   a c   end   coming: a c        next(3) -> a b c, when each that has not ended has a pair
+//!   partition 2   g h i ...   coming: g
+//! ```
+//!
+//! They are made while one holds all partitions, and so see the drive as it was at one moment.
+
+use super::{Partitions, unexpected};
+use crate::drive::Drive;
+use kvssd_types::{
+    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Reply, VALUE_BYTES_MAX,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The iterators of a drive in partitions, by the number of that in the first one.
+#[derive(Debug, Default)]
+pub(crate) struct Merges {
+    all: BTreeMap<(NamespaceId, IteratorId), Merge>,
+}
+
+#[derive(Debug)]
+struct Merge {
+    descending: bool,
+    runs: Vec<Run>,
+}
+
+/// What comes of one partition.
+#[derive(Debug)]
+struct Run {
+    iterator: IteratorId,
+    coming: VecDeque<IteratedPair>,
+    has_ended: bool,
+}
+
+impl Run {
+    /// Takes in what the partition gives to that command.
+    fn ask(&mut self, part: &mut Drive, namespace: NamespaceId, command: Command<'_>) -> Result<(), KvError> {
+        match part.execute_in(namespace, command)? {
+            Reply::Pairs(pairs) => {
+                self.has_ended = pairs.is_empty();
+                self.coming.extend(pairs);
+                Ok(())
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl Merge {
+    /// Whose pair is the next; none at the end. Each run has its next one, if it has one.
+    fn first(&self) -> Option<usize> {
+        let key = |number: &usize| self.runs[*number].coming.front().map(|(key, _)| key);
+        let with_pairs = (0..self.runs.len()).filter(|number| key(number).is_some());
+        if self.descending { with_pairs.max_by_key(key) } else { with_pairs.min_by_key(key) }
+    }
+}
+
+impl Merges {
+    /// A namespace is gone, and the drive's iterators with it.
+    pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
+        self.all.retain(|(of, _), _| *of != namespace);
+    }
+}
+
+impl Partitions<'_> {
+    pub(super) fn create_iterator(
+        &mut self,
+        namespace: NamespaceId,
+        options: &IteratorOptions<'_>,
+    ) -> Result<Reply, KvError> {
+        let mut runs: Vec<Run> = Vec::with_capacity(self.all.len());
+        for number in 0..self.all.len() {
+            match self.all[number].execute_in(namespace, Command::CreateIterator { options: *options }) {
+                Ok(Reply::IteratorCreated(iterator)) => {
+                    runs.push(Run { iterator, coming: VecDeque::new(), has_ended: false });
+                }
+                refused => {
+                    self.end_runs(namespace, &runs);
+                    return Err(refused.map_or_else(|error| error, |reply| unexpected(&reply)));
+                }
+            }
+        }
+        let iterator = runs[0].iterator;
+        let merge = Merge { descending: options.descending, runs };
+        self.all[0].merges.all.insert((namespace, iterator), merge);
+        Ok(Reply::IteratorCreated(iterator))
+    }
+
+    /// What is not there any more keeps nothing.
+    fn end_runs(&mut self, namespace: NamespaceId, runs: &[Run]) {
+        for (part, run) in self.all.iter_mut().zip(runs) {
+            let _ = part.execute_in(namespace, Command::DestroyIterator { iterator: run.iterator });
+        }
+    }
+
+    pub(super) fn destroy_iterator(&mut self, namespace: NamespaceId, iterator: IteratorId) -> Result<Reply, KvError> {
+        let merge = self.all[0].merges.all.remove(&(namespace, iterator));
+        let destroyed = self.all[0].execute_in(namespace, Command::DestroyIterator { iterator });
+        if let Some(Merge { runs, .. }) = merge {
+            for (part, run) in self.all.iter_mut().zip(&runs).skip(1) {
+                let _ = part.execute_in(namespace, Command::DestroyIterator { iterator: run.iterator });
+            }
+        }
+        destroyed
+    }
+
+    pub(super) fn seek(
+        &mut self,
+        namespace: NamespaceId,
+        iterator: IteratorId,
+        key: Option<Key<'_>>,
+        pairs_max: u32,
+    ) -> Result<Reply, KvError> {
+        let pairs_each = self.pairs_each(pairs_max);
+        self.with_merge(namespace, iterator, |parts, merge| {
+            for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
+                run.coming.clear();
+                let command = Command::Seek { iterator: run.iterator, key, pairs_max: pairs_each };
+                run.ask(part, namespace, command)?;
+            }
+            take(parts, merge, namespace, pairs_max)
+        })
+    }
+
+    pub(super) fn next(
+        &mut self,
+        namespace: NamespaceId,
+        iterator: IteratorId,
+        pairs_max: u32,
+    ) -> Result<Reply, KvError> {
+        self.with_merge(namespace, iterator, |parts, merge| take(parts, merge, namespace, pairs_max))
+    }
+
+    /// What each partition is asked for when so many are wanted: their share, and one, since no two have the same.
+    fn pairs_each(&self, pairs_max: u32) -> u32 {
+        pairs_each(self.all.len(), pairs_max)
+    }
+
+    fn with_merge(
+        &mut self,
+        namespace: NamespaceId,
+        iterator: IteratorId,
+        act: impl FnOnce(&mut [&mut Drive], &mut Merge) -> Result<Vec<IteratedPair>, KvError>,
+    ) -> Result<Reply, KvError> {
+        let Some(mut merge) = self.all[0].merges.all.remove(&(namespace, iterator)) else {
+            // The first one knows what is wrong with it.
+            return self.all[0].execute_in(namespace, Command::Next { iterator, pairs_max: 1 });
+        };
+        let pairs = act(&mut self.all, &mut merge);
+        self.all[0].merges.all.insert((namespace, iterator), merge);
+        pairs.map(Reply::Pairs).map_err(|error| match error {
+            KvError::IteratorExpired(_) => KvError::IteratorExpired(iterator),
+            KvError::NoSuchIterator(_) => KvError::NoSuchIterator(iterator),
+            other => other,
+        })
+    }
+}
+
+fn pairs_each(partitions: usize, pairs_max: u32) -> u32 {
+    (pairs_max / partitions as u32).saturating_add(1).min(pairs_max)
+}
+
+/// The next pairs of all, as many as one partition would give.
+fn take(
+    parts: &mut [&mut Drive],
+    merge: &mut Merge,
+    namespace: NamespaceId,
+    pairs_max: u32,
+) -> Result<Vec<IteratedPair>, KvError> {
+    let (mut pairs, mut bytes) = (Vec::new(), 0);
+    while pairs.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX {
+        let left = pairs_max - pairs.len() as u32;
+        let pairs_each = pairs_each(parts.len(), left);
+        for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
+            if run.coming.is_empty() && !run.has_ended {
+                let next = Command::Next { iterator: run.iterator, pairs_max: pairs_each };
+                match run.ask(part, namespace, next) {
+                    // Told when it is its turn.
+                    Err(KvError::Unrecovered(_)) if !pairs.is_empty() => return Ok(pairs),
+                    asked => asked?,
+                }
+            }
+        }
+        let Some(first) = merge.first() else { break };
+        let pair = merge.runs[first].coming.pop_front().expect("it has the first pair");
+        bytes += pair.0.len() + pair.1.as_ref().map_or(0, kvssd_types::Value::len);
+        pairs.push(pair);
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,156 @@
+//! Namespaces of a drive in partitions: one of the same number in each.
+//!
+//! A process may end while one is made or deleted: one that is not in all partitions is in none from the next open on. Quotas and budgets of
+//! caches are divided evenly and rounded up, so that a namespace may be full when its share of one partition is.
+
+use super::Partitions;
+use crate::cached::CacheInfo;
+use crate::drive::Drive;
+use kvssd_cache::CacheAttributes;
+use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
+use kvssd_types::{KvError, NamespaceId, Nanos};
+
+impl Partitions<'_> {
+    /// As [`Drive::create_namespace`].
+    ///
+    /// # Errors
+    /// As [`Drive::create_namespace`].
+    pub fn create_namespace(&mut self, attributes: NamespaceAttributes) -> Result<NamespaceId, KvError> {
+        let share = NamespaceAttributes {
+            quota_bytes: attributes.quota_bytes.map(|bytes| self.share_bytes(bytes)),
+            cache: attributes.cache.map(|cache| cache.sized(|bytes| self.share_bytes(bytes))),
+            ..attributes
+        };
+        let wanted = self.free_number()?;
+        let id = self.all[0].create_namespace_at(wanted, share.clone())?;
+        for number in 1..self.all.len() {
+            if let Err(error) = self.all[number].create_namespace_at(Some(id), share.clone()) {
+                self.all[..number].iter_mut().try_for_each(|part| part.delete_namespace(id))?;
+                return Err(error);
+            }
+        }
+        Ok(id)
+    }
+
+    /// A number that is free in all partitions; none for what the only one finds.
+    fn free_number(&mut self) -> Result<Option<NamespaceId>, KvError> {
+        if self.all.len() == 1 {
+            return Ok(None);
+        }
+        if let Some(free) = self.common_number() {
+            return Ok(Some(free));
+        }
+        self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
+        let namespaces = self.namespaces().len() as u32;
+        self.common_number().map(Some).ok_or(KvError::TooManyNamespaces { namespaces })
+    }
+
+    fn common_number(&self) -> Option<NamespaceId> {
+        let free: Vec<Vec<NamespaceId>> = self.all.iter().map(|part| part.engine().free_numbers()).collect();
+        free[0].iter().copied().find(|id| free.iter().all(|numbers| numbers.contains(id)))
+    }
+
+    fn share_bytes(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.all.len() as u64)
+    }
+
+    /// As [`Drive::delete_namespace`].
+    ///
+    /// # Errors
+    /// As [`Drive::delete_namespace`].
+    pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
+        self.all.iter_mut().try_for_each(|part| part.delete_namespace(id))?;
+        self.all[0].merges.forget_namespace(id);
+        Ok(())
+    }
+
+    /// As [`Drive::set_cache`].
+    ///
+    /// # Errors
+    /// As [`Drive::set_cache`].
+    pub fn set_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
+        let share = cache.map(|cache| cache.sized(|bytes| self.share_bytes(bytes)));
+        let before = self.all[0].namespaces().into_iter().find(|info| info.id == id);
+        let before = before.ok_or(KvError::NoSuchNamespace(id))?.attributes.cache;
+        // The first is the last: what it says, the others are told when the drive is opened.
+        for number in (0..self.all.len()).rev() {
+            if let Err(error) = self.all[number].set_cache(id, share.clone()) {
+                let changed = self.all[number + 1..].iter_mut();
+                changed.map(|part| part.set_cache(id, before.clone())).collect::<Result<(), _>>()?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Drive::namespaces`], of all together.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<NamespaceInfo> {
+        let partitions = self.all.len() as u64;
+        let others: Vec<Vec<NamespaceInfo>> = self.all[1..].iter().map(|part| part.namespaces()).collect();
+        let whole = |mut info: NamespaceInfo| {
+            for infos in &others {
+                let other = infos.iter().find(|other| other.id == info.id)?;
+                info.utilization = info.utilization.plus(&other.utilization);
+                info.dram = std::mem::take(&mut info.dram).plus(&other.dram);
+            }
+            let NamespaceAttributes { quota_bytes, cache, .. } = &mut info.attributes;
+            *quota_bytes = quota_bytes.map(|share| share * partitions);
+            *cache = cache.take().map(|share| share.sized(|bytes| bytes * partitions));
+            Some(info)
+        };
+        self.all[0].namespaces().into_iter().filter_map(whole).collect()
+    }
+
+    /// As [`Drive::cache`], of all together.
+    #[must_use]
+    pub fn cache(&self, id: NamespaceId) -> Option<CacheInfo> {
+        let mut infos = self.all.iter().map(|part| part.cache(id));
+        let first = infos.next()??;
+        let sum = infos.try_fold(first, |sum, info| Some(sum.plus(info?)))?;
+        Some(CacheInfo { attributes: sum.attributes.sized(|bytes| bytes * self.all.len() as u64), ..sum })
+    }
+
+    /// As [`Drive::let_go`].
+    ///
+    /// # Errors
+    /// As [`Drive::let_go`].
+    pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
+        self.all.iter_mut().try_fold(false, |some, part| Ok(part.let_go(id)? || some))
+    }
+
+    /// As [`Drive::wants_time`].
+    #[must_use]
+    pub fn wants_time(&self) -> bool {
+        self.all.iter().any(|part| part.wants_time())
+    }
+
+    /// As [`Drive::tell_time`].
+    pub fn tell_time(&mut self, now: Nanos) {
+        self.all.iter_mut().for_each(|part| part.tell_time(now));
+    }
+
+    /// What a process left half-made that ended in the middle: a namespace is in all partitions or in none, and the same cache.
+    pub(super) fn settle_namespaces(&mut self) -> Result<(), KvError> {
+        let whole: Vec<NamespaceId> = self.namespaces().into_iter().map(|info| info.id).collect();
+        let of_first = self.all[0].namespaces();
+        for part in &mut self.all {
+            settle(part, &whole, &of_first)?;
+        }
+        Ok(())
+    }
+}
+
+fn settle(part: &mut Drive, whole: &[NamespaceId], of_first: &[NamespaceInfo]) -> Result<(), KvError> {
+    for info in part.namespaces() {
+        let known = of_first.iter().find(|first| first.id == info.id).filter(|_| whole.contains(&info.id));
+        match known {
+            None => part.delete_namespace(info.id)?,
+            Some(first) if first.attributes.cache != info.attributes.cache => {
+                part.set_cache(info.id, first.attributes.cache.clone())?;
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
