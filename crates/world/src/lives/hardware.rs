@@ -71,6 +71,13 @@ impl Hardware {
         self.create.cache_bytes = cache_or_none(random);
         self
     }
+
+    /// The same, in one partition or, as often, in two or three.
+    #[must_use]
+    pub fn in_partitions(mut self, random: &mut Random) -> Hardware {
+        self.create.partitions = [1, 1, 2, 3][random.below(4) as usize];
+        self
+    }
 }
 
 /// Bytes of pages that a program keeps in memory: more than a drive of the world has, or none.

@@ -78,7 +78,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let conditions = Conditions::random(&mut random);
     let Conditions { sync, has_large_values, network, .. } = conditions;
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware.expect("every design fits the drives of the world");
+    let hardware = hardware.expect("every design fits the drives of the world").in_partitions(&mut random);
     let machine = Machine::new(SimulatedDisk::new(random.bits()), vec![SERVICE]);
     let disk = machine.disk().clone();
     let (book, told) = (SharedBook::default(), Rc::new(RefCell::new(Report::default())));
@@ -99,7 +99,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
             is_over: Cell::new(false),
         });
         let Hardware { design, profile, create, .. } = &hardware;
-        let made = Drive::create_in(&common.machine.disk().files(), Path::new(PATH), profile, design, *create);
+        let made = Drive::create_all_in(&common.machine.disk().files(), Path::new(PATH), profile, design, *create);
         drop(made.expect("an empty disk has room for a drive"));
         direct(&common, &mut random);
     });

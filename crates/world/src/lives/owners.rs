@@ -76,7 +76,10 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::new(seed);
     let (sync, is_large) = (random.below(2) == 0, random.below(6) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, random.below(3) == 0);
-    let hardware = hardware.expect("every design fits the drives of the world").cached_or_not(&mut random);
+    let hardware = hardware
+        .expect("every design fits the drives of the world")
+        .cached_or_not(&mut random)
+        .in_partitions(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), (1..=PROGRAMS).map(Process).collect());
     let (book, told) = (SharedBook::default(), Rc::new(Cell::new(Report::default())));
@@ -256,7 +259,7 @@ fn is_alone(common: &Common) -> bool {
 /// Makes the image, unless another is quicker.
 fn create(common: &Common, random: &mut Random) {
     let Hardware { design, profile, create, .. } = &common.hardware;
-    match Drive::create_in(&common.machine.files(), Path::new(PATH), profile, design, *create) {
+    match Drive::create_all_in(&common.machine.files(), Path::new(PATH), profile, design, *create) {
         Ok(drive) => {
             if common.is_made.replace(true) {
                 common.book.borrow_mut().fail("an image was made twice");

@@ -168,7 +168,7 @@ impl<'a> Program<'a> {
             // A process that was killed may have left a part of it.
             let _ = files.remove(Path::new(PATH));
             let Hardware { design, profile, create, .. } = self.hardware;
-            let created = Drive::create_in(&files, Path::new(PATH), profile, design, *create);
+            let created = Drive::create_all_in(&files, Path::new(PATH), profile, design, *create);
             let drive = created.map_err(|error| self.end("create", &error))?;
             self.alive()?;
             self.is_made = true;

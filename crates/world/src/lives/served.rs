@@ -49,13 +49,13 @@ impl Drop for Noted {
 fn serve(common: &Rc<Common>, stop: &Rc<Cell<bool>>) {
     let Conditions { sync, cache_bytes, .. } = common.conditions;
     let options = OpenOptions { sync, read_only: false, cache_bytes };
-    let drive = match Drive::open_in(&common.machine.files(), Path::new(PATH), options) {
-        Ok(drive) => drive,
+    let drives = match Drive::open_all_in(&common.machine.files(), Path::new(PATH), options) {
+        Ok(drives) => drives,
         Err(_) if common.excuses.has_failed() => return,
         Err(error) => return common.book.borrow_mut().fail(format!("the drive cannot be opened: {error}")),
     };
     let options = SubsystemOptions { limits: common.conditions.limits, ..SubsystemOptions::new(NQN) };
-    let subsystem = Arc::new(Subsystem::new(drive, options));
+    let subsystem = Arc::new(Subsystem::over(drives, options));
     *common.subsystem.borrow_mut() = Arc::downgrade(&subsystem);
     match common.world.listen(ADDRESS.parse().expect("an address")) {
         Ok(listener) => service::serve(&common.world, &subsystem, listener, stop),

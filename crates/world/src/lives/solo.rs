@@ -47,7 +47,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::stream(seed, design.name.bytes().map(u64::from).sum());
     let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
-    let hardware = hardware.cached_or_not(&mut random);
+    let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let acts = Acts::new(random.bits() >> 24, is_large);
     live(Lives { program, acts, random, history: History::default(), sync }, seed, report)

@@ -3,8 +3,9 @@
 use super::act::{Act, key, number_of};
 use super::model::{Change, Content, PairChange};
 use super::program::{End, Program, Running, name_of};
+use kvssd_device::partition_of;
 use kvssd_host::{Batch, Error, Namespace, NamespaceAttributes, NamespaceId};
-use kvssd_types::StoreCondition;
+use kvssd_types::{Key, StoreCondition};
 
 /// Keys that are listed at a time.
 const LIST: usize = 64;
@@ -195,8 +196,13 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Changes one by one: where it stops, those before are made.
-    fn bulk(&mut self, running: &Running, changes: Vec<PairChange>, answer: Result<(), Error>) -> Result<(), End> {
+    /// Changes one by one, partition by partition: where it stops, those before are made.
+    fn bulk(&mut self, running: &Running, mut changes: Vec<PairChange>, answer: Result<(), Error>) -> Result<(), End> {
+        let partitions = self.hardware.create.partitions.max(1) as usize;
+        changes.sort_by_key(|&(space, number, _)| {
+            let id = self.namespace(running, space).map_or(NamespaceId::FIRST, |namespace| namespace.id());
+            partition_of(id, Key::new(&key(number)).expect("a key of the world"), partitions)
+        });
         let each = changes.into_iter().map(|change| Change::Pairs(vec![change]));
         match answer {
             Ok(()) if !self.disk.is_killed() => {

@@ -76,7 +76,10 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware.expect("every design fits the drives of the world").cached_or_not(&mut random);
+    let hardware = hardware
+        .expect("every design fits the drives of the world")
+        .cached_or_not(&mut random)
+        .in_partitions(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), vec![PROGRAM]);
     let book = SharedBook::default();
@@ -111,7 +114,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
 fn live(common: &Rc<Common>, random: &mut Random) {
     let Hardware { design, profile, create, .. } = &common.hardware;
     let disk = common.machine.disk().clone();
-    let made = Drive::create_in(&disk.files(), Path::new(PATH), profile, design, *create);
+    let made = Drive::create_all_in(&disk.files(), Path::new(PATH), profile, design, *create);
     drop(made.expect("an empty disk has room for a drive"));
     for life in 0..=LIVES {
         disk.kill();
