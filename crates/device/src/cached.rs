@@ -60,7 +60,7 @@ pub struct CacheInfo {
 
 impl CacheInfo {
     /// Both together, of what was chosen for the first.
-    pub(crate) fn plus(self, other: CacheInfo) -> CacheInfo {
+    pub(crate) fn plus(self, other: &CacheInfo) -> CacheInfo {
         CacheInfo {
             attributes: self.attributes,
             budget_bytes: self.budget_bytes + other.budget_bytes,

@@ -75,8 +75,8 @@ impl Partitions<'_> {
         // The first is the last: what it says, the others are told when the drive is opened.
         for number in (0..self.all.len()).rev() {
             if let Err(error) = self.all[number].set_cache(id, share.clone()) {
-                let changed = self.all[number + 1..].iter_mut();
-                changed.map(|part| part.set_cache(id, before.clone())).collect::<Result<(), _>>()?;
+                let mut changed = self.all[number + 1..].iter_mut();
+                changed.try_for_each(|part| part.set_cache(id, before.clone()))?;
                 return Err(error);
             }
         }
@@ -107,7 +107,7 @@ impl Partitions<'_> {
     pub fn cache(&self, id: NamespaceId) -> Option<CacheInfo> {
         let mut infos = self.all.iter().map(|part| part.cache(id));
         let first = infos.next()??;
-        let sum = infos.try_fold(first, |sum, info| Some(sum.plus(info?)))?;
+        let sum = infos.try_fold(first, |sum, info| Some(sum.plus(&info?)))?;
         Some(CacheInfo { attributes: sum.attributes.sized(|bytes| bytes * self.all.len() as u64), ..sum })
     }
 

@@ -14,6 +14,9 @@ const FIRST: NamespaceId = NamespaceId::FIRST;
 
 type Map = BTreeMap<(NamespaceId, Vec<u8>), Vec<u8>>;
 
+/// A key of a batch, and its value, or none where it goes.
+type Wanted = (NamespaceId, Vec<u8>, Option<Vec<u8>>);
+
 fn create(disk: &SimulatedDisk, design: &str, options: CreateDrive) -> Vec<Drive> {
     let (profile, design) = (image_profile(64 << 20).unwrap(), image_design(design).unwrap());
     Drive::create_all_in(&disk.files(), Path::new(PATH), &profile, &design, options).unwrap()
@@ -45,8 +48,7 @@ fn retrieve(drives: &mut [Drive], namespace: NamespaceId, name: &[u8]) -> Option
     }
 }
 
-/// Each change: a key, and a value or none.
-fn batch(drives: &mut [Drive], changes: &[(NamespaceId, Vec<u8>, Option<Vec<u8>>)]) -> Result<Reply, KvError> {
+fn batch(drives: &mut [Drive], changes: &[Wanted]) -> Result<Reply, KvError> {
     let changes: Vec<BatchChange<'_>> = changes
         .iter()
         .map(|(namespace, name, value)| BatchChange {
@@ -173,9 +175,9 @@ fn live(design: &str, partitions: u32, value_bytes_max: Option<u32>, seed: u64) 
             _ => drop(drives),
         }
         if life % 2 == 0 {
-            disk.kill()
+            disk.kill();
         } else {
-            disk.lose_power()
+            disk.lose_power();
         }
         assert_eq!(Drive::check_in(&disk.files(), Path::new(PATH)).unwrap().findings, [], "{told}");
         drives = open(&disk, true);
@@ -207,7 +209,7 @@ fn a_batch_over_partitions_is_there_or_not_wherever_it_is_cut() {
                 store(&mut drives, FIRST, name, &vec![0; bytes]).unwrap();
             }
             // Half of them are new, half are there, and two go.
-            let change = |name: &Vec<u8>| (FIRST, name.clone(), (name[0] % 6 > 0).then(|| vec![1; 200]));
+            let change = |name: &Vec<u8>| (FIRST, name.clone(), (!name[0].is_multiple_of(6)).then(|| vec![1; 200]));
             let changes: Vec<_> = names.iter().map(change).collect();
             let strike = [Strike::KillBefore, Strike::KillWithin, Strike::KillAfter][(number % 3) as usize];
             disk.strike(disk.calls() + 1 + number / 3, strike);
@@ -215,9 +217,9 @@ fn a_batch_over_partitions_is_there_or_not_wherever_it_is_cut() {
             let before: Vec<usize> = names.iter().map(|name| usize::from(name[0] < 6)).collect();
             drop(drives);
             if sync && number % 2 == 0 {
-                disk.lose_power()
+                disk.lose_power();
             } else {
-                disk.kill()
+                disk.kill();
             }
             for life in 0..3 {
                 let mut drives = open(&disk, sync);
@@ -225,7 +227,7 @@ fn a_batch_over_partitions_is_there_or_not_wherever_it_is_cut() {
                 let is_new = found.iter().any(|value| value.as_ref().is_some_and(|value| value.len() == 200));
                 for ((name, value), was_there) in names.iter().zip(&found).zip(&before) {
                     let is_as_before = value.as_ref().map_or(0, |value| usize::from(value.len() != 200)) == *was_there;
-                    let is_as_behind = value.is_some() == (name[0] % 6 > 0);
+                    let is_as_behind = value.is_some() != name[0].is_multiple_of(6);
                     assert!(
                         if is_new { is_as_behind } else { is_as_before },
                         "{strike:?} at {number}, life {life}: {name:?} is torn"
