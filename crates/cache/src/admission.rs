@@ -24,6 +24,11 @@ pub(crate) trait Admission: Debug + Send + Sync {
         let _ = bytes;
     }
 
+    /// The cache has no more than so many bytes of memory from here on.
+    fn keep_within(&mut self, kept_bytes_max: u64) {
+        let _ = kept_bytes_max;
+    }
+
     /// Bytes of memory that it keeps.
     fn kept_bytes(&self) -> u64 {
         0

@@ -37,10 +37,10 @@ pub struct Cache {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    bytes: u64,
-    expires: Nanos,
-    key_bytes: u8,
+pub(crate) struct Held {
+    pub(crate) bytes: u64,
+    pub(crate) expires: Nanos,
+    pub(crate) key_bytes: u8,
 }
 
 /// What happened.
@@ -106,9 +106,17 @@ impl Cache {
             + admission
     }
 
-    /// The most of them, from the next pair on.
-    pub fn set_kept_bytes_max(&mut self, bytes: u64) {
+    /// The most of them, from here on. What a rule remembers that takes too much is forgotten; gives the pairs that must leave.
+    pub(crate) fn set_kept_bytes_max(&mut self, bytes: u64) -> Vec<(PairId, Held)> {
         self.kept_bytes_max = bytes;
+        self.admission.iter_mut().for_each(|rule| rule.keep_within(bytes));
+        let mut leaving = Vec::new();
+        while self.kept_bytes() > bytes
+            && let Some(victim) = self.evict()
+        {
+            leaving.push(victim);
+        }
+        leaving
     }
 
     /// Whether it holds a pair, and how many bytes of it. That is no hit.
@@ -177,11 +185,17 @@ impl Cache {
 
     /// Takes a pair in, until it expires. Gives those that must leave before it is stored.
     pub fn insert(&mut self, pair: PairId, bytes: u64, expires: Nanos) -> Vec<PairId> {
-        self.insert_with(pair, bytes, expires, 0)
+        self.insert_with(pair, bytes, expires, 0).into_iter().map(|(pair, _)| pair).collect()
     }
 
     /// As [`Cache::insert`], of a pair whose key is kept beside it.
-    pub(crate) fn insert_with(&mut self, pair: PairId, bytes: u64, expires: Nanos, key_bytes: u8) -> Vec<PairId> {
+    pub(crate) fn insert_with(
+        &mut self,
+        pair: PairId,
+        bytes: u64,
+        expires: Nanos,
+        key_bytes: u8,
+    ) -> Vec<(PairId, Held)> {
         let mut leaving = Vec::new();
         let before = |cache: &Cache| cache.held.get(&pair).map_or(0, |held| held.bytes);
         let more_kept = PAIR_BYTES + u64::from(key_bytes);
@@ -190,7 +204,7 @@ impl Cache {
             && let Some(victim) = self.evict()
         {
             // What is to be replaced need not leave first.
-            leaving.extend(Some(victim).filter(|victim| *victim != pair));
+            leaving.extend(Some(victim).filter(|(victim, _)| *victim != pair));
         }
         self.held_bytes = self.held_bytes - before(self) + bytes;
         self.key_bytes += u64::from(key_bytes);
@@ -209,31 +223,79 @@ impl Cache {
         leaving
     }
 
+    /// Pairs that left are there all the same, since what they left for did not come: they are the first to leave again, in that order.
+    pub(crate) fn put_back(&mut self, left: impl DoubleEndedIterator<Item = (PairId, Held)>) {
+        for (pair, held) in left.rev() {
+            self.counts.evicted -= 1;
+            self.eviction.put_back(pair, held.bytes, held.expires);
+            if held.expires < Nanos::MAX {
+                self.ageing.insert((held.expires, pair));
+            }
+            self.hold(pair, held);
+        }
+    }
+
+    /// A pair that left is there all the same, since it could not be removed: that is tried again when its turn to leave comes once more, and not
+    /// for its age.
+    pub(crate) fn keep(&mut self, pair: PairId, held: Held) {
+        self.eviction.insert(pair, held.bytes, held.expires);
+        self.hold(pair, held);
+    }
+
+    fn hold(&mut self, pair: PairId, held: Held) {
+        let before = self.held.insert(pair, held);
+        assert!(before.is_none(), "who left is not in");
+        self.held_bytes += held.bytes;
+        self.key_bytes += u64::from(held.key_bytes);
+        self.budget_bytes = self.budget_bytes.max(self.held_bytes.min(self.budget_bytes_max));
+    }
+
     /// A pair went. Gives whether it was there.
     pub fn remove(&mut self, pair: PairId) -> bool {
-        let Some(held) = self.held.remove(&pair) else { return false };
+        self.take(pair).is_some()
+    }
+
+    pub(crate) fn take(&mut self, pair: PairId) -> Option<Held> {
+        let held = self.held.remove(&pair)?;
         self.held_bytes -= held.bytes;
         self.key_bytes -= u64::from(held.key_bytes);
         self.ageing.remove(&(held.expires, pair));
         self.eviction.remove(pair);
-        true
+        Some(held)
     }
 
     /// Lets a pair go that is too old. Gives whether it is there and was.
     pub fn expire(&mut self, pair: PairId, now: Nanos) -> bool {
-        let is_old = self.held.get(&pair).is_some_and(|held| held.expires <= now);
-        self.counts.expired += u64::from(is_old);
-        is_old && self.remove(pair)
+        self.take_old(pair, now).is_some()
+    }
+
+    /// As [`Cache::expire`], with what was held.
+    pub(crate) fn take_old(&mut self, pair: PairId, now: Nanos) -> Option<Held> {
+        if !self.is_old(pair, now) {
+            return None;
+        }
+        self.counts.expired += 1;
+        self.take(pair)
     }
 
     /// Lets the pair go that is too old the longest, if one is.
     pub fn expire_one(&mut self, now: Nanos) -> Option<PairId> {
+        self.take_oldest(now).map(|(pair, _)| pair)
+    }
+
+    /// As [`Cache::expire_one`], with what was held.
+    pub(crate) fn take_oldest(&mut self, now: Nanos) -> Option<(PairId, Held)> {
         let (_, pair) = self.ageing.first().copied().filter(|(expires, _)| *expires <= now)?;
-        self.expire(pair, now).then_some(pair)
+        self.take_old(pair, now).map(|held| (pair, held))
     }
 
     /// The drive is full: no more than what is there without these fits on it now. They leave; none when nobody is left.
     pub fn shrink(&mut self) -> Vec<PairId> {
+        self.take_some().into_iter().map(|(pair, _)| pair).collect()
+    }
+
+    /// As [`Cache::shrink`], with what was held.
+    pub(crate) fn take_some(&mut self) -> Vec<(PairId, Held)> {
         let wanted = self.held_bytes - self.held_bytes.div_ceil(SHRINK_SHARE).min(self.held_bytes);
         let mut leaving = Vec::new();
         while self.held_bytes > wanted
@@ -256,14 +318,14 @@ impl Cache {
         }
     }
 
-    fn evict(&mut self) -> Option<PairId> {
+    fn evict(&mut self) -> Option<(PairId, Held)> {
         let victim = self.eviction.evict()?;
         let held = self.held.remove(&victim).expect("who leaves was there");
         self.held_bytes -= held.bytes;
         self.key_bytes -= u64::from(held.key_bytes);
         self.ageing.remove(&(held.expires, victim));
         self.counts.evicted += 1;
-        Some(victim)
+        Some((victim, held))
     }
 }
 

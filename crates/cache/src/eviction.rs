@@ -23,6 +23,9 @@ pub(crate) trait Eviction: Debug + Send + Sync {
     /// A pair was asked for, and there.
     fn hit(&mut self, pair: PairId);
 
+    /// A pair that left is there all the same: it is the first to leave again.
+    fn put_back(&mut self, pair: PairId, bytes: u64, expires: Nanos);
+
     /// A pair went for another reason: it was deleted, or too old.
     fn remove(&mut self, pair: PairId);
 

@@ -1,11 +1,28 @@
 //! A cache that knows the keys of its pairs, so that whoever must leave can be deleted.
 
-use crate::cache::{Cache, Counts};
+use crate::cache::{Cache, Counts, Held};
 use crate::pair::PairId;
 use crate::plan::CachePlan;
 use kvssd_types::{Nanos, OwnedKey};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// A pair that is to be removed where it is kept, and what the policy knew of it.
+#[derive(Clone, Debug)]
+pub struct LeavingPair {
+    /// Its key.
+    pub key: OwnedKey,
+    held: Held,
+}
+
+impl LeavingPair {
+    /// One that never came in.
+    #[must_use]
+    pub fn new(key: OwnedKey, bytes: u64, expires: Nanos) -> Self {
+        let held = Held { bytes, expires, key_bytes: key.len() as u8 };
+        LeavingPair { key, held }
+    }
+}
 
 /// A cache, and the keys of its pairs. Two keys of one hash are never both in.
 #[derive(Debug)]
@@ -45,9 +62,11 @@ impl KeyedCache {
         self.cache.kept_bytes()
     }
 
-    /// As [`Cache::set_kept_bytes_max`].
-    pub fn set_kept_bytes_max(&mut self, bytes: u64) {
-        self.cache.set_kept_bytes_max(bytes);
+    /// The most bytes of memory that it keeps, from here on. What a rule remembers that takes too much is forgotten; gives the pairs that must
+    /// leave.
+    pub fn set_kept_bytes_max(&mut self, bytes: u64) -> Vec<LeavingPair> {
+        let leaving = self.cache.set_kept_bytes_max(bytes);
+        self.named(leaving)
     }
 
     /// As [`Cache::counts`].
@@ -78,18 +97,61 @@ impl KeyedCache {
         self.cache.admits(id(key), bytes, now)
     }
 
-    /// As [`Cache::insert`]; gives the keys of those that leave, of two keys with one hash the older.
-    pub fn insert(&mut self, key: &[u8], bytes: u64, expires: Nanos) -> Vec<OwnedKey> {
-        let leaving = self.cache.insert_with(id(key), bytes, expires, key.len() as u8);
-        let mut keys: Vec<OwnedKey> = leaving.into_iter().filter_map(|pair| self.keys.remove(&pair)).collect();
-        let before = self.keys.insert(id(key), key.into());
-        keys.extend(before.filter(|before| **before != *key));
-        keys
+    /// Bytes of a pair that is in, key and value; 0 of another one.
+    #[must_use]
+    pub fn pair_bytes(&self, key: &[u8]) -> u64 {
+        if self.contains(key) { self.cache.held(id(key)).unwrap_or(0) } else { 0 }
     }
 
-    /// As [`Cache::shrink`], with the keys.
-    pub fn shrink(&mut self) -> Vec<OwnedKey> {
-        self.cache.shrink().into_iter().filter_map(|pair| self.keys.remove(&pair)).collect()
+    /// Whether a pair of so many bytes would have others leave.
+    #[must_use]
+    pub fn is_full_for(&self, key: &[u8], bytes: u64) -> bool {
+        self.held_bytes() - self.pair_bytes(key) + bytes > self.budget_bytes()
+    }
+
+    /// As [`Cache::insert`]; gives those that leave, of two keys with one hash the older.
+    pub fn insert(&mut self, key: &[u8], bytes: u64, expires: Nanos) -> Vec<LeavingPair> {
+        let is_other = self.keys.get(&id(key)).is_some_and(|known| **known != *key);
+        let other = if is_other { self.take(id(key)) } else { None };
+        let leaving = self.cache.insert_with(id(key), bytes, expires, key.len() as u8);
+        let mut leaving = self.named(leaving);
+        leaving.extend(other);
+        self.keys.insert(id(key), key.into());
+        leaving
+    }
+
+    /// As [`Cache::shrink`].
+    pub fn shrink(&mut self) -> Vec<LeavingPair> {
+        let leaving = self.cache.take_some();
+        self.named(leaving)
+    }
+
+    fn take(&mut self, pair: PairId) -> Option<LeavingPair> {
+        let held = self.cache.take(pair)?;
+        self.keys.remove(&pair).map(|key| LeavingPair { key, held })
+    }
+
+    fn named(&mut self, leaving: Vec<(PairId, Held)>) -> Vec<LeavingPair> {
+        leaving
+            .into_iter()
+            .filter_map(|(pair, held)| Some(LeavingPair { key: self.keys.remove(&pair)?, held }))
+            .collect()
+    }
+
+    /// Pairs that left are there all the same, since what they left for did not come: they are the first to leave again, in that order.
+    pub fn put_back(&mut self, left: Vec<LeavingPair>) {
+        let left: Vec<LeavingPair> = left.into_iter().filter(|pair| !self.keys.contains_key(&id(&pair.key))).collect();
+        self.cache.put_back(left.iter().map(|pair| (id(&pair.key), pair.held)));
+        self.keys.extend(left.into_iter().map(|pair| (id(&pair.key), pair.key)));
+    }
+
+    /// A pair that left is there all the same, since it could not be removed: that is tried again when its turn to leave comes once more, or
+    /// somebody asks for it.
+    pub fn keep(&mut self, left: LeavingPair) {
+        if !self.keys.contains_key(&id(&left.key)) {
+            self.cache.keep(id(&left.key), left.held);
+            self.keys.insert(id(&left.key), left.key);
+        }
     }
 
     /// As [`Cache::remove`].
@@ -97,19 +159,16 @@ impl KeyedCache {
         self.contains(key) && self.keys.remove(&id(key)).is_some() && self.cache.remove(id(key))
     }
 
-    /// As [`Cache::expire_one`], with the key.
-    pub fn expire_one(&mut self, now: Nanos) -> Option<OwnedKey> {
-        let pair = self.cache.expire_one(now)?;
-        self.keys.remove(&pair)
+    /// As [`Cache::expire_one`].
+    pub fn expire_one(&mut self, now: Nanos) -> Option<LeavingPair> {
+        let (pair, held) = self.cache.take_oldest(now)?;
+        self.keys.remove(&pair).map(|key| LeavingPair { key, held })
     }
 
     /// As [`Cache::expire`].
-    pub fn expire(&mut self, key: &[u8], now: Nanos) -> bool {
-        let is_old = self.contains(key) && self.cache.expire(id(key), now);
-        if is_old {
-            self.keys.remove(&id(key));
-        }
-        is_old
+    pub fn expire(&mut self, key: &[u8], now: Nanos) -> Option<LeavingPair> {
+        let held = if self.contains(key) { self.cache.take_old(id(key), now)? } else { return None };
+        self.keys.remove(&id(key)).map(|key| LeavingPair { key, held })
     }
 }
 

@@ -22,6 +22,6 @@ pub use admission::{AdmissionRule, RuleError};
 pub use attributes::{AttributesError, CacheAttributes};
 pub use cache::{Cache, Counts};
 pub use eviction::EvictionKind;
-pub use keyed::KeyedCache;
+pub use keyed::{KeyedCache, LeavingPair};
 pub use pair::PairId;
 pub use plan::CachePlan;

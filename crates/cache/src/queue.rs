@@ -6,19 +6,31 @@ use std::collections::BTreeMap;
 /// Pairs in the order in which they came, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    order: BTreeMap<u64, PairId>,
-    places: BTreeMap<PairId, u64>,
-    next: u64,
+    order: BTreeMap<i64, PairId>,
+    places: BTreeMap<PairId, i64>,
+    /// The places behind the last, and of the first that was put back.
+    next: i64,
+    first: i64,
 }
 
 impl Queue {
     /// Puts a pair at the end, wherever it was.
     pub(crate) fn push(&mut self, pair: PairId) {
-        if let Some(before) = self.places.insert(pair, self.next) {
+        self.put(pair, self.next);
+        self.next += 1;
+    }
+
+    /// Puts a pair at the beginning, wherever it was.
+    pub(crate) fn put_back(&mut self, pair: PairId) {
+        self.first -= 1;
+        self.put(pair, self.first);
+    }
+
+    fn put(&mut self, pair: PairId, place: i64) {
+        if let Some(before) = self.places.insert(pair, place) {
             self.order.remove(&before);
         }
-        self.order.insert(self.next, pair);
-        self.next += 1;
+        self.order.insert(place, pair);
     }
 
     /// Takes the first.

@@ -16,19 +16,25 @@
 //! What it does not do: count what a glance hits, or a time to live for one pair.
 
 mod changes;
+mod clock;
 mod known;
+mod room;
+mod stamps;
+#[cfg(test)]
+mod tests;
+mod whole;
 
-use crate::large::LargeValues;
+pub(crate) use self::stamps::STAMP_BYTES;
+pub(crate) use self::whole::Whole;
+
+use self::clock::Clock;
+use self::stamps::Asked;
+
 use crate::records::Records;
-use kvssd_cache::{CacheAttributes, Counts, KeyedCache};
-use kvssd_types::{
-    BatchChange, Command, IteratorId, Key, KvError, NamespaceId, Nanos, OwnedKey, Pattern, Reply, RequestId, Value,
-};
+use kvssd_cache::{CacheAttributes, Counts, KeyedCache, LeavingPair};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes of a stamp: nanoseconds, little endian, of the clock that the drive is told.
-pub(crate) const STAMP_BYTES: u32 = 8;
 
 /// The part of the DRAM that all caches may keep together. An estimate.
 const DRAM_SHARE: u64 = 4;
@@ -77,10 +83,7 @@ impl CacheInfo {
 #[derive(Debug)]
 pub(crate) struct Caches {
     all: BTreeMap<NamespaceId, OneCache>,
-    /// The time that the drive was told; none for its own.
-    told: Option<Nanos>,
-    /// The last stamp: later ones are larger, whatever the drive is told.
-    now: Nanos,
+    clock: Clock,
     dram_bytes_max: u64,
     value_bytes_max: u64,
     is_read_only: bool,
@@ -107,50 +110,6 @@ impl OneCache {
     }
 }
 
-/// Records with their large values: what hosts see of a drive without caches.
-pub(crate) struct Whole<'a> {
-    pub(crate) large: Option<&'a mut LargeValues>,
-    pub(crate) records: &'a mut dyn Records,
-}
-
-impl Records for Whole<'_> {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
-        match &mut self.large {
-            Some(large) => large.execute_as(self.records, request, namespace, command),
-            None => self.records.execute_as(request, namespace, command),
-        }
-    }
-
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.records.oldest_iterator()
-    }
-
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.records.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.records.record_bytes(namespace)
-    }
-
-    fn then(&mut self) {
-        self.records.then();
-    }
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.records.check_batch(changes)
-    }
-
-    fn keep_beside(&mut self, bytes: u64) {
-        self.records.keep_beside(bytes);
-    }
-}
-
 impl Caches {
     /// Executes a command that comes at `at` by the drive's own clock.
     pub(crate) fn execute_as(
@@ -167,7 +126,7 @@ impl Caches {
             let asked = Asked::of(&command);
             return asked.without_stamp(records.execute_as(request, namespace, command)?);
         }
-        self.now = self.now.max(self.told.unwrap_or(at));
+        self.clock.advance(at);
         let reply = self.execute(records, (request, namespace), command);
         records.keep_beside(self.dram_bytes());
         reply
@@ -196,8 +155,11 @@ impl Caches {
                 deleted
             }
             Command::Retrieve { key, .. } => {
-                let reply = records.execute_as(request, namespace, command);
-                let now = self.now;
+                let reply = match self.is_old(namespace, key) {
+                    true => Err(KvError::KeyNotFound),
+                    false => records.execute_as(request, namespace, command),
+                };
+                let now = self.clock.now();
                 match &reply {
                     Ok(_) => {
                         self.held(namespace).look(key.bytes(), now);
@@ -210,7 +172,32 @@ impl Caches {
                 }
                 asked.without_stamp(reply?)
             }
+            Command::Exist { key } if self.is_old(namespace, key) => Err(KvError::KeyNotFound),
             command => asked.without_stamp(records.execute_as(request, namespace, command)?),
+        }
+    }
+
+    /// Bytes of a value, where the key has one. Nobody asked for it: that is no hit.
+    pub(crate) fn value_bytes_of(
+        &mut self,
+        records: &mut dyn Records,
+        (namespace, key): (NamespaceId, Key<'_>),
+        at: Nanos,
+    ) -> Result<Option<u32>, KvError> {
+        let is_cache = self.all.contains_key(&namespace);
+        if is_cache && !self.is_read_only {
+            self.clock.advance(at);
+            self.prepare(records, namespace, Some(key))?;
+            if self.is_old(namespace, key) {
+                return Ok(None);
+            }
+        }
+        let look = Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 };
+        match records.execute(namespace, look) {
+            Ok(Reply::Retrieved { value_bytes, .. }) if is_cache => Ok(Some(value_bytes.saturating_sub(STAMP_BYTES))),
+            Ok(Reply::Retrieved { value_bytes, .. }) => Ok(Some(value_bytes)),
+            Ok(_) | Err(KvError::KeyNotFound) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -255,86 +242,20 @@ impl Caches {
         key: Option<Key<'_>>,
     ) -> Result<(), KvError> {
         self.know(records, namespace)?;
-        let now = self.now;
+        let now = self.clock.now();
         let held = self.held(namespace);
-        let of_key = key.filter(|key| held.expire(key.bytes(), now)).map(|key| key.bytes().into());
-        let mut old: Vec<OwnedKey> = of_key.into_iter().collect();
+        let mut old: Vec<LeavingPair> = key.and_then(|key| held.expire(key.bytes(), now)).into_iter().collect();
         while old.len() < SWEPT_MAX
-            && let Some(key) = held.expire_one(now)
+            && let Some(pair) = held.expire_one(now)
         {
-            old.push(key);
+            old.push(pair);
         }
         self.leave(records, namespace, old)
     }
 
-    /// Deletes pairs that the policy has let go. What cannot be deleted now keeps none of the others.
-    fn leave(
-        &mut self,
-        records: &mut dyn Records,
-        namespace: NamespaceId,
-        leaving: Vec<OwnedKey>,
-    ) -> Result<(), KvError> {
-        for key in leaving {
-            match records.execute(namespace, Command::Delete { key: Key::new(&key)? }) {
-                Err(error) if error.is_fatal() => return Err(error),
-                _ => {}
-            }
-            self.left.iter_mut().for_each(|left| left.push(key.clone()));
-        }
-        Ok(())
-    }
-
-    /// A value with its stamp behind it.
-    fn stamped(&self, value: &Value) -> Value {
-        match value {
-            Value::Pattern(pattern) if self.is_measured => {
-                Value::Pattern(Pattern { length: pattern.length + STAMP_BYTES, ..*pattern })
-            }
-            value => {
-                let mut bytes = Vec::with_capacity(value.len() + STAMP_BYTES as usize);
-                match value {
-                    Value::Bytes(held) => bytes.extend_from_slice(held),
-                    described @ Value::Pattern(_) => bytes.extend(described.to_vec()),
-                }
-                bytes.extend(self.now.0.to_le_bytes());
-                Value::Bytes(bytes.into())
-            }
-        }
-    }
-}
-
-/// What is asked of values, where an answer brings some.
-#[derive(Clone, Copy)]
-struct Asked {
-    offset_bytes: u32,
-}
-
-impl Asked {
-    fn of(command: &Command<'_>) -> Self {
-        match *command {
-            Command::Retrieve { offset_bytes, .. } => Asked { offset_bytes },
-            _ => Asked { offset_bytes: 0 },
-        }
-    }
-
-    /// An answer as it was before the stamps.
-    fn without_stamp(self, reply: Reply) -> Result<Reply, KvError> {
-        let short = || KvError::Unrecovered("a pair of a cache has no stamp behind its value".to_owned());
-        match reply {
-            Reply::Retrieved { value, value_bytes } => {
-                let value_bytes = value_bytes.checked_sub(STAMP_BYTES).ok_or_else(short)?;
-                let end = value.len().min(value_bytes.saturating_sub(self.offset_bytes) as usize);
-                Ok(Reply::Retrieved { value: value.slice(0..end), value_bytes })
-            }
-            Reply::Pairs(pairs) => {
-                let cut = |value: Value| -> Result<Value, KvError> {
-                    let end = value.len().checked_sub(STAMP_BYTES as usize).ok_or_else(short)?;
-                    Ok(value.slice(0..end))
-                };
-                let pairs = pairs.into_iter().map(|(key, value)| Ok((key, value.map(cut).transpose()?)));
-                pairs.collect::<Result<Vec<_>, KvError>>().map(Reply::Pairs)
-            }
-            other => Ok(other),
-        }
+    /// Whether a pair is too old and there all the same, since it could not be deleted: nobody sees it any more.
+    fn is_old(&mut self, namespace: NamespaceId, key: Key<'_>) -> bool {
+        let now = self.clock.now();
+        self.held(namespace).is_old(key.bytes(), now)
     }
 }

@@ -3,7 +3,7 @@
 use crate::records::Records;
 use crate::{Completion, Device};
 use kvssd_cache::CacheAttributes;
-use kvssd_ftl::{Engine, NamespaceAttributes};
+use kvssd_ftl::{Engine, Lack, NamespaceAttributes};
 use kvssd_types::{BatchChange, ClientId, Command, IteratorId, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 /// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
@@ -114,6 +114,14 @@ impl Records for Clocked {
     /// Everything comes one after the other anyway.
     fn then(&mut self) {}
 
+    fn free_bytes(&self) -> u64 {
+        self.device.engine.free_bytes()
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        self.device.engine.lack()
+    }
+
     fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         self.device.engine.check_batch(changes)
     }
@@ -175,6 +183,14 @@ impl Records for Arrival<'_> {
     fn then(&mut self) {
         self.before += self.side_by_side - self.at;
         self.side_by_side = self.at;
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.device.engine.free_bytes()
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        self.device.engine.lack()
     }
 
     fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {

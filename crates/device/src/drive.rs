@@ -270,7 +270,7 @@ impl Drive {
             Some(large) => large.create_namespace(&mut self.clocked, id, &attributes),
             None => self.clocked.create_namespace(id, attributes),
         }?;
-        self.set_held(id, cache);
+        self.set_held(id, cache)?;
         Ok(id)
     }
 
@@ -284,8 +284,7 @@ impl Drive {
             Some(large) => large.delete_namespace(&mut self.clocked, id),
             None => self.clocked.delete_namespace(id),
         }?;
-        self.set_held(id, None);
-        Ok(())
+        self.set_held(id, None)
     }
 
     /// The namespaces, in the order of their numbers.

@@ -28,7 +28,7 @@ mod tests;
 pub(crate) use check::each_key;
 
 use crate::records::{Glances, Records};
-use kvssd_ftl::Engine;
+use kvssd_ftl::{Engine, Lack};
 use kvssd_types::{
     BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value,
     ValueBuilder,
@@ -52,6 +52,8 @@ pub(crate) struct LargeValues {
     left: BTreeMap<(NamespaceId, IteratorId), VecDeque<IteratedPair>>,
     /// The last iterator that was made.
     youngest: IteratorId,
+    /// Why the last change has no room, where the records do not say it.
+    lack: Option<Lack>,
 }
 
 impl LargeValues {
@@ -71,6 +73,7 @@ impl LargeValues {
         }
         match command {
             Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } => loop {
+                self.lack = None;
                 match self.change(records, (request, namespace), &command) {
                     Err(KvError::CapacityExceeded) if self.expire(records)? => {}
                     answer => return answer,
@@ -243,7 +246,7 @@ impl LargeValues {
         ledger.unowned.push((manifest.id, manifest.segments()));
         shadow.save(records, ledger)?;
         records.then();
-        let mut written = Ok(());
+        let (mut written, mut later_bytes) = (Ok(()), 0);
         for number in 0..manifest.segments() {
             let begin = number as usize * segment_bytes as usize;
             let part = value.slice(begin..value.len().min(begin + segment_bytes as usize));
@@ -251,10 +254,15 @@ impl LargeValues {
             let command = Command::Store { key: Key::new(&key)?, value: part, condition: StoreCondition::Always };
             written = records.execute(shadow.id, command).map(|_| ());
             if written.is_err() {
+                later_bytes = value.len().saturating_sub(begin + segment_bytes as usize) as u64;
                 break;
             }
         }
         if let Err(error) = written {
+            if let Some(Lack::OnDrive { bytes }) = records.lack() {
+                // There is none for the segments behind it either.
+                self.lack = Some(Lack::OnDrive { bytes: bytes + later_bytes });
+            }
             self.sweep(records, namespace)?;
             return Err(error);
         }

@@ -57,6 +57,8 @@ impl LargeDevice {
     pub fn make_cache(&mut self, cache: &CacheAttributes) -> Result<(), KvError> {
         self.clocked.set_cache(NamespaceId::FIRST, Some(cache.clone()))?;
         self.caches.set(NamespaceId::FIRST, Some(cache.clone()), None);
+        let whole = &mut Whole { large: self.large.as_mut(), records: &mut self.clocked };
+        self.caches.share_dram(whole)?;
         self.began = self.clocked.clock();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What keeps the records of a drive: large values are made of them.
 
-use kvssd_ftl::Engine;
+use kvssd_ftl::{Engine, Lack};
 use kvssd_types::{BatchChange, Command, IteratorId, KvError, NamespaceId, Reply, RequestId};
 
 /// What keeps the records.
@@ -26,6 +26,12 @@ pub(crate) trait Records {
 
     /// Bytes of flash that the records of a namespace take.
     fn record_bytes(&self, namespace: NamespaceId) -> u64;
+
+    /// Bytes of flash that are left, those with it that deleted namespaces take.
+    fn free_bytes(&self) -> u64;
+
+    /// Why the last command had no room that was refused for want of some.
+    fn lack(&self) -> Option<Lack>;
 
     /// What is executed from here on could not be before the answers so far were there.
     fn then(&mut self);
@@ -67,6 +73,14 @@ impl Records for Glances<'_> {
 
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {
         self.engine.record_bytes(namespace)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.engine.free_bytes()
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        self.engine.lack()
     }
 
     fn then(&mut self) {}

@@ -28,6 +28,7 @@ use crate::commands::{Found, append_pair, bind_pair, compare, find, unbind_pair}
 use crate::index::{Position, Uncompared};
 use crate::io::Io;
 use crate::journal::{BatchNote, Change};
+use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::namespace::{Namespace, Namespaces};
 use crate::record::RecordHead;
@@ -169,7 +170,7 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
         compare(io, index.as_mut(), utilization, Uncompared::Of(change.key))?;
         let (position, found) = find(io, index.as_mut(), change.key, 0)?;
         if change.value.is_some() && position.tag == Position::FULL {
-            return Err(KvError::CapacityExceeded);
+            return Err(io.refuse(Lack::InNamespace(change.namespace)));
         }
         if change.value.is_some() || found.is_some() {
             planned.push(Planned { change: number, position, found });
@@ -187,7 +188,7 @@ fn of<'n>(io: &mut Io<'_>, namespaces: &'n mut Namespaces, id: NamespaceId) -> R
 
 /// Whether what comes has room on the drive and in each quota, less what goes if that is `known`.
 fn have_room(
-    io: &Io<'_>,
+    io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
     (changes, planned): (&[BatchChange<'_>], &[Planned]),
@@ -207,11 +208,14 @@ fn have_room(
         let taken_bytes = namespaces.taken_beside(id);
         let Namespace { index, utilization, attributes, .. } = namespaces.living(id)?;
         let mut limits = Limits { taken_bytes, quota_bytes: attributes.quota_bytes, ..*limits };
-        let is_within = limits.is_within_quota(utilization, comes - goes);
+        if !limits.is_within_quota(utilization, comes - goes) {
+            return Err(io.refuse(Lack::InNamespace(id)));
+        }
         // What another one frees is room for this one, and no quota.
         limits.quota_bytes = None;
-        if !is_within || come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
-            return Err(KvError::CapacityExceeded);
+        if come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
+            let lack = limits.lack(io.media, index.as_ref(), utilization, (id, come - go));
+            return Err(io.refuse(lack));
         }
     }
     Ok(())
@@ -237,12 +241,14 @@ fn make_new(
         }
         if position.tag == Position::FULL {
             take_back(io, namespaces, changes, &prepared.planned[..number])?;
+            io.lack = Some(Lack::InNamespace(change.namespace));
             return Ok(false);
         }
         match index.reserve(io, position) {
             // Of an index whose sections split: nobody knows before.
             Err(KvError::CapacityExceeded) => {
                 take_back(io, namespaces, changes, &prepared.planned[..number])?;
+                io.lack = Some(Lack::InNamespace(change.namespace));
                 return Ok(false);
             }
             reserved => reserved?,

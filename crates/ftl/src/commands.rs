@@ -4,6 +4,7 @@ use crate::address::Grain;
 use crate::index::{Index, Position, Uncompared};
 use crate::io::Io;
 use crate::journal::{Change, PairPlace};
+use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::oob::{Kind, Stream};
@@ -183,11 +184,13 @@ fn look_up_for(
     let packing = io.packing();
     let bytes = packing.bytes_charged(&head);
     let freed = found.map_or(0, |found| packing.bytes_charged(&found.head));
+    if position.tag == Position::FULL {
+        return Err(io.refuse(Lack::InNamespace(io.namespace)));
+    }
     // An overwrite that takes no more than it frees is never refused.
-    if position.tag == Position::FULL
-        || (bytes > freed && !limits.have_room(io.media, index, utilization, bytes - freed))
-    {
-        return Err(KvError::CapacityExceeded);
+    if bytes > freed && !limits.have_room(io.media, index, utilization, bytes - freed) {
+        let lack = limits.lack(io.media, index, utilization, (io.namespace, bytes - freed));
+        return Err(io.refuse(lack));
     }
     if found.is_none() {
         index.reserve(io, position)?;

@@ -17,6 +17,7 @@ use crate::gc::Collector;
 use crate::growth::GrowthCounters;
 use crate::index::Growth;
 use crate::io::Io;
+use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::media::Media;
 use crate::namespace::{Namespace, Namespaces};
@@ -51,6 +52,8 @@ pub struct Engine {
     /// DRAM that is kept beside all of this ([`Engine::keep_beside`]).
     beside_bytes: u64,
     glances: Glances,
+    /// Why the last command that was refused for want of room had none.
+    lack: Option<Lack>,
     /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
     /// be ahead of the flash.
     failure: Option<KvError>,
@@ -75,6 +78,7 @@ impl Engine {
             dram_shared: 0,
             beside_bytes: 0,
             glances: Glances::default(),
+            lack: None,
             failure: None,
         };
         engine.share_dram();
@@ -100,6 +104,7 @@ impl Engine {
             dram_shared: self.dram_shared,
             beside_bytes: self.beside_bytes,
             glances: Glances::default(),
+            lack: self.lack,
             failure: self.failure.clone(),
         })
     }
@@ -180,6 +185,7 @@ impl Engine {
         if let Err(error) = self.works() {
             return (at, Err(error));
         }
+        let before = self.lack.take();
         let ready = self.make_ready(namespace, command, &mut at);
         let Engine { media, namespaces, limits, record, ahead, locks, share, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
@@ -209,8 +215,13 @@ impl Engine {
                 perform(&mut io, namespace, limits, (record, ahead), command)
             }
         });
-        let ((done, spent), settled) = (io.answered(), io.settle());
+        let ((done, spent), settled, lack) = (io.answered(), io.settle(), io.lack);
         self.spent += spent;
+        self.lack = match reply {
+            // Where nothing else was said, the index had no place.
+            Err(KvError::CapacityExceeded) => self.lack.or(lack).or(Some(Lack::InNamespace(namespace))),
+            _ => before,
+        };
         if let Err(error) = self.rest(settled) {
             reply = Err(error);
         }

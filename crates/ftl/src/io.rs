@@ -7,6 +7,7 @@ mod writes;
 
 use self::aside::GoesOn;
 use crate::address::Grain;
+use crate::lack::Lack;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::packing::Packing;
@@ -52,6 +53,8 @@ pub struct Io<'a> {
     goes_on: Option<GoesOn>,
     /// The pairs that were found to be replaced, and that are still counted.
     replaced: Vec<RecordHead>,
+    /// Why the command has no room, if it has none.
+    pub(crate) lack: Option<Lack>,
 }
 
 impl<'a> Io<'a> {
@@ -72,12 +75,19 @@ impl<'a> Io<'a> {
             aside: false,
             goes_on: None,
             replaced: Vec::new(),
+            lack: None,
         }
     }
 
     /// The same, on pairs and index of a namespace.
     pub(crate) fn of(self, namespace: NamespaceId) -> Self {
         Io { namespace, ..self }
+    }
+
+    /// The command has no room, and that is why.
+    pub(crate) fn refuse(&mut self, lack: Lack) -> KvError {
+        self.lack = Some(lack);
+        KvError::CapacityExceeded
     }
 
     /// How pages are divided into grains.

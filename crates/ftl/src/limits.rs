@@ -1,8 +1,10 @@
 //! How much a drive may hold, and when commands wait.
 
 use crate::index::Index;
+use crate::lack::Lack;
 use crate::media::Media;
 use crate::utilization::Utilization;
+use kvssd_types::NamespaceId;
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +26,28 @@ pub(crate) struct Limits {
 impl Limits {
     /// Whether the records of a namespace may take `bytes` more.
     pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
+        self.is_within_quota(utilization, bytes) && self.lacking_bytes(media, index, utilization, bytes) == 0
+    }
+
+    /// Bytes of flash that would have to go before the records of a namespace may take `bytes` more, whatever its quota.
+    fn lacking_bytes(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> u64 {
         let records = utilization.record_bytes + bytes;
         let capacity = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
-        self.is_within_quota(utilization, bytes) && self.taken_bytes + records + index.footprint_bytes() <= capacity
+        (self.taken_bytes + records + index.footprint_bytes()).saturating_sub(capacity)
+    }
+
+    /// Why the records of a namespace may not take `bytes` more.
+    pub(crate) fn lack(
+        &self,
+        media: &Media,
+        index: &dyn Index,
+        utilization: &Utilization,
+        (namespace, bytes): (NamespaceId, u64),
+    ) -> Lack {
+        match self.is_within_quota(utilization, bytes) {
+            false => Lack::InNamespace(namespace),
+            true => Lack::OnDrive { bytes: self.lacking_bytes(media, index, utilization, bytes) },
+        }
     }
 
     /// Whether the records of a namespace would be within its quota with `bytes` more.

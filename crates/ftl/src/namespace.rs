@@ -309,6 +309,11 @@ impl Namespaces {
         self.all.iter().map(Namespace::taken_bytes).sum()
     }
 
+    /// Bytes of flash that those take that hosts see.
+    pub(crate) fn living_bytes(&self) -> u64 {
+        self.all.iter().filter(|namespace| namespace.lives()).map(Namespace::taken_bytes).sum()
+    }
+
     /// Bytes of flash that all others take.
     pub(crate) fn taken_beside(&self, id: NamespaceId) -> u64 {
         self.all.iter().filter(|namespace| namespace.id != id).map(Namespace::taken_bytes).sum()

@@ -9,10 +9,10 @@
 //! opened again knows which pairs there are, and not who was asked for.
 
 use crate::{Error, Namespace, Store};
-use kvssd_cache::{CachePlan, Counts, KeyedCache};
+use kvssd_cache::{CachePlan, Counts, KeyedCache, LeavingPair};
 use kvssd_runtime::sync::{Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::time::Instant;
-use kvssd_types::{Key, NamespaceId, Nanos, Value};
+use kvssd_types::{Key, NamespaceId, Nanos, OwnedKey, Value};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -131,7 +131,7 @@ impl PairCache {
                 Err(Error::Full) => {
                     let (leaving, is_empty) = {
                         let mut state = self.lock();
-                        (state.cache.shrink(), state.cache.pairs() == 0)
+                        (keys_of(state.cache.shrink()), state.cache.pairs() == 0)
                     };
                     let is_in = !leaving.is_empty() && !leaving.iter().any(|other| **other == *key);
                     self.delete_each(namespace, &leaving)?;
@@ -225,7 +225,7 @@ impl PairCache {
 impl State {
     /// Takes a pair in. Gives the keys of those that leave.
     fn take_in(&mut self, key: &[u8], value_bytes: u64) -> Vec<Box<[u8]>> {
-        self.cache.insert(key, key.len() as u64 + value_bytes, Nanos::MAX)
+        keys_of(self.cache.insert(key, key.len() as u64 + value_bytes, Nanos::MAX))
     }
 
     /// A thread has stored a pair, or failed to. Gives whether nobody knows the pair that may be there.
@@ -241,6 +241,10 @@ impl State {
         }
         !self.cache.contains(key)
     }
+}
+
+fn keys_of(leaving: Vec<LeavingPair>) -> Vec<OwnedKey> {
+    leaving.into_iter().map(|pair| pair.key).collect()
 }
 
 fn id(key: &[u8]) -> u64 {

@@ -205,6 +205,10 @@ impl Execution<'_, '_> {
         delete_needs_key: bool,
         owner: &Owner,
     ) -> Outcome {
+        let drive = &mut self.executor.drive;
+        if drive.wants_time() {
+            drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
+        }
         match command {
             KvCommand::Flush => {
                 // All namespaces share one buffer, and the first always exists.
@@ -262,9 +266,6 @@ impl Execution<'_, '_> {
             self.executor.sessions.recognized.inc();
         }
         let Executor { drive, sessions } = &mut *self.executor;
-        if drive.wants_time() {
-            drive.tell_time(Nanos(u64::try_from(since_1970().as_nanos()).unwrap_or(u64::MAX)));
-        }
         let reply = if sessions.is_timed {
             let completed = drive.submit_as(self.request, self.namespace, command, self.now);
             self.due = self.due.max(completed.done);

@@ -4,7 +4,7 @@ use crate::rights::{Held, HostRights};
 use crate::status::status_of;
 use kvssd_device::Partitions;
 use kvssd_nvme_spec::Status;
-use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, StoreCondition};
+use kvssd_types::{Key, NamespaceId, StoreCondition};
 
 /// Checks a Store. Only where it would exceed the quota as a new pair is the old one looked at.
 pub(crate) fn check_quota(
@@ -26,13 +26,9 @@ pub(crate) fn check_quota(
     // Nobody leaves for what would not fit if all had left.
     let could_fit = rights.quota.allows(held(drive, rights, |id| id != namespace), Held::default(), new);
     loop {
-        let look = Command::Retrieve { key, offset_bytes: 0, length_bytes: 0 };
         // Its own pair may be among those that left.
-        let old = match drive.execute_in(namespace, look) {
-            Ok(Reply::Retrieved { value_bytes, .. }) => Some(of(value_bytes.into())),
-            Ok(_) | Err(KvError::KeyNotFound) => None,
-            Err(error) => return Err(status_of(&error)),
-        };
+        let old = drive.value_bytes_of(namespace, key).map_err(|error| status_of(&error))?;
+        let old = old.map(|value_bytes| of(value_bytes.into()));
         let is_refused_anyway = match condition {
             StoreCondition::Always => false,
             StoreCondition::IfExists => old.is_none(),

@@ -22,9 +22,13 @@ pub(super) struct Frequency {
 
 impl Frequency {
     pub(super) fn within(times: u8, kept_bytes_max: u64) -> Self {
-        let columns = kept_bytes_max / MEMORY_SHARE / ROWS as u64;
-        let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX) as usize;
+        let columns = Frequency::columns(kept_bytes_max);
         Frequency { times, columns, counts: vec![0; ROWS * columns], offers: 0 }
+    }
+
+    fn columns(kept_bytes_max: u64) -> usize {
+        let columns = kept_bytes_max / MEMORY_SHARE / ROWS as u64;
+        columns.clamp(COLUMNS_MIN, COLUMNS_MAX) as usize
     }
 
     /// Counts an offer. Gives how often the pair was offered of late, or more. All counts are halved behind as many offers as a row has
@@ -52,6 +56,13 @@ impl Admission for Frequency {
 
     fn missed(&mut self, pair: PairId) {
         self.count(pair);
+    }
+
+    /// A smaller sketch remembers nothing yet; there is none that grows.
+    fn keep_within(&mut self, kept_bytes_max: u64) {
+        if Frequency::columns(kept_bytes_max) < self.columns {
+            *self = Frequency::within(self.times, kept_bytes_max);
+        }
     }
 
     fn kept_bytes(&self) -> u64 {

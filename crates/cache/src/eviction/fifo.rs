@@ -13,6 +13,10 @@ impl Eviction for Fifo {
         self.0.push(pair);
     }
 
+    fn put_back(&mut self, pair: PairId, _bytes: u64, _expires: Nanos) {
+        self.0.put_back(pair);
+    }
+
     fn hit(&mut self, _pair: PairId) {}
 
     fn remove(&mut self, pair: PairId) {

@@ -97,6 +97,16 @@ impl Eviction for S3Fifo {
         }
     }
 
+    /// Among the new ones, if it had left as one.
+    fn put_back(&mut self, pair: PairId, bytes: u64, _expires: Nanos) {
+        let is_new = self.ghost.remove(pair);
+        self.pairs.insert(pair, Pair { bytes, hits: 0, is_new });
+        let (queue, queue_bytes) =
+            if is_new { (&mut self.small, &mut self.small_bytes) } else { (&mut self.main, &mut self.main_bytes) };
+        queue.put_back(pair);
+        *queue_bytes += bytes;
+    }
+
     /// It stays where it is, and was asked for.
     fn replace(&mut self, pair: PairId, bytes: u64, _expires: Nanos) {
         self.hit(pair);

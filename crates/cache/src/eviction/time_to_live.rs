@@ -8,17 +8,29 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct TimeToLive {
     /// When each ends, and its number: of two that end together the first goes first.
-    order: BTreeSet<(Nanos, u64, PairId)>,
-    ends: BTreeMap<PairId, (Nanos, u64)>,
-    next: u64,
+    order: BTreeSet<(Nanos, i64, PairId)>,
+    ends: BTreeMap<PairId, (Nanos, i64)>,
+    next: i64,
+    first: i64,
+}
+
+impl TimeToLive {
+    fn put(&mut self, pair: PairId, expires: Nanos, number: i64) {
+        self.remove(pair);
+        self.order.insert((expires, number, pair));
+        self.ends.insert(pair, (expires, number));
+    }
 }
 
 impl Eviction for TimeToLive {
     fn insert(&mut self, pair: PairId, _bytes: u64, expires: Nanos) {
-        self.remove(pair);
-        self.order.insert((expires, self.next, pair));
-        self.ends.insert(pair, (expires, self.next));
+        self.put(pair, expires, self.next);
         self.next += 1;
+    }
+
+    fn put_back(&mut self, pair: PairId, _bytes: u64, expires: Nanos) {
+        self.first -= 1;
+        self.put(pair, expires, self.first);
     }
 
     fn hit(&mut self, _pair: PairId) {}

@@ -1,10 +1,12 @@
-//! Stores and batches in caches: who comes in, who leaves, and what is done when the drive is full all the same.
+//! Stores and batches in caches: who comes in, and what the policies learn of it.
 
 use super::known::look_at;
+use super::room::Coming;
 use super::{Caches, OneCache, STAMP_BYTES};
 use crate::records::Records;
+use kvssd_cache::LeavingPair;
 use kvssd_types::{
-    BatchChange, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId, StoreCondition, Value,
+    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, RequestId, StoreCondition, Value,
 };
 use std::collections::BTreeMap;
 
@@ -24,30 +26,30 @@ impl Caches {
         self.check_value(value)?;
         let bytes = pair_bytes(key, value);
         self.check_budget(namespace, bytes)?;
-        let now = self.now;
+        let now = self.clock.now();
         let held = self.held(namespace);
+        let is_there = held.contains(key.bytes()) && !held.is_old(key.bytes(), now);
         match condition {
-            StoreCondition::IfExists if !held.contains(key.bytes()) => return Err(KvError::KeyNotFound),
-            StoreCondition::IfAbsent if held.contains(key.bytes()) => return Err(KvError::KeyExists),
+            StoreCondition::IfExists if !is_there => return Err(KvError::KeyNotFound),
+            StoreCondition::IfAbsent if is_there => return Err(KvError::KeyExists),
             _ => {}
         }
         if !held.admits(key.bytes(), bytes, now) {
             self.keep_out(records, (request, namespace), key)?;
             return Ok(Reply::Stored);
         }
+        self.check_drive(records, (namespace, key), bytes)?;
         self.take_in(records, namespace, key, bytes)?;
         let value = self.stamped(value);
         let mut store = |records: &mut dyn Records| {
             let (value, condition) = (value.clone(), StoreCondition::Always);
             records.execute_as(request, namespace, Command::Store { key, value, condition })
         };
-        let stored = self.with_room(records, &[(namespace, key)], &mut store);
-        match stored {
-            Ok(reply) => {
-                self.drop_left(records, &[(namespace, key)])?;
-                Ok(reply)
-            }
-            Err(error) => self.failed(records, &[(namespace, key)], error),
+        let keys = [(namespace, key)];
+        let mut coming = Coming::new(&keys);
+        match self.with_room(records, &mut coming, &mut store) {
+            Ok(reply) => self.came(records, coming).map(|()| reply),
+            Err(error) => self.failed(records, coming, error),
         }
     }
 
@@ -58,19 +60,21 @@ impl Caches {
         (request, namespace): (Option<RequestId>, NamespaceId),
         key: Key<'_>,
     ) -> Result<(), KvError> {
+        if self.held(namespace).pair_bytes(key.bytes()) > 0 || request.is_some() {
+            let changes = [BatchChange { namespace, key, value: None }];
+            let mut delete = |records: &mut dyn Records| match request {
+                None => records.execute(namespace, Command::Delete { key }),
+                Some(_) => records.execute_as(request, namespace, Command::Batch { changes: &changes }),
+            };
+            let keys = [(namespace, key)];
+            let mut coming = Coming::new(&keys);
+            match self.with_room(records, &mut coming, &mut delete) {
+                Ok(_) | Err(KvError::KeyNotFound) => drop(self.held(namespace).remove(key.bytes())),
+                Err(error) => return self.failed(records, coming, error),
+            }
+        }
         self.left.iter_mut().for_each(|left| left.push(key.bytes().into()));
-        if !self.held(namespace).remove(key.bytes()) && request.is_none() {
-            return Ok(());
-        }
-        let changes = [BatchChange { namespace, key, value: None }];
-        let mut delete = |records: &mut dyn Records| match request {
-            None => records.execute(namespace, Command::Delete { key }),
-            Some(_) => records.execute_as(request, namespace, Command::Batch { changes: &changes }),
-        };
-        match self.with_room(records, &[(namespace, key)], &mut delete) {
-            Ok(_) | Err(KvError::KeyNotFound) => Ok(()),
-            Err(error) => self.failed(records, &[(namespace, key)], error),
-        }
+        Ok(())
     }
 
     /// The policy takes a pair in, and those go that must leave for it.
@@ -81,49 +85,62 @@ impl Caches {
         key: Key<'_>,
         bytes: u64,
     ) -> Result<(), KvError> {
-        self.now.0 += 1;
-        let expires = self.all[&namespace].attributes.expires(self.now);
+        let stamp = self.clock.stamp();
+        let expires = self.all[&namespace].attributes.expires(stamp);
         let leaving = self.held(namespace).insert(key.bytes(), bytes, expires);
         self.leave(records, namespace, leaving)
     }
 
-    /// Makes a batch. What is not worth a write of it goes, and so does what leaves for the others.
+    /// Makes a batch. What is not worth a write of it goes. Those that leave for the others leave behind it, or when it finds no room: for one that
+    /// is refused nobody does.
     pub(super) fn batch(
         &mut self,
         records: &mut dyn Records,
         request: Option<RequestId>,
         changes: &[BatchChange<'_>],
     ) -> Result<Reply, KvError> {
-        // Nobody leaves for what no drive takes.
-        records.check_batch(changes)?;
+        self.check_size(records, changes)?;
         let is_cached = |change: &&BatchChange<'_>| self.all.contains_key(&change.namespace);
         let cached: Vec<&BatchChange<'_>> = changes.iter().filter(is_cached).collect();
         let keys: Vec<(NamespaceId, Key<'_>)> = cached.iter().map(|change| (change.namespace, change.key)).collect();
         self.prepare_batch(records, &cached)?;
-        let mut leaving: BTreeMap<NamespaceId, Vec<OwnedKey>> = BTreeMap::new();
+        let mut coming = Coming::new(&keys);
         for BatchChange { namespace, key, value } in cached {
-            leaving.entry(*namespace).or_default().extend(self.change(*namespace, *key, value.as_ref()));
-        }
-        for (namespace, mut leaving) in leaving {
+            let mut leaving = self.change(*namespace, *key, value.as_ref());
             // Of its own keys the batch says what becomes of them.
-            leaving.retain(|gone| !keys.iter().any(|(of, key)| *of == namespace && key.bytes() == &**gone));
-            self.leave(records, namespace, leaving)?;
+            leaving.retain(|pair| !coming.is_own(*namespace, pair));
+            if !leaving.is_empty() {
+                coming.leaving.entry(*namespace).or_default().extend(leaving);
+            }
         }
         let stamped: Vec<BatchChange<'_>> = changes.iter().map(|change| self.stamped_change(change)).collect();
-        for change in stamped.iter().zip(changes).filter(|(now, before)| now.value.is_none() && before.value.is_some())
-        {
-            self.left.iter_mut().for_each(|left| left.push(change.0.key.bytes().into()));
-        }
         let mut put = |records: &mut dyn Records| {
             records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &stamped })
         };
-        match self.with_room(records, &keys, &mut put) {
+        match self.with_room(records, &mut coming, &mut put) {
             Ok(reply) => {
-                self.drop_left(records, &keys)?;
-                Ok(reply)
+                let is_out = |(now, before): &(&BatchChange<'_>, &BatchChange<'_>)| {
+                    now.value.is_none() && before.value.is_some()
+                };
+                for (change, _) in stamped.iter().zip(changes).filter(is_out) {
+                    self.left.iter_mut().for_each(|left| left.push(change.key.bytes().into()));
+                }
+                self.came(records, coming).map(|()| reply)
             }
-            Err(error) => self.failed(records, &keys, error),
+            Err(error) => self.failed(records, coming, error),
         }
+    }
+
+    /// Whether the drive takes a batch of that size, with its stamps: of values that are kept out, too.
+    fn check_size(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        let with_stamp = |change: &BatchChange<'_>| {
+            let stamp_bytes = if self.all.contains_key(&change.namespace) { STAMP_BYTES } else { 0 };
+            // Their lengths matter, and not what they are.
+            change.value.as_ref().map(|value| (value.len() as u32).saturating_add(stamp_bytes))
+        };
+        let described = |length| Value::Pattern(Pattern { seed: 0, offset: 0, length });
+        let sized = |change| BatchChange { value: with_stamp(change).map(described), ..*change };
+        records.check_batch(&changes.iter().map(sized).collect::<Vec<_>>())
     }
 
     /// Before a batch: what it is on is known, and fits.
@@ -148,13 +165,12 @@ impl Caches {
     }
 
     /// The policy learns of a change of a batch; gives who must leave for it.
-    fn change(&mut self, namespace: NamespaceId, key: Key<'_>, value: Option<&Value>) -> Vec<OwnedKey> {
-        self.now.0 += 1;
-        let now = self.now;
-        let expires = self.all[&namespace].attributes.expires(now);
+    fn change(&mut self, namespace: NamespaceId, key: Key<'_>, value: Option<&Value>) -> Vec<LeavingPair> {
+        let stamp = self.clock.stamp();
+        let expires = self.all[&namespace].attributes.expires(stamp);
         let held = self.held(namespace);
         match value {
-            Some(value) if held.admits(key.bytes(), pair_bytes(key, value), now) => {
+            Some(value) if held.admits(key.bytes(), pair_bytes(key, value), stamp) => {
                 held.insert(key.bytes(), pair_bytes(key, value), expires)
             }
             _ => {
@@ -164,89 +180,29 @@ impl Caches {
         }
     }
 
-    /// Does something that may find the drive full: then pairs leave, and it is tried again.
-    fn with_room(
-        &mut self,
-        records: &mut dyn Records,
-        coming: &[(NamespaceId, Key<'_>)],
-        act: &mut dyn FnMut(&mut dyn Records) -> Result<Reply, KvError>,
-    ) -> Result<Reply, KvError> {
-        loop {
-            match act(records) {
-                Err(KvError::CapacityExceeded) if self.make_room(records, coming)? => records.then(),
-                answer => return answer,
-            }
+    /// A change was refused. Those that would have left for it are the next to leave, and the policy learns what there is of its own keys.
+    fn failed<T>(&mut self, records: &mut dyn Records, coming: Coming<'_>, error: KvError) -> Result<T, KvError> {
+        if error.is_fatal() {
+            return Err(error);
         }
-    }
-
-    /// The drive is full. Pairs of the cache leave that holds the largest part of its budget, so that budgets of more than the drive has are
-    /// served in proportion; where it may be a quota that is full, pairs of that cache. Gives whether some did.
-    fn make_room(&mut self, records: &mut dyn Records, coming: &[(NamespaceId, Key<'_>)]) -> Result<bool, KvError> {
-        let ids: Vec<NamespaceId> = self.all.keys().copied().collect();
-        for id in ids {
-            self.know(records, id)?;
+        for (namespace, key) in coming.keys {
+            self.held(*namespace).remove(key.bytes());
         }
-        let Some(id) = self.who_gives(coming) else { return Ok(false) };
-        let mut leaving = self.held(id).shrink();
-        // Those that come are not there yet.
-        leaving.retain(|gone| !coming.iter().any(|(of, key)| *of == id && key.bytes() == &**gone));
-        self.leave(records, id, leaving)?;
-        Ok(true)
-    }
-
-    /// Some pairs leave a cache. Gives whether there were any.
-    pub(crate) fn let_go(&mut self, records: &mut dyn Records, id: NamespaceId) -> Result<bool, KvError> {
-        if self.is_read_only || !self.all.contains_key(&id) {
-            return Ok(false);
+        for (namespace, leaving) in coming.leaving {
+            self.held(namespace).put_back(leaving);
         }
-        self.know(records, id)?;
-        let leaving = self.held(id).shrink();
-        let some = !leaving.is_empty();
-        self.leave(records, id, leaving)?;
-        Ok(some)
-    }
-
-    /// The cache that pairs are to leave, of those that hold others than what comes.
-    fn who_gives(&self, coming: &[(NamespaceId, Key<'_>)]) -> Option<NamespaceId> {
-        let part = |(id, cache): (&NamespaceId, &OneCache)| {
-            let held = cache.held.as_ref()?;
-            let comes = coming.iter().filter(|(of, key)| of == id && held.contains(key.bytes())).count() as u64;
-            let is_bounded = cache.quota_bytes.is_some() && coming.iter().any(|(of, _)| of == id);
-            let parts = u128::from(held.held_bytes()) << 64;
-            let part = parts / u128::from(cache.attributes.plan.budget_bytes);
-            (held.pairs() > comes).then_some(((is_bounded, part), *id))
-        };
-        self.all.iter().filter_map(part).max().map(|(_, id)| id)
-    }
-
-    /// What came may have had to leave again before it was there.
-    fn drop_left(&mut self, records: &mut dyn Records, keys: &[(NamespaceId, Key<'_>)]) -> Result<(), KvError> {
-        for &(namespace, key) in keys {
-            if !self.held(namespace).contains(key.bytes()) {
-                self.leave(records, namespace, vec![key.bytes().into()])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A change was refused: the policy learns what there is of its keys.
-    fn failed<T>(
-        &mut self,
-        records: &mut dyn Records,
-        keys: &[(NamespaceId, Key<'_>)],
-        error: KvError,
-    ) -> Result<T, KvError> {
-        for &(namespace, key) in keys.iter().filter(|_| !error.is_fatal()) {
+        for &(namespace, key) in coming.keys {
             match records.execute(namespace, Command::Exist { key }) {
-                Ok(_) => {
+                Err(KvError::KeyNotFound) => {}
+                Err(error) if error.is_fatal() => return Err(error),
+                // Of one of which nothing is to be learnt its key is known at the least.
+                _ => {
                     let (stamp, _, bytes) = look_at(records, namespace, key)?;
-                    let stored = if self.is_measured { self.now } else { Nanos(stamp) };
+                    let stored = if self.is_measured { self.clock.last() } else { Nanos(stamp) };
                     let expires = self.all[&namespace].attributes.expires(stored);
                     let leaving = self.held(namespace).insert(key.bytes(), bytes, expires);
                     self.leave(records, namespace, leaving)?;
                 }
-                Err(KvError::KeyNotFound) => drop(self.held(namespace).remove(key.bytes())),
-                _ => {}
             }
         }
         Err(error)

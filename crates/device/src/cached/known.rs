@@ -1,16 +1,14 @@
 //! Which namespaces are caches, and what is in them.
 
+use super::clock::{Clock, read_stamp};
 use super::{CacheInfo, Caches, DRAM_PAGE_BYTES, DRAM_SHARE, OneCache, STAMP_BYTES};
 use crate::large::each_key;
 use crate::records::Records;
-use kvssd_cache::{CacheAttributes, KeyedCache};
+use kvssd_cache::{CacheAttributes, KeyedCache, LeavingPair};
 use kvssd_ftl::{Engine, NamespaceInfo};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-
-/// Later than any clock says: a stamp beyond it is none. Nanoseconds, in the year 2262.
-const STAMP_MAX: u64 = i64::MAX as u64;
 
 /// A pair of a cache: its stamp, its key, and bytes of both.
 type Found = (u64, OwnedKey, u64);
@@ -20,8 +18,7 @@ impl Caches {
     pub(crate) fn open(engine: &Engine, value_bytes_max: u64, is_read_only: bool) -> Self {
         let mut caches = Caches {
             all: BTreeMap::new(),
-            told: None,
-            now: Nanos::ZERO,
+            clock: Clock::default(),
             dram_bytes_max: engine.dram_budget_bytes() / DRAM_SHARE,
             value_bytes_max,
             is_read_only,
@@ -47,7 +44,7 @@ impl Caches {
 
     /// The time from here on, if nothing was told that is later.
     pub(crate) fn tell_time(&mut self, now: Nanos) {
-        self.told = Some(now.min(Nanos(STAMP_MAX)));
+        self.clock.tell(now);
     }
 
     /// Who left since this was asked.
@@ -55,26 +52,21 @@ impl Caches {
         self.left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// An empty namespace is a cache, or was deleted or is none any more; or a cache is another one, with the pairs that it has.
+    /// An empty namespace is a cache, or was deleted or is none any more; or a cache is another one, with the pairs that it has. Then all of them
+    /// [share the memory](Self::share_dram) anew.
     pub(crate) fn set(&mut self, id: NamespaceId, attributes: Option<CacheAttributes>, quota_bytes: Option<u64>) {
         let before = self.all.remove(&id);
         if let Some(attributes) = attributes {
-            let held = before.is_none().then(|| KeyedCache::within(&attributes.plan, self.dram_bytes_max));
+            let share = self.dram_bytes_max / (self.all.len() as u64 + 1);
+            let held = before.is_none().then(|| KeyedCache::within(&attributes.plan, share));
             self.all.insert(id, OneCache::new(attributes, quota_bytes, held));
         }
-        self.share_dram();
     }
 
     /// DRAM that they take, in whole pages, so that it is not divided anew with each pair.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let held = self.all.values().filter_map(|cache| cache.held.as_ref());
         held.map(KeyedCache::kept_bytes).sum::<u64>().next_multiple_of(DRAM_PAGE_BYTES)
-    }
-
-    fn share_dram(&mut self) {
-        let share = self.dram_bytes_max / (self.all.len() as u64).max(1);
-        let held = self.all.values_mut().filter_map(|cache| cache.held.as_mut());
-        held.for_each(|held| held.set_kept_bytes_max(share));
     }
 
     /// What a cache is and holds; none of a namespace that is none.
@@ -114,16 +106,15 @@ impl Caches {
         })?;
         records.then();
         found.sort();
-        let mut held = KeyedCache::within(&attributes.plan, self.dram_bytes_max);
-        held.set_kept_bytes_max(self.dram_bytes_max / self.all.len() as u64);
+        let mut held = KeyedCache::within(&attributes.plan, self.dram_share());
         let mut leaving = Vec::new();
         for (stamp, key, bytes) in found {
-            self.now = self.now.max(Nanos(stamp));
-            if bytes > attributes.plan.budget_bytes {
-                leaving.push(key);
-                continue;
+            self.clock.saw(stamp);
+            let expires = attributes.expires(Nanos(stamp));
+            match bytes > attributes.plan.budget_bytes {
+                true => leaving.push(LeavingPair::new(key, bytes, expires)),
+                false => leaving.extend(held.insert(&key, bytes, expires)),
             }
-            leaving.extend(held.insert(&key, bytes, attributes.expires(Nanos(stamp))));
         }
         self.all.get_mut(&namespace).expect("it is a cache").held = Some(held);
         self.leave(records, namespace, leaving)
@@ -144,7 +135,5 @@ pub(super) fn look_at(records: &mut dyn Records, namespace: NamespaceId, key: Ke
     let Some((_, record_bytes)) = part(records, 0, 0)? else { return Ok(unknown) };
     let Some(value_bytes) = record_bytes.checked_sub(STAMP_BYTES) else { return Ok(unknown) };
     let Some((stamp, _)) = part(records, value_bytes, STAMP_BYTES)? else { return Ok(unknown) };
-    let stamp = stamp.to_vec().try_into().map(u64::from_le_bytes).unwrap_or(0);
-    let stamp = if stamp > STAMP_MAX { 0 } else { stamp };
-    Ok((stamp, key.bytes().into(), key_bytes + u64::from(value_bytes)))
+    Ok((read_stamp(&stamp.to_vec()), key.bytes().into(), key_bytes + u64::from(value_bytes)))
 }

@@ -5,7 +5,7 @@ use crate::cached::{CacheInfo, Caches, Whole};
 use crate::clocked::Clocked;
 use crate::large::LargeValues;
 use kvssd_cache::CacheAttributes;
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{Key, KvError, NamespaceId, Nanos};
 
 pub(super) fn of(clocked: &Clocked, large: Option<&LargeValues>, is_read_only: bool) -> Caches {
     let engine = clocked.device.engine();
@@ -14,11 +14,14 @@ pub(super) fn of(clocked: &Clocked, large: Option<&LargeValues>, is_read_only: b
 }
 
 impl Drive {
-    pub(super) fn set_held(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) {
+    pub(super) fn set_held(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
         let of_engine = self.engine().namespaces().into_iter().find(|info| info.id == id);
         let quota_bytes = of_engine.and_then(|info| info.attributes.quota_bytes);
-        self.caches.set(id, cache, quota_bytes);
-        self.clocked.device.engine.keep_beside(self.caches.dram_bytes());
+        let Drive { clocked, large, caches, .. } = self;
+        caches.set(id, cache, quota_bytes);
+        let shared = caches.share_dram(&mut Whole { large: large.as_mut(), records: clocked });
+        clocked.device.engine.keep_beside(caches.dram_bytes());
+        shared
     }
 
     /// Makes a namespace another cache, with the pairs that it has; or an empty one a cache, or none any more. A cache never refuses a store that
@@ -38,7 +41,7 @@ impl Drive {
         // Where it ended half-way, the firmware says what the namespace is.
         let is_now = of_engine(self).and_then(|info| info.attributes.cache);
         if known(self) != is_now || made.is_ok() {
-            self.set_held(id, is_now);
+            self.set_held(id, is_now)?;
         }
         made
     }
@@ -56,6 +59,16 @@ impl Drive {
     pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
         let Drive { clocked, large, caches, .. } = self;
         caches.let_go(&mut Whole { large: large.as_mut(), records: clocked }, id)
+    }
+
+    /// Bytes of the value of a key; none where it has none. Nobody asked for it: no cache counts that.
+    ///
+    /// # Errors
+    /// What the firmware answers.
+    pub fn value_bytes_of(&mut self, namespace: NamespaceId, key: Key<'_>) -> Result<Option<u32>, KvError> {
+        let Drive { clocked, large, caches, .. } = self;
+        let at = clocked.clock();
+        caches.value_bytes_of(&mut Whole { large: large.as_mut(), records: clocked }, (namespace, key), at)
     }
 
     /// The time since 1970, by which caches let go what is too old, from here on; a drive that is told none takes its own, virtual one. Who keeps a

@@ -3,11 +3,32 @@
 use super::ledger::{Ledger, TAG_BYTES, Tagged};
 use super::{LargeValues, Records, unexpected};
 use kvssd_types::{
-    BatchChange, Command, IteratedPair, IteratorId, KvError, NamespaceId, Reply, RequestId, VALUE_BYTES_MAX, Value,
+    BatchChange, Command, IteratedPair, IteratorId, KvError, NamespaceId, Pattern, Reply, RequestId, VALUE_BYTES_MAX,
+    Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 impl LargeValues {
+    /// Whether the drive takes a batch of that size, with its tags, and each key is there once.
+    pub(crate) fn check_batch(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        self.check_inline(changes)?;
+        // Their lengths matter, and not what they are.
+        let tagged = |value: &Value| Pattern { seed: 0, offset: 0, length: value.len() as u32 + TAG_BYTES };
+        let tagged = |change: &BatchChange<'_>| change.value.as_ref().map(|value| Value::Pattern(tagged(value)));
+        let tagged = changes.iter().map(|change| BatchChange { value: tagged(change), ..*change });
+        records.check_batch(&tagged.collect::<Vec<_>>())
+    }
+
+    /// Whether all values of a batch stay in their records.
+    fn check_inline(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        let sizes = || changes.iter().filter_map(|change| change.value.as_ref()).map(Value::len);
+        if sizes().all(|bytes| bytes <= self.inline_bytes_max() as usize) {
+            return Ok(());
+        }
+        let (bytes, bytes_max) = (sizes().sum::<usize>() as u64, self.inline_bytes_max().into());
+        Err(KvError::BatchTooLarge { changes: changes.len(), changes_max: changes.len(), bytes, bytes_max })
+    }
+
     /// Makes all changes or none. Keys may have had large values; they get none.
     pub(super) fn batch(
         &mut self,
@@ -18,16 +39,7 @@ impl LargeValues {
         if let Some(change) = changes.iter().find(|change| self.is_shadow(change.namespace)) {
             return Err(KvError::NoSuchNamespace(change.namespace));
         }
-        let sizes = || changes.iter().filter_map(|change| change.value.as_ref()).map(Value::len);
-        if sizes().any(|bytes| bytes > self.inline_bytes_max() as usize) {
-            let (bytes, bytes_max) = (sizes().sum::<usize>() as u64, self.inline_bytes_max().into());
-            return Err(KvError::BatchTooLarge {
-                changes: changes.len(),
-                changes_max: changes.len(),
-                bytes,
-                bytes_max,
-            });
-        }
+        self.check_inline(changes)?;
         let mut ledgers: BTreeMap<NamespaceId, Ledger> = BTreeMap::new();
         let mut tagged = Vec::with_capacity(changes.len() + 1);
         let mut growths: BTreeMap<NamespaceId, u64> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use super::ledger::{Ledger, segment_key};
 use super::{LargeValues, Records, UNOWNED_MAX};
 use crate::clocked::Clocked;
-use kvssd_ftl::{NamespaceAttributes, NamespaceInfo, Utilization};
+use kvssd_ftl::{Lack, NamespaceAttributes, NamespaceInfo, Utilization};
 use kvssd_types::{Command, IteratorId, Key, KvError, NamespaceId, Reply, StoreCondition, Value};
 use std::collections::BTreeMap;
 
@@ -110,6 +110,7 @@ impl LargeValues {
             shadows: Vec::new(),
             left: BTreeMap::new(),
             youngest: IteratorId(0),
+            lack: None,
         };
         let namespaces = drive.device.engine().namespaces();
         let is_there = |id: NamespaceId| namespaces.iter().any(|info| info.id == id && owner_of(info).is_none());
@@ -217,6 +218,23 @@ impl LargeValues {
         self.shadows.iter_mut().find(|shadow| shadow.owner == owner).ok_or(KvError::NoSuchNamespace(owner))
     }
 
+    /// Where the segments of a namespace are.
+    pub(crate) fn shadow_of(&self, owner: NamespaceId) -> Option<NamespaceId> {
+        self.shadow(owner).map(|shadow| shadow.id)
+    }
+
+    /// Why the last change had no room that was refused for want of some.
+    pub(crate) fn lack(&self, records: &dyn Records) -> Option<Lack> {
+        let of_owner = |lack| match lack {
+            Lack::InNamespace(id) => {
+                let shadow = self.shadows.iter().find(|shadow| shadow.id == id);
+                Lack::InNamespace(shadow.map_or(id, |shadow| shadow.owner))
+            }
+            other => other,
+        };
+        self.lack.or_else(|| records.lack().map(of_owner))
+    }
+
     pub(super) fn is_shadow(&self, id: NamespaceId) -> bool {
         self.shadows.iter().any(|shadow| shadow.id == id)
     }
@@ -231,14 +249,22 @@ impl LargeValues {
         if self.shadow_mut(owner)?.ledger.unowned.len() >= UNOWNED_MAX {
             self.sweep(records, owner)?;
         }
-        if self.shadow_mut(owner)?.ledger.unowned.len() < UNOWNED_MAX { Ok(()) } else { Err(KvError::CapacityExceeded) }
+        if self.shadow_mut(owner)?.ledger.unowned.len() < UNOWNED_MAX {
+            return Ok(());
+        }
+        self.lack = Some(Lack::Elsewhere);
+        Err(KvError::CapacityExceeded)
     }
 
     /// Whether a namespace may take so many bytes more, with its segments.
-    pub(super) fn check_quota(&self, records: &dyn Records, owner: NamespaceId, bytes: u64) -> Result<(), KvError> {
+    pub(super) fn check_quota(&mut self, records: &dyn Records, owner: NamespaceId, bytes: u64) -> Result<(), KvError> {
         let Some(&Shadow { id, quota_bytes: Some(quota_bytes), .. }) = self.shadow(owner) else { return Ok(()) };
         let taken_bytes = records.record_bytes(owner) + records.record_bytes(id);
-        if taken_bytes + bytes <= quota_bytes { Ok(()) } else { Err(KvError::CapacityExceeded) }
+        if taken_bytes + bytes <= quota_bytes {
+            return Ok(());
+        }
+        self.lack = Some(Lack::InNamespace(owner));
+        Err(KvError::CapacityExceeded)
     }
 
     /// The bytes by which a namespace with a quota grows when a key gets a value that stays in its record.

@@ -94,6 +94,14 @@ impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Med
         self.drive.record_bytes(namespace)
     }
 
+    fn free_bytes(&self) -> u64 {
+        self.drive.free_bytes()
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        self.drive.lack()
+    }
+
     fn then(&mut self) {}
 
     fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {

@@ -3,12 +3,12 @@
 //! A process may end while one is made or deleted: one that is not in all partitions is in none from the next open on. Quotas and budgets of
 //! caches are divided evenly and rounded up, so that a namespace may be full when its share of one partition is.
 
-use super::Partitions;
+use super::{Partitions, partition_of};
 use crate::cached::CacheInfo;
 use crate::drive::Drive;
 use kvssd_cache::CacheAttributes;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
-use kvssd_types::{KvError, NamespaceId, Nanos};
+use kvssd_types::{Key, KvError, NamespaceId, Nanos};
 
 impl Partitions<'_> {
     /// As [`Drive::create_namespace`].
@@ -117,6 +117,15 @@ impl Partitions<'_> {
     /// As [`Drive::let_go`].
     pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
         self.all.iter_mut().try_fold(false, |some, part| Ok(part.let_go(id)? || some))
+    }
+
+    /// As [`Drive::value_bytes_of`].
+    ///
+    /// # Errors
+    /// As [`Drive::value_bytes_of`].
+    pub fn value_bytes_of(&mut self, namespace: NamespaceId, key: Key<'_>) -> Result<Option<u32>, KvError> {
+        let number = partition_of(namespace, key, self.all.len());
+        self.all[number].value_bytes_of(namespace, key)
     }
 
     /// As [`Drive::wants_time`].

@@ -7,6 +7,7 @@ use crate::gc::GcCounters;
 use crate::growth::GrowthCounters;
 use crate::index::IndexCounters;
 use crate::iterators::IteratorPlan;
+use crate::lack::Lack;
 use crate::utilization::Utilization;
 use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
@@ -31,6 +32,19 @@ impl Engine {
     /// [`KvError::BatchTooLarge`], [`KvError::InvalidCommand`].
     pub fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         batch::check(&self.media.space.geometry, &self.limits, changes)
+    }
+
+    /// Why the last command had no room that was refused with [`KvError::CapacityExceeded`]; none if none was.
+    #[must_use]
+    pub fn lack(&self) -> Option<Lack> {
+        self.lack
+    }
+
+    /// Bytes of flash that pairs may take beside what namespaces take now that were not deleted.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        let capacity_bytes = self.limits.capacity_grains(&self.media) * u64::from(self.media.space.packing.grain_bytes);
+        capacity_bytes.saturating_sub(self.namespaces.living_bytes())
     }
 
     /// The most changes of a batch.

@@ -4,7 +4,9 @@ use super::{Engine, is_change};
 use crate::batch;
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::io::Io;
+use crate::lack::Lack;
 use crate::record::RecordHead;
+use crate::space::Space;
 use kvssd_types::{Command, KvError, Nanos};
 
 /// Superblocks that a step of an index's own work may open.
@@ -110,7 +112,19 @@ impl Engine {
         *at = from;
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
-        if is_store && !has_room { Err(KvError::CapacityExceeded) } else { Ok(()) }
+        if is_store && !has_room {
+            self.lack = Some(self.lack_of_superblocks(needed));
+            return Err(KvError::CapacityExceeded);
+        }
+        Ok(())
+    }
+
+    /// So many superblocks could not be freed: were all that lives packed into the others, some of it would be left over.
+    fn lack_of_superblocks(&self, needed: usize) -> Lack {
+        let Space { superblocks, packing, geometry, .. } = &self.media.space;
+        let others = u64::from(geometry.superblocks()).saturating_sub(superblocks.retired() + needed as u64);
+        let left_over = superblocks.live_grains().saturating_sub(others * packing.grains_per_superblock);
+        Lack::OnDrive { bytes: left_over * u64::from(packing.grain_bytes) }
     }
 
     /// Removes deleted namespaces until there is room for `bytes`, and moves `at` behind that.

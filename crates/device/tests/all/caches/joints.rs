@@ -272,6 +272,32 @@ fn the_same_cache_again_takes_nothing_from_the_policy() {
     assert_eq!(drive.cache(id), Some(before));
 }
 
+/// Each has its part of the memory as soon as it is there, with what its rules remember.
+#[test]
+fn caches_that_come_later_take_memory_from_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut drive = create(&folder.path().join("drive.kv"), "plus", None);
+    let most = drive.engine().dram_budget_bytes() / 4;
+    let kept =
+        |drive: &Drive, ids: &[NamespaceId]| -> u64 { ids.iter().map(|id| drive.cache(*id).unwrap().kept_bytes).sum() };
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        ids.push(create_cache(&mut drive, &format!("cache {number}"), "fifo budget=1000000000 asked=1"));
+        assert!(kept(&drive, &ids) <= most, "{number}: {} of {most}", kept(&drive, &ids));
+        assert_eq!(drive.engine().dram().parts()["cache"], kept(&drive, &ids).next_multiple_of(4096));
+        let filled = |drive: &Drive| drive.cache(ids[number]).unwrap().counts.evicted > 0;
+        let mut name = 0u64;
+        while !filled(&drive) {
+            store(&mut drive, ids[number], &name.to_le_bytes(), b"").unwrap();
+            name += 1;
+        }
+        let of_pairs = drive.cache(ids[number]).unwrap().held_bytes;
+        let share = most / (number as u64 + 1);
+        assert!(of_pairs * 8 > share, "{of_pairs} of {share}: it holds pairs, and not only a sketch");
+    }
+    drive.engine().check_invariants();
+}
+
 #[test]
 fn a_clock_at_the_end_of_time_stops_no_drive() {
     let folder = tempfile::tempdir().unwrap();

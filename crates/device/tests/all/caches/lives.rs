@@ -79,6 +79,42 @@ fn what_is_too_old_is_gone_also_when_the_drive_was_closed_meanwhile() {
     }
 }
 
+/// The clock is far ahead for a while, or begins in 1970: a time to live is one all the same.
+#[test]
+fn a_clock_that_was_far_ahead_keeps_nothing_from_growing_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let century = 100 * 365 * 24 * 3600 * SECOND;
+    for (life, stays_open) in [(1, true), (2, false), (3, true)] {
+        let path = folder.path().join(format!("{life}.kv"));
+        let mut drive = create(&path, "plus", None);
+        let id = create_cache(&mut drive, "a", "fifo budget=100000 ttl-ms=60000");
+        let begin = 50 * 365 * 24 * 3600 * SECOND;
+        drive.tell_time(Nanos(begin + if life == 3 { 0 } else { century }));
+        store(&mut drive, id, b"ahead", b"1").unwrap();
+        if !stays_open {
+            drive = reopened(drive, &path, true);
+        }
+        // Behind a reboot without a clock, until one is asked.
+        let back = if life == 3 { 0 } else { begin };
+        drive.tell_time(Nanos(back));
+        store(&mut drive, id, b"young", b"2").unwrap();
+        drive.tell_time(Nanos(back + 59 * SECOND));
+        assert!(retrieve(&mut drive, id, b"young").is_some(), "life {life}");
+        drive.tell_time(Nanos(back + 61 * SECOND));
+        assert_eq!(keys(&mut drive, id), Vec::<Vec<u8>>::new(), "life {life}");
+        store(&mut drive, id, b"new", b"3").unwrap();
+        if life == 3 {
+            drive.tell_time(Nanos(begin + 90 * SECOND));
+            assert!(retrieve(&mut drive, id, b"new").is_some());
+        }
+        drive = reopened(drive, &path, false);
+        drive.tell_time(Nanos(back + 100 * SECOND));
+        store(&mut drive, id, b"newest", b"4").unwrap();
+        drive.tell_time(Nanos(back + 165 * SECOND));
+        assert_eq!(keys(&mut drive, id), Vec::<Vec<u8>>::new(), "life {life}");
+    }
+}
+
 /// Killed at every call of the disk: who left may be gone, who comes may be there or not, and all others are.
 #[test]
 fn a_cut_in_the_middle_of_an_eviction_loses_nobody_else() {

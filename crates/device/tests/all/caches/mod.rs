@@ -2,6 +2,7 @@
 
 mod joints;
 mod lives;
+mod refusals;
 
 use crate::designs;
 use kvssd_cache::{CacheAttributes, Counts, KeyedCache};

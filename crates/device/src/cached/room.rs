@@ -1,0 +1,205 @@
+//! Who leaves: for what comes, for a drive that is full all the same, and for the memory.
+//!
+//! ```text
+//!   refused for want of room -> what would have to go, at the least?     a quota, a place in an index: of that namespace
+//!     all caches have less of it, or none: they keep what they have      the drive: of that which has the largest part of its budget
+//! ```
+
+use super::{Caches, OneCache};
+use crate::records::Records;
+use kvssd_cache::LeavingPair;
+use kvssd_ftl::Lack;
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
+use std::collections::BTreeMap;
+
+/// What is about to be changed.
+pub(super) struct Coming<'k> {
+    pub(super) keys: &'k [(NamespaceId, Key<'k>)],
+    /// Those that the policies have let go for it, and that are there until there is need.
+    pub(super) leaving: BTreeMap<NamespaceId, Vec<LeavingPair>>,
+    /// Those of its own that had to leave before they were there.
+    left_early: Vec<(NamespaceId, LeavingPair)>,
+}
+
+impl<'k> Coming<'k> {
+    pub(super) fn new(keys: &'k [(NamespaceId, Key<'k>)]) -> Self {
+        Coming { keys, leaving: BTreeMap::new(), left_early: Vec::new() }
+    }
+
+    /// Whether a pair is one of its own.
+    pub(super) fn is_own(&self, namespace: NamespaceId, pair: &LeavingPair) -> bool {
+        self.keys.iter().any(|(of, key)| *of == namespace && key.bytes() == &*pair.key)
+    }
+}
+
+impl Caches {
+    /// Deletes pairs that the policy has let go. What cannot be deleted now keeps none of the others.
+    pub(super) fn leave(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        leaving: Vec<LeavingPair>,
+    ) -> Result<(), KvError> {
+        for stays in self.delete_each(records, namespace, leaving)? {
+            self.held(namespace).keep(stays);
+        }
+        Ok(())
+    }
+
+    /// Deletes pairs that the policy has let go. Gives those that are there all the same.
+    fn delete_each(
+        &mut self,
+        records: &mut dyn Records,
+        namespace: NamespaceId,
+        leaving: Vec<LeavingPair>,
+    ) -> Result<Vec<LeavingPair>, KvError> {
+        let mut stay = Vec::new();
+        for pair in leaving {
+            match records.execute(namespace, Command::Delete { key: Key::new(&pair.key)? }) {
+                Err(error) if error.is_fatal() => return Err(error),
+                Ok(_) | Err(KvError::KeyNotFound) => self.left.iter_mut().for_each(|left| left.push(pair.key.clone())),
+                Err(_) => stay.push(pair),
+            }
+        }
+        Ok(stay)
+    }
+
+    /// Does something that may find the drive full: then pairs leave, and it is tried again.
+    pub(super) fn with_room(
+        &mut self,
+        records: &mut dyn Records,
+        coming: &mut Coming<'_>,
+        act: &mut dyn FnMut(&mut dyn Records) -> Result<Reply, KvError>,
+    ) -> Result<Reply, KvError> {
+        loop {
+            match act(records) {
+                Err(KvError::CapacityExceeded) if self.make_room(records, coming)? => records.then(),
+                answer => return answer,
+            }
+        }
+    }
+
+    /// There was no room. Gives whether somebody left who had some.
+    fn make_room(&mut self, records: &mut dyn Records, coming: &mut Coming<'_>) -> Result<bool, KvError> {
+        let Some(lack) = records.lack() else { return Ok(false) };
+        if let Lack::OnDrive { .. } = lack {
+            let ids: Vec<NamespaceId> = self.all.keys().copied().collect();
+            ids.into_iter().try_for_each(|id| self.know(records, id))?;
+        }
+        let mut stuck: Vec<(NamespaceId, Vec<LeavingPair>)> = Vec::new();
+        let mut has_left = false;
+        while !has_left && let Some(id) = self.who_gives(records, coming, lack) {
+            // First those that leave anyway.
+            let leaving = match coming.leaving.remove(&id) {
+                Some(leaving) => leaving,
+                None => {
+                    let leaving = self.held(id).shrink().into_iter();
+                    // Its own are not there yet.
+                    let (own, leaving) = leaving.partition::<Vec<_>, _>(|pair| coming.is_own(id, pair));
+                    coming.left_early.extend(own.into_iter().map(|pair| (id, pair)));
+                    leaving
+                }
+            };
+            let before = leaving.len();
+            let stay = self.delete_each(records, id, leaving)?;
+            has_left = stay.len() < before;
+            stuck.push((id, stay));
+        }
+        for (id, stay) in stuck {
+            stay.into_iter().for_each(|pair| self.held(id).keep(pair));
+        }
+        Ok(has_left)
+    }
+
+    /// The cache that pairs are to leave, where that helps: of those that hold others than what comes, or have let some go, that with the largest
+    /// part of its budget, so that budgets of more than the drive has are served in proportion.
+    fn who_gives(&self, records: &dyn Records, coming: &Coming<'_>, lack: Lack) -> Option<NamespaceId> {
+        let comes = |id: NamespaceId| coming.keys.iter().filter(move |(of, _)| *of == id);
+        let part = |(id, cache): (&NamespaceId, &OneCache)| {
+            let held = cache.held.as_ref()?;
+            let own = comes(*id).filter(|(_, key)| held.contains(key.bytes())).count() as u64;
+            let leaves = coming.leaving.contains_key(id);
+            let part = (u128::from(held.held_bytes()) << 64) / u128::from(cache.attributes.plan.budget_bytes);
+            (leaves || held.pairs() > own).then_some((leaves, part, *id))
+        };
+        match lack {
+            Lack::OnDrive { bytes } if bytes <= self.others_bytes(records, coming) => {
+                self.all.iter().filter_map(part).max().map(|(.., id)| id)
+            }
+            Lack::InNamespace(id) => self.all.get_key_value(&id).and_then(part).map(|(.., id)| id),
+            Lack::OnDrive { .. } | Lack::Elsewhere => None,
+        }
+    }
+
+    /// Bytes of flash that all caches take, at the most, beside what comes in its place.
+    fn others_bytes(&self, records: &dyn Records, coming: &Coming<'_>) -> u64 {
+        let own = |(of, key): &(NamespaceId, Key<'_>)| {
+            self.all.get(of).and_then(|cache| cache.held.as_ref()).map_or(0, |held| held.pair_bytes(key.bytes()))
+        };
+        let own: u64 = coming.keys.iter().map(own).sum();
+        self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(own)
+    }
+
+    /// Whether a pair that others would leave for has room when all have left.
+    pub(super) fn check_drive(
+        &mut self,
+        records: &dyn Records,
+        (namespace, key): (NamespaceId, Key<'_>),
+        bytes: u64,
+    ) -> Result<(), KvError> {
+        if !self.held(namespace).is_full_for(key.bytes(), bytes) {
+            return Ok(());
+        }
+        let all: u64 = self.all.keys().map(|id| records.record_bytes(*id)).sum();
+        if bytes <= records.free_bytes() + all { Ok(()) } else { Err(KvError::CapacityExceeded) }
+    }
+
+    /// Some pairs leave a cache. Gives whether there were any.
+    pub(crate) fn let_go(&mut self, records: &mut dyn Records, id: NamespaceId) -> Result<bool, KvError> {
+        if self.is_read_only || !self.all.contains_key(&id) {
+            return Ok(false);
+        }
+        self.know(records, id)?;
+        let mut stuck = Vec::new();
+        let mut has_left = false;
+        while !has_left {
+            let leaving = self.held(id).shrink();
+            if leaving.is_empty() {
+                break;
+            }
+            let before = leaving.len();
+            let stay = self.delete_each(records, id, leaving)?;
+            has_left = stay.len() < before;
+            stuck.extend(stay);
+        }
+        stuck.into_iter().for_each(|pair| self.held(id).keep(pair));
+        Ok(has_left)
+    }
+
+    /// What came is there: those leave that have yet to leave for it, and of it those that had to leave before they were there.
+    pub(super) fn came(&mut self, records: &mut dyn Records, coming: Coming<'_>) -> Result<(), KvError> {
+        for (namespace, leaving) in coming.leaving {
+            self.leave(records, namespace, leaving)?;
+        }
+        for (namespace, pair) in coming.left_early {
+            self.leave(records, namespace, vec![pair])?;
+        }
+        Ok(())
+    }
+
+    /// Each cache has its part of the memory from here on: what is too much leaves.
+    pub(crate) fn share_dram(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        let share = self.dram_share();
+        let known: Vec<NamespaceId> = self.all.keys().copied().filter(|id| self.all[id].held.is_some()).collect();
+        for id in known {
+            let leaving = self.held(id).set_kept_bytes_max(share);
+            self.leave(records, id, leaving)?;
+        }
+        Ok(())
+    }
+
+    /// The part of the memory that a cache may keep.
+    pub(super) fn dram_share(&self) -> u64 {
+        self.dram_bytes_max / (self.all.len() as u64).max(1)
+    }
+}

@@ -1,0 +1,63 @@
+//! Values and the stamps behind them: put on, and taken off.
+
+use super::Caches;
+use kvssd_types::{Command, KvError, Pattern, Reply, Value};
+
+/// Bytes of a stamp: nanoseconds, little endian, of the clock that the drive is told.
+pub(crate) const STAMP_BYTES: u32 = 8;
+
+impl Caches {
+    /// A value with its stamp behind it.
+    pub(super) fn stamped(&self, value: &Value) -> Value {
+        match value {
+            Value::Pattern(pattern) if self.is_measured => {
+                Value::Pattern(Pattern { length: pattern.length + STAMP_BYTES, ..*pattern })
+            }
+            value => {
+                let mut bytes = Vec::with_capacity(value.len() + STAMP_BYTES as usize);
+                match value {
+                    Value::Bytes(held) => bytes.extend_from_slice(held),
+                    described @ Value::Pattern(_) => bytes.extend(described.to_vec()),
+                }
+                bytes.extend(self.clock.last().0.to_le_bytes());
+                Value::Bytes(bytes.into())
+            }
+        }
+    }
+}
+
+/// What is asked of values, where an answer brings some.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    offset_bytes: u32,
+}
+
+impl Asked {
+    pub(super) fn of(command: &Command<'_>) -> Self {
+        match *command {
+            Command::Retrieve { offset_bytes, .. } => Asked { offset_bytes },
+            _ => Asked { offset_bytes: 0 },
+        }
+    }
+
+    /// An answer as it was before the stamps.
+    pub(super) fn without_stamp(self, reply: Reply) -> Result<Reply, KvError> {
+        let short = || KvError::Unrecovered("a pair of a cache has no stamp behind its value".to_owned());
+        match reply {
+            Reply::Retrieved { value, value_bytes } => {
+                let value_bytes = value_bytes.checked_sub(STAMP_BYTES).ok_or_else(short)?;
+                let end = value.len().min(value_bytes.saturating_sub(self.offset_bytes) as usize);
+                Ok(Reply::Retrieved { value: value.slice(0..end), value_bytes })
+            }
+            Reply::Pairs(pairs) => {
+                let cut = |value: Value| -> Result<Value, KvError> {
+                    let end = value.len().checked_sub(STAMP_BYTES as usize).ok_or_else(short)?;
+                    Ok(value.slice(0..end))
+                };
+                let pairs = pairs.into_iter().map(|(key, value)| Ok((key, value.map(cut).transpose()?)));
+                pairs.collect::<Result<Vec<_>, KvError>>().map(Reply::Pairs)
+            }
+            other => Ok(other),
+        }
+    }
+}

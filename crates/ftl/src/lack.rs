@@ -1,0 +1,17 @@
+//! Why a command found no room.
+
+use kvssd_types::NamespaceId;
+
+/// What would have to go so that a command is done that was refused with [`CapacityExceeded`](kvssd_types::KvError::CapacityExceeded).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The drive is full: pairs of any namespace.
+    OnDrive {
+        /// Bytes of flash that the least of them take.
+        bytes: u64,
+    },
+    /// A namespace is at its quota, or its index has no place for a key: pairs of that namespace.
+    InNamespace(NamespaceId),
+    /// No pairs: something else is full.
+    Elsewhere,
+}
