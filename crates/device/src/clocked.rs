@@ -118,8 +118,8 @@ impl Records for Clocked {
         self.device.engine.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
-        self.device.engine.lack()
+    fn lacks(&self) -> Vec<Lack> {
+        self.device.engine.lacks().to_vec()
     }
 
     fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
@@ -189,8 +189,8 @@ impl Records for Arrival<'_> {
         self.device.engine.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
-        self.device.engine.lack()
+    fn lacks(&self) -> Vec<Lack> {
+        self.device.engine.lacks().to_vec()
     }
 
     fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {

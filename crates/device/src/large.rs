@@ -52,8 +52,8 @@ pub(crate) struct LargeValues {
     left: BTreeMap<(NamespaceId, IteratorId), VecDeque<IteratedPair>>,
     /// The last iterator that was made.
     youngest: IteratorId,
-    /// Why the last change has no room, where the records do not say it.
-    lack: Option<Lack>,
+    /// What the last change lacks, where the records do not say it.
+    lacks: Vec<Lack>,
 }
 
 impl LargeValues {
@@ -73,7 +73,7 @@ impl LargeValues {
         }
         match command {
             Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } => loop {
-                self.lack = None;
+                self.lacks.clear();
                 match self.change(records, (request, namespace), &command) {
                     Err(KvError::CapacityExceeded) if self.expire(records)? => {}
                     answer => return answer,
@@ -259,9 +259,9 @@ impl LargeValues {
             }
         }
         if let Err(error) = written {
-            if let Some(Lack::OnDrive { bytes }) = records.lack() {
+            if let [Lack::OnDrive { bytes }] = records.lacks()[..] {
                 // There is none for the segments behind it either.
-                self.lack = Some(Lack::OnDrive { bytes: bytes + later_bytes });
+                self.lacks.push(Lack::OnDrive { bytes: bytes + later_bytes });
             }
             self.sweep(records, namespace)?;
             return Err(error);

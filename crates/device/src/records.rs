@@ -30,8 +30,8 @@ pub(crate) trait Records {
     /// Bytes of flash that are left, those with it that deleted namespaces take.
     fn free_bytes(&self) -> u64;
 
-    /// Why the last command had no room that was refused for want of some.
-    fn lack(&self) -> Option<Lack>;
+    /// What the last command lacked that was refused for want of room.
+    fn lacks(&self) -> Vec<Lack>;
 
     /// What is executed from here on could not be before the answers so far were there.
     fn then(&mut self);
@@ -79,8 +79,8 @@ impl Records for Glances<'_> {
         self.engine.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
-        self.engine.lack()
+    fn lacks(&self) -> Vec<Lack> {
+        self.engine.lacks().to_vec()
     }
 
     fn then(&mut self) {}

@@ -93,8 +93,10 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, KvError> {
     let aside = io.begin_aside(changes.len());
     let planned = plan(io, namespaces, changes)
-        .and_then(|planned| have_room(io, namespaces, limits, (changes, &planned), true).map(|()| planned));
-    let needs_freed = |planned: &Vec<Planned>| have_room(io, namespaces, limits, (changes, planned), false).is_err();
+        .and_then(|planned| have_room(io, namespaces, limits, (changes, &planned)).map(|()| planned));
+    let needs_freed = |planned: &Vec<Planned>| {
+        lacks(io, namespaces, limits, (changes, planned), false).map_or(true, |lacks| !lacks.is_empty())
+    };
     let waits = aside.is_none() || planned.as_ref().map_or(true, needs_freed);
     io.end_aside(aside, waits);
     let planned = planned?;
@@ -170,9 +172,9 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
         compare(io, index.as_mut(), utilization, Uncompared::Of(change.key))?;
         let (position, found) = find(io, index.as_mut(), change.key, 0)?;
         if change.value.is_some() && position.tag == Position::FULL {
-            return Err(io.refuse(Lack::InNamespace(change.namespace)));
-        }
-        if change.value.is_some() || found.is_some() {
+            // All that is lacking is told together.
+            io.lacks.push(Lack::InNamespace(change.namespace));
+        } else if change.value.is_some() || found.is_some() {
             planned.push(Planned { change: number, position, found });
         }
     }
@@ -186,14 +188,26 @@ fn of<'n>(io: &mut Io<'_>, namespaces: &'n mut Namespaces, id: NamespaceId) -> R
     namespaces.living(id)
 }
 
-/// Whether what comes has room on the drive and in each quota, less what goes if that is `known`.
+/// Whether what comes has a place in each index, and room.
 fn have_room(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
     (changes, planned): (&[BatchChange<'_>], &[Planned]),
-    known: bool,
 ) -> Result<(), KvError> {
+    let lacks = lacks(io, namespaces, limits, (changes, planned), true)?;
+    io.lacks.extend(lacks);
+    if io.lacks.is_empty() { Ok(()) } else { Err(KvError::CapacityExceeded) }
+}
+
+/// What comes and has no room on the drive or in a quota, less what goes if that is `known`.
+fn lacks(
+    io: &Io<'_>,
+    namespaces: &mut Namespaces,
+    limits: &Limits,
+    (changes, planned): (&[BatchChange<'_>], &[Planned]),
+    known: bool,
+) -> Result<Vec<Lack>, KvError> {
     let packing = io.packing();
     let mut sums: BTreeMap<NamespaceId, (u64, u64)> = BTreeMap::new();
     for Planned { change, found, .. } in planned {
@@ -204,21 +218,21 @@ fn have_room(
     }
     let come: u64 = sums.values().map(|(come, _)| come).sum();
     let go: u64 = sums.values().map(|(_, go)| go).sum();
+    let mut lacks = Vec::new();
     for (&id, &(comes, goes)) in sums.iter().filter(|(_, (comes, goes))| comes > goes) {
         let taken_bytes = namespaces.taken_beside(id);
         let Namespace { index, utilization, attributes, .. } = namespaces.living(id)?;
         let mut limits = Limits { taken_bytes, quota_bytes: attributes.quota_bytes, ..*limits };
         if !limits.is_within_quota(utilization, comes - goes) {
-            return Err(io.refuse(Lack::InNamespace(id)));
+            lacks.push(Lack::InNamespace(id));
         }
         // What another one frees is room for this one, and no quota.
         limits.quota_bytes = None;
         if come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
-            let lack = limits.lack(io.media, index.as_ref(), utilization, (id, come - go));
-            return Err(io.refuse(lack));
+            lacks.push(limits.lack(io.media, index.as_ref(), utilization, (id, come - go)));
         }
     }
-    Ok(())
+    Ok(lacks)
 }
 
 /// Makes the new keys; gives whether all could be made. If not, none was: those before it are removed again.
@@ -241,14 +255,14 @@ fn make_new(
         }
         if position.tag == Position::FULL {
             take_back(io, namespaces, changes, &prepared.planned[..number])?;
-            io.lack = Some(Lack::InNamespace(change.namespace));
+            io.lacks.push(Lack::InNamespace(change.namespace));
             return Ok(false);
         }
         match index.reserve(io, position) {
             // Of an index whose sections split: nobody knows before.
             Err(KvError::CapacityExceeded) => {
                 take_back(io, namespaces, changes, &prepared.planned[..number])?;
-                io.lack = Some(Lack::InNamespace(change.namespace));
+                io.lacks.push(Lack::InNamespace(change.namespace));
                 return Ok(false);
             }
             reserved => reserved?,

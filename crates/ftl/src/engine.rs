@@ -52,8 +52,8 @@ pub struct Engine {
     /// DRAM that is kept beside all of this ([`Engine::keep_beside`]).
     beside_bytes: u64,
     glances: Glances,
-    /// Why the last command that was refused for want of room had none.
-    lack: Option<Lack>,
+    /// What the last command lacked that was refused for want of room.
+    lacks: Vec<Lack>,
     /// Why the flash, or what keeps it, takes nothing any more. From then on every call is refused: what DRAM says may
     /// be ahead of the flash.
     failure: Option<KvError>,
@@ -78,7 +78,7 @@ impl Engine {
             dram_shared: 0,
             beside_bytes: 0,
             glances: Glances::default(),
-            lack: None,
+            lacks: Vec::new(),
             failure: None,
         };
         engine.share_dram();
@@ -104,7 +104,7 @@ impl Engine {
             dram_shared: self.dram_shared,
             beside_bytes: self.beside_bytes,
             glances: Glances::default(),
-            lack: self.lack,
+            lacks: self.lacks.clone(),
             failure: self.failure.clone(),
         })
     }
@@ -185,7 +185,7 @@ impl Engine {
         if let Err(error) = self.works() {
             return (at, Err(error));
         }
-        let before = self.lack.take();
+        let before = std::mem::take(&mut self.lacks);
         let ready = self.make_ready(namespace, command, &mut at);
         let Engine { media, namespaces, limits, record, ahead, locks, share, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
@@ -215,13 +215,18 @@ impl Engine {
                 perform(&mut io, namespace, limits, (record, ahead), command)
             }
         });
-        let ((done, spent), settled, lack) = (io.answered(), io.settle(), io.lack);
+        let ((done, spent), settled, lacks) = (io.answered(), io.settle(), std::mem::take(&mut io.lacks));
         self.spent += spent;
-        self.lack = match reply {
-            // Where nothing else was said, the index had no place.
-            Err(KvError::CapacityExceeded) => self.lack.or(lack).or(Some(Lack::InNamespace(namespace))),
-            _ => before,
-        };
+        match reply {
+            Err(KvError::CapacityExceeded) => {
+                self.lacks.extend(lacks);
+                if self.lacks.is_empty() {
+                    // Where nothing was said, the index had no place.
+                    self.lacks.push(Lack::InNamespace(namespace));
+                }
+            }
+            _ => self.lacks = before,
+        }
         if let Err(error) = self.rest(settled) {
             reply = Err(error);
         }

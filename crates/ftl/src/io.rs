@@ -53,8 +53,8 @@ pub struct Io<'a> {
     goes_on: Option<GoesOn>,
     /// The pairs that were found to be replaced, and that are still counted.
     replaced: Vec<RecordHead>,
-    /// Why the command has no room, if it has none.
-    pub(crate) lack: Option<Lack>,
+    /// All that the command has no room for.
+    pub(crate) lacks: Vec<Lack>,
 }
 
 impl<'a> Io<'a> {
@@ -75,7 +75,7 @@ impl<'a> Io<'a> {
             aside: false,
             goes_on: None,
             replaced: Vec::new(),
-            lack: None,
+            lacks: Vec::new(),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a> Io<'a> {
 
     /// The command has no room, and that is why.
     pub(crate) fn refuse(&mut self, lack: Lack) -> KvError {
-        self.lack = Some(lack);
+        self.lacks.push(lack);
         KvError::CapacityExceeded
     }
 

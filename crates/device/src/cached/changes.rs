@@ -39,14 +39,14 @@ impl Caches {
             return Ok(Reply::Stored);
         }
         self.check_drive(records, (namespace, key), bytes)?;
+        let keys = [(namespace, key)];
+        let mut coming = Coming::new(self, &keys);
         self.take_in(records, namespace, key, bytes)?;
         let value = self.stamped(value);
         let mut store = |records: &mut dyn Records| {
             let (value, condition) = (value.clone(), StoreCondition::Always);
             records.execute_as(request, namespace, Command::Store { key, value, condition })
         };
-        let keys = [(namespace, key)];
-        let mut coming = Coming::new(&keys);
         match self.with_room(records, &mut coming, &mut store) {
             Ok(reply) => self.came(records, coming).map(|()| reply),
             Err(error) => self.failed(records, coming, error),
@@ -67,7 +67,7 @@ impl Caches {
                 Some(_) => records.execute_as(request, namespace, Command::Batch { changes: &changes }),
             };
             let keys = [(namespace, key)];
-            let mut coming = Coming::new(&keys);
+            let mut coming = Coming::new(self, &keys);
             match self.with_room(records, &mut coming, &mut delete) {
                 Ok(_) | Err(KvError::KeyNotFound) => drop(self.held(namespace).remove(key.bytes())),
                 Err(error) => return self.failed(records, coming, error),
@@ -104,7 +104,7 @@ impl Caches {
         let cached: Vec<&BatchChange<'_>> = changes.iter().filter(is_cached).collect();
         let keys: Vec<(NamespaceId, Key<'_>)> = cached.iter().map(|change| (change.namespace, change.key)).collect();
         self.prepare_batch(records, &cached)?;
-        let mut coming = Coming::new(&keys);
+        let mut coming = Coming::new(self, &keys);
         for BatchChange { namespace, key, value } in cached {
             let mut leaving = self.change(*namespace, *key, value.as_ref());
             // Of its own keys the batch says what becomes of them.
@@ -218,7 +218,8 @@ impl Caches {
         let is_cached = |change: &&BatchChange<'_>| self.all.contains_key(&change.namespace);
         let keys: Vec<(NamespaceId, Key<'_>)> =
             changes.iter().filter(is_cached).map(|change| (change.namespace, change.key)).collect();
-        match self.failed::<()>(records, &keys, why.clone()) {
+        let coming = Coming::new(self, &keys);
+        match self.failed::<()>(records, coming, why.clone()) {
             Err(error) if error != *why => Err(error),
             _ => Ok(()),
         }
@@ -235,8 +236,7 @@ impl Caches {
     fn check_budget(&self, namespace: NamespaceId, bytes: u64) -> Result<(), KvError> {
         let OneCache { attributes, quota_bytes, .. } = &self.all[&namespace];
         // With what records take beside keys and values: nobody is to leave for what no quota lets in.
-        let with_records = bytes.saturating_add(bytes / RECORDS_SHARE).saturating_add(RECORDS_BYTES);
-        let fits = bytes <= attributes.plan.budget_bytes && quota_bytes.is_none_or(|quota| with_records <= quota);
+        let fits = bytes <= attributes.plan.budget_bytes && quota_bytes.is_none_or(|quota| with_record(bytes) <= quota);
         if fits { Ok(()) } else { Err(KvError::CapacityExceeded) }
     }
 }
@@ -244,4 +244,9 @@ impl Caches {
 /// Bytes of a pair, as a budget counts them.
 fn pair_bytes(key: Key<'_>, value: &Value) -> u64 {
     key.bytes().len() as u64 + value.len() as u64
+}
+
+/// Bytes of flash that pairs of so many bytes take at the most. An estimate.
+pub(super) fn with_record(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / RECORDS_SHARE).saturating_add(RECORDS_BYTES)
 }

@@ -5,6 +5,7 @@
 //!     all caches have less of it, or none: they keep what they have      the drive: of that which has the largest part of its budget
 //! ```
 
+use super::changes::with_record;
 use super::{Caches, OneCache};
 use crate::records::Records;
 use kvssd_cache::LeavingPair;
@@ -19,11 +20,18 @@ pub(super) struct Coming<'k> {
     pub(super) leaving: BTreeMap<NamespaceId, Vec<LeavingPair>>,
     /// Those of its own that had to leave before they were there.
     left_early: Vec<(NamespaceId, LeavingPair)>,
+    /// Bytes of pairs that are there of its keys.
+    own_bytes: u64,
 }
 
 impl<'k> Coming<'k> {
-    pub(super) fn new(keys: &'k [(NamespaceId, Key<'k>)]) -> Self {
-        Coming { keys, leaving: BTreeMap::new(), left_early: Vec::new() }
+    /// Before a policy learns of it.
+    pub(super) fn new(caches: &Caches, keys: &'k [(NamespaceId, Key<'k>)]) -> Self {
+        let own = |(of, key): &(NamespaceId, Key<'_>)| {
+            caches.all.get(of).and_then(|cache| cache.held.as_ref()).map_or(0, |held| held.pair_bytes(key.bytes()))
+        };
+        let own_bytes = keys.iter().map(own).sum();
+        Coming { keys, leaving: BTreeMap::new(), left_early: Vec::new(), own_bytes }
     }
 
     /// Whether a pair is one of its own.
@@ -81,10 +89,15 @@ impl Caches {
 
     /// There was no room. Gives whether somebody left who had some.
     fn make_room(&mut self, records: &mut dyn Records, coming: &mut Coming<'_>) -> Result<bool, KvError> {
-        let Some(lack) = records.lack() else { return Ok(false) };
-        if let Lack::OnDrive { .. } = lack {
+        let lacks = records.lacks();
+        if lacks.iter().any(|lack| matches!(lack, Lack::OnDrive { .. })) {
             let ids: Vec<NamespaceId> = self.all.keys().copied().collect();
             ids.into_iter().try_for_each(|id| self.know(records, id))?;
+        }
+        // For what is refused all the same nobody leaves.
+        let [lack, ..] = lacks[..] else { return Ok(false) };
+        if lacks.iter().any(|lack| self.who_gives(records, coming, *lack).is_none()) {
+            return Ok(false);
         }
         let mut stuck: Vec<(NamespaceId, Vec<LeavingPair>)> = Vec::new();
         let mut has_left = false;
@@ -133,14 +146,10 @@ impl Caches {
 
     /// Bytes of flash that all caches take, at the most, beside what comes in its place.
     fn others_bytes(&self, records: &dyn Records, coming: &Coming<'_>) -> u64 {
-        let own = |(of, key): &(NamespaceId, Key<'_>)| {
-            self.all.get(of).and_then(|cache| cache.held.as_ref()).map_or(0, |held| held.pair_bytes(key.bytes()))
-        };
-        let own: u64 = coming.keys.iter().map(own).sum();
-        self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(own)
+        self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(coming.own_bytes)
     }
 
-    /// Whether a pair that others would leave for has room when all have left.
+    /// Whether a pair that others would leave for has room when all have left, with what its record takes beside it.
     pub(super) fn check_drive(
         &mut self,
         records: &dyn Records,
@@ -151,7 +160,7 @@ impl Caches {
             return Ok(());
         }
         let all: u64 = self.all.keys().map(|id| records.record_bytes(*id)).sum();
-        if bytes <= records.free_bytes() + all { Ok(()) } else { Err(KvError::CapacityExceeded) }
+        if with_record(bytes) <= records.free_bytes() + all { Ok(()) } else { Err(KvError::CapacityExceeded) }
     }
 
     /// Some pairs leave a cache. Gives whether there were any.

@@ -48,8 +48,8 @@ impl Records for Stuck {
         self.drive.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
-        self.drive.lack()
+    fn lacks(&self) -> Vec<Lack> {
+        self.drive.lacks()
     }
 
     fn then(&mut self) {}

@@ -42,10 +42,10 @@ impl Records for Whole<'_> {
         self.records.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
+    fn lacks(&self) -> Vec<Lack> {
         match &self.large {
-            Some(large) => large.lack(self.records),
-            None => self.records.lack(),
+            Some(large) => large.lacks(self.records),
+            None => self.records.lacks(),
         }
     }
 

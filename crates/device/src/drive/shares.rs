@@ -4,7 +4,7 @@ use super::Drive;
 use crate::cached::Whole;
 use crate::clocked::Clocked;
 use crate::records::Records;
-use kvssd_ftl::{BatchSequence, CheckReport, Engine};
+use kvssd_ftl::{BatchSequence, CheckReport, Engine, Lack};
 use kvssd_types::{
     BatchChange, Command, IteratorId, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId, Value,
 };
@@ -138,6 +138,14 @@ impl Records for Preparing<'_> {
 
     fn record_bytes(&self, namespace: NamespaceId) -> u64 {
         self.clocked.record_bytes(namespace)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.clocked.free_bytes()
+    }
+
+    fn lacks(&self) -> Vec<Lack> {
+        self.clocked.lacks()
     }
 
     fn then(&mut self) {

@@ -54,8 +54,10 @@ impl LargeValues {
             }
             tagged.push(BatchChange { value: change.value.as_ref().map(Tagged::inline), ..*change });
         }
-        for (namespace, growth) in growths {
-            self.check_quota(records, namespace, growth)?;
+        // All that is lacking is told together.
+        let fits = |(namespace, growth)| self.check_quota(records, namespace, growth).is_ok();
+        if growths.into_iter().map(fits).filter(|fits| !fits).count() > 0 {
+            return Err(KvError::CapacityExceeded);
         }
         for (namespace, ledger) in &ledgers {
             let shadow = self.shadow_mut(*namespace)?.id;

@@ -110,7 +110,7 @@ impl LargeValues {
             shadows: Vec::new(),
             left: BTreeMap::new(),
             youngest: IteratorId(0),
-            lack: None,
+            lacks: Vec::new(),
         };
         let namespaces = drive.device.engine().namespaces();
         let is_there = |id: NamespaceId| namespaces.iter().any(|info| info.id == id && owner_of(info).is_none());
@@ -223,8 +223,8 @@ impl LargeValues {
         self.shadow(owner).map(|shadow| shadow.id)
     }
 
-    /// Why the last change had no room that was refused for want of some.
-    pub(crate) fn lack(&self, records: &dyn Records) -> Option<Lack> {
+    /// What the last change lacked that was refused for want of room.
+    pub(crate) fn lacks(&self, records: &dyn Records) -> Vec<Lack> {
         let of_owner = |lack| match lack {
             Lack::InNamespace(id) => {
                 let shadow = self.shadows.iter().find(|shadow| shadow.id == id);
@@ -232,7 +232,8 @@ impl LargeValues {
             }
             other => other,
         };
-        self.lack.or_else(|| records.lack().map(of_owner))
+        let of_records = || records.lacks().into_iter().map(of_owner).collect();
+        if self.lacks.is_empty() { of_records() } else { self.lacks.clone() }
     }
 
     pub(super) fn is_shadow(&self, id: NamespaceId) -> bool {
@@ -252,7 +253,7 @@ impl LargeValues {
         if self.shadow_mut(owner)?.ledger.unowned.len() < UNOWNED_MAX {
             return Ok(());
         }
-        self.lack = Some(Lack::Elsewhere);
+        self.lacks.push(Lack::Elsewhere);
         Err(KvError::CapacityExceeded)
     }
 
@@ -263,7 +264,7 @@ impl LargeValues {
         if taken_bytes + bytes <= quota_bytes {
             return Ok(());
         }
-        self.lack = Some(Lack::InNamespace(owner));
+        self.lacks.push(Lack::InNamespace(owner));
         Err(KvError::CapacityExceeded)
     }
 

@@ -98,8 +98,8 @@ impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Med
         self.drive.free_bytes()
     }
 
-    fn lack(&self) -> Option<Lack> {
-        self.drive.lack()
+    fn lacks(&self) -> Vec<Lack> {
+        self.drive.lacks()
     }
 
     fn then(&mut self) {}

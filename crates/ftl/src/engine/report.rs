@@ -34,10 +34,10 @@ impl Engine {
         batch::check(&self.media.space.geometry, &self.limits, changes)
     }
 
-    /// Why the last command had no room that was refused with [`KvError::CapacityExceeded`]; none if none was.
+    /// What the last command lacked that was refused with [`KvError::CapacityExceeded`], as far as was looked; nothing if none was.
     #[must_use]
-    pub fn lack(&self) -> Option<Lack> {
-        self.lack
+    pub fn lacks(&self) -> &[Lack] {
+        &self.lacks
     }
 
     /// Bytes of flash that pairs may take beside what namespaces take now that were not deleted.

@@ -113,7 +113,7 @@ impl Engine {
         let is_store = matches!(command, Command::Store { .. } | Command::Write { .. } | Command::Batch { .. });
         // Nothing to gain: deletes may use the reserve, stores may not.
         if is_store && !has_room {
-            self.lack = Some(self.lack_of_superblocks(needed));
+            self.lacks.push(self.lack_of_superblocks(needed));
             return Err(KvError::CapacityExceeded);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Namespaces that are caches: against plain lists, over lives, and where they meet everything else that a drive does.
 
+mod attacks;
 mod joints;
 mod lives;
 mod refusals;
