@@ -10,6 +10,9 @@ const ATTRIBUTES_BYTES_MAX: usize = 256;
 pub const NAME_BYTES_MAX: usize = 64;
 /// What the cache of a namespace is called among the parameters of its index, where both are written down.
 const CACHE: &str = "cache";
+/// What the birth of a namespace is called among the parameters that were chosen, where both are written down. Nobody chooses an index by those of
+/// a namespace that is there, so that a program that knows no births takes no notice.
+const BIRTH: &str = "birth";
 
 /// What is chosen of a namespace when it is made (KAML, section III: CreateNamespace).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +50,8 @@ impl NamespaceAttributes {
 
     /// Whether they are not too long, and the name can be one: a number would be taken for that of a namespace.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let bytes = postcard::to_allocvec(self).map_err(|error| error.to_string())?.len();
+        let (chosen, _) = self.clone().split_birth();
+        let bytes = postcard::to_allocvec(&chosen).map_err(|error| error.to_string())?.len();
         if bytes > ATTRIBUTES_BYTES_MAX {
             return Err(format!("its attributes take {bytes} bytes, and may take {ATTRIBUTES_BYTES_MAX}"));
         }
@@ -62,6 +66,19 @@ impl NamespaceAttributes {
             return Err(format!("the name {name} would be taken for a number"));
         }
         Ok(())
+    }
+
+    /// With when the namespace was made.
+    pub(crate) fn with_birth(mut self, birth: u64) -> Self {
+        self.parameters.push((BIRTH.to_owned(), birth.to_string()));
+        self
+    }
+
+    /// What was chosen, and when the namespace was made; 0 where that is not known.
+    pub(crate) fn split_birth(mut self) -> (Self, u64) {
+        let at = self.parameters.iter().position(|(key, _)| key == BIRTH);
+        let birth = at.and_then(|at| self.parameters.remove(at).1.parse().ok());
+        (self, birth.unwrap_or(0))
     }
 }
 

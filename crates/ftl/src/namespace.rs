@@ -29,6 +29,8 @@ pub struct NamespaceInfo {
     pub id: NamespaceId,
     /// What was chosen.
     pub attributes: NamespaceAttributes,
+    /// A number that no other namespace has that had the same number before or will have it; 0 where that is not known.
+    pub birth: u64,
     /// The name of its index; empty where that is not known.
     pub index: Cow<'static, str>,
     /// Whether its keys have an order.

@@ -217,6 +217,7 @@ fn named_info(entry: &NamespaceEntry) -> NamespaceInfo {
         id: NamespaceId(entry.number.get()),
         is_ordered: attributes.is_ordered,
         attributes,
+        birth: entry.birth().into(),
         index: text(&entry.index).unwrap_or_default().into(),
         utilization,
         dram: DramUse::default(),
@@ -233,6 +234,7 @@ fn namespace_info(id: NamespaceId, identify: &IdentifyKvNamespace) -> NamespaceI
     NamespaceInfo {
         id,
         attributes: NamespaceAttributes::PLAIN,
+        birth: 0,
         index: "".into(),
         is_ordered: false,
         utilization,

@@ -4,7 +4,7 @@
 //!   listed       2 is "a"      handles of "a" have number 2
 //!   another host deletes "a", and makes "b", which gets number 2
 //!   the old controller         the drive refuses 2 there until this client looks (page C1h, without Retain)
-//!   a new controller, a list   2 is "b" -> 2 is refused here from now on
+//!   a new controller, a list   2 is "b", or an "a" of another birth -> 2 is refused here from now on
 //! ```
 //!
 //! So a change that was meant for "a" comes to "b" neither by a handle that was kept nor by being sent again.
@@ -23,7 +23,8 @@ pub(crate) struct Meant {
 
 #[derive(Debug, Default)]
 struct State {
-    names: BTreeMap<u32, String>,
+    /// Names, and births where they are known: 0 where they are not.
+    names: BTreeMap<u32, (String, u32)>,
     /// Numbers that others have now.
     lost: BTreeSet<u32>,
 }
@@ -51,14 +52,17 @@ impl Meant {
         let mut seen = Seen::Known;
         for entry in listed {
             let (number, name) = (entry.number.get(), read_name(&entry.name).unwrap_or_default());
-            match state.names.get(&number) {
-                Some(known) if known == name => {}
+            let birth = entry.birth();
+            match state.names.get_mut(&number) {
+                Some((known, born)) if known == name && (*born == birth || *born == 0 || birth == 0) => {
+                    *born = birth.max(*born);
+                }
                 Some(_) => {
                     state.lost.insert(number);
                     seen = Seen::Another;
                 }
                 None => {
-                    state.names.insert(number, name.to_owned());
+                    state.names.insert(number, (name.to_owned(), birth));
                     seen = if seen == Seen::Known { Seen::New } else { seen };
                 }
             }
@@ -70,7 +74,7 @@ impl Meant {
     pub(crate) fn made(&self, id: NamespaceId, name: &str) {
         let mut state = self.lock();
         state.lost.remove(&id.0);
-        state.names.insert(id.0, name.to_owned());
+        state.names.insert(id.0, (name.to_owned(), 0));
     }
 
     /// This client has deleted one.
@@ -82,7 +86,7 @@ impl Meant {
     pub(crate) fn check(&self, id: NamespaceId) -> Result<(), Error> {
         let state = self.lock();
         match state.names.get(&id.0).filter(|_| state.lost.contains(&id.0)) {
-            Some(name) => Err(Error::NoNamespace(format!(
+            Some((name, _)) => Err(Error::NoNamespace(format!(
                 "{id} {name:?} any more: another host deleted it, and another one has its number; open the drive again for that one"
             ))),
             None => Ok(()),
@@ -125,5 +129,20 @@ mod tests {
         meant.deleted(two);
         assert_eq!(meant.see(&[entry(2, "e")]), Seen::New);
         assert!(meant.check(two).is_ok());
+    }
+
+    #[test]
+    fn one_that_is_called_so_again_is_another_one() {
+        let (meant, two) = (Meant::default(), NamespaceId(2));
+        let born = |birth| {
+            let mut entry = entry(2, "a");
+            entry.set_birth(birth);
+            [entry]
+        };
+        meant.made(two, "a");
+        // A drive that says no births has the same for all it tells.
+        assert_eq!([0, 7, 0, 7].map(|birth| meant.see(&born(birth))), [Seen::Known; 4]);
+        assert_eq!(meant.see(&born(9)), Seen::Another);
+        assert!(meant.check(two).is_err());
     }
 }

@@ -12,7 +12,7 @@
 //!   page     0 "KVx1" | 4 namespaces | 8 bytes of an entry | 12 zeros
 //!   entry    0 number | 4 flags | 8 pairs | 16 pair bytes | 24 live bytes | 32 quota bytes | 40 capacity bytes
 //!            48 name, 64 B | 112 index, 16 B
-//!   flags    bit 0: keys have an order    bit 1: it is a cache (of entries alone)
+//!   flags    bit 0: keys have an order    bit 1: it is a cache (of entries alone)    bits 31:8: its birth (of entries alone)
 //!
 //!   cache    0 name, 64 B | 64 the cache as text, 176 B, zeros for none | 240 zeros
 //!   page C2h 0 "KVx1" | 4 caches | 8 bytes of an entry | 12 zeros
@@ -46,6 +46,9 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const FLAG_ORDERED: u32 = 1;
 /// Flag: it is a cache.
 pub const FLAG_CACHE: u32 = 2;
+/// Where the birth of a namespace begins in the flags of its entry, and the largest.
+const BIRTH_SHIFT: u32 = 8;
+const BIRTH_MAX: u64 = (1 << (32 - BIRTH_SHIFT)) - 1;
 /// Length of a cache as text.
 pub const CACHE_TEXT_BYTES: usize = 176;
 /// Length of the page's header.
@@ -79,7 +82,7 @@ layout!(CreateNamespace: 128, flags at 8, name at 16, index at 80);
 pub struct NamespaceEntry {
     /// NSID.
     pub number: U32,
-    /// [`FLAG_ORDERED`].
+    /// [`FLAG_ORDERED`], [`FLAG_CACHE`], and its [birth](NamespaceEntry::birth).
     pub flags: U32,
     /// Pairs that it has.
     pub pairs: U64,
@@ -98,6 +101,21 @@ pub struct NamespaceEntry {
 }
 
 layout!(NamespaceEntry: 128, pairs at 8, capacity_bytes at 40, name at 48, index at 112);
+
+impl NamespaceEntry {
+    /// A number that differs from that of who had its NSID and name before; 0 where that is not known.
+    #[must_use]
+    pub fn birth(&self) -> u32 {
+        self.flags.get() >> BIRTH_SHIFT
+    }
+
+    /// Sets the birth to what 24 bits have room for of a number; 0 for one that is not known.
+    pub fn set_birth(&mut self, birth: u64) {
+        let flags = self.flags.get() & ((1 << BIRTH_SHIFT) - 1);
+        let birth = birth.checked_sub(1).map_or(0, |birth| birth % BIRTH_MAX + 1);
+        self.flags = (flags | (birth as u32) << BIRTH_SHIFT).into();
+    }
+}
 
 /// What cache a namespace is to be: the data of the command that makes it one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -73,6 +73,7 @@ fn entry_of(info: &NamespaceInfo) -> NamespaceEntry {
     let is_cache = info.attributes.cache.is_some();
     let flags = [(info.is_ordered, FLAG_ORDERED), (is_cache, FLAG_CACHE)];
     entry.flags = flags.iter().filter(|(is_so, _)| *is_so).map(|(_, flag)| flag).sum::<u32>().into();
+    entry.set_birth(info.birth);
     entry.pairs = info.utilization.pairs.into();
     entry.pair_bytes = info.utilization.pair_bytes.into();
     entry.live_bytes = info.utilization.live_bytes.into();

@@ -105,6 +105,12 @@ impl Engine {
             self.namespaces.withdraw(id);
             return Err(KvError::TooManyNamespaces { namespaces: self.namespaces.iter().count() as u32 });
         }
+        let attributes = match self.media.durable.is_on() {
+            // Before a number is given again there is a checkpoint, whose pages are counted.
+            true => attributes.with_birth(self.media.durable.journal.number + 1),
+            false => attributes,
+        };
+        self.namespaces.living(id)?.attributes = attributes.clone();
         let done = self.note_at(at, Change::Created { namespace: id.0, attributes, kind })?;
         Ok((done, id))
     }
@@ -237,9 +243,11 @@ impl Engine {
         let capacity_bytes =
             namespace.attributes.quota_bytes.map_or(all.capacity_bytes, |quota| quota.min(all.capacity_bytes));
         let live_bytes = namespace.utilization.record_bytes + namespace.index.footprint_bytes();
+        let (attributes, birth) = namespace.attributes.clone().split_birth();
         NamespaceInfo {
             id: namespace.id,
-            attributes: namespace.attributes.clone(),
+            attributes,
+            birth,
             index: namespace.kind.plan().name().into(),
             is_ordered: namespace.is_ordered,
             utilization: Utilization { live_bytes, capacity_bytes, ..namespace.utilization },

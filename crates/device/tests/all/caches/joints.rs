@@ -196,6 +196,41 @@ fn values_come_back_in_part_as_whole_ones_do_and_glances_see_none_of_the_stamps(
     assert_eq!(retrieve(&mut drive, lru, b"a"), Some(value_of(1, 3_000_000)));
 }
 
+/// Who is called as one before, with its number, is another one, in every later life.
+#[test]
+fn a_namespace_has_a_birth_that_nobody_had_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for large in [None, Some(8 << 20)] {
+        let path = folder.path().join(format!("{large:?}.kv"));
+        let mut drive = create(&path, "plus", large);
+        let born = |drive: &Drive, id| drive.namespaces().into_iter().find(|info| info.id == id).map(|info| info.birth);
+        assert_eq!(born(&drive, FIRST), Some(0), "nobody made it");
+        let mut births: Vec<(NamespaceId, u64)> = Vec::new();
+        let parameters = vec![("dram_bytes".to_owned(), "1".to_owned())];
+        let plain = NamespaceAttributes { name: Some("a".to_owned()), ..NamespaceAttributes::PLAIN };
+        assert!(drive.create_namespace(NamespaceAttributes { parameters, ..plain.clone() }).is_err());
+        for life in 0..6 {
+            let id = match life % 3 {
+                0 => create_cache(&mut drive, "a", "lru budget=100000"),
+                _ => drive.create_namespace(plain.clone()).unwrap(),
+            };
+            let birth = born(&drive, id).unwrap();
+            assert!(birth > 0 && !births.contains(&(id, birth)), "{id} {birth} of {births:?}");
+            births.push((id, birth));
+            if life % 2 == 0 {
+                drive.close().unwrap();
+            } else {
+                drop(drive);
+            }
+            drive = Drive::open(&path, OpenOptions::default()).unwrap();
+            let info = drive.namespaces().into_iter().find(|info| info.id == id).unwrap();
+            assert_eq!((info.birth, info.attributes.parameters.len()), (birth, 0), "what was chosen is as it was");
+            drive.delete_namespace(id).unwrap();
+        }
+        assert!(births.iter().any(|(id, _)| births.iter().filter(|(other, _)| other == id).count() > 1), "{births:?}");
+    }
+}
+
 /// Another namespace gets the number: it has nothing of the one before, whatever the two are.
 #[test]
 fn a_cache_that_was_deleted_leaves_nothing_to_who_gets_its_number() {
