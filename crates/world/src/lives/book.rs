@@ -7,6 +7,7 @@
 //!
 //! Values say who they are, so that one of another key, or of nobody, is known at once.
 
+use super::caches::is_cached;
 use super::model::Content;
 use super::report::{Loss, Report};
 use crate::Run;
@@ -38,6 +39,8 @@ pub struct Book {
     /// Where each value belongs, and how long it is.
     values: Vec<(Place, usize)>,
     wrong: Option<String>,
+    /// Whether pairs of caches may leave.
+    pub(super) has_caches: bool,
     /// Lives that have begun.
     pub lives: u64,
 }
@@ -89,7 +92,12 @@ impl Book {
     /// A call begins that leaves that, if it is made.
     pub fn begin(&mut self, place: Place, found: Found, left: Option<linear::Content>) -> Line {
         self.clock += 1;
-        self.calls.push((place, Call { began: self.clock, ended: None, found, left }));
+        let call = Call { began: self.clock, ended: None, found, left };
+        if self.has_caches && is_cached(place) && matches!(left, Some(Some(_))) {
+            // It leaves some time.
+            self.calls.push((place, Call { found: Found::Anything, left: Some(None), ..call }));
+        }
+        self.calls.push((place, call));
         Line(self.calls.len() - 1)
     }
 

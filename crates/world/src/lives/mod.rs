@@ -12,6 +12,7 @@ mod act;
 mod bank;
 mod batches;
 mod book;
+pub mod caches;
 mod caller;
 mod campaign;
 mod conditions;

@@ -1,7 +1,7 @@
 //! The scenarios, so that whoever runs one can run any.
 
 use super::report::{Loss, Report};
-use super::{hosts, liar, owners, solo, sweep, threads};
+use super::{caches, hosts, liar, owners, solo, sweep, threads};
 use kvssd_ftl::Design;
 
 /// A kind of lives.
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 6] = [
+pub const SCENARIOS: [Scenario; 7] = [
     Scenario {
         name: "solo",
         about: "one program, killed at any call of the disk, its machine stopped, its disk failing",
@@ -41,6 +41,11 @@ pub const SCENARIOS: [Scenario; 6] = [
         name: "threads",
         about: "threads of a program on one store: batches, namespaces that come and go, transactions, close while others call",
         run: threads::run,
+    },
+    Scenario {
+        name: "caches",
+        about: "the same threads, where all namespaces but the first are caches: nothing old or deleted comes back, and no budget is exceeded",
+        run: caches::run,
     },
     Scenario {
         name: "owners",

@@ -1,6 +1,7 @@
 //! Namespaces of threads, which come and go, and with them all keys in them.
 
 use super::book::Line;
+use super::caches;
 use super::caller::{Caller, Step};
 use super::threads::Common;
 use crate::linear::Found;
@@ -17,7 +18,8 @@ pub(super) const IDS: usize = 9;
 pub(super) fn create(common: &Common, caller: &mut Caller, store: &Store) -> Step {
     let which = caller.random.below(NAMES.len() as u64) as usize;
     let (name, index) = (Some(NAMES[which].to_owned()), Some(common.hardware.indexes[which].to_owned()));
-    let attributes = NamespaceAttributes { name, index, ..NamespaceAttributes::PLAIN };
+    let cache = common.has_caches.then(|| caches::some(&mut caller.random));
+    let attributes = NamespaceAttributes { name, index, cache, ..NamespaceAttributes::PLAIN };
     let (value, _) = caller.book.borrow_mut().new_value((EXISTS, 0), 0);
     let begin = |id| caller.book.borrow_mut().begin((EXISTS, id), Found::Exactly(None), Some(Some(value)));
     let lines: Vec<Line> = (0..IDS).map(begin).collect();

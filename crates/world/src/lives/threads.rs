@@ -10,6 +10,7 @@
 use super::bank::Bank;
 use super::batches::{self, Batched};
 use super::book::SharedBook;
+use super::caches;
 use super::caller::{Caller, Step, key};
 use super::hardware::Hardware;
 use super::image::{self, PATH};
@@ -54,6 +55,8 @@ pub(super) struct Common {
     pub(super) hardware: Hardware,
     machine: Machine,
     has_large_values: bool,
+    /// Namespaces beside the first are caches.
+    pub(super) has_caches: bool,
     pub(super) keys: usize,
     book: SharedBook,
     bank: RefCell<Bank>,
@@ -73,6 +76,11 @@ type Shared = Arc<RwLock<Option<Arc<Store>>>>;
 /// # Errors
 /// What was lost.
 pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
+    run_with(design, seed, report, false)
+}
+
+/// The same, with namespaces that may be caches.
+pub(super) fn run_with(design: &Design, seed: u64, report: &mut Report, has_caches: bool) -> Result<(), Loss> {
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
@@ -83,6 +91,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), vec![PROGRAM]);
     let book = SharedBook::default();
+    book.borrow_mut().has_caches = has_caches;
     let loses_turn_one_in = [2, 8, 30][random.below(3) as usize];
     let options = Options { loses_turn_one_in, turns_max: 20_000_000, ..Options::of_seed(random.bits()) };
     let keys = 4 + random.below(20) as usize;
@@ -94,6 +103,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
             hardware,
             machine,
             has_large_values,
+            has_caches,
             keys,
             book: its_book,
             bank: RefCell::default(),
@@ -216,6 +226,11 @@ fn work(common: &Rc<Common>, store: Arc<Store>, bank: Rc<Transactions<Arc<Store>
         for thread in threads.drain(..) {
             let _ = thread.join();
         }
+        if let Some(store) = shared.read().unwrap_or_else(PoisonError::into_inner).as_deref()
+            && common.has_caches
+        {
+            caches::look(&mut caller(common, random.bits()), store);
+        }
     }
     if random.below(3) > 0 {
         close(common, &shared, random);
@@ -265,7 +280,12 @@ fn act(common: &Common, shared: &Shared, seed: u64) {
 }
 
 fn step(common: &Common, caller: &mut Caller, store: &Store) -> Step {
+    let of_caches = common.has_caches && caller.random.below(8) == 0;
     match caller.random.below(100) {
+        _ if of_caches => match spaces::some(caller, store) {
+            Ok(id) => caches::step(caller, store, id),
+            Err(error) => Step::Ended(error),
+        },
         0..12 => batches::make(common, caller, store),
         12..14 => spaces::create(common, caller, store),
         14..16 => spaces::delete(caller, store),

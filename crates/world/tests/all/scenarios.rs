@@ -9,6 +9,8 @@ use std::time::Instant;
 
 /// Drives of each design with several programs or threads.
 const DRIVES: u64 = 3;
+/// The same, where they have caches.
+const DRIVES_CACHES: u64 = 1;
 /// Drives of each design with one program, which are soon over.
 const DRIVES_SOLO: u64 = 6;
 
@@ -59,6 +61,12 @@ fn hosts_and_a_killed_service_are_linearizable() {
 fn threads_on_one_store_are_linearizable_and_serializable() {
     live("threads", DRIVES);
     repeat("threads");
+}
+
+#[test]
+fn caches_give_the_newest_or_nothing_and_plain_namespaces_lose_nothing() {
+    live("caches", DRIVES_CACHES);
+    repeat("caches");
 }
 
 #[test]
