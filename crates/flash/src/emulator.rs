@@ -24,11 +24,16 @@ pub struct Emulator {
     pub reads_unshared: bool,
     /// Garbage collection reads the pages of its victims in no time.
     pub victims_unread: bool,
+    /// A section that garbage collection alone has changed is not written when it leaves DRAM: the host's memory keeps what it says. No
+    /// such drive can be mounted.
+    pub moves_dirty_nothing: bool,
     /// Stores and deletes take a signature for its key, and read no record to compare the whole one. It is compared all the same, in no
     /// time: a collision costs nobody his pair.
     pub signatures_trusted: bool,
     /// All threads of a zipfian run of YCSB draw one and the same sequence of keys.
     pub one_sequence: bool,
+    /// Inserts of KAML's microbenchmarks go to places of a block drive that were written before, in no order.
+    pub inserts_scattered: bool,
 }
 
 impl Emulator {

@@ -345,6 +345,8 @@ mod tests {
     fn what_is_wrong_is_named_with_its_key() {
         assert!(error(&[("geometry.channels", "0")]).contains("kvvirt: geometry.channels must be above 0"));
         assert!(error(&[("emulator.dies", "true")]).contains("there is no key emulator.dies"));
+        let unwritten = [("emulator.moves_dirty_nothing", "true"), ("memory.power_loss", "volatile")];
+        assert!(error(&unwritten).contains("needs memory.power_loss"), "nobody could mount it");
         assert!(error(&[("geometry.chanels", "1")]).contains("there is no key geometry.chanels"));
         assert!(error(&[("channels", "1")]).contains("there is no key channels"));
         assert!(

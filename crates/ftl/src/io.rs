@@ -108,6 +108,11 @@ impl<'a> Io<'a> {
         if self.background { Cause::GcIndex } else { Cause::Index }
     }
 
+    /// Whether what is changed now need not be written for that ([`Emulator::moves_dirty_nothing`](kvssd_flash::Emulator)).
+    pub(crate) fn moves_dirty_nothing(&self) -> bool {
+        self.background && self.media.controller.emulator.moves_dirty_nothing
+    }
+
     /// Firmware work of `nanoseconds` on one of the cores.
     pub fn cpu(&mut self, nanoseconds: u64) {
         self.work.0 += nanoseconds;

@@ -65,6 +65,16 @@ fn victims_may_be_read_in_no_time() {
 }
 
 #[test]
+fn what_collection_moves_need_not_be_written_in_sections() {
+    // Every value that is retrieved is compared: what the sections say is kept elsewhere.
+    let (plain, moved) = (run(&[]), run(&[("emulator.moves_dirty_nothing", "true")]));
+    let written = |report: &RunReport| report.flash.programs["index"] + report.flash.programs["gc_index"];
+    let read = |report: &RunReport| report.flash.reads["gc_index"];
+    assert!(5 * written(&moved) < 4 * written(&plain), "{} {}", written(&moved), written(&plain));
+    assert!(2 * read(&moved) > read(&plain), "they are read all the same: {} {}", read(&moved), read(&plain));
+}
+
+#[test]
 fn reads_need_not_be_shared() {
     let reads = |switches: &[(&str, &str)]| {
         let flash = run_as(YcsbCore::C, Distribution::Zipfian, switches).flash;

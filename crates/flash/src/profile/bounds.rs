@@ -1,6 +1,7 @@
 //! What the values of a profile may be.
 
 use super::Profile;
+use crate::power::PowerLoss;
 
 /// The largest write buffer: 16 GiB, far more than a drive has.
 const WRITE_BUFFER_BYTES_MAX: u64 = 1 << 34;
@@ -48,6 +49,7 @@ impl Profile {
         between("link.bytes_per_s", self.link.bytes_per_s, 1, 1 << 50)?;
         self.check_times()?;
         self.check_geometry()?;
+        self.check_emulator()?;
         if !(0.0..=50.0).contains(&self.space.over_provisioning_percent) {
             return Err("space.over_provisioning_percent must lie between 0 and 50".to_owned());
         }
@@ -115,6 +117,14 @@ impl Profile {
             return Err("geometry has more than 2^32 - 2 pages".to_owned());
         }
         Ok(())
+    }
+
+    /// What is kept in the host's memory is gone when the power goes.
+    fn check_emulator(&self) -> Result<(), String> {
+        match self.emulator.moves_dirty_nothing && self.memory.power_loss != PowerLoss::Ignored {
+            true => Err("emulator.moves_dirty_nothing needs memory.power_loss = \"ignored\"".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// More than these is a slip, or a description that was made up: it would be allocated.

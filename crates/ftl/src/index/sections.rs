@@ -24,6 +24,7 @@ use crate::spent::SpentOn;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
+use std::collections::BTreeMap;
 
 pub use self::cache::Ticket;
 pub use self::form::{SectionEdit, SectionForm};
@@ -72,6 +73,8 @@ pub(crate) struct Sections<F> {
     /// Whether sections may leave the cache only later.
     held: bool,
     redo: Redo,
+    /// What sections say that left DRAM and were not written, where the testbed has it so.
+    unwritten: BTreeMap<u64, Blob>,
     /// How many of the sections that leave next have been warmed.
     leavers_warm: usize,
 }
@@ -112,6 +115,7 @@ impl<F: SectionForm> Sections<F> {
             counters: SectionCounters::default(),
             held: false,
             redo: Redo::default(),
+            unwritten: BTreeMap::new(),
             leavers_warm: 0,
         }
     }
@@ -210,6 +214,9 @@ impl<F: SectionForm> Sections<F> {
         let packing = io.packing();
         let start = packing.byte_in_page(place);
         self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
+        if let Some(unwritten) = self.unwritten.get(&number) {
+            return Ok(unwritten.clone());
+        }
         let content = io.data(packing.page_of(place))?.whole_blob(start..start + bytes as usize);
         content.filter(|content| self.form.has_form(content)).ok_or_else(|| {
             KvError::Unrecovered(format!(
@@ -239,8 +246,8 @@ impl<F: SectionForm> Sections<F> {
     /// Puts a section into the cache, and others out of it until it fits.
     fn admit(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Ticket, KvError> {
         self.evict_for(io, SectionCache::cost_bytes(bytes.len()))?;
-        let ticket =
-            self.cache.push(Cached { section: Some(number), bytes, dirty: false, forgotten: false, ready: io.clock });
+        let (section, dirty, moved, forgotten) = (Some(number), false, false, false);
+        let ticket = self.cache.push(Cached { section, bytes, dirty, moved, forgotten, ready: io.clock });
         self.directory[number as usize].cached = ticket;
         Ok(ticket)
     }
@@ -256,11 +263,13 @@ impl<F: SectionForm> Sections<F> {
                 self.warm_leavers(io);
             }
             self.leavers_warm -= 1;
-            let Some(Cached { section, bytes, dirty, forgotten, .. }) = self.cache.pop() else { break };
+            let Some(Cached { section, bytes, dirty, moved, forgotten, .. }) = self.cache.pop() else { break };
             let Some(section) = section else { continue };
             self.directory[section as usize].cached = Ticket::NONE;
             if dirty {
                 self.write(io, section, bytes, forgotten)?;
+            } else if moved {
+                self.unwritten.insert(section, bytes);
             } else if self.directory[section as usize].place == Grain(0) {
                 // It was looked at, had nothing, and takes nothing.
                 self.count_footprint(0, bytes.len());
@@ -300,6 +309,7 @@ impl<F: SectionForm> Sections<F> {
     fn write(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob, forgotten: bool) -> Result<(), KvError> {
         let DirectoryEntry { place: old, bytes: old_bytes, .. } = self.directory[number as usize];
         let length = bytes.len() as u32;
+        self.unwritten.remove(&number);
         let place = self.append(io, number, bytes)?;
         let number = self.first_number + number;
         io.note(Change::Own { number, place, bytes: length, old: (old, old_bytes) });
@@ -352,6 +362,7 @@ impl<F: SectionForm> Sections<F> {
         let DirectoryEntry { place: old, bytes: old_bytes, cached } = self.directory[number as usize];
         self.count_footprint(0, self.bytes(cached).len());
         let forgotten = self.cache.abandon(cached);
+        self.unwritten.remove(&number);
         let [first, second] = &parts;
         let places = [self.append(io, halves[0], first.clone())?, self.append(io, halves[1], second.clone())?];
         let (bytes, known) = (first.len() as u32, self.first_number + number);
@@ -373,13 +384,14 @@ impl<F: SectionForm> Sections<F> {
         }
         if cached == Ticket::NONE {
             self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
-            let bytes = io.take_last(from, bytes as usize)?;
+            let on_flash = io.take_last(from, bytes as usize)?;
+            let bytes = self.unwritten.remove(&number).unwrap_or(on_flash);
             return self.write(io, number, bytes, true);
         }
         let cached = self.cache.get_mut(cached);
         let bytes = Blob::clone(&cached.bytes);
         let forgotten = std::mem::take(&mut cached.forgotten);
-        cached.dirty = false;
+        (cached.dirty, cached.moved) = (false, false);
         self.write(io, number, bytes, forgotten)
     }
 
@@ -393,7 +405,10 @@ impl<F: SectionForm> Sections<F> {
     /// The bytes of a section, if memory has them at hand. It is no read.
     pub(crate) fn peek<'s>(&'s self, io: &'s Io<'_>, number: u64) -> Option<&'s Blob> {
         let DirectoryEntry { place, cached, .. } = self.directory[number as usize];
-        if cached == Ticket::NONE { io.peek(place) } else { Some(self.bytes(cached)) }
+        match cached {
+            Ticket::NONE => self.unwritten.get(&number).or_else(|| io.peek(place)),
+            cached => Some(self.bytes(cached)),
+        }
     }
 
     /// As [`Index::warm`](crate::index::Index::warm).

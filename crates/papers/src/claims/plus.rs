@@ -115,6 +115,14 @@ const EMULATOR: &[Assumption] = &[
     },
 ];
 
+/// What plus.8 hangs on most. The emulator's public code does so; the paper counts what collection writes of the table (figure 3), so that it
+/// proves nothing of the paper's runs.
+const OF_SMALL_VALUES: &[Assumption] = &[Assumption {
+    name: "a pair that is moved dirties no section",
+    set: &[("emulator.moves_dirty_nothing", "true")],
+    is_fact: false,
+}];
+
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -124,7 +132,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         run: against_original,
         assumptions: EMULATOR,
     },
-    Experiment { ids: &["plus.8"], seconds: 90, check, run: small_values, assumptions: &[] },
+    Experiment { ids: &["plus.8"], seconds: 180, check, run: small_values, assumptions: OF_SMALL_VALUES },
     Experiment { ids: &["plus.9"], seconds: 60, check, run: capacity, assumptions: &[] },
     Experiment {
         ids: &["plus.10", "plus.11", "plus.12"],

@@ -10,12 +10,15 @@
 //! Source: KAML, section V-B: eight threads that issue one command after the other for bandwidths, one for latencies; records of 512 to
 //! 4096 bytes, which the paper also calls values: two of 4 KB fit into a page of 8 KiB on either drive. Record n of a block drive lies at n
 //! records from its beginning, so that several small ones share what the drive maps.
-//! Records are inserted in their order: in any other, seven of eight small ones would read what they modify from flash, and the paper's
-//! Inserts do not ("close to that of write", where Updates are seven times as fast). The load factor of an index is the share of its slots
-//! that are taken: the caller chooses the records for it.
+//! Records are inserted in their order, so that a small one finds in the buffer what it modifies, unless the testbed says that it does not
+//! ([`Emulator::inserts_scattered`](kvssd_flash::Emulator::inserts_scattered)). The load factor of an index is the share of its slots that
+//! are taken: the caller chooses the records for it.
 //!
 //! What it does not do: count the time of the host's software, which is 2 to 8 of a hundred in the paper; both sides are without.
 
+mod places;
+
+use self::places::Places;
 use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::{Design, RecordHead};
@@ -50,6 +53,8 @@ pub struct MicroBench {
     device: Device,
     design: Design,
     options: MicroOptions,
+    /// Where a block drive has its records.
+    places: Places,
     /// The version of each record.
     versions: Vec<u32>,
     clock: Nanos,
@@ -107,9 +112,14 @@ impl MicroBench {
     ///
     /// # Errors
     /// When the options cannot be.
-    pub fn over(device: Device, design: &Design, options: MicroOptions, start: Nanos) -> Result<Self, SimError> {
+    pub fn over(mut device: Device, design: &Design, options: MicroOptions, start: Nanos) -> Result<Self, SimError> {
         check(design, &options)?;
-        Ok(MicroBench { device, design: design.clone(), options, versions: Vec::new(), clock: start, runs: 0 })
+        let (mut places, mut clock) = (Places::in_order(options.record_bytes), start);
+        if device.profile().emulator.inserts_scattered && !design.takes_keys() {
+            places = Places::scattered(options.record_bytes, options.records_max, options.seed);
+            clock = places.write_before(&mut device, start)?;
+        }
+        Ok(MicroBench { device, design: design.clone(), options, places, versions: Vec::new(), clock, runs: 0 })
     }
 
     /// From now on commands come from so many threads, and have so many pairs each.
@@ -267,7 +277,7 @@ impl MicroBench {
 
     /// Where a block drive has a record.
     fn offset_bytes(&self, record: u64) -> u64 {
-        record * u64::from(self.options.record_bytes)
+        self.places.offset_bytes(record)
     }
 }
 
@@ -294,80 +304,4 @@ fn name(bytes: &[u8; KEY_BYTES]) -> Key<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use kvssd_measure::Quiet;
-    use std::collections::BTreeSet;
-
-    const OPTIONS: MicroOptions =
-        MicroOptions { record_bytes: 512, threads: 8, batch_pairs: 1, records_max: 1000, seed: 3 };
-
-    fn run(design: &str, options: MicroOptions) -> [MicroReport; 3] {
-        let mut design = kvssd_designs::named(design).unwrap();
-        // As the paper's, which reads before it writes a part.
-        design.gathered_blocks_max = 0;
-        let profile = design.tiny_profile(&[]).unwrap();
-        let mut bench = MicroBench::new(&design, &profile, options).unwrap();
-        [(MicroKind::Insert, 1000), (MicroKind::Update, 500), (MicroKind::Fetch, 500)]
-            .map(|(kind, pairs)| bench.run(kind, pairs, &mut Quiet).unwrap())
-    }
-
-    #[test]
-    fn both_kinds_of_drives_give_back_what_was_stored() {
-        for design in ["plus", "rhik", "block"] {
-            let reports = run(design, OPTIONS);
-            assert_eq!(reports, run(design, OPTIONS));
-            assert!(reports.iter().all(|report| report.bytes_per_s > 0.0 && report.records == 1000));
-        }
-    }
-
-    #[test]
-    fn small_updates_of_a_block_drive_wait_for_a_read_and_those_of_4_kib_do_not() {
-        let latency = |record_bytes| {
-            let options = MicroOptions { record_bytes, threads: 1, records_max: 1000, ..OPTIONS };
-            run("block", options)[1].latency_ns.p50
-        };
-        assert!(latency(512) > 2 * latency(4096), "{} and {}", latency(512), latency(4096));
-    }
-
-    #[test]
-    fn a_new_entry_of_the_table_costs_an_insert_and_no_update() {
-        let latencies = |new_entry_ns: &str| {
-            let design = kvssd_designs::named("kaml").unwrap();
-            let overrides = [("memory.dram_bytes", "4194304"), ("core_costs.new_entry_ns", new_entry_ns)];
-            let profile = design.tiny_profile(&overrides).unwrap();
-            let mut bench = MicroBench::new(&design, &profile, MicroOptions { threads: 1, ..OPTIONS }).unwrap();
-            [MicroKind::Insert, MicroKind::Update].map(|kind| bench.run(kind, 500, &mut Quiet).unwrap().latency_ns.p50)
-        };
-        let (without, with) = (latencies("0"), latencies("50000"));
-        // Latencies are kept to two digits and a half.
-        assert!((49_000..51_000).contains(&(with[0] - without[0])), "{with:?} {without:?}");
-        assert_eq!(with[1], without[1]);
-    }
-
-    #[test]
-    fn every_record_has_a_place_of_its_own() {
-        let design = kvssd_designs::named("block").unwrap();
-        for records_max in [1, 2, 7, 1000, 1024] {
-            let options = MicroOptions { records_max, ..OPTIONS };
-            let bench = MicroBench::new(&design, &design.tiny_profile(&[]).unwrap(), options).unwrap();
-            let places: BTreeSet<u64> = (0..records_max).map(|record| bench.offset_bytes(record) / 512).collect();
-            assert!(places.len() as u64 == records_max && places.last() == Some(&(records_max - 1)));
-        }
-    }
-
-    #[test]
-    fn impossible_options_are_refused() {
-        let design = kvssd_designs::named("block").unwrap();
-        let profile = design.tiny_profile(&[]).unwrap();
-        let wrong = [
-            MicroOptions { record_bytes: 100, ..OPTIONS },
-            MicroOptions { threads: 0, ..OPTIONS },
-            MicroOptions { batch_pairs: 2, ..OPTIONS },
-        ];
-        assert!(wrong.into_iter().all(|options| MicroBench::new(&design, &profile, options).is_err()));
-        let mut bench = MicroBench::new(&design, &profile, OPTIONS).unwrap();
-        assert!(bench.run(MicroKind::Fetch, 1, &mut Quiet).is_err());
-        assert!(bench.run(MicroKind::Insert, 1001, &mut Quiet).is_err());
-    }
-}
+mod tests;

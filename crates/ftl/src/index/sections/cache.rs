@@ -29,6 +29,8 @@ pub(crate) struct Cached {
     pub(crate) section: Option<u64>,
     pub(crate) bytes: Blob,
     pub(crate) dirty: bool,
+    /// The same, by garbage collection alone where the testbed does not write it for that.
+    pub(crate) moved: bool,
     /// Memory has let go of the older bytes on flash, so that these need no copy to be changed.
     pub(crate) forgotten: bool,
     /// When it is in DRAM: a command that comes before has to wait.
@@ -74,7 +76,7 @@ impl SectionCache {
     /// older bytes on flash.
     pub(crate) fn abandon(&mut self, ticket: Ticket) -> bool {
         let cached = self.get_mut(ticket);
-        (cached.section, cached.dirty) = (None, false);
+        (cached.section, cached.dirty, cached.moved) = (None, false, false);
         cached.forgotten
     }
 

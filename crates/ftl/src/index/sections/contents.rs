@@ -57,6 +57,9 @@ impl<F: SectionForm> Sections<F> {
         if directory.place == Grain(0) {
             return Ok(None);
         }
+        if let Some(unwritten) = self.unwritten.get(&number) {
+            return Ok(Some(unwritten.clone()));
+        }
         let packing = io.packing();
         let start = packing.byte_in_page(directory.place);
         let data = io.data(packing.page_of(directory.place)).map_err(|error| error.to_string())?;

@@ -38,6 +38,10 @@ impl<'s, 'm> SectionEdit<'s, 'm> {
 
     /// Its bytes, to be changed. Memory lets go of the section on flash: nobody will read that again.
     pub fn to_mut(&mut self) -> &mut Blob {
+        if self.io.moves_dirty_nothing() && !self.cached.dirty && self.on_flash != Grain(0) {
+            self.cached.moved = true;
+            return &mut self.cached.bytes;
+        }
         if !self.cached.dirty && self.on_flash != Grain(0) {
             self.cached.forgotten = self.io.forget(self.on_flash);
         }
