@@ -218,13 +218,7 @@ impl Engine {
         let ((done, spent), settled, lacks) = (io.answered(), io.settle(), std::mem::take(&mut io.lacks));
         self.spent += spent;
         match reply {
-            Err(KvError::CapacityExceeded) => {
-                self.lacks.extend(lacks);
-                if self.lacks.is_empty() {
-                    // Where nothing was said, the index had no place.
-                    self.lacks.push(Lack::InNamespace(namespace));
-                }
-            }
+            Err(KvError::CapacityExceeded) => self.note_lacks(lacks, namespace),
             _ => self.lacks = before,
         }
         if let Err(error) = self.rest(settled) {
@@ -242,12 +236,6 @@ impl Engine {
         let (done, spent) = io.answered();
         self.spent = spent;
         done
-    }
-
-    /// Where the time of the last command went, from its beginning in the firmware to its answer.
-    #[must_use]
-    pub fn spent(&self) -> Spent {
-        self.spent
     }
 
     /// Waits for all that must come before a command: growth, locks of batches, room. Moves `at` behind it.

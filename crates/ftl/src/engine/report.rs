@@ -8,6 +8,7 @@ use crate::growth::GrowthCounters;
 use crate::index::IndexCounters;
 use crate::iterators::IteratorPlan;
 use crate::lack::Lack;
+use crate::spent::Spent;
 use crate::utilization::Utilization;
 use kvssd_flash::timing::Recording;
 use kvssd_flash::{Counters, Geometry};
@@ -57,6 +58,12 @@ impl Engine {
     #[must_use]
     pub fn staging_note(&self) -> Option<&str> {
         self.media.flash.staging_note()
+    }
+
+    /// Where the time of the last command went, from its beginning in the firmware to its answer.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.spent
     }
 
     /// How full the drive is.

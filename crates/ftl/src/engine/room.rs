@@ -7,7 +7,7 @@ use crate::io::Io;
 use crate::lack::Lack;
 use crate::record::RecordHead;
 use crate::space::Space;
-use kvssd_types::{Command, KvError, Nanos};
+use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 
 /// Superblocks that a step of an index's own work may open.
 pub(crate) const GROWTH_SUPERBLOCKS: usize = 2;
@@ -117,6 +117,14 @@ impl Engine {
             return Err(KvError::CapacityExceeded);
         }
         Ok(())
+    }
+
+    /// A command was refused for want of room: of all that it said, or, where it said nothing, since the index had no place.
+    pub(super) fn note_lacks(&mut self, lacks: Vec<Lack>, namespace: NamespaceId) {
+        self.lacks.extend(lacks);
+        if self.lacks.is_empty() {
+            self.lacks.push(Lack::InNamespace(namespace));
+        }
     }
 
     /// So many superblocks could not be freed: were all that lives packed into the others, some of it would be left over.
