@@ -17,6 +17,7 @@ use std::ops::Bound;
 /// The map is so many times as large as the pairs, and 1 GiB at least: addresses, not memory.
 const MAP_FACTOR: u64 = 8;
 const MAP_BYTES_MIN: u64 = 1 << 30;
+const MAP_BYTES_STEP: u64 = 1 << 20;
 /// As many threads as a measurement may have, and some.
 const READERS_MAX: u32 = 512;
 
@@ -48,7 +49,8 @@ fn try_open(opening: &Opening<'_>, flags: EnvFlags) -> heed::Result<Lmdb> {
         Durability::Sync => flags,
         Durability::Process => flags | EnvFlags::NO_SYNC,
     };
-    let map_bytes = opening.pair_bytes.saturating_mul(MAP_FACTOR).max(MAP_BYTES_MIN);
+    // It must be whole pages of the system.
+    let map_bytes = opening.pair_bytes.saturating_mul(MAP_FACTOR).max(MAP_BYTES_MIN).next_multiple_of(MAP_BYTES_STEP);
     let mut options = EnvOpenOptions::new();
     options.map_size(map_bytes as usize).max_readers(READERS_MAX);
     // SAFETY: the folder belongs to this measurement, and the environment is opened once.
