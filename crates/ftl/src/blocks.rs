@@ -211,7 +211,8 @@ pub(crate) fn write(
     }
     if gathers {
         // A block whose rest cannot be read keeps its place: whoever finds none is told.
-        readable(make_places(io, index, utilization, record, PARTS_MAX))?;
+        let wanted = io.media.gathered.wanted_places();
+        readable(make_places(io, index, utilization, record, wanted))?;
     }
     Ok(Reply::Written)
 }

@@ -7,7 +7,8 @@
 //!
 //! Places are bounded, charged to the DRAM that the drive can do without, and as safe as the write buffer: a change of a block is staged before it is
 //! answered, and a mount finds it there. A place becomes free when the record of its block is in the write buffer, and who comes
-//! too early for one waits. Between commands two are free: so many blocks a command can write in part.
+//! too early for one waits. Between commands half of the places are given up: so many blocks are written out side by side, and no write
+//! waits for the reads of another. Two are the fewest: so many blocks a command can write in part.
 //!
 //! On a drive that keeps nothing when the power goes, the order of what was written is kept instead, and nothing is gathered.
 
@@ -114,6 +115,11 @@ impl Gathered {
 
     pub(crate) fn free_places(&self) -> usize {
         self.free.len()
+    }
+
+    /// Places that are given up between commands.
+    pub(crate) fn wanted_places(&self) -> usize {
+        ((self.blocks.len() + self.free.len()) / 2).max(PARTS_MAX)
     }
 
     /// Since when a place for the block is free: at once, if it has one.
