@@ -1,4 +1,10 @@
 //! Estimates beside the reports of a sweep.
+//!
+//! ```text
+//!   the runs have the figure, and the estimate     near, or off
+//!   the runs have it, and there is no estimate     off
+//!   the runs do not have it                        no cell: neither near nor off
+//! ```
 
 use crate::Outcome;
 use crate::fail::Failure;
@@ -35,38 +41,58 @@ pub fn run(folder: &Path, file: &JsonFile) -> Outcome {
         print(&table(&cells))?;
     }
     file.write(
-        &json!({ "near": NEAR, "cells": cells.iter().map(Cell::json).collect::<Vec<_>>(), "within": shares(&cells) }),
+        &json!({ "near": NEAR, "cells": cells.iter().map(Cell::json).collect::<Vec<_>>(), "within": shares(&cells), "counts": counts_json(&cells) }),
     )
 }
 
 /// What one or more reports, of several seeds, are of.
 struct Cell {
     name: String,
-    /// Figure by figure, whether the runs have it: those of reads have no median of stores.
-    measured: Vec<bool>,
-    /// As reckoned and as run; or why there is no estimate.
-    figures: Result<Vec<Option<(f64, f64)>>, String>,
+    /// Figure by figure as run; none where the runs do not have it: those of reads have no median of stores.
+    measured: Vec<Option<f64>>,
+    /// As reckoned, none where the model does not have it; or why there is no estimate.
+    reckoned: Result<Vec<Option<f64>>, String>,
+}
+
+/// How a figure of a cell is counted; none where the runs do not have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Near,
+    Off,
+    NotReckoned,
 }
 
 impl Cell {
+    fn reckoned(&self, number: usize) -> Option<f64> {
+        self.reckoned.as_ref().ok().and_then(|figures| figures[number])
+    }
+
+    fn verdict(&self, number: usize) -> Option<Verdict> {
+        let run = self.measured[number]?;
+        Some(match self.reckoned(number) {
+            None => Verdict::NotReckoned,
+            Some(estimate) if is_near(estimate, run) => Verdict::Near,
+            Some(_) => Verdict::Off,
+        })
+    }
+
     fn json(&self) -> Value {
-        match &self.figures {
-            Err(why) => json!({ "cell": self.name, "impossible": why }),
-            Ok(figures) => {
-                let pairs = FIGURES.iter().zip(figures);
-                let figures: BTreeMap<&str, Value> = pairs
-                    .filter_map(|((name, ..), pair)| {
-                        pair.map(|(estimate, run)| (*name, json!({ "estimate": estimate, "run": run })))
-                    })
-                    .collect();
-                json!({ "cell": self.name, "figures": figures })
-            }
+        let numbers = FIGURES.iter().enumerate();
+        let figures: BTreeMap<&str, Value> = numbers
+            .filter_map(|(number, (name, ..))| {
+                let (estimate, run) = (self.reckoned(number), self.measured[number]?);
+                Some((*name, json!({ "estimate": estimate, "run": run })))
+            })
+            .collect();
+        match &self.reckoned {
+            Err(why) => json!({ "cell": self.name, "impossible": why, "figures": figures }),
+            Ok(_) => json!({ "cell": self.name, "figures": figures }),
         }
     }
 }
 
 /// Whether the estimate is as near as can be wished.
-fn is_near(&(estimate, run): &(f64, f64)) -> bool {
+fn is_near(estimate: f64, run: f64) -> bool {
     (estimate - run).abs() <= (NEAR * run).max(if run < 10.0 { LITTLE } else { 0.0 })
 }
 
@@ -111,16 +137,12 @@ fn cell(name: String, mut reports: Vec<Value>) -> Cell {
         reports.pop().map_or(Err("there is none".to_owned()), of_document).map(|(_, experiments)| experiments);
     let first = experiments.and_then(|experiments| experiments.into_iter().next().ok_or("it is of nothing".to_owned()));
     let estimate = first.and_then(|experiment| experiment.estimate().map_err(|why| why.to_string()));
-    let figures = estimate.map(|estimate| {
-        let of = |(_, reckon, measure): &Figure| {
-            let measured: Vec<f64> = runs.iter().filter_map(measure).collect();
-            let mean = measured.iter().sum::<f64>() / measured.len() as f64;
-            reckon(&estimate).filter(|_| !measured.is_empty()).map(|estimate| (estimate, mean))
-        };
-        FIGURES.iter().map(of).collect()
-    });
-    let is_measured = |(_, _, measure): &Figure| runs.iter().any(|run| measure(run).is_some());
-    Cell { name, measured: FIGURES.iter().map(is_measured).collect(), figures }
+    let reckoned = estimate.map(|estimate| FIGURES.iter().map(|(_, reckon, _)| reckon(&estimate)).collect());
+    let mean = |(_, _, measure): &Figure| {
+        let measured: Vec<f64> = runs.iter().filter_map(measure).collect();
+        (!measured.is_empty()).then(|| measured.iter().sum::<f64>() / measured.len() as f64)
+    };
+    Cell { name, measured: FIGURES.iter().map(mean).collect(), reckoned }
 }
 
 fn for_each_operation(run: &Value, kind: &str) -> Option<f64> {
@@ -133,39 +155,56 @@ fn median(run: &Value, commands: &[&str]) -> Option<f64> {
     latencies.filter(|latency| latency["count"].as_u64() > Some(0)).find_map(|latency| latency["p50"].as_f64())
 }
 
-/// Of each figure, the share of the cells that have it where the estimate is near; a cell without an estimate is not.
+/// Of a figure, how many cells are so.
+fn count(cells: &[Cell], number: usize, verdict: Option<Verdict>) -> usize {
+    cells.iter().filter(|cell| cell.verdict(number) == verdict).count()
+}
+
+/// Of each figure, the share of the cells that have it where the estimate is near.
 fn shares(cells: &[Cell]) -> BTreeMap<&'static str, f64> {
     let share = |number: usize| {
-        let there: Vec<bool> = cells
-            .iter()
-            .filter_map(|cell| match &cell.figures {
-                Err(_) => cell.measured[number].then_some(false),
-                Ok(figures) => figures[number].as_ref().map(is_near),
-            })
-            .collect();
-        there.iter().filter(|near| **near).count() as f64 / there.len().max(1) as f64
+        let there = cells.len() - count(cells, number, None);
+        count(cells, number, Some(Verdict::Near)) as f64 / there.max(1) as f64
     };
     FIGURES.iter().enumerate().map(|(number, (name, ..))| (*name, share(number))).collect()
+}
+
+/// How the cells of a figure are counted, and what the table says of it.
+const COUNTS: [(&str, &str, Option<Verdict>); 4] = [
+    ("near", "  near", Some(Verdict::Near)),
+    ("off", "  off", Some(Verdict::Off)),
+    ("not_reckoned", "  without an estimate, counted as off", Some(Verdict::NotReckoned)),
+    ("no_cell", "  the runs have no such figure: no cell", None),
+];
+
+fn counts_json(cells: &[Cell]) -> BTreeMap<&'static str, BTreeMap<&'static str, usize>> {
+    let of = |number| COUNTS.iter().map(|(key, _, verdict)| (*key, count(cells, number, *verdict))).collect();
+    FIGURES.iter().enumerate().map(|(number, (name, ..))| (*name, of(number))).collect()
 }
 
 fn table(cells: &[Cell]) -> String {
     let heading = std::iter::once("reckoned / run; * off by more than 15 %".to_owned());
     let heading: Vec<String> = heading.chain(FIGURES.iter().map(|(name, ..)| (*name).to_owned())).collect();
     let line = |cell: &Cell| {
-        let figures = cell.figures.as_ref().ok()?.iter().map(|figure| match figure {
-            None => "-".to_owned(),
-            Some(pair @ (estimate, run)) => {
-                format!("{} / {}{}", short(*estimate), short(*run), if is_near(pair) { "" } else { " *" })
+        let figure = |number: usize| match (cell.reckoned(number), cell.measured[number]) {
+            (_, None) => String::new(),
+            (None, Some(run)) => format!("- / {} *", short(run)),
+            (Some(estimate), Some(run)) => {
+                format!("{} / {}{}", short(estimate), short(run), if is_near(estimate, run) { "" } else { " *" })
             }
-        });
-        Some(std::iter::once(cell.name.clone()).chain(figures).collect::<Vec<_>>())
+        };
+        std::iter::once(cell.name.clone()).chain((0..FIGURES.len()).map(figure)).collect::<Vec<_>>()
     };
     let shares = shares(cells);
     let last = std::iter::once("cells that are near".to_owned());
-    let last = last.chain(FIGURES.iter().map(|(name, ..)| format!("{:.0} %", 100.0 * shares[name]))).collect();
+    let last = last.chain(FIGURES.iter().map(|(name, ..)| format!("{:.1} %", 100.0 * shares[name]))).collect();
+    let counted = COUNTS.iter().map(|(_, label, verdict)| {
+        let counts = (0..FIGURES.len()).map(|number| count(cells, number, *verdict).to_string());
+        std::iter::once((*label).to_owned()).chain(counts).collect::<Vec<_>>()
+    });
     let lines: Vec<Vec<String>> =
-        std::iter::once(heading).chain(cells.iter().filter_map(line)).chain(std::iter::once(last)).collect();
-    let refused = cells.iter().filter_map(|cell| Some(format!("{}: {}\n", cell.name, cell.figures.as_ref().err()?)));
+        [heading].into_iter().chain(cells.iter().map(line)).chain([last]).chain(counted).collect();
+    let refused = cells.iter().filter_map(|cell| Some(format!("{}: {}\n", cell.name, cell.reckoned.as_ref().err()?)));
     format!("{}{}", columns(&lines), refused.collect::<String>())
 }
 

@@ -51,4 +51,17 @@ fn a_sweep_is_reckoned_cell_by_cell() {
     let reads = &json["cells"][0]["figures"]["reads"];
     assert!((reads["estimate"].as_f64().unwrap() / reads["run"].as_f64().unwrap() - 1.0).abs() < 0.15, "{json}");
     assert_eq!(json["within"]["reads"], 0.5, "a cell without an estimate is off");
+    let counts =
+        |figure: &str| ["near", "off", "not_reckoned", "no_cell"].map(|count| json["counts"][figure][count].as_u64());
+    assert_eq!(counts("reads"), [1, 0, 1, 0].map(Some));
+    assert_eq!(
+        counts("store p50"),
+        [0, 0, 0, 2].map(Some),
+        "runs of reads have none: no cell, with an estimate or without"
+    );
+    assert!(
+        table.contains("without an estimate, counted as off")
+            && table.contains("the runs have no such figure: no cell"),
+        "{table}"
+    );
 }
