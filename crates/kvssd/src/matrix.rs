@@ -13,7 +13,7 @@ const FILE: &str = include_str!("../../../examples/matrix.toml");
 
 /// Runs what is missing, and prints who does how much in which row.
 pub fn run(options: &MatrixOptions) -> Outcome {
-    let plan = plan();
+    let plan = plan(options.seeds);
     sweep::run_plan(&plan, &options.runs)?;
     match options.runs.out.as_deref().filter(|_| !options.runs.list) {
         Some(out) => print(&table(&plan.index(), |path| sweep::report(out, path))),
@@ -21,17 +21,19 @@ pub fn run(options: &MatrixOptions) -> Outcome {
     }
 }
 
-fn plan() -> Plan {
-    let mut file = SweepFile::parse(FILE).expect("the file that comes along is right");
+fn plan(seeds: Option<u16>) -> Plan {
+    let seeds = seeds.map_or(String::new(), |seeds| format!("seed = {{ from = 1, to = {seeds} }}\n"));
+    let text = FILE.replacen("[axes]\n", &format!("[axes]\n{seeds}"), 1);
+    let mut file = SweepFile::parse(&text).expect("the file that comes along is right");
     // Somebody's own design is among them.
     file.set_axis("design", kvssd_designs::all().iter().map(|design| design.name.to_owned()));
     Plan::of(file).expect("the file that comes along can be run")
 }
 
-/// Throughput by row and design, in thousands of operations a second; the highest of a row has a star.
+/// Throughput by row and design, in thousands of operations a second, of several seeds the mean; the highest of a row has a star.
 fn table(index: &Value, report: impl Fn(&str) -> Option<Value>) -> String {
     let mut designs: Vec<&str> = Vec::new();
-    let mut rows: Vec<(String, BTreeMap<&str, f64>)> = Vec::new();
+    let mut rows: Vec<(String, BTreeMap<&str, Vec<f64>>)> = Vec::new();
     let mut refusals: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for point in index["points"].as_array().into_iter().flatten() {
         let (row, design) = (point["at"]["row"].as_str().unwrap_or(""), point["at"]["design"].as_str().unwrap_or(""));
@@ -39,7 +41,10 @@ fn table(index: &Value, report: impl Fn(&str) -> Option<Value>) -> String {
             designs.push(design);
         }
         if let Some(why) = point["impossible"].as_str() {
-            refusals.entry(why).or_default().push(row);
+            let rows = refusals.entry(why).or_default();
+            if rows.last() != Some(&row) {
+                rows.push(row);
+            }
         }
         let report = point["report"].as_str().and_then(&report);
         let runs = report.as_ref().and_then(|report| report["runs"].as_array());
@@ -48,9 +53,13 @@ fn table(index: &Value, report: impl Fn(&str) -> Option<Value>) -> String {
         }
         // Of benchmarks one after the other, the last one is what the row is about.
         if let (Some(run), Some((_, row))) = (runs.and_then(|runs| runs.last()), rows.last_mut()) {
-            row.insert(design, run["throughput_ops_s"].as_f64().unwrap_or(0.0));
+            row.entry(design).or_default().push(run["throughput_ops_s"].as_f64().unwrap_or(0.0));
         }
     }
+    let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len() as f64;
+    let means =
+        rows.into_iter().map(|(name, row)| (name, row.into_iter().map(|(of, rates)| (of, mean(rates))).collect()));
+    let rows: Vec<(String, BTreeMap<&str, f64>)> = means.collect();
     let heading = std::iter::once("K operations/s".to_owned()).chain(designs.iter().map(|name| (*name).to_owned()));
     let line = |(name, row): &(String, BTreeMap<&str, f64>)| {
         let best = row.values().copied().fold(0.0, f64::max);
@@ -81,7 +90,8 @@ mod tests {
             file.points().unwrap().iter().map(|place| place.at[1].1.as_str().unwrap().to_owned()).collect();
         let known = kvssd_designs::all();
         assert_eq!(listed[..known.len()], known.iter().map(|design| design.name.to_owned()).collect::<Vec<_>>());
-        assert!(plan().runs().len() > 8 * 7, "most designs can do most rows");
+        assert!(plan(None).runs().len() > 8 * 7, "most designs can do most rows");
+        assert_eq!(plan(Some(3)).runs().len(), 3 * plan(None).runs().len());
     }
 
     #[test]
@@ -90,7 +100,8 @@ mod tests {
             { "at": { "row": "a", "design": "x" }, "report": "1" },
             { "at": { "row": "a", "design": "y" }, "impossible": "it has no order" },
             { "at": { "row": "b", "design": "x" }, "report": "2" },
-            { "at": { "row": "b", "design": "y" }, "report": "3" },
+            { "at": { "row": "b", "design": "y" }, "report": "2" },
+            { "at": { "row": "b", "design": "y" }, "report": "4" },
         ]});
         let report = |path: &str| {
             Some(

@@ -35,11 +35,15 @@ pub struct SweepOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kvssd matrix --out matrix                     all runs, on all cores; then a table of throughput
+  kvssd matrix --out matrix --seeds 5           five times, with other keys and values; the table has means
   kvssd matrix --list                           each run, and the memory that it needs
   kvssd report matrix -o matrix.html            the heat map, latencies, amplification
 
 The rows are those of examples/matrix.toml, which is a sweep: change a copy of it and run kvssd sweep.")]
 pub struct MatrixOptions {
+    /// Each run with so many seeds, from 1 on [default: one, as kvssd bench has it]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
     /// Which runs, and where they are kept.
     #[command(flatten)]
     pub runs: RunsOptions,
