@@ -43,7 +43,15 @@ impl IndexPlan for PageMapPlan {
 
     fn forecast(&self, _outlook: &Outlook) -> Option<Forecast> {
         let (visits, changes) = (Vec::new(), Changes::InPlace);
-        Some(Forecast { visits, piece_bytes: 0.0, strangers: 0.0, knows_keys: true, changes, range_pieces: 1.0 })
+        Some(Forecast {
+            visits,
+            piece_bytes: 0.0,
+            strangers: 0.0,
+            knows_keys: true,
+            comparisons: 1.0,
+            changes,
+            range_pieces: 1.0,
+        })
     }
 }
 

@@ -276,6 +276,13 @@ impl Design {
         plan.forecast(&Outlook { room: self.room(geometry), dram_bytes, pairs, key_bytes, changes, unit_pages })
     }
 
+    /// Whether a drive of `profile` answers a write of a part of a mapped block before what is missing of it is read.
+    #[must_use]
+    pub fn gathers(&self, profile: &Profile) -> bool {
+        let grain_bytes = self.packing(&profile.geometry).grain_bytes;
+        Gathered::new(profile, grain_bytes, self.gathered_blocks_max, self.spare_bytes(profile)).is_on()
+    }
+
     /// A drive of 48 superblocks of 128 KiB with room for what the design must keep in DRAM and a few sections: small
     /// enough that everything is soon evicted and collected, for tests and campaigns. `overrides` are put over its
     /// keys.

@@ -252,8 +252,8 @@ impl<'a> Fluid<'a> {
         self.pairs.closed.pop_front();
         let (size, record) = (self.superblock_pages, &self.drive.record);
         let read = size * (1.0 - (1.0 - lives / size).powf(record.of_page));
-        let moved = lives / record.pages;
-        let asked = if self.drive.validity == ValidityKind::AskIndex { read / record.pages } else { 0.0 };
+        let moved = lives / record.entry_pages;
+        let asked = if self.drive.validity == ValidityKind::AskIndex { read / record.entry_pages } else { 0.0 };
         self.sums.victim_reads += read;
         self.sums.moved_pages += lives;
         self.sums.asked += asked;
@@ -261,29 +261,37 @@ impl<'a> Fluid<'a> {
         self.sums.victims += size / self.drive.superblock_pages;
         self.sums.erases += self.drive.dies * size / self.drive.superblock_pages;
         self.pairs.append(lives, size);
-        let brought = self.ask((read / self.drive.step_pages).max(1.0), asked, moved);
+        let (first, again) = self.ask((read / self.drive.step_pages).max(1.0), asked, moved);
+        let brought = first + again;
         self.sums.ask_reads += brought;
+        self.sums.again_reads += again;
         self.changes += moved;
         self.brought += brought;
+        self.learn();
         self.evict(brought, moved);
     }
 
     /// Pieces that so many steps of collection bring to ask about pairs, and then to change those that live: of the pairs of a step that
     /// are in one piece the first brings it.
-    fn ask(&mut self, steps: f64, asked: f64, moved: f64) -> f64 {
-        let mut brought = 0.0;
+    fn ask(&mut self, steps: f64, asked: f64, moved: f64) -> (f64, f64) {
+        let mut brought = (0.0, 0.0);
         for (visit, hit) in self.drive.forecast.visits.iter().zip(&self.even_hits) {
             let distinct = |pairs: f64| visit.pieces * (1.0 - (-pairs * visit.reached / visit.pieces).exp());
             let first = distinct(asked / steps) * (1.0 - hit);
-            // What was brought to ask may have been pushed out before it is changed.
-            let stays = if asked > 0.0 { (-first / (visit.in_dram * visit.pieces).max(1.0)).exp() } else { 0.0 };
+            // What was brought to ask, and by commands meanwhile, pushes out what was there before, first in, first out; and itself
+            // where the cache is smaller.
+            let by_commands = self.sums.look_up_reads * self.drive.step_pages / self.sums.victim_reads.max(1.0);
+            let turns = (first + by_commands) / (visit.in_dram * visit.pieces).max(1.0);
+            let gone = hit * turns.min(1.0) + (1.0 - hit) * (1.0 - 1.0 / turns.max(1.0));
             let again = match self.drive.changes_in_place() {
-                true => distinct(moved / steps) * (1.0 - hit) * (1.0 - stays),
+                true if asked > 0.0 => distinct(moved / steps) * gone,
+                true => distinct(moved / steps) * (1.0 - hit),
                 false if asked > 0.0 => 0.0,
                 false => distinct(moved / steps) * (1.0 - hit),
             };
-            brought += steps * (first + again);
-            self.visits += asked + moved;
+            brought = (brought.0 + steps * first, brought.1 + steps * again);
+            // Who is asked about and then changed visits once.
+            self.visits += asked.max(moved);
         }
         brought
     }

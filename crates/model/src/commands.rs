@@ -133,7 +133,7 @@ impl Commands {
         } else {
             Command { fixed_ns: alone_ns, index: index_of_store, record_reads: store_reads }
         };
-        let gc_core_ns = traffic.asked * times.ask_core_ns + traffic.moved * (times.move_core_ns + times.ask_core_ns);
+        let gc_core_ns = traffic.asked * times.ask_core_ns + traffic.moved * times.move_core_ns;
         Commands {
             retrieve,
             store,

@@ -29,8 +29,9 @@ pub(crate) struct Drive {
     pub(crate) superblock_pages: f64,
     /// Free superblocks below which garbage collection works.
     pub(crate) free_low: f64,
-    /// And those that it keeps for itself.
+    /// Those that it keeps for itself, and those that stores wait for.
     free_least: f64,
+    free_high: f64,
     /// The pages that a step of garbage collection reads while stores wait for it.
     pub(crate) step_pages: f64,
     /// And the most that it ever does.
@@ -48,6 +49,7 @@ pub(crate) struct Drive {
     pub(crate) erase_ns: f64,
     pub(crate) record: Record,
     pub(crate) times: Times,
+    /// Whether what a store reads is read behind its answer.
     pub(crate) stores_behind: bool,
     pub(crate) prefetches: bool,
     /// How much was reckoned.
@@ -76,11 +78,13 @@ pub(crate) struct Record {
     pub(crate) pages: f64,
     /// Pages that a store programs: of a block drive a whole block, however small the value.
     pub(crate) stored_pages: f64,
+    /// Pages of what the index has an entry for: a record, or a block.
+    pub(crate) entry_pages: f64,
     /// Records that a page has a part of.
     pub(crate) of_page: f64,
     /// Pages that it lies in, on average.
     pub(crate) reads: f64,
-    /// Reads of a store of a part of a block.
+    /// Reads of a store of a part of a block, before or behind its answer.
     pub(crate) store_reads: f64,
     /// Bytes of key and value.
     pub(crate) user_bytes: f64,
@@ -138,7 +142,9 @@ impl Drive {
             superblock_pages: f64::from(geometry.pages_per_superblock()),
             free_low: low + f64::from(kept.collector),
             free_least: kept.collector.into(),
-            step_pages: step_pages_max * (1.0 - high / low).max(1.0 / low),
+            free_high: high + f64::from(kept.collector),
+            // While stores wait one is missing, and then none.
+            step_pages: step_pages_max * ((low - high + 0.5) / low).clamp(1.0 / low, 1.0),
             step_pages_max,
             unit_pages,
             read_ns: mean(&nand.read_small_ns) + transfer(sector_bytes),
@@ -149,8 +155,8 @@ impl Drive {
             program_ns: nand.program_ns as f64,
             erase_ns: nand.erase_ns as f64,
             record,
-            times: Times::new(profile, &forecast, load),
-            stores_behind: design.stores_behind_max > 0,
+            times: Times::new(profile, design, &forecast, load),
+            stores_behind: design.stores_behind_max > 0 || design.gathers(profile),
             prefetches: !design.iterators.prefetch_degree.is_none(),
             work: Work::default(),
             forecast,
@@ -164,7 +170,8 @@ impl Drive {
 
     /// Free superblocks where a collector that reads so many pages a step comes to rest: it is as much wider as more is gone.
     pub(crate) fn free_at(&self, step_pages: f64) -> f64 {
-        self.free_low - (self.free_low - self.free_least) * (step_pages / self.step_pages_max).min(1.0)
+        let rests = self.free_low - (self.free_low - self.free_least) * (step_pages / self.step_pages_max).min(1.0);
+        rests.max(self.free_high)
     }
 
     /// Pages of a unit that a step of so many pages reads at once.
@@ -210,6 +217,7 @@ impl Record {
                 return Record {
                     pages,
                     stored_pages: 1.0,
+                    entry_pages: 1.0,
                     of_page: 1.0,
                     reads: 1.0,
                     store_reads: 1.0,
@@ -222,6 +230,7 @@ impl Record {
             return Record {
                 pages,
                 stored_pages,
+                entry_pages: 1.0,
                 of_page: 1.0,
                 reads: blocks,
                 store_reads: 0.0,
@@ -247,20 +256,32 @@ impl Record {
         let reads = f64::from(touched) / f64::from(RECORDS_LAID);
         // Of a page full of records, those that run on over its end are in two.
         let of_page = reads / pages;
-        Record { pages, stored_pages: pages, of_page, reads, store_reads: 0.0, user_bytes, page_bytes }
+        Record {
+            pages,
+            stored_pages: pages,
+            entry_pages: pages,
+            of_page,
+            reads,
+            store_reads: 0.0,
+            user_bytes,
+            page_bytes,
+        }
     }
 }
 
 impl Times {
-    fn new(profile: &Profile, forecast: &Forecast, load: &Load) -> Self {
+    fn new(profile: &Profile, design: &Design, forecast: &Forecast, load: &Load) -> Self {
         let (firmware, costs) = (&profile.firmware, &profile.core_costs);
         let value_bytes = f64::from(load.value_bytes);
         let visits: f64 = forecast.visits.iter().map(|visit| visit.reached.max(1.0)).sum();
-        let look_up_ns = costs.hash_ns as f64 + visits * (costs.section_ns + 10 * costs.comparison_ns) as f64;
+        let has_directory = forecast.changes == Changes::InPlace && !forecast.visits.is_empty();
+        let directory_ns = if has_directory { costs.section_ns as f64 } else { 0.0 };
+        let search_ns = visits.max(1.0) * (directory_ns + forecast.comparisons * costs.comparison_ns as f64);
+        let look_up_ns = costs.hash_ns as f64 + search_ns;
         let verify_ns =
             if forecast.knows_keys { 0.0 } else { (1.0 + forecast.strangers) * costs.key_compare_ns as f64 };
         // A key that a command has no room for comes with one before.
-        let is_long = load.key_bytes > profile.link.command_key_bytes;
+        let is_long = design.layout != RecordLayout::Blocks && load.key_bytes > profile.link.command_key_bytes;
         let long_ns = if is_long { firmware.write_ns as f64 } else { 0.0 };
         let long_core_ns = if is_long { costs.command_ns as f64 } else { 0.0 };
         let command_ns = costs.command_ns as f64 + long_core_ns + look_up_ns + verify_ns;
@@ -273,8 +294,8 @@ impl Times {
             store_core_ns: command_ns + costs.append_ns as f64,
             command_ns: costs.command_ns as f64,
             append_core_ns: (costs.command_ns + costs.append_ns) as f64 + long_core_ns,
-            ask_core_ns: costs.gc_record_ns as f64 + (costs.section_ns + 10 * costs.comparison_ns) as f64,
-            move_core_ns: costs.append_ns as f64,
+            ask_core_ns: costs.gc_record_ns as f64 + search_ns,
+            move_core_ns: costs.append_ns as f64 + search_ns,
             link_ns: profile.link_time(load.value_bytes.into()).0 as f64,
         }
     }

@@ -12,6 +12,8 @@ pub(crate) struct Traffic {
     pub(crate) map_victim_reads: f64,
     /// Pages of the index that garbage collection reads to ask and to change.
     pub(crate) ask_reads: f64,
+    /// Of these, what is read to change, behind what is read to ask.
+    pub(crate) again_reads: f64,
     /// Pages that are programmed for users, by the index, for pairs and for the map that were moved.
     pub(crate) user_pages: f64,
     pub(crate) index_pages: f64,
@@ -40,6 +42,7 @@ impl Traffic {
             &mut self.victim_reads,
             &mut self.map_victim_reads,
             &mut self.ask_reads,
+            &mut self.again_reads,
             &mut self.moved_pages,
             &mut self.map_moved_pages,
             &mut self.asked,
@@ -59,6 +62,7 @@ impl Traffic {
             &mut self.victim_reads,
             &mut self.map_victim_reads,
             &mut self.ask_reads,
+            &mut self.again_reads,
             &mut self.user_pages,
             &mut self.index_pages,
             &mut self.moved_pages,

@@ -57,7 +57,17 @@ impl Lsm {
         }
         let entry_pages = pages / entries_of(table_pages, outlook.room.page_bytes, key_bytes) as f64;
         let changes = Changes::Merged { pages: writes_of(&levels) * entry_pages };
-        Forecast { visits, piece_bytes: page_bytes, strangers: 0.0, knows_keys: true, changes, range_pieces: pages }
+        // By halves, of the entries of a page.
+        let comparisons = (entries_of(1, outlook.room.page_bytes, key_bytes).max(1) as f64).log2();
+        Forecast {
+            visits,
+            piece_bytes: page_bytes,
+            strangers: 0.0,
+            knows_keys: true,
+            comparisons,
+            changes,
+            range_pieces: pages,
+        }
     }
 }
 

@@ -77,6 +77,10 @@ impl SectionPlan for RhikPlan {
         let form = index.form();
         let tables = (outlook.pairs * 100).div_ceil(form.records() as u64 * u64::from(self.occupancy_percent));
         let tables = tables.next_power_of_two().max(1 << self.directory_bits);
-        Some(Forecast::of_sections(outlook, tables, f64::from(form.bytes_max()), tables * form.directory_entry_bytes()))
+        let directory_bytes = tables * form.directory_entry_bytes();
+        // Its own, and others with its home.
+        let comparisons = 1.0 + outlook.pairs as f64 / (tables * form.records() as u64) as f64;
+        let forecast = Forecast::of_sections(outlook, tables, f64::from(form.bytes_max()), directory_bytes);
+        Some(Forecast { comparisons, ..forecast })
     }
 }

@@ -72,6 +72,9 @@ impl SectionPlan for TesseraPlan {
         let form = index.form();
         let (sections, section_bytes, deepest) = form.sections_of(outlook.pairs);
         let directory_bytes = (1 << deepest) * form.directory_entry_bytes();
-        Some(Forecast::of_sections(outlook, sections.ceil() as u64, section_bytes, directory_bytes))
+        // Its own, and others of its bucket.
+        let comparisons = 1.0 + outlook.pairs as f64 / sections / f64::from(1u32 << BUCKET_BITS);
+        let forecast = Forecast::of_sections(outlook, sections.ceil() as u64, section_bytes, directory_bytes);
+        Some(Forecast { comparisons, ..forecast })
     }
 }

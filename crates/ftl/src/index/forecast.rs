@@ -2,6 +2,9 @@
 
 use crate::index::{Room, cached_bytes};
 
+/// Entries that are compared where an index does not say how many. An estimate.
+const COMPARISONS: f64 = 10.0;
+
 /// The drive and the pairs that an index is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
@@ -30,6 +33,8 @@ pub struct Forecast {
     pub strangers: f64,
     /// Whether it tells keys apart without their records.
     pub knows_keys: bool,
+    /// Entries that are compared where it is looked for one.
+    pub comparisons: f64,
     /// How changes come to flash.
     pub changes: Changes,
     /// Pieces side by side that a range reads at once where it begins.
@@ -84,6 +89,7 @@ impl Forecast {
             piece_bytes,
             strangers: 0.0,
             knows_keys: false,
+            comparisons: COMPARISONS,
             changes: Changes::InPlace,
             range_pieces: 1.0,
         }
