@@ -5,7 +5,9 @@
 //!
 //!   chunks     | record | record | pad | record .. |   as grains, but a record that fits into a page lies in one   kaml
 //!
-//!   tails      | large record            |pad| ..     |   as grains, but a large one does not begin at a page's end    tessera
+//!   tails      | large record            |pad| ..     |   as grains, but a large one does not begin at a page's end
+//!
+//!   halves     | half a page | half a page |pad| ..   |   as tails, and one of about half a page does not either         tessera
 //!
 //!   slots      | record  | record, which .. | rest |   as grains, but the rest is the controller's own; a record
 //!              | .. runs on |- - - - - - - -| rest |   that is larger than what a page takes begins one
@@ -76,6 +78,9 @@ pub enum RecordLayout {
     /// As grains, but a record of three quarters of a page or more does not begin in the last sixteenth of one: it would
     /// be two reads for little room. Both shares are estimates.
     Tails,
+    /// As tails, and a record of about half a page, three quarters of it or more, does not begin in the last 32nd of a page: every other one
+    /// would be two reads. The shares are those of tails.
+    Halves,
     /// In slots.
     Slots(Slots),
     /// Blocks of one grain each.
@@ -85,10 +90,11 @@ pub enum RecordLayout {
 impl RecordLayout {
     /// The layout of keys that has that name and no parameters.
     pub(crate) fn of_grains(name: &str) -> Result<RecordLayout, String> {
-        let all = [RecordLayout::Grains, RecordLayout::Chunks, RecordLayout::Tails];
+        let all = [RecordLayout::Grains, RecordLayout::Chunks, RecordLayout::Tails, RecordLayout::Halves];
         let found = all.into_iter().find(|layout| layout.name() == name);
-        found
-            .ok_or_else(|| format!("there is no layout {name:?} without parameters (there are: grains, chunks, tails)"))
+        found.ok_or_else(|| {
+            format!("there is no layout {name:?} without parameters (there are: grains, chunks, tails, halves)")
+        })
     }
 
     /// The name in descriptions.
@@ -98,6 +104,7 @@ impl RecordLayout {
             RecordLayout::Grains => "grains",
             RecordLayout::Chunks => "chunks",
             RecordLayout::Tails => "tails",
+            RecordLayout::Halves => "halves",
             RecordLayout::Slots(_) => "slots",
             RecordLayout::Blocks => "blocks",
         }
@@ -124,9 +131,7 @@ impl Packing {
         let grain_bytes = grain_bytes.clamp(1, geometry.page_bytes);
         let grains_per_page = match layout {
             RecordLayout::Slots(slots) => slots.page_grains(geometry.page_bytes, grain_bytes).max(1),
-            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Tails | RecordLayout::Blocks => {
-                geometry.page_bytes / grain_bytes
-            }
+            _ => geometry.page_bytes / grain_bytes,
         };
         let grains_per_superblock = u64::from(grains_per_page) * u64::from(geometry.pages_per_superblock());
         Packing { grain_bytes, grains_per_page, grains_per_superblock, layout }
@@ -211,8 +216,7 @@ impl Packing {
         let charged = match self.layout {
             _ if self.begins_page(head) => grains + per_page - 1,
             RecordLayout::Chunks => (grains * per_page).div_ceil(per_page - grains + 1).min(per_page),
-            RecordLayout::Tails if self.leaves_tail(head) => grains + u64::from(self.tail_grains()),
-            _ => grains,
+            _ => grains + u64::from(self.tail_grains(head)),
         };
         charged * u64::from(self.grain_bytes)
     }
@@ -227,7 +231,7 @@ impl Packing {
                 let fragments = (bytes - page_bytes).div_ceil(page_bytes - OFFSET_RECORD_BYTES);
                 bytes + fragments * OFFSET_RECORD_BYTES
             }
-            RecordLayout::Grains | RecordLayout::Chunks | RecordLayout::Tails | RecordLayout::Blocks => bytes,
+            _ => bytes,
         }
     }
 
@@ -237,21 +241,25 @@ impl Packing {
         match self.layout {
             _ if self.begins_page(head) => self.page_bytes() as usize,
             RecordLayout::Chunks => head.record_bytes(),
-            RecordLayout::Tails if self.leaves_tail(head) => {
-                head.bytes().max((self.tail_grains() * self.grain_bytes) as usize + 1)
-            }
-            _ => head.bytes(),
+            _ => match self.tail_grains(head) {
+                0 => head.bytes(),
+                tail => head.bytes().max((tail * self.grain_bytes) as usize + 1),
+            },
         }
     }
 
-    /// The end of a page at which no large record begins.
-    fn tail_grains(&self) -> u32 {
-        self.grains_per_page / 16
-    }
-
-    /// Whether the record with this head is so large that it does not begin there.
-    fn leaves_tail(&self, head: &RecordHead) -> bool {
-        (self.grains_per_page * 3 / 4..=self.grains_per_page).contains(&self.grains_of(head.record_bytes()))
+    /// The end of a page at which the record with this head does not begin: a sixteenth of what it is about as large as, a page or half
+    /// of one.
+    fn tail_grains(&self, head: &RecordHead) -> u32 {
+        let parts = match self.layout {
+            RecordLayout::Tails => 1..=1,
+            RecordLayout::Halves => 1..=2,
+            _ => return 0,
+        };
+        let grains = self.grains_of(head.record_bytes());
+        let part =
+            parts.map(|parts| self.grains_per_page / parts).find(|part| (part * 3 / 4..=*part).contains(&grains));
+        part.map_or(0, |part| part / 16)
     }
 
     /// Whether the record with this head is larger than a page and begins one.
@@ -343,6 +351,34 @@ mod tests {
         assert!(small.0 == larger.0 && small.0 < 512);
         // 4 of 64 grains.
         assert_eq!([large, page], [(2049, 48 + 4), (2049, 64 + 4)]);
+    }
+
+    /// 63 of a page's 128 grains: of pages that were filled without a gap, every other record would lie in two.
+    #[test]
+    fn records_of_about_half_a_page_lie_in_one_each() {
+        let geometry = Geometry { page_bytes: 8192, ..GEOMETRY };
+        let head = RecordHead { key_bytes: 8, value_bytes: 4000 };
+        let broken = |layout| {
+            let packing = Packing::new(&geometry, 64, layout);
+            let (per_page, grains, unbroken) =
+                (packing.grains_per_page, packing.grains_of_record(&head), packing.unbroken_bytes(&head) as u32);
+            let (mut at, mut broken) = (0, 0);
+            for _ in 0..100 {
+                let rest = per_page - at % per_page;
+                at += if rest * 64 < unbroken { rest } else { 0 };
+                broken += u32::from(at % per_page + grains > per_page);
+                at += grains;
+            }
+            (broken, packing.bytes_charged(&head) / 64)
+        };
+        assert_eq!((broken(RecordLayout::Tails).0 > 40, broken(RecordLayout::Tails).1), (true, 63));
+        assert_eq!(broken(RecordLayout::Halves), (0, 63 + 4));
+        let [small, quarter, half] = [6000, 8000, 16_000].map(|value_bytes| {
+            let packing = Packing::new(&GEOMETRY, 512, RecordLayout::Halves);
+            let head = RecordHead { key_bytes: 16, value_bytes };
+            packing.bytes_charged(&head) / 512 - u64::from(packing.grains_of_record(&head))
+        });
+        assert_eq!((small, quarter, half), (0, 0, 2), "smaller ones leave nothing");
     }
 
     proptest! {

@@ -110,7 +110,7 @@ pub const TESSERA: Design = {
         "small sections of packed fingerprints that split as they fill, 64 B grains",
         IndexChoice::of(&TesseraPlan { fingerprint_bits: 5, section_bytes: 512 }),
     );
-    design.layout = RecordLayout::Tails;
+    design.layout = RecordLayout::Halves;
     design.iterators = IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive };
     design.stores_behind_max = 256;
     design

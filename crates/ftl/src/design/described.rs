@@ -7,6 +7,7 @@
 
 use crate::design::{Design, DesignError};
 use crate::iterators::{IteratorPlan, PrefetchDegree};
+use crate::packing::RecordLayout;
 use std::collections::BTreeMap;
 
 /// What a design is called of which this program has no preset.
@@ -63,7 +64,9 @@ impl Design {
         };
         let of_index = first("index", &index, |design| design.index.plan().name())?;
         let of_validity = first("validity", &validity, |design| design.validity.name())?;
-        let of_layout = first("layout", &layout, |design| design.layout.name())?;
+        // A layout without parameters may be one that no design has any more.
+        let of_layout = first("layout", &layout, |design| design.layout.name()).map(|of| of.layout);
+        let layout = of_layout.or_else(|why| RecordLayout::of_grains(&layout).map_err(|_| why))?;
         let of_victims = first("victims", &victims, |design| design.victims.name())?;
         // One that is not there is none; which it is, is set below.
         let mut any_plan = IteratorPlan { prefetch_degree: PrefetchDegree::Adaptive, ..IteratorPlan::NONE };
@@ -75,7 +78,7 @@ impl Design {
             description,
             index: of_index.index.clone(),
             validity: of_validity.validity,
-            layout: of_layout.layout,
+            layout,
             victims: of_victims.victims,
             indexes: preset.unwrap_or(of_index).indexes,
             iterators: if reads_ahead { any_plan } else { IteratorPlan::NONE },
