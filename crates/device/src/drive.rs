@@ -259,16 +259,16 @@ impl Drive {
         self.create_namespace_at(None, attributes)
     }
 
-    /// As [`Drive::create_namespace`], under a number that is free, or the first that is.
+    /// As [`Drive::create_namespace`], under the first of those numbers, with what it has beside under the second, or under the first that are free.
     pub(crate) fn create_namespace_at(
         &mut self,
-        id: Option<NamespaceId>,
+        numbers: Option<[NamespaceId; 2]>,
         attributes: NamespaceAttributes,
     ) -> Result<NamespaceId, KvError> {
         let cache = attributes.cache.clone();
         let id = match &mut self.large {
-            Some(large) => large.create_namespace(&mut self.clocked, id, &attributes),
-            None => self.clocked.create_namespace(id, attributes),
+            Some(large) => large.create_namespace(&mut self.clocked, numbers, &attributes),
+            None => self.clocked.create_namespace(numbers.map(|[id, _]| id), attributes),
         }?;
         self.set_held(id, cache)?;
         Ok(id)

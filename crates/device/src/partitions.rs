@@ -146,7 +146,7 @@ impl<'a> Partitions<'a> {
     /// As [`Drive::open_client`].
     pub fn open_client(&mut self, client: ClientId) -> Result<u64, KvError> {
         // Each grows when the client was forgotten there, and never shrinks: so does their sum.
-        self.all.iter_mut().try_fold(0, |sum, part| Ok(sum + part.open_client(client)?))
+        self.all.iter_mut().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.open_client(client)?)))
     }
 
     /// As [`Drive::submit_as`], of a drive of one partition: only that models time.
@@ -200,6 +200,12 @@ impl<'a> Partitions<'a> {
     #[must_use]
     pub fn first(&self) -> &Drive {
         self.all[0]
+    }
+
+    /// As [`Engine::staging_note`](kvssd_ftl::Engine::staging_note), of the first that has one.
+    #[must_use]
+    pub fn staging_note(&self) -> Option<&str> {
+        self.all.iter().find_map(|part| part.engine().staging_note())
     }
 
     /// Why the image takes nothing any more, if so.

@@ -10,6 +10,7 @@ impl BatchSequence {
     /// The one behind it.
     #[must_use]
     pub fn next(self) -> BatchSequence {
-        BatchSequence(self.0 + 1)
+        // There are not so many: one that a file says is refused when it is to be decided.
+        BatchSequence(self.0.saturating_add(1))
     }
 }

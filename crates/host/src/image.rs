@@ -106,8 +106,8 @@ fn in_all<T>(
     }
     act(&mut partitions).map_err(|error| {
         let failure = states.iter().find_map(|state| state.drive.failure().map(str::to_owned));
-        let mut told = states.iter_mut().map(|state| state.failed(error.clone(), failure.as_deref()));
-        told.next().expect("a drive has a partition")
+        let told: Vec<Error> = states.iter_mut().map(|state| state.failed(error.clone(), failure.as_deref())).collect();
+        told.into_iter().next().expect("a drive has a partition")
     })
 }
 

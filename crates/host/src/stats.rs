@@ -89,7 +89,7 @@ impl Stats {
             value_bytes_max: first.value_bytes_max(),
             batch_bytes_max: first.batch_bytes_max(),
             batch_changes_max: first.engine().batch_changes_max(),
-            staging_note: first.engine().staging_note().map(str::to_owned),
+            staging_note: partitions.staging_note().map(str::to_owned),
             firmware: Some(FirmwareStats {
                 pairs: figures.utilization.pairs,
                 pair_bytes: figures.utilization.pair_bytes,

@@ -226,7 +226,8 @@ impl Store {
     /// Makes the changes of a batch of any size one after the other, with one commit: much quicker than one by one.
     ///
     /// It is **not atomic**: when the process ends before this has returned, or a change in the middle is refused, those before it
-    /// may be there without those behind it. Of an image in partitions those of the first one come before those of the second, and so on.
+    /// may be there without those behind it. Of an image in partitions those of the first one come before those of
+    /// the second, and so on, with a commit each.
     ///
     /// # Errors
     /// [`Error::NoNamespace`], and as [`Store::store`]. Nothing is changed when a key is invalid; else the changes before the one that

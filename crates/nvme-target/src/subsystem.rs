@@ -133,10 +133,14 @@ impl Subsystem {
         Subsystem::over(vec![drive], options)
     }
 
-    /// A subsystem with all namespaces of a drive in partitions, of which there is one at least. A drive that is timed has one.
+    /// A subsystem with all namespaces of a drive in partitions, of which there is one at least.
+    ///
+    /// # Panics
+    /// When a drive that is timed has several.
     #[must_use]
     pub fn over(mut drives: Vec<Drive>, options: SubsystemOptions) -> Self {
         let (is_timed, limits) = (options.is_timed, options.limits);
+        assert!(!is_timed || drives.len() == 1, "a drive that is timed has one partition");
         let metrics = Metrics::new();
         let sessions = Sessions::new(is_timed, metrics.recognized.clone(), limits.iterator_idle_ns);
         let attachments: Arc<Attachments> = Arc::default();
@@ -183,7 +187,8 @@ impl Subsystem {
         ended.into_iter().collect()
     }
 
-    /// Bytes of values in transfer, in and out, of all connections. Each is bounded by [`Limits::values_bytes_max`].
+    /// Bytes of values in transfer, in and out, of all connections. Each is bounded by [`Limits::values_bytes_max`], and one value of each
+    /// partition beyond.
     #[must_use]
     pub fn values_bytes(&self) -> (u64, u64) {
         (self.values_in.used_bytes(), self.values_out.used_bytes())
@@ -282,7 +287,11 @@ impl Subsystem {
             return false;
         }
         let begin = completions.len();
-        let bytes_max = room.bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
+        // Reserved, since others execute on other partitions; of each partition one value may go beyond.
+        let mut bytes_max = room.bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
+        while !room.share.try_grow(bytes_max as u64) {
+            bytes_max /= 2;
+        }
         executor.execute(next, bytes_max, now, settings, completions);
         let bytes = completions[begin..].iter().map(|completion| completion.data.len()).sum::<usize>();
         room.used_bytes += bytes;

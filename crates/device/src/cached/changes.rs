@@ -132,7 +132,7 @@ impl Caches {
     }
 
     /// Whether the drive takes a batch of that size, with its stamps: of values that are kept out, too.
-    fn check_size(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+    pub(crate) fn check_size(&self, records: &dyn Records, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
         let with_stamp = |change: &BatchChange<'_>| {
             let stamp_bytes = if self.all.contains_key(&change.namespace) { STAMP_BYTES } else { 0 };
             // Their lengths matter, and not what they are.

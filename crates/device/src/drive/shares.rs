@@ -12,8 +12,9 @@ use std::sync::atomic::Ordering;
 
 impl Drive {
     /// Whether the drive takes a batch of that size, and each key is there once.
-    pub(crate) fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.engine().check_batch(changes)
+    pub(crate) fn check_batch(&mut self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
+        let Drive { clocked, large, caches, .. } = self;
+        caches.check_size(&Whole { large: large.as_mut(), records: clocked }, changes)
     }
 
     /// The number of the next batch over several partitions, of the first of them.

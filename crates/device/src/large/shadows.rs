@@ -141,7 +141,7 @@ impl LargeValues {
         if !is_read_only {
             for info in namespaces.iter().filter(|info| owner_of(info).is_none()) {
                 if large.shadow(info.id).is_none() {
-                    large.add(drive, info.id, &info.attributes)?;
+                    large.add(drive, (info.id, None), &info.attributes)?;
                 }
             }
             large.sweep_all(drive)?;
@@ -153,7 +153,7 @@ impl LargeValues {
     pub(crate) fn create_namespace(
         &mut self,
         drive: &mut Clocked,
-        id: Option<NamespaceId>,
+        numbers: Option<[NamespaceId; 2]>,
         attributes: &NamespaceAttributes,
     ) -> Result<NamespaceId, KvError> {
         if attributes.name.as_ref().is_some_and(|name| name.starts_with(NAME_PREFIX)) {
@@ -161,8 +161,8 @@ impl LargeValues {
                 "names that begin with {NAME_PREFIX:?} are the drive's own"
             )));
         }
-        let owner = drive.create_namespace(id, attributes.clone())?;
-        if let Err(error) = self.add(drive, owner, attributes) {
+        let owner = drive.create_namespace(numbers.map(|[id, _]| id), attributes.clone())?;
+        if let Err(error) = self.add(drive, (owner, numbers.map(|[_, id]| id)), attributes) {
             drive.delete_namespace(owner)?;
             return Err(error);
         }
@@ -186,13 +186,13 @@ impl LargeValues {
     fn add(
         &mut self,
         drive: &mut Clocked,
-        owner: NamespaceId,
+        (owner, number): (NamespaceId, Option<NamespaceId>),
         attributes: &NamespaceAttributes,
     ) -> Result<(), KvError> {
         let NamespaceAttributes { quota_bytes, logs, .. } = *attributes;
         // The quota is that of both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
-        let id = drive.create_namespace(None, NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
+        let id = drive.create_namespace(number, NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
         self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() });
         Ok(())
     }
@@ -290,7 +290,12 @@ impl LargeValues {
 
     /// Learns again what is written down: a change that had been made was taken back.
     pub(crate) fn reload(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
-        self.shadows.iter_mut().try_for_each(|shadow| shadow.load(records))
+        for shadow in &mut self.shadows {
+            shadow.load(records)?;
+            let Shadow { ledger, shown, .. } = shadow;
+            shown.retain(|id, _| ledger.unowned.iter().any(|(unowned, _)| unowned == id));
+        }
+        Ok(())
     }
 
     pub(super) fn sweep_all(&mut self, records: &mut dyn Records) -> Result<(), KvError> {

@@ -16,7 +16,7 @@ use kvssd_types::{BatchChange, KvError, Reply};
 impl Partitions<'_> {
     pub(super) fn batch(&mut self, changes: &[BatchChange<'_>]) -> Result<Reply, KvError> {
         let partitions = self.all.len();
-        // Whether a batch is too large must not depend on where its keys are.
+        // Whether a batch is too large does not depend on where its keys are.
         self.all[0].check_batch(changes)?;
         let mut shares: Vec<Vec<BatchChange<'_>>> = vec![Vec::new(); partitions];
         for change in changes {
@@ -25,20 +25,30 @@ impl Partitions<'_> {
         let taking: Vec<usize> = (0..partitions).filter(|number| !shares[*number].is_empty()).collect();
         for (position, &number) in taking.iter().enumerate() {
             if let Err(error) = self.all[number].prepare_batch(&shares[number]) {
-                for &before in &taking[..position] {
-                    self.all[before].abandon_batch(&shares[before], &error)?;
-                }
+                let abandon = |&before: &usize| self.all[before].abandon_batch(&shares[before], &error);
+                // Each, whether or not one before it could.
+                let abandoned: Vec<Result<(), KvError>> = taking[..position].iter().map(abandon).collect();
+                abandoned.into_iter().collect::<Result<(), _>>().map_err(half_made)?;
                 return Err(error);
             }
         }
         let sequence = self.all[0].next_batch();
         for &number in taking.iter().filter(|number| **number != 0) {
-            self.all[number].finish_batch(sequence)?;
+            self.all[number].finish_batch(sequence).map_err(half_made)?;
         }
-        self.all[0].decide_batch(sequence)?;
+        self.all[0].decide_batch(sequence).map_err(half_made)?;
         for &number in taking.iter().filter(|number| **number != 0) {
-            self.all[number].end_batch()?;
+            self.all[number].end_batch().map_err(half_made)?;
         }
         Ok(Reply::Batched)
+    }
+}
+
+/// An error behind which nobody knows what there is of a batch: the next mount does, and until then the drive takes nothing.
+fn half_made(error: KvError) -> KvError {
+    if error.is_fatal() {
+        error
+    } else {
+        KvError::Failed(format!("a batch over several partitions is half made: {error}"))
     }
 }

@@ -11,7 +11,8 @@
 use super::{Partitions, unexpected};
 use crate::drive::Drive;
 use kvssd_types::{
-    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Reply, VALUE_BYTES_MAX,
+    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, OwnedKey, Reply, VALUE_BYTES_MAX,
+    Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,15 +33,32 @@ struct Merge {
 struct Run {
     iterator: IteratorId,
     coming: VecDeque<IteratedPair>,
+    /// The key of the next pair, where what came was given up again.
+    next: Option<OwnedKey>,
     has_ended: bool,
 }
 
 impl Run {
+    /// Takes in the pairs that come next.
+    fn ask_next(&mut self, part: &mut Drive, namespace: NamespaceId, pairs_max: u32) -> Result<(), KvError> {
+        let iterator = self.iterator;
+        let Some(next) = self.next.take() else {
+            return self.ask(part, namespace, Command::Next { iterator, pairs_max });
+        };
+        let sought = Key::new(&next)
+            .and_then(|key| self.ask(part, namespace, Command::Seek { iterator, key: Some(key), pairs_max }));
+        if sought.is_err() {
+            self.next = Some(next);
+        }
+        sought
+    }
+
     /// Takes in what the partition gives to that command.
     fn ask(&mut self, part: &mut Drive, namespace: NamespaceId, command: Command<'_>) -> Result<(), KvError> {
+        let is_asked = !matches!(command, Command::Seek { pairs_max: 0, .. } | Command::Next { pairs_max: 0, .. });
         match part.execute_in(namespace, command)? {
             Reply::Pairs(pairs) => {
-                self.has_ended = pairs.is_empty();
+                self.has_ended = pairs.is_empty() && is_asked;
                 self.coming.extend(pairs);
                 Ok(())
             }
@@ -50,6 +68,17 @@ impl Run {
 }
 
 impl Merge {
+    /// Between two commands no more is kept than one answer may have: what is given up is read again.
+    fn give_up(&mut self) {
+        let kept: usize = self.runs.iter().flat_map(|run| &run.coming).map(bytes_of).sum();
+        if kept > VALUE_BYTES_MAX {
+            for run in &mut self.runs {
+                run.next = run.coming.front().map(|(key, _)| key.clone()).or(run.next.take());
+                run.coming.clear();
+            }
+        }
+    }
+
     /// Whose pair is the next; none at the end. Each run has its next one, if it has one.
     fn first(&self) -> Option<usize> {
         let key = |number: &usize| self.runs[*number].coming.front().map(|(key, _)| key);
@@ -75,7 +104,7 @@ impl Partitions<'_> {
         for number in 0..self.all.len() {
             match self.all[number].execute_in(namespace, Command::CreateIterator { options: *options }) {
                 Ok(Reply::IteratorCreated(iterator)) => {
-                    runs.push(Run { iterator, coming: VecDeque::new(), has_ended: false });
+                    runs.push(Run { iterator, coming: VecDeque::new(), next: None, has_ended: false });
                 }
                 refused => {
                     self.end_runs(namespace, &runs);
@@ -118,6 +147,7 @@ impl Partitions<'_> {
         self.with_merge(namespace, iterator, |parts, merge| {
             for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
                 run.coming.clear();
+                run.next = None;
                 let command = Command::Seek { iterator: run.iterator, key, pairs_max: pairs_each };
                 run.ask(part, namespace, command)?;
             }
@@ -176,8 +206,7 @@ fn take(
         let pairs_each = pairs_each(parts.len(), left);
         for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
             if run.coming.is_empty() && !run.has_ended {
-                let next = Command::Next { iterator: run.iterator, pairs_max: pairs_each };
-                match run.ask(part, namespace, next) {
+                match run.ask_next(part, namespace, pairs_each) {
                     // Told when it is its turn.
                     Err(KvError::Unrecovered(_)) if !pairs.is_empty() => return Ok(pairs),
                     asked => asked?,
@@ -186,8 +215,13 @@ fn take(
         }
         let Some(first) = merge.first() else { break };
         let pair = merge.runs[first].coming.pop_front().expect("it has the first pair");
-        bytes += pair.0.len() + pair.1.as_ref().map_or(0, kvssd_types::Value::len);
+        bytes += bytes_of(&pair);
         pairs.push(pair);
     }
+    merge.give_up();
     Ok(pairs)
+}
+
+fn bytes_of((key, value): &IteratedPair) -> usize {
+    key.len() + value.as_ref().map_or(0, Value::len)
 }

@@ -21,10 +21,10 @@ impl Partitions<'_> {
             cache: attributes.cache.map(|cache| cache.sized(|bytes| self.share_bytes(bytes))),
             ..attributes
         };
-        let wanted = self.free_number()?;
-        let id = self.all[0].create_namespace_at(wanted, share.clone())?;
+        let numbers = self.free_numbers()?;
+        let id = self.all[0].create_namespace_at(numbers, share.clone())?;
         for number in 1..self.all.len() {
-            if let Err(error) = self.all[number].create_namespace_at(Some(id), share.clone()) {
+            if let Err(error) = self.all[number].create_namespace_at(numbers, share.clone()) {
                 self.all[..number].iter_mut().try_for_each(|part| part.delete_namespace(id))?;
                 return Err(error);
             }
@@ -32,22 +32,32 @@ impl Partitions<'_> {
         Ok(id)
     }
 
-    /// A number that is free in all partitions; none for what the only one finds.
-    fn free_number(&mut self) -> Result<Option<NamespaceId>, KvError> {
+    /// Two numbers that are free in all partitions, for a namespace and, on a drive of large values, for what it has beside; none for what the only
+    /// partition finds.
+    fn free_numbers(&mut self) -> Result<Option<[NamespaceId; 2]>, KvError> {
         if self.all.len() == 1 {
             return Ok(None);
         }
-        if let Some(free) = self.common_number() {
+        if let Some(free) = self.common_numbers() {
             return Ok(Some(free));
         }
+        // Where one deletes and another makes a namespace, that it was deleted is as safe in all partitions before its number is given again.
+        self.commit()?;
         self.all.iter_mut().try_for_each(|part| part.free_all_numbers())?;
+        self.commit()?;
         let namespaces = self.namespaces().len() as u32;
-        self.common_number().map(Some).ok_or(KvError::TooManyNamespaces { namespaces })
+        self.common_numbers().map(Some).ok_or(KvError::TooManyNamespaces { namespaces })
     }
 
-    fn common_number(&self) -> Option<NamespaceId> {
+    fn common_numbers(&self) -> Option<[NamespaceId; 2]> {
         let free: Vec<Vec<NamespaceId>> = self.all.iter().map(|part| part.engine().free_numbers()).collect();
-        free[0].iter().copied().find(|id| free.iter().all(|numbers| numbers.contains(id)))
+        let mut common = free[0].iter().copied().filter(|id| free.iter().all(|numbers| numbers.contains(id)));
+        let first = common.next()?;
+        match common.next() {
+            Some(second) => Some([first, second]),
+            None if self.all[0].large.is_none() => Some([first, first]),
+            None => None,
+        }
     }
 
     fn share_bytes(&self, bytes: u64) -> u64 {
@@ -59,9 +69,12 @@ impl Partitions<'_> {
     /// # Errors
     /// As [`Drive::delete_namespace`].
     pub fn delete_namespace(&mut self, id: NamespaceId) -> Result<(), KvError> {
-        self.all.iter_mut().try_for_each(|part| part.delete_namespace(id))?;
+        // It may be gone from some: a call before this one may have failed in the middle.
+        let deleted: Vec<Result<(), KvError>> = self.all.iter_mut().map(|part| part.delete_namespace(id)).collect();
         self.all[0].merges.forget_namespace(id);
-        Ok(())
+        let is_new = deleted.iter().any(Result::is_ok);
+        let missing = KvError::NoSuchNamespace(id);
+        deleted.into_iter().filter(|deleted| !is_new || *deleted != Err(missing.clone())).collect()
     }
 
     /// As [`Drive::set_cache`].
@@ -90,13 +103,15 @@ impl Partitions<'_> {
         let others: Vec<Vec<NamespaceInfo>> = self.all[1..].iter().map(|part| part.namespaces()).collect();
         let whole = |mut info: NamespaceInfo| {
             for infos in &others {
-                let other = infos.iter().find(|other| other.id == info.id)?;
+                let is_same =
+                    |other: &&NamespaceInfo| other.id == info.id && other.attributes.name == info.attributes.name;
+                let other = infos.iter().find(is_same)?;
                 info.utilization = info.utilization.plus(&other.utilization);
                 info.dram = std::mem::take(&mut info.dram).plus(&other.dram);
             }
             let NamespaceAttributes { quota_bytes, cache, .. } = &mut info.attributes;
-            *quota_bytes = quota_bytes.map(|share| share * partitions);
-            *cache = cache.take().map(|share| share.sized(|bytes| bytes * partitions));
+            *quota_bytes = quota_bytes.map(|share| share.saturating_mul(partitions));
+            *cache = cache.take().map(|share| share.sized(|bytes| bytes.saturating_mul(partitions)));
             Some(info)
         };
         self.all[0].namespaces().into_iter().filter_map(whole).collect()
@@ -108,7 +123,7 @@ impl Partitions<'_> {
         let mut infos = self.all.iter().map(|part| part.cache(id));
         let first = infos.next()??;
         let sum = infos.try_fold(first, |sum, info| Some(sum.plus(&info?)))?;
-        Some(CacheInfo { attributes: sum.attributes.sized(|bytes| bytes * self.all.len() as u64), ..sum })
+        Some(CacheInfo { attributes: sum.attributes.sized(|bytes| bytes.saturating_mul(self.all.len() as u64)), ..sum })
     }
 
     /// As [`Drive::let_go`].

@@ -152,8 +152,9 @@ impl Drive {
         let mut reports = Vec::new();
         for (number, image) in images.into_iter().enumerate() {
             let report = design.check_part(&profile, Box::new(image), decided);
-            if let Some(mount) = report.mount.filter(|_| number == 0) {
-                decided = mount.decided;
+            if number == 0 {
+                // Where the first cannot say, nothing is wrong with what others have gone on behind.
+                decided = report.mount.map_or(BatchSequence(u64::MAX), |mount| mount.decided);
             }
             reports.push(report);
         }

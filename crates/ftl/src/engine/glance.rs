@@ -66,7 +66,9 @@ impl Engine {
             _ => return None,
         };
         let namespace = self.namespaces.get(namespace).filter(|namespace| namespace.lives())?;
+        // What is half made is nobody's to see.
         if self.failure.is_some()
+            || self.share.is_some()
             || self.media.space.packing.layout == RecordLayout::Blocks
             || namespace.index.growth().keeps_out(false)
             || !self.glances.look()

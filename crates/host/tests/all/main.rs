@@ -3,6 +3,7 @@
 mod lives;
 mod namespaces;
 mod pair_cache;
+mod partitions;
 mod ranges;
 mod side_by_side;
 mod store;

@@ -28,7 +28,7 @@ pub struct CreateOptions {
     #[arg(long, value_parser = super::units::value_bytes, value_name = "SIZE")]
     pub value_bytes_max: Option<u32>,
     /// As many threads change the drive side by side. Each partition has its part of the flash, of quotas and of caches' budgets, and the drive is
-    /// full when one of them is
+    /// full when one of them is; without --value-bytes-max the largest value is that of an image of a partition's size
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(PARTITIONS_MAX)), value_name = "COUNT")]
     pub partitions: u32,
     /// Takes all room on the disk at once, so that no store finds it full later
