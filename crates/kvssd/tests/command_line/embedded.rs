@@ -33,9 +33,10 @@ fn every_workload_is_a_row_and_the_folder_is_removed() {
     assert_eq!(table.contains("--features rivals"), !cfg!(feature = "rivals"), "{table}");
     let runs = runs(&desk.read("runs.json"));
     let rivals: &[_] = if cfg!(feature = "rivals") { RIVALS } else { &[] };
-    let stores: Vec<_> = ["kvssd", "kvssd-ordered"].iter().chain(rivals).collect();
+    let stores: Vec<_> = ["kvssd", "kvssd-partitioned", "kvssd-ordered"].iter().chain(rivals).collect();
     let pairs = WORKLOADS.iter().flat_map(|workload| stores.iter().map(move |store| (*workload, **store)));
-    let pairs = pairs.filter(|pair| *pair != ("scan100", "kvssd"));
+    let is_unordered = |store| ["kvssd", "kvssd-partitioned"].contains(&store);
+    let pairs = pairs.filter(|(workload, store)| *workload != "scan100" || !is_unordered(*store));
     assert!(runs.iter().map(|run| (text(run, "workload"), text(run, "store"))).eq(pairs), "{runs:#?}");
     for run in &runs {
         let operations = match text(run, "workload") {
