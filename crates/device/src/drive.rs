@@ -30,7 +30,7 @@ use crate::description::{Description, read};
 use crate::error::{DriveError, mount_error};
 use crate::large::LargeValues;
 use crate::medium::{Medium, MediumState};
-use crate::partitions::Merges;
+use crate::merges::Merges;
 use crate::{Completion, Device};
 use kvssd_flash::{Files, ImageBacking, OpenOptions, Profile, SystemFiles};
 use kvssd_ftl::{

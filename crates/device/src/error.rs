@@ -1,8 +1,7 @@
 //! Why there is no drive in a file.
 
 use crate::large::LARGE_VALUE_BYTES_MAX;
-use crate::partitions::PARTITIONS_MAX;
-use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN};
+use crate::sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, PARTITIONS_MAX};
 use kvssd_flash::{ImageError, ProfileError};
 use kvssd_ftl::DesignError;
 use kvssd_types::KvError;

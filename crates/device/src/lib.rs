@@ -27,6 +27,7 @@ mod figures;
 mod large;
 mod large_device;
 mod medium;
+mod merges;
 mod partitions;
 mod records;
 mod sizing;
@@ -40,8 +41,8 @@ pub use error::DriveError;
 pub use figures::Figures;
 pub use large::LARGE_VALUE_BYTES_MAX;
 pub use large_device::LargeDevice;
-pub use partitions::{Mount, Mounts, PARTITIONS_MAX, Partitions, Scope, partition_of};
-pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, image_design, image_profile, partition_profile};
+pub use partitions::{Mount, Mounts, Partitions, Scope, partition_of};
+pub use sizing::{IMAGE_BYTES_MAX, IMAGE_BYTES_MIN, PARTITIONS_MAX, image_design, image_profile, partition_profile};
 
 use kvssd_flash::timing::{Calendar, Lane, Record, Recording, Window, Work};
 use kvssd_flash::{Backing, Profile};

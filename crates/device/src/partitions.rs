@@ -20,7 +20,6 @@ mod merge;
 mod namespaces;
 mod opening;
 
-pub(crate) use merge::Merges;
 pub use opening::{Mount, Mounts};
 
 use crate::Completion;
@@ -28,9 +27,6 @@ use crate::drive::Drive;
 use crate::figures::Figures;
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
-
-/// The most partitions of a drive. An estimate: more than that share no lock that anybody waits for.
-pub const PARTITIONS_MAX: u32 = 64;
 
 /// Indexes hash keys without a seed: what is the same in all keys of a partition must not be so there.
 const SEED: u64 = 0x7061_7274_6974_696f;

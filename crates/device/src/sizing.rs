@@ -24,6 +24,9 @@ pub const IMAGE_BYTES_MIN: u64 = 64 << 20;
 /// The largest size that [`image_profile`] takes.
 pub const IMAGE_BYTES_MAX: u64 = 8 << 40;
 
+/// The most partitions of a drive. An estimate: more than that share no lock that anybody waits for.
+pub const PARTITIONS_MAX: u32 = 64;
+
 const MIB: u64 = 1 << 20;
 const DIES: u64 = 8;
 const PAGE_BYTES: u64 = 4096;

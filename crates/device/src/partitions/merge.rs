@@ -10,33 +10,11 @@
 
 use super::{Partitions, unexpected};
 use crate::drive::Drive;
+use crate::merges::{Merge, Run, bytes_of};
 use kvssd_types::{
-    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, OwnedKey, Reply, VALUE_BYTES_MAX,
-    Value,
+    Command, IteratedPair, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Reply, VALUE_BYTES_MAX,
 };
-use std::collections::{BTreeMap, VecDeque};
-
-/// The iterators of a drive in partitions, by the number of that in the first one.
-#[derive(Debug, Default)]
-pub(crate) struct Merges {
-    all: BTreeMap<(NamespaceId, IteratorId), Merge>,
-}
-
-#[derive(Debug)]
-struct Merge {
-    descending: bool,
-    runs: Vec<Run>,
-}
-
-/// What comes of one partition.
-#[derive(Debug)]
-struct Run {
-    iterator: IteratorId,
-    coming: VecDeque<IteratedPair>,
-    /// The key of the next pair, where what came was given up again.
-    next: Option<OwnedKey>,
-    has_ended: bool,
-}
+use std::collections::VecDeque;
 
 impl Run {
     /// Takes in the pairs that come next.
@@ -64,33 +42,6 @@ impl Run {
             }
             other => Err(unexpected(&other)),
         }
-    }
-}
-
-impl Merge {
-    /// Between two commands no more is kept than one answer may have: what is given up is read again.
-    fn give_up(&mut self) {
-        let kept: usize = self.runs.iter().flat_map(|run| &run.coming).map(bytes_of).sum();
-        if kept > VALUE_BYTES_MAX {
-            for run in &mut self.runs {
-                run.next = run.coming.front().map(|(key, _)| key.clone()).or(run.next.take());
-                run.coming.clear();
-            }
-        }
-    }
-
-    /// Whose pair is the next; none at the end. Each run has its next one, if it has one.
-    fn first(&self) -> Option<usize> {
-        let key = |number: &usize| self.runs[*number].coming.front().map(|(key, _)| key);
-        let with_pairs = (0..self.runs.len()).filter(|number| key(number).is_some());
-        if self.descending { with_pairs.max_by_key(key) } else { with_pairs.min_by_key(key) }
-    }
-}
-
-impl Merges {
-    /// A namespace is gone, and the drive's iterators with it.
-    pub(crate) fn forget_namespace(&mut self, namespace: NamespaceId) {
-        self.all.retain(|(of, _), _| *of != namespace);
     }
 }
 
@@ -220,8 +171,4 @@ fn take(
     }
     merge.give_up();
     Ok(pairs)
-}
-
-fn bytes_of((key, value): &IteratedPair) -> usize {
-    key.len() + value.as_ref().map_or(0, Value::len)
 }

@@ -10,7 +10,7 @@ use crate::description::Description;
 use crate::drive::{CreateDrive, Drive, Unmounted, open_images, system_files};
 use crate::error::{DriveError, mount_error};
 use crate::large::LARGE_VALUE_BYTES_MAX;
-use crate::partitions::PARTITIONS_MAX;
+use crate::sizing::PARTITIONS_MAX;
 use kvssd_flash::{
     Backing, BlockAddress, BlockState, Files, ImageBacking, MediaError, OpenOptions, PageAddress, PageView, PowerLoss,
     Profile, Span, UnitAddress, UnitImage,
