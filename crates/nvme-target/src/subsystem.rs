@@ -289,7 +289,7 @@ impl Subsystem {
         let begin = completions.len();
         // Reserved, since others execute on other partitions; of each partition one value may go beyond.
         let mut bytes_max = room.bytes.min(usize::try_from(self.values_out.free_bytes()).unwrap_or(usize::MAX));
-        while !room.share.try_grow(bytes_max as u64) {
+        while bytes_max > 0 && !room.share.try_grow(bytes_max as u64) {
             bytes_max /= 2;
         }
         executor.execute(next, bytes_max, now, settings, completions);
