@@ -56,11 +56,8 @@ impl Clocked {
         &mut self,
         act: impl FnOnce(&mut Engine, Nanos) -> (Nanos, Result<T, KvError>),
     ) -> Result<T, KvError> {
-        let engine = &mut self.device.engine;
-        engine.advance(self.clock)?;
-        let (done, result) = act(engine, self.clock);
-        self.clock = self.clock.max(done);
-        result
+        self.device.engine.advance(self.clock)?;
+        self.in_prepared(act)
     }
 
     /// As [`Clocked::in_turn`], in the middle of a batch over several partitions: nothing else goes on meanwhile.

@@ -106,7 +106,10 @@ impl Drive {
         design: &Design,
         options: CreateDrive,
     ) -> Result<Drive, DriveError> {
-        let drives = Drive::create_all_in(files, path, profile, design, CreateDrive { partitions: 1, ..options })?;
+        if options.partitions > 1 {
+            return Err(DriveError::Partitioned { path: path.to_owned(), partitions: options.partitions as usize });
+        }
+        let drives = Drive::create_all_in(files, path, profile, design, options)?;
         Ok(drives.into_iter().next().expect("it has one partition"))
     }
 

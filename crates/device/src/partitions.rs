@@ -24,7 +24,8 @@ pub use opening::{Mount, Mounts};
 
 use crate::Completion;
 use crate::drive::Drive;
-use crate::figures::Figures;
+use crate::firmware_stats::FirmwareStats;
+use kvssd_ftl::Utilization;
 use kvssd_types::{ClientId, Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -184,12 +185,17 @@ impl<'a> Partitions<'a> {
         self.all.iter_mut().try_for_each(|part| part.commit())
     }
 
-    /// As [`Drive::figures`], of all together.
+    /// As [`Drive::utilization`], of all together.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        let mut figures = self.all.iter().map(|part| part.figures());
-        let first = figures.next().unwrap_or_default();
-        figures.fold(first, |sum, figures| sum.plus(&figures))
+    pub fn utilization(&self) -> Utilization {
+        self.all.iter().fold(Utilization::default(), |sum, part| sum.plus(&part.utilization()))
+    }
+
+    /// As [`Drive::firmware_stats`], of all together.
+    #[must_use]
+    pub fn firmware_stats(&self) -> FirmwareStats {
+        let others = self.all[1..].iter().map(|part| part.firmware_stats());
+        others.fold(self.all[0].firmware_stats(), |sum, stats| sum.plus(&stats))
     }
 
     /// The first: design, hardware and bounds are the same in all.

@@ -1,6 +1,6 @@
 //! How full a store is, and what it did.
 
-use kvssd_device::Partitions;
+use kvssd_device::{FirmwareStats, Partitions};
 
 /// How full a store is, with all its namespaces.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,35 +24,6 @@ pub struct Stats {
     pub firmware: Option<FirmwareStats>,
     /// What all hosts did since a drive on the wire is served; none of an image, which this process has to itself.
     pub traffic: Option<TrafficStats>,
-}
-
-/// What the firmware of this project says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FirmwareStats {
-    /// Pairs that are stored.
-    pub pairs: u64,
-    /// Bytes of their keys and values.
-    pub pair_bytes: u64,
-    /// Bytes of all flash.
-    pub flash_bytes: u64,
-    /// Bytes of memory that the firmware's tables take.
-    pub dram_bytes: u64,
-    /// The most that they may take.
-    pub dram_bytes_max: u64,
-    /// Bytes of a page of flash.
-    pub page_bytes: u64,
-    /// Pages of flash that were read since it was opened.
-    pub pages_read: u64,
-    /// Pages of flash that were programmed since it was opened.
-    pub pages_programmed: u64,
-    /// Pairs that garbage collection moved since it was opened.
-    pub pairs_moved: u64,
-    /// Erases of all blocks in the life of the drive.
-    pub erases: u64,
-    /// Blocks.
-    pub blocks: u64,
-    /// Erases of the block that was erased most.
-    pub erases_max: u64,
 }
 
 /// What hosts did.
@@ -81,29 +52,16 @@ impl Stats {
     }
 
     pub(crate) fn of(partitions: &Partitions<'_>) -> Self {
-        let (first, figures) = (partitions.first(), partitions.figures());
+        let (first, utilization) = (partitions.first(), partitions.utilization());
         Stats {
             design: first.design().name.to_owned(),
-            live_bytes: figures.utilization.live_bytes,
-            capacity_bytes: figures.utilization.capacity_bytes,
+            live_bytes: utilization.live_bytes,
+            capacity_bytes: utilization.capacity_bytes,
             value_bytes_max: first.value_bytes_max(),
             batch_bytes_max: first.batch_bytes_max(),
             batch_changes_max: first.engine().batch_changes_max(),
             staging_note: partitions.staging_note().map(str::to_owned),
-            firmware: Some(FirmwareStats {
-                pairs: figures.utilization.pairs,
-                pair_bytes: figures.utilization.pair_bytes,
-                flash_bytes: figures.flash_bytes,
-                dram_bytes: figures.dram_bytes,
-                dram_bytes_max: figures.dram_bytes_max,
-                page_bytes: figures.page_bytes,
-                pages_read: figures.pages_read,
-                pages_programmed: figures.pages_programmed,
-                pairs_moved: figures.pairs_moved,
-                erases: figures.erases,
-                blocks: figures.blocks,
-                erases_max: figures.erases_max,
-            }),
+            firmware: Some(partitions.firmware_stats()),
             traffic: None,
         }
     }

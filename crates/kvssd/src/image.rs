@@ -37,8 +37,8 @@ pub fn info(image: &Path) -> Outcome {
     let count = drives.len();
     let mounts: Vec<MountReport> = drives.iter().filter_map(|drive| drive.mounted().copied()).collect();
     let partitions = Partitions::new(&mut drives);
-    let (drive, figures) = (partitions.first(), partitions.figures());
-    let (design, profile, utilization) = (drive.design(), drive.profile(), figures.utilization);
+    let (drive, firmware) = (partitions.first(), partitions.firmware_stats());
+    let (design, profile, utilization) = (drive.design(), drive.profile(), partitions.utilization());
     let geometry = profile.geometry;
     let life = if mounts.iter().all(|mount| mount.was_closed) {
         "it was closed".to_owned()
@@ -63,7 +63,7 @@ pub fn info(image: &Path) -> Outcome {
         design.index.plan().name(),
         design.validity.name(),
         design.grain_bytes,
-        figures.flash_bytes,
+        firmware.flash_bytes,
         u64::from(geometry.superblocks()) * count as u64,
         geometry.superblock_bytes(),
         geometry.page_bytes,
@@ -74,7 +74,7 @@ pub fn info(image: &Path) -> Outcome {
         design.namespaces_max,
         utilization.pairs,
         drive.value_bytes_max(),
-        figures.dram_bytes_max,
+        firmware.dram_bytes_max,
         profile.memory.write_buffer_bytes * count as u64
     ))
 }

@@ -161,7 +161,7 @@ fn io_controller(subsystem: &Subsystem, controller: &Controller) -> IdentifyCont
     data.error_log_entries = ERROR_ENTRIES_MAX as u8 - 1;
     data.warning_temperature_k = crate::controller::TEMPERATURE_THRESHOLD_K.into();
     data.critical_temperature_k = (crate::controller::TEMPERATURE_THRESHOLD_K + 10).into();
-    data.capacity_bytes = u128::from(health.figures.utilization.capacity_bytes).into();
+    data.capacity_bytes = u128::from(health.utilization.capacity_bytes).into();
     data.submission_entry_log2 = 0x66;
     data.completion_entry_log2 = 0x44;
     data.namespaces_max = NAMESPACES_MAX.into();

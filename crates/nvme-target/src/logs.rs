@@ -159,10 +159,10 @@ fn statistics(view: View<'_>) -> Result<StatisticsPage, Status> {
     page.pair_bytes = seen.pair_bytes.into();
     page.live_bytes = seen.record_bytes.into();
     view.subsystem.with_drive(|drive| {
-        let figures = drive.figures();
-        page.capacity_bytes = figures.utilization.capacity_bytes.into();
-        page.flash_bytes = figures.flash_bytes.into();
-        page.page_bytes = figures.page_bytes.into();
+        let firmware = drive.firmware_stats();
+        page.capacity_bytes = drive.utilization().capacity_bytes.into();
+        page.flash_bytes = firmware.flash_bytes.into();
+        page.page_bytes = firmware.page_bytes.into();
         write_text(&mut page.design, drive.first().design().name);
     });
     Ok(page)
@@ -180,21 +180,21 @@ fn whole_statistics(subsystem: &Subsystem) -> StatisticsPage {
     page.lookups = sum(&[CommandKind::Retrieve, CommandKind::List, CommandKind::Exist]);
     page.processor_ns = (processor.tv_sec as u64 * 1_000_000_000 + processor.tv_nsec as u64).into();
     subsystem.with_drive(|drive| {
-        let figures = drive.figures();
-        page.pairs = figures.utilization.pairs.into();
-        page.pair_bytes = figures.utilization.pair_bytes.into();
-        page.live_bytes = figures.utilization.live_bytes.into();
-        page.capacity_bytes = figures.utilization.capacity_bytes.into();
-        page.flash_bytes = figures.flash_bytes.into();
-        page.dram_bytes = figures.dram_bytes.into();
-        page.dram_bytes_max = figures.dram_bytes_max.into();
-        page.page_bytes = figures.page_bytes.into();
-        page.pages_read = figures.pages_read.into();
-        page.pages_programmed = figures.pages_programmed.into();
-        page.pairs_moved = figures.pairs_moved.into();
-        page.blocks = figures.blocks.into();
-        page.erases = figures.erases.into();
-        page.erases_max = figures.erases_max.into();
+        let (utilization, firmware) = (drive.utilization(), drive.firmware_stats());
+        page.pairs = utilization.pairs.into();
+        page.pair_bytes = utilization.pair_bytes.into();
+        page.live_bytes = utilization.live_bytes.into();
+        page.capacity_bytes = utilization.capacity_bytes.into();
+        page.flash_bytes = firmware.flash_bytes.into();
+        page.dram_bytes = firmware.dram_bytes.into();
+        page.dram_bytes_max = firmware.dram_bytes_max.into();
+        page.page_bytes = firmware.page_bytes.into();
+        page.pages_read = firmware.pages_read.into();
+        page.pages_programmed = firmware.pages_programmed.into();
+        page.pairs_moved = firmware.pairs_moved.into();
+        page.blocks = firmware.blocks.into();
+        page.erases = firmware.erases.into();
+        page.erases_max = firmware.erases_max.into();
         write_text(&mut page.design, drive.first().design().name);
     });
     page

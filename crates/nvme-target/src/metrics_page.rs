@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 pub fn metrics_page(subsystem: &Subsystem) -> String {
     let metrics = &subsystem.metrics;
     let health = subsystem.health();
-    let figures = &health.figures;
+    let (utilization, firmware) = (&health.utilization, &health.firmware);
     let mut registry = Registry::with_prefix("kvssd");
     registry.register("commands", "Commands by opcode and status", metrics.commands.clone());
     let latencies = metrics.latencies_family.clone();
@@ -28,13 +28,13 @@ pub fn metrics_page(subsystem: &Subsystem) -> String {
     registry.register("faults", "Connections that were ended for what the peer did", metrics.faults.clone());
     registry.register("recognized", "Changes that came again and had been made", metrics.recognized.clone());
     let numbers = [
-        ("pairs", "Pairs that are stored", figures.utilization.pairs),
-        ("pair_bytes", "Bytes of their keys and values", figures.utilization.pair_bytes),
-        ("live_bytes", "Bytes of flash that live", figures.utilization.live_bytes),
-        ("capacity_bytes", "Bytes of flash that may live", figures.utilization.capacity_bytes),
+        ("pairs", "Pairs that are stored", utilization.pairs),
+        ("pair_bytes", "Bytes of their keys and values", utilization.pair_bytes),
+        ("live_bytes", "Bytes of flash that live", utilization.live_bytes),
+        ("capacity_bytes", "Bytes of flash that may live", utilization.capacity_bytes),
         ("programmed_bytes", "Bytes of flash programmed since the drive was opened", health.programmed_bytes()),
-        ("erases", "Erases of all blocks", figures.erases),
-        ("pairs_moved", "Pairs that garbage collection moved since the drive was opened", figures.pairs_moved),
+        ("erases", "Erases of all blocks", firmware.erases),
+        ("pairs_moved", "Pairs that garbage collection moved since the drive was opened", firmware.pairs_moved),
         ("wear_percent", "Part of the drive's life that is used", health.used_percent()),
         ("failed", "Whether the drive takes nothing any more", health.has_failed.into()),
     ];

@@ -21,8 +21,8 @@ use crate::memory::{MemoryBudget, MemoryShare};
 use crate::metrics::Metrics;
 use crate::namespaces::Namespaces;
 use crate::rights::Rights;
-use kvssd_device::{Drive, Figures, Partitions, Scope};
-use kvssd_ftl::NamespaceInfo;
+use kvssd_device::{Drive, FirmwareStats, Partitions, Scope};
+use kvssd_ftl::{NamespaceInfo, Utilization};
 use kvssd_nvme_spec::Status;
 use kvssd_runtime::sync::atomic::{AtomicBool, Ordering};
 use kvssd_runtime::sync::{Arc, Mutex, Turn, Turns};
@@ -96,19 +96,20 @@ pub(crate) struct OutputRoom<'a> {
 /// The state of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Health {
-    pub(crate) figures: Figures,
+    pub(crate) utilization: Utilization,
+    pub(crate) firmware: FirmwareStats,
     pub(crate) has_failed: bool,
 }
 
 impl Health {
     /// Percentage Used of SMART: the mean of all erases over the cycles of a block.
     pub(crate) fn used_percent(&self) -> u64 {
-        self.figures.erases * 100 / (self.figures.blocks.max(1) * BLOCK_ERASES_MAX)
+        self.firmware.erases * 100 / (self.firmware.blocks.max(1) * BLOCK_ERASES_MAX)
     }
 
     /// Bytes of flash that were programmed since the drive was opened.
     pub(crate) fn programmed_bytes(&self) -> u64 {
-        self.figures.pages_programmed * self.figures.page_bytes
+        self.firmware.pages_programmed * self.firmware.page_bytes
     }
 }
 
@@ -391,8 +392,11 @@ impl Subsystem {
     }
 
     pub(crate) fn health(&self) -> Health {
-        let look =
-            |drive: &mut Partitions<'_>| Health { figures: drive.figures(), has_failed: drive.failure().is_some() };
+        let look = |drive: &mut Partitions<'_>| Health {
+            utilization: drive.utilization(),
+            firmware: drive.firmware_stats(),
+            has_failed: drive.failure().is_some(),
+        };
         self.with_drive(look).unwrap_or(Health { has_failed: true, ..Health::default() })
     }
 

@@ -1,13 +1,14 @@
-//! What a drive holds and did, in figures.
+//! What the firmware of a drive says of what it holds and did.
 
 use crate::drive::Drive;
-use kvssd_ftl::Utilization;
 
-/// What the firmware of a drive says.
+/// What the firmware of this project says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// How full it is.
-    pub utilization: Utilization,
+pub struct FirmwareStats {
+    /// Pairs that are stored.
+    pub pairs: u64,
+    /// Bytes of their keys and values.
+    pub pair_bytes: u64,
     /// Bytes of all flash.
     pub flash_bytes: u64,
     /// Bytes of memory that the firmware's tables take.
@@ -30,12 +31,13 @@ pub struct Figures {
     pub erases_max: u64,
 }
 
-impl Figures {
+impl FirmwareStats {
     /// Those of both together; pages are as large.
     #[must_use]
-    pub fn plus(&self, other: &Figures) -> Figures {
-        Figures {
-            utilization: self.utilization.plus(&other.utilization),
+    pub fn plus(&self, other: &FirmwareStats) -> FirmwareStats {
+        FirmwareStats {
+            pairs: self.pairs + other.pairs,
+            pair_bytes: self.pair_bytes + other.pair_bytes,
             flash_bytes: self.flash_bytes + other.flash_bytes,
             dram_bytes: self.dram_bytes + other.dram_bytes,
             dram_bytes_max: self.dram_bytes_max + other.dram_bytes_max,
@@ -51,18 +53,19 @@ impl Figures {
 }
 
 impl Drive {
-    /// What it holds and did.
+    /// What its firmware says.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        let engine = self.engine();
+    pub fn firmware_stats(&self) -> FirmwareStats {
+        let (engine, utilization) = (self.engine(), self.utilization());
         let (flash, geometry) = (engine.flash_counters(), engine.geometry());
         let none = (0, 0, 0);
         let (blocks, erases, erases_max) = engine
             .erases()
             .map(u64::from)
             .fold(none, |(blocks, sum, most), erases| (blocks + 1, sum + erases, most.max(erases)));
-        Figures {
-            utilization: self.utilization(),
+        FirmwareStats {
+            pairs: utilization.pairs,
+            pair_bytes: utilization.pair_bytes,
             flash_bytes: geometry.raw_bytes(),
             dram_bytes: engine.dram().total_bytes(),
             dram_bytes_max: engine.dram_budget_bytes(),
