@@ -75,9 +75,16 @@ fn all_is_refused(store: &Store, parent: u32) {
 
 #[test]
 fn a_forked_child_is_refused_and_the_parent_goes_on() {
+    for partitions in [1, 3] {
+        a_forked_child_is_refused(partitions);
+    }
+}
+
+fn a_forked_child_is_refused(partitions: u32) {
     let folder = tempfile::tempdir().unwrap();
     let (path, parent) = (folder.path().join("drive.kv"), std::process::id());
-    let store = open(&path);
+    let create_bytes = u64::from(partitions) * (64 << 20);
+    let store = Store::open(&path, Options { create_bytes, partitions, ..Options::default() }).unwrap();
     (0..1000).for_each(|number| store.store(&key(number), &[7; 300]).unwrap());
     let mut children = Vec::new();
     for way in 0..4 {

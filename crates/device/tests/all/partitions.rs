@@ -1,13 +1,16 @@
 //! A drive in partitions is as one, also where a life ends in the middle.
 
+use crate::images::golden::{pack, unpack};
 use kvssd_device::{CreateDrive, Drive, Partitions, Scope, image_design, image_profile, partition_of};
-use kvssd_flash::{OpenOptions, SimulatedDisk, Strike};
+use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
 use kvssd_types::{
     BatchChange, Command, IteratorOptions, Key, KvError, NamespaceId, Random, Reply, StoreCondition, Value,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const PATH: &str = "drive.kv";
 const FIRST: NamespaceId = NamespaceId::FIRST;
@@ -322,6 +325,82 @@ fn a_namespace_is_in_all_partitions_or_in_none() {
             if done.is_ok() {
                 break;
             }
+        }
+    }
+}
+
+/// What a golden image of two partitions holds: stores, deletes, and batches over both, of two namespaces and in two lives.
+fn fill_golden(path: &Path, is_closed: bool) -> Map {
+    let files: Arc<dyn Files> = Arc::new(SystemFiles);
+    let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+    let options = CreateDrive { partitions: 2, value_bytes_max: Some(2 << 20), ..CreateDrive::default() };
+    let mut drives = Drive::create_all_in(&files, path, &profile, &design, options).unwrap();
+    let ordered = NamespaceAttributes { is_ordered: true, name: Some("b".to_owned()), ..NamespaceAttributes::PLAIN };
+    let ordered = Partitions::new(&mut drives).create_namespace(ordered).unwrap();
+    let mut map = Map::new();
+    for life in 0..2u8 {
+        for number in 0..60u8 {
+            let space = if number % 3 == 0 { ordered } else { FIRST };
+            let value = vec![number ^ life; if number == 7 { 700_000 } else { 40 * usize::from(number) }];
+            store(&mut drives, space, &[number, 1], &value).unwrap();
+            map.insert((space, vec![number, 1]), value);
+        }
+        let change = |number: u8| {
+            let space = if number % 2 == 0 { ordered } else { FIRST };
+            (space, vec![number, 2 - number % 2], (number % 5 > 0).then(|| vec![life; 100]))
+        };
+        let changes: Vec<Wanted> = (0..30).map(change).collect();
+        batch(&mut drives, &changes).unwrap();
+        for (space, name, value) in changes {
+            match value {
+                Some(value) => drop(map.insert((space, name), value)),
+                None => drop(map.remove(&(space, name))),
+            }
+        }
+        if is_closed || life == 0 {
+            std::mem::take(&mut drives).into_iter().for_each(|drive| drive.close().unwrap());
+            drives = if life == 0 { Drive::open_all_in(&files, path, WRITE).unwrap() } else { Vec::new() };
+        }
+    }
+    map
+}
+
+const WRITE: OpenOptions = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+
+fn golden(end: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/images/v4/plus-{end}.zst"))
+}
+
+#[test]
+#[ignore = "writes images that are missing into the repository, for a new format version of several parts"]
+fn write_golden_images_of_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    for end in ["closed", "cut"] {
+        let path = folder.path().join(end);
+        fill_golden(&path, end == "closed");
+        fs::create_dir_all(golden(end).parent().unwrap()).unwrap();
+        if !golden(end).exists() {
+            fs::write(golden(end), pack(&path)).unwrap();
+        }
+    }
+}
+
+/// Images of version 4, as the program wrote them that made it first: every later one reads, checks and changes them.
+#[test]
+fn golden_images_of_partitions_are_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let files: Arc<dyn Files> = Arc::new(SystemFiles);
+    for end in ["closed", "cut"] {
+        let path = folder.path().join(format!("{end}.kv"));
+        let mut map = fill_golden(&folder.path().join(end), end == "closed");
+        unpack(&fs::read(golden(end)).unwrap(), &path);
+        for life in 0..2 {
+            assert_eq!(Drive::check(&path).unwrap().findings, [], "{end}");
+            let mut drives = Drive::open_all_in(&files, &path, WRITE).unwrap();
+            look_at_all(&mut drives, &map, &[FIRST, NamespaceId(3)], &format!("{end}, life {life}"));
+            let changes: Vec<Wanted> = (0..30u8).map(|number| (FIRST, vec![number, 9], Some(vec![life; 50]))).collect();
+            batch(&mut drives, &changes).unwrap();
+            map.extend(changes.into_iter().map(|(space, name, value)| ((space, name), value.unwrap())));
         }
     }
 }

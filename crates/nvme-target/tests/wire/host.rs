@@ -53,7 +53,12 @@ impl Target {
     }
 
     pub fn serving(drive: Drive, options: SubsystemOptions, folder: tempfile::TempDir) -> Self {
-        let subsystem = Arc::new(Subsystem::new(drive, options));
+        Target::serving_all(vec![drive], options, folder)
+    }
+
+    /// A drive in partitions.
+    pub fn serving_all(drives: Vec<Drive>, options: SubsystemOptions, folder: tempfile::TempDir) -> Self {
+        let subsystem = Arc::new(Subsystem::over(drives, options));
         let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();
         let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
         let until = Arc::clone(&stop);

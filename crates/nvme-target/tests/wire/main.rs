@@ -16,6 +16,7 @@ mod mooncake;
 mod named;
 mod nixl;
 mod numbered;
+mod partitions;
 mod rates;
 mod rights;
 mod soak;

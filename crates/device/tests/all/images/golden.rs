@@ -41,7 +41,7 @@ fn seed(name: &str, is_closed: bool) -> u64 {
 }
 
 /// An image as it is kept. Its last piece may be a shorter one.
-fn pack(image: &Path) -> Vec<u8> {
+pub fn pack(image: &Path) -> Vec<u8> {
     let image = fs::read(image).unwrap();
     let mut packed = (image.len() as u64).to_le_bytes().to_vec();
     for (number, piece) in
@@ -53,7 +53,7 @@ fn pack(image: &Path) -> Vec<u8> {
     zstd::encode_all(&packed[..], 19).unwrap()
 }
 
-fn unpack(packed: &[u8], path: &Path) {
+pub fn unpack(packed: &[u8], path: &Path) {
     let packed = zstd::decode_all(packed).unwrap();
     let (length, pieces) = packed.split_at(8);
     let length = u64::from_le_bytes(length.try_into().unwrap());
