@@ -4,8 +4,8 @@
 //!   namespace, key -> hash -> partition     store, retrieve, delete, exist, a batch within one: that partition alone     Scope::One
 //!   all partitions                          other batches, lists, iterators, namespaces, flushes                        Scope::All
 //!
-//!   list        the first partition's keys, then the second's ...
-//!   iterator    one in each, merged (`merge`)                       batch      prepared in each, then decided (`batch`)
+//!   list        the first partition's keys, then the second's ...   batch      prepared in each, then decided (`batch`)
+//!   list of an ordered namespace, and iterator    one in each, merged (`merge`)
 //!   namespace   of the same number in each, with a share of its quota and of its cache's budget (`namespaces`)
 //! ```
 //!
@@ -122,6 +122,9 @@ impl<'a> Partitions<'a> {
     }
 
     fn list(&mut self, namespace: NamespaceId, from: Option<Key<'_>>, keys_max: usize) -> Result<Reply, KvError> {
+        if self.first().engine().is_ordered(namespace) {
+            return self.list_in_order(namespace, from, keys_max);
+        }
         let first = from.map_or(0, |key| partition_of(namespace, key, self.all.len()));
         let mut keys = Vec::new();
         for (number, part) in self.all.iter_mut().enumerate().skip(first) {

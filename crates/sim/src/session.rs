@@ -13,7 +13,7 @@ use crate::workload::{Distribution, KeyShape, Operation, ValueSizes, YcsbCore};
 use kvssd_device::{Completion, Device};
 use kvssd_flash::RopeBacking;
 use kvssd_measure::Observer;
-use kvssd_types::{Command, KEY_BYTES_MAX, KvError, Nanos, Pattern, Reply, Value, mix64};
+use kvssd_types::{Command, KEY_BYTES_MAX, KvError, NamespaceId, Nanos, Pattern, Reply, Value, mix64};
 use std::collections::BTreeMap;
 
 mod batches;
@@ -162,7 +162,7 @@ impl Session {
     /// # Errors
     /// [`SimError::NoRanges`] when it scans and the index has no order.
     pub fn check_workload(&self, core: YcsbCore) -> Result<(), SimError> {
-        if core == YcsbCore::E && !self.device.engine().is_ordered() {
+        if core == YcsbCore::E && !self.device.engine().is_ordered(NamespaceId::FIRST) {
             let (workload, design) = (core.to_string(), self.setup.design.name.to_owned());
             return Err(SimError::NoRanges { workload, design });
         }

@@ -7,7 +7,8 @@ use kvssd_flash::{
 };
 use kvssd_ftl::{CheckReport, Design, Engine};
 use kvssd_types::{
-    Command, IteratorId, IteratorOptions, Key, KvError, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+    Command, IteratorId, IteratorOptions, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition,
+    Value,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -243,7 +244,7 @@ impl Mortal {
 
     /// One command; gives false when the power went.
     fn step(&mut self, engine: &mut Engine, clock: &mut Nanos, cut_at: Nanos) -> bool {
-        if engine.is_ordered() && self.random.below(10) == 0 && engine.advance(*clock).is_ok() {
+        if engine.is_ordered(NamespaceId::FIRST) && self.random.below(10) == 0 && engine.advance(*clock).is_ok() {
             self.iterate(engine, clock);
         }
         let key = format!("key {}", self.random.below(500)).into_bytes();

@@ -1,4 +1,4 @@
-//! Iterators over all partitions: one in each, which gives its pairs in order, and the first of all is the next.
+//! Lists in order, and iterators, over all partitions: one in each, which gives its pairs in order, and the first of all is the next.
 //!
 //! ```text
 //!   partition 0   b e k ...   coming: b e
@@ -46,6 +46,25 @@ impl Run {
 }
 
 impl Partitions<'_> {
+    /// The keys of a list, each partition asked for all of them: they may all be in one.
+    pub(super) fn list_in_order(
+        &mut self,
+        namespace: NamespaceId,
+        from: Option<Key<'_>>,
+        keys_max: usize,
+    ) -> Result<Reply, KvError> {
+        let mut keys = Vec::new();
+        for part in &mut self.all {
+            match part.execute_in(namespace, Command::List { from, keys_max })? {
+                Reply::Listed(more) => keys.extend(more),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        keys.sort_unstable();
+        keys.truncate(keys_max);
+        Ok(Reply::Listed(keys))
+    }
+
     pub(super) fn create_iterator(
         &mut self,
         namespace: NamespaceId,

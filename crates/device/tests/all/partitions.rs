@@ -101,7 +101,9 @@ fn look_at_all(drives: &mut [Drive], map: &Map, spaces: &[NamespaceId], told: &s
     for &space in spaces {
         let known: Vec<&Vec<u8>> = map.keys().filter(|(of, _)| *of == space).map(|(_, name)| name).collect();
         let mut keys = listed(drives, space, 7);
-        keys.sort();
+        if !drives[0].engine().is_ordered(space) {
+            keys.sort();
+        }
         assert_eq!(keys.iter().collect::<Vec<_>>(), known, "{told}, namespace {space}");
         for name in known {
             assert_eq!(retrieve(drives, space, name).as_ref(), map.get(&(space, name.clone())), "{told}");

@@ -124,10 +124,10 @@ impl Engine {
         self.growth
     }
 
-    /// Whether the first namespace keeps keys in order.
+    /// Whether that namespace keeps keys in order.
     #[must_use]
-    pub fn is_ordered(&self) -> bool {
-        self.namespaces.get(NamespaceId::FIRST).is_some_and(|first| first.is_ordered)
+    pub fn is_ordered(&self, namespace: NamespaceId) -> bool {
+        self.namespaces.get(namespace).is_some_and(|namespace| namespace.is_ordered)
     }
 
     /// Has iterators read ahead by `plan` from their next command on, as far as the design has memory for it.

@@ -23,7 +23,7 @@ use kvssd_device::Device;
 use kvssd_flash::{Profile, RopeBacking};
 use kvssd_ftl::{Design, IteratorPlan};
 use kvssd_measure::Observer;
-use kvssd_types::{Command, IteratorOptions, Key, KvError, Nanos, Random, Reply, StoreCondition, mix64};
+use kvssd_types::{Command, IteratorOptions, Key, KvError, NamespaceId, Nanos, Random, Reply, StoreCondition, mix64};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -157,7 +157,7 @@ impl DbBenchSession {
     /// # Errors
     /// [`SimError::NoRanges`] when it seeks and keys have no order.
     pub fn check_benchmark(&self, benchmark: DbBenchmark) -> Result<(), SimError> {
-        if benchmark.seeks() && !self.device.engine().is_ordered() {
+        if benchmark.seeks() && !self.device.engine().is_ordered(NamespaceId::FIRST) {
             let (workload, design) = (benchmark.to_string(), self.design.to_owned());
             return Err(SimError::NoRanges { workload, design });
         }
