@@ -13,6 +13,7 @@ mod estimate;
 mod lives;
 mod namespaces;
 mod page;
+mod partitions;
 mod refusals;
 mod replay;
 mod report;
