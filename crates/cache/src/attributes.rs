@@ -91,7 +91,7 @@ impl FromStr for CacheAttributes {
     fn from_str(text: &str) -> Result<Self, AttributesError> {
         let wrong = || AttributesError::Text(text.to_owned());
         let mut words = text.split(' ');
-        let eviction = words.next().and_then(EvictionKind::named).ok_or_else(wrong)?;
+        let eviction = words.next().and_then(|name| name.parse::<EvictionKind>().ok()).ok_or_else(wrong)?;
         let number = |word: &str| word.parse().map_err(|_| wrong());
         let (mut budget_bytes, mut time_to_live_ms, mut admission) = (0, None, Vec::new());
         for word in words {

@@ -6,7 +6,7 @@ mod s3_fifo;
 mod time_to_live;
 
 use crate::pair::PairId;
-use kvssd_types::Nanos;
+use kvssd_types::{Nanos, named_enum};
 use std::fmt::Debug;
 
 /// Chooses who leaves. It is told of everything that happens to the pairs of a cache.
@@ -39,41 +39,21 @@ pub(crate) trait Eviction: Debug + Send + Sync {
 /// A link to another pair. An estimate: they are numbered.
 const LINK_BYTES: u64 = 4;
 
-/// Who leaves when there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvictionKind {
-    /// Who came first.
-    Fifo,
-    /// Whom nobody has asked for the longest.
-    Lru,
-    /// New ones that nobody asked for again soon, before others (Yang et al., SOSP 2023).
-    S3Fifo,
-    /// Who would expire first; those that never do in the order in which they came, last.
-    TimeToLive,
+named_enum! {
+    /// Who leaves when there is no room.
+    pub enum EvictionKind: "eviction" {
+        /// Who came first.
+        Fifo = "fifo",
+        /// Whom nobody has asked for the longest.
+        Lru = "lru",
+        /// New ones that nobody asked for again soon, before others (Yang et al., SOSP 2023).
+        S3Fifo = "s3-fifo",
+        /// Who would expire first; those that never do in the order in which they came, last.
+        TimeToLive = "ttl",
+    }
 }
 
 impl EvictionKind {
-    /// All of them.
-    pub const ALL: [EvictionKind; 4] =
-        [EvictionKind::Fifo, EvictionKind::Lru, EvictionKind::S3Fifo, EvictionKind::TimeToLive];
-
-    /// What it is called.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            EvictionKind::Fifo => "fifo",
-            EvictionKind::Lru => "lru",
-            EvictionKind::S3Fifo => "s3-fifo",
-            EvictionKind::TimeToLive => "ttl",
-        }
-    }
-
-    /// The one that is called so.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether it matters who is asked for.
     #[must_use]
     pub fn counts_hits(self) -> bool {

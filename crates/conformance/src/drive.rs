@@ -4,24 +4,21 @@ use crate::position::Position;
 use kvssd_flash::{Backing, ByteBacking, Profile, RopeBacking};
 use kvssd_ftl::{Design, Engine};
 use kvssd_types::{
-    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value,
+    BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Random, Reply, StoreCondition, Value, named_enum,
 };
 use std::collections::BTreeMap;
-use std::fmt;
 
-/// What keeps the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
-    /// Ropes.
-    Ropes,
-    /// Bytes, checked when they are read.
-    Bytes,
+named_enum! {
+    /// What keeps the pages.
+    pub enum Medium: "medium" {
+        /// Ropes.
+        Ropes = "ropes",
+        /// Bytes, checked when they are read.
+        Bytes = "bytes",
+    }
 }
 
 impl Medium {
-    /// Both.
-    pub const ALL: [Medium; 2] = [Medium::Ropes, Medium::Bytes];
-
     /// A new one for a drive of that profile.
     #[must_use]
     pub fn backing(self, profile: &Profile) -> Box<dyn Backing> {
@@ -29,15 +26,6 @@ impl Medium {
             Medium::Ropes => Box::new(RopeBacking::new(profile.geometry)),
             Medium::Bytes => Box::new(ByteBacking::new(profile.geometry)),
         }
-    }
-}
-
-impl fmt::Display for Medium {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Medium::Ropes => "ropes",
-            Medium::Bytes => "bytes",
-        })
     }
 }
 

@@ -1,43 +1,26 @@
 //! Counts of flash operations by what they were for.
 
+use kvssd_types::named_enum;
 use std::ops::{Index, IndexMut};
 
-/// What a flash operation was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// Pairs that a command reads or writes.
-    User,
-    /// Pairs that garbage collection moves.
-    Gc,
-    /// Index pages that a command reads, and those that its misses evict.
-    Index,
-    /// Index pages that garbage collection reads, moves, and evicts.
-    GcIndex,
-    /// Pages with invalid mappings (Plus, section IV-A).
-    InvalidMappings,
-    /// The journal and its checkpoints, which only a mount reads.
-    Journal,
-    /// Pages without anything, written so that a flush can end a unit.
-    Padding,
-}
-
-impl Cause {
-    /// All causes.
-    pub const ALL: [Cause; 7] =
-        [Cause::User, Cause::Gc, Cause::Index, Cause::GcIndex, Cause::InvalidMappings, Cause::Journal, Cause::Padding];
-
-    /// The name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::User => "user",
-            Cause::Gc => "gc",
-            Cause::Index => "index",
-            Cause::GcIndex => "gc_index",
-            Cause::InvalidMappings => "invalid_mappings",
-            Cause::Journal => "journal",
-            Cause::Padding => "padding",
-        }
+named_enum! {
+    /// What a flash operation was for.
+    #[derive(PartialOrd, Ord)]
+    pub enum Cause: "cause" {
+        /// Pairs that a command reads or writes.
+        User = "user",
+        /// Pairs that garbage collection moves.
+        Gc = "gc",
+        /// Index pages that a command reads, and those that its misses evict.
+        Index = "index",
+        /// Index pages that garbage collection reads, moves, and evicts.
+        GcIndex = "gc_index",
+        /// Pages with invalid mappings (Plus, section IV-A).
+        InvalidMappings = "invalid_mappings",
+        /// The journal and its checkpoints, which only a mount reads.
+        Journal = "journal",
+        /// Pages without anything, written so that a flush can end a unit.
+        Padding = "padding",
     }
 }
 

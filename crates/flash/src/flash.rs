@@ -178,7 +178,7 @@ impl Flash {
     }
 
     /// Brings `pages` into the controller, side by side where they lie on different dies; neighbours in a unit are
-    /// sensed at once. What is still in the write buffer takes no time, but for who asks with a clock before that of who
+    /// sensed at once. What is still in the write buffer takes no time, except for who asks with a clock before that of who
     /// wrote it ([`Flash::ready_or_read`]). Gives the moment when the last one is there; [`Flash::page`] has the content.
     pub fn read(&mut self, pages: &[PageAddress], cause: Cause, at: Nanos) -> Nanos {
         let geometry = *self.nand.geometry();

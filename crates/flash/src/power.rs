@@ -17,35 +17,22 @@ use crate::{
     Backing, BlockAddress, BlockState, ByteBacking, Geometry, MediaError, PageAddress, PageBytes, PageView, RawMedium,
     Span, UnitAddress, UnitImage,
 };
-use kvssd_types::{Nanos, Random};
+use kvssd_types::{Nanos, Random, named_enum};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a drive does for the day when the power goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PowerLoss {
-    /// Nothing: it writes nothing that only a mount would read, as the papers' emulators do, and cannot be mounted.
-    Ignored,
-    /// It comes back in the state of some moment since the last flush: the write buffer is lost.
-    Volatile,
-    /// It comes back as it was: capacitors feed the programs under way to their end and keep the write buffer.
-    Protected,
-}
-
-impl PowerLoss {
-    /// All of them.
-    pub const ALL: [PowerLoss; 3] = [PowerLoss::Ignored, PowerLoss::Volatile, PowerLoss::Protected];
-
-    /// The name in options and reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            PowerLoss::Ignored => "ignored",
-            PowerLoss::Volatile => "volatile",
-            PowerLoss::Protected => "protected",
-        }
+named_enum! {
+    /// What a drive does for the day when the power goes.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PowerLoss: "power loss" {
+        /// Nothing: it writes nothing that only a mount would read, as the papers' emulators do, and cannot be mounted.
+        Ignored = "ignored",
+        /// It comes back in the state of some moment since the last flush: the write buffer is lost.
+        Volatile = "volatile",
+        /// It comes back as it was: capacitors feed the programs under way to their end and keep the write buffer.
+        Protected = "protected",
     }
 }
 

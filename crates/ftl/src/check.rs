@@ -23,34 +23,23 @@ use crate::engine::Engine;
 use crate::oob::Kind;
 use crate::recovery::MountReport;
 use kvssd_flash::{Backing, Profile};
+use kvssd_types::named_enum;
 use std::fmt;
 
-/// What a finding means for the drive's user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Harm {
-    /// Nothing is lost, and nothing will be.
-    Harmless,
-    /// Space is taken that nothing lives in.
-    SpaceLeaked,
-    /// The drive may stop, or lose what it still has, when it goes on or is mounted again.
-    DriveStops,
-    /// A pair is gone, or cannot be read or found.
-    PairLost,
-    /// The drive cannot be mounted.
-    NotMounted,
-}
-
-impl Harm {
-    /// In words.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Harm::Harmless => "harmless",
-            Harm::SpaceLeaked => "space leaked",
-            Harm::DriveStops => "the drive may stop",
-            Harm::PairLost => "pair lost",
-            Harm::NotMounted => "the drive cannot be mounted",
-        }
+named_enum! {
+    /// What a finding means for the drive's user.
+    #[derive(PartialOrd, Ord)]
+    pub enum Harm: "harm" {
+        /// Nothing is lost, and nothing will be.
+        Harmless = "harmless",
+        /// Space is taken that nothing lives in.
+        SpaceLeaked = "space leaked",
+        /// The drive may stop, or lose what it still has, when it goes on or is mounted again.
+        DriveStops = "the drive may stop",
+        /// A pair is gone, or cannot be read or found.
+        PairLost = "pair lost",
+        /// The drive cannot be mounted.
+        NotMounted = "the drive cannot be mounted",
     }
 }
 

@@ -13,29 +13,18 @@ use crate::oob::OobFormat;
 use crate::packing::RecordLayout;
 use crate::planted::PlantedBug;
 use crate::victims::VictimPolicy;
-use kvssd_types::KvError;
+use kvssd_types::{KvError, named_enum};
 use thiserror::Error;
 
-/// How garbage collection knows what is dead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValidityKind {
-    /// A bit a grain (Plus, section III-A).
-    GrainBitmap,
-    /// Pages of invalid mappings (Plus, section IV-A).
-    InvalidMappings,
-    /// It asks the index about each pair (RHIK, section IV-B).
-    AskIndex,
-}
-
-impl ValidityKind {
-    /// The name in lists.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            ValidityKind::GrainBitmap => "grain-bitmap",
-            ValidityKind::InvalidMappings => "invalid-mappings",
-            ValidityKind::AskIndex => "ask-index",
-        }
+named_enum! {
+    /// How garbage collection knows what is dead.
+    pub enum ValidityKind: "validity" {
+        /// A bit a grain (Plus, section III-A).
+        GrainBitmap = "grain-bitmap",
+        /// Pages of invalid mappings (Plus, section IV-A).
+        InvalidMappings = "invalid-mappings",
+        /// It asks the index about each pair (RHIK, section IV-B).
+        AskIndex = "ask-index",
     }
 }
 

@@ -118,7 +118,7 @@ impl Io<'_> {
         let _ = self.stage(&Item::Changed(change), None);
     }
 
-    /// Notes a change of a stream's superblock, but for the journal's: a mount finds those by their pages.
+    /// Notes a change of a stream's superblock, except for the journal's: a mount finds those by their pages.
     pub(crate) fn note_of(&mut self, stream: Stream, change: Change) {
         if stream != Stream::Journal {
             self.note(change);

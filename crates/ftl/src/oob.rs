@@ -15,42 +15,25 @@
 //! invalid mappings is its superblock; that of a page of the journal or of a checkpoint is its number.
 
 use crate::address::Grain;
-use kvssd_types::NamespaceId;
+use kvssd_types::{NamespaceId, named_enum};
 use serde::{Deserialize, Serialize};
 
-/// What the records of a page are. A page holds one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// Key-value pairs.
-    Pair,
-    /// Sections of the index.
-    Section,
-    /// Invalid mappings of a superblock.
-    InvalidMappings,
-    /// Nothing.
-    Padding,
-    /// A page of the journal.
-    Journal,
-    /// A page of a checkpoint.
-    Checkpoint,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 6] =
-        [Kind::Pair, Kind::Section, Kind::InvalidMappings, Kind::Padding, Kind::Journal, Kind::Checkpoint];
-
-    /// In words.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Pair => "pairs",
-            Kind::Section => "sections",
-            Kind::InvalidMappings => "invalid mappings",
-            Kind::Padding => "padding",
-            Kind::Journal => "the journal",
-            Kind::Checkpoint => "a checkpoint",
-        }
+named_enum! {
+    /// What the records of a page are. A page holds one kind.
+    #[derive(Serialize, Deserialize)]
+    pub enum Kind: "kind of page" {
+        /// Key-value pairs.
+        Pair = "pairs",
+        /// Sections of the index.
+        Section = "sections",
+        /// Invalid mappings of a superblock.
+        InvalidMappings = "invalid mappings",
+        /// Nothing.
+        Padding = "padding",
+        /// A page of the journal.
+        Journal = "the journal",
+        /// A page of a checkpoint.
+        Checkpoint = "a checkpoint",
     }
 }
 

@@ -1,63 +1,31 @@
 //! Where the time of a command goes.
 
-use kvssd_types::Nanos;
+use kvssd_types::{Nanos, named_enum};
 use std::ops::AddAssign;
 
-/// What a command waits for, or has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpentOn {
-    /// The host's queues, while the controller has as many commands under way as it can.
-    Queue,
-    /// The link to the host, in both directions, and those before it there.
-    Link,
-    /// The controller's fixed latencies.
-    Pipeline,
-    /// An index that keeps the command out while it grows, and locks of batches.
-    Closed,
-    /// Free superblocks.
-    Room,
-    /// A core that works on something else.
-    CoreQueue,
-    /// Work of a core.
-    Core,
-    /// Flash with a part of the index, and those before it there.
-    Map,
-    /// Flash with records, and those before it there.
-    Record,
-    /// Room in the write buffer, or that it is drained.
-    Buffer,
-}
-
-impl SpentOn {
-    /// All of them.
-    pub const ALL: [SpentOn; 10] = [
-        SpentOn::Queue,
-        SpentOn::Link,
-        SpentOn::Pipeline,
-        SpentOn::Closed,
-        SpentOn::Room,
-        SpentOn::CoreQueue,
-        SpentOn::Core,
-        SpentOn::Map,
-        SpentOn::Record,
-        SpentOn::Buffer,
-    ];
-
-    /// The name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            SpentOn::Queue => "queue",
-            SpentOn::Link => "link",
-            SpentOn::Pipeline => "pipeline",
-            SpentOn::Closed => "closed",
-            SpentOn::Room => "room",
-            SpentOn::CoreQueue => "core_queue",
-            SpentOn::Core => "core",
-            SpentOn::Map => "map",
-            SpentOn::Record => "record",
-            SpentOn::Buffer => "buffer",
-        }
+named_enum! {
+    /// What a command waits for, or has done.
+    pub enum SpentOn: "part of a command's time" {
+        /// The host's queues, while the controller has as many commands under way as it can.
+        Queue = "queue",
+        /// The link to the host, in both directions, and those before it there.
+        Link = "link",
+        /// The controller's fixed latencies.
+        Pipeline = "pipeline",
+        /// An index that keeps the command out while it grows, and locks of batches.
+        Closed = "closed",
+        /// Free superblocks.
+        Room = "room",
+        /// A core that works on something else.
+        CoreQueue = "core_queue",
+        /// Work of a core.
+        Core = "core",
+        /// Flash with a part of the index, and those before it there.
+        Map = "map",
+        /// Flash with records, and those before it there.
+        Record = "record",
+        /// Room in the write buffer, or that it is drained.
+        Buffer = "buffer",
     }
 }
 

@@ -76,7 +76,6 @@ struct Free {
     erased: Nanos,
 }
 
-/// All superblocks.
 #[derive(Clone, Debug)]
 pub struct Superblocks {
     all: Vec<Superblock>,

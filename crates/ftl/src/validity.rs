@@ -47,7 +47,9 @@ pub trait Validity: DynClone + Send + Sync {
     fn remove(&mut self, first: Grain, grains: u32);
 
     /// Whether nothing in the page lives, so that it need not be read.
-    fn page_is_dead(&self, page: PageAddress) -> bool;
+    fn page_is_dead(&self, page: PageAddress) -> bool {
+        self.live_grains_of(page) == 0
+    }
 
     /// Whether these grains of one superblock may begin to live. A mount asks, since bytes from flash may say anything.
     fn can_add(&self, first: Grain, grains: u32) -> bool;
@@ -59,7 +61,10 @@ pub trait Validity: DynClone + Send + Sync {
     fn live_grains_of(&self, page: PageAddress) -> u32;
 
     /// The pair with `tag` at `place` is not the key's pair any more. Gives a page when one is full.
-    fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill>;
+    fn pair_died(&mut self, tag: u64, place: Grain) -> Option<Spill> {
+        let _ = (tag, place);
+        None
+    }
 
     /// Where the pages that were spilled for a superblock lie.
     fn spills(&self, superblock: SuperblockId) -> &[Grain] {
@@ -93,7 +98,10 @@ pub trait Validity: DynClone + Send + Sync {
     }
 
     /// Whether the pair with `tag` at `place`, in an open victim, lives; none where only the index knows.
-    fn is_live(&self, tag: u64, place: Grain) -> Option<bool>;
+    fn is_live(&self, tag: u64, place: Grain) -> Option<bool> {
+        let _ = (tag, place);
+        None
+    }
 
     /// Garbage collection is done with a superblock: the validity forgets it and gives up its spills.
     fn close_victim(&mut self, superblock: SuperblockId) -> Vec<Grain> {

@@ -1,4 +1,4 @@
-//! Executes admin commands, but for Abort and Asynchronous Event Request.
+//! Executes admin commands, except for Abort and Asynchronous Event Request.
 
 use crate::clients::{OpenedClient, client_of};
 use crate::completion::{Outcome, Success};

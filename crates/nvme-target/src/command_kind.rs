@@ -2,53 +2,28 @@
 
 use kvssd_nvme_spec::extended;
 use kvssd_nvme_spec::kv::{self, KvCommand};
+use kvssd_types::named_enum;
 
-/// What a command is counted as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum CommandKind {
-    Store,
-    Retrieve,
-    List,
-    Delete,
-    Exist,
-    Flush,
-    /// A command of an iterator.
-    Iterate,
-    Admin,
-    Fabrics,
-    /// An opcode that is not known.
-    Other,
+named_enum! {
+    /// What a command is counted as.
+    #[derive(Hash)]
+    pub(crate) enum CommandKind: "kind of command" {
+        Store = "store",
+        Retrieve = "retrieve",
+        List = "list",
+        Delete = "delete",
+        Exist = "exist",
+        Flush = "flush",
+        /// A command of an iterator.
+        Iterate = "iterate",
+        Admin = "admin",
+        Fabrics = "fabrics",
+        /// An opcode that is not known.
+        Other = "other",
+    }
 }
 
 impl CommandKind {
-    pub(crate) const ALL: [CommandKind; 10] = [
-        CommandKind::Store,
-        CommandKind::Retrieve,
-        CommandKind::List,
-        CommandKind::Delete,
-        CommandKind::Exist,
-        CommandKind::Flush,
-        CommandKind::Iterate,
-        CommandKind::Admin,
-        CommandKind::Fabrics,
-        CommandKind::Other,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            CommandKind::Store => "store",
-            CommandKind::Retrieve => "retrieve",
-            CommandKind::List => "list",
-            CommandKind::Delete => "delete",
-            CommandKind::Exist => "exist",
-            CommandKind::Flush => "flush",
-            CommandKind::Iterate => "iterate",
-            CommandKind::Admin => "admin",
-            CommandKind::Fabrics => "fabrics",
-            CommandKind::Other => "other",
-        }
-    }
-
     pub(crate) fn of(command: &KvCommand) -> CommandKind {
         CommandKind::of_opcode(command.opcode())
     }

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 pub(crate) struct Discoveries {
     /// Of each host that is named, or was.
     changes: BTreeMap<String, u64>,
-    /// Of all others.
     changes_others: u64,
 }
 

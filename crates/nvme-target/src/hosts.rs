@@ -111,7 +111,6 @@ impl Member {
     }
 }
 
-/// All hosts.
 pub(crate) struct Hosts {
     connections_max: usize,
     /// Counts replacements of the rights, and changes of the namespaces.

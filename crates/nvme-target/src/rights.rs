@@ -106,7 +106,7 @@ pub struct HostRights {
     pub manage: bool,
     /// How fast it may go.
     pub rate: Rate,
-    /// The most connections; `None` for as many as there are, but for those that are kept for others.
+    /// The most connections; `None` for as many as there are, except for those that are kept for others.
     pub connections_max: Option<usize>,
     /// By what it proves who it is; `None` where its word is taken.
     pub authentication: Option<Arc<Credentials>>,

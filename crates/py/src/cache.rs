@@ -33,7 +33,7 @@ impl RawCache {
     ) -> PyResult<Self> {
         let wrong = || InvalidError::new_err(format!("eviction is fifo, lru or s3-fifo, not {eviction:?}"));
         // Pairs of a store have no time to live.
-        let kind = EvictionKind::named(eviction).filter(|kind| *kind != EvictionKind::TimeToLive);
+        let kind = eviction.parse().ok().filter(|kind: &EvictionKind| *kind != EvictionKind::TimeToLive);
         let eviction = kind.ok_or_else(wrong)?;
         let rules = admission.iter().map(|rule| rule.parse::<AdmissionRule>());
         let admission = rules.collect::<Result<_, _>>().map_err(|why| InvalidError::new_err(why.to_string()))?;

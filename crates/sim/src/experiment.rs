@@ -60,7 +60,7 @@ impl Experiment {
     /// Finds what is impossible, without running anything.
     ///
     /// # Errors
-    /// As [`Experiment::run`], but for what shows only while the drive works.
+    /// As [`Experiment::run`], except for what shows only while the drive works.
     pub fn check(&self) -> Result<(), SimError> {
         self.work.check(&self.bed()?)
     }

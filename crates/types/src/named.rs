@@ -32,12 +32,12 @@ pub struct UnknownName {
 /// ```
 #[macro_export]
 macro_rules! named_enum {
-    ($(#[$about:meta])* pub enum $choice:ident: $what:literal {
+    ($(#[$about:meta])* $visibility:vis enum $choice:ident: $what:literal {
         $($(#[$of_variant:meta])* $variant:ident = $name:literal,)+
     }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $choice {
+        $visibility enum $choice {
             $($(#[$of_variant])* $variant,)+
         }
 

@@ -15,7 +15,7 @@ pub struct ImageError {
     pub fault: ImageFault,
 }
 
-/// What is wrong with an image. None of these changes a byte of the file, but for [`ImageFault::Failed`].
+/// What is wrong with an image. None of these changes a byte of the file, except for [`ImageFault::Failed`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImageFault {
     /// Nothing is at the path.

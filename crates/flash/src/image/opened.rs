@@ -27,7 +27,6 @@ const CACHE_LINE_BYTES: usize = 64;
 /// How often somebody who looks tries to lock a set: about as long as a page that is here is looked at.
 const TRIES: usize = 64;
 
-/// The pages.
 #[derive(Debug)]
 pub(super) struct OpenedPages {
     sets: Vec<Mutex<Set>>,

@@ -10,7 +10,7 @@
 
 use crate::Cause;
 use crate::timing::Calendar;
-use kvssd_types::{Command, Nanos};
+use kvssd_types::{Command, Nanos, named_enum};
 
 /// A resource, or a task that works behind the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,44 +45,27 @@ pub enum Actor {
     Growth,
 }
 
-/// What a lane is taken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// A die brings a page from its cells.
-    Sense,
-    /// A die keeps a page until it is out.
-    Hold,
-    /// A die takes a unit and writes it.
-    Program,
-    /// A die erases a block.
-    Erase,
-    /// Data comes.
-    In,
-    /// Data goes.
-    Out,
-    /// A core works.
-    Compute,
-    /// A core waits for flash.
-    Wait,
-    /// A task does one of its steps.
-    Step,
-}
-
-impl Work {
-    /// The name in traces.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Work::Sense => "sense",
-            Work::Hold => "hold",
-            Work::Program => "program",
-            Work::Erase => "erase",
-            Work::In => "in",
-            Work::Out => "out",
-            Work::Compute => "compute",
-            Work::Wait => "wait",
-            Work::Step => "step",
-        }
+named_enum! {
+    /// What a lane is taken for.
+    pub enum Work: "work" {
+        /// A die brings a page from its cells.
+        Sense = "sense",
+        /// A die keeps a page until it is out.
+        Hold = "hold",
+        /// A die takes a unit and writes it.
+        Program = "program",
+        /// A die erases a block.
+        Erase = "erase",
+        /// Data comes.
+        In = "in",
+        /// Data goes.
+        Out = "out",
+        /// A core works.
+        Compute = "compute",
+        /// A core waits for flash.
+        Wait = "wait",
+        /// A task does one of its steps.
+        Step = "step",
     }
 }
 

@@ -26,7 +26,7 @@ fn later(key: &str) -> Option<&'static str> {
 pub type DesignTable = BTreeMap<String, String>;
 
 impl Design {
-    /// All that it is, but for its out-of-band areas.
+    /// All that it is, except for its out-of-band areas.
     #[must_use]
     pub fn table(&self) -> DesignTable {
         let parts = [

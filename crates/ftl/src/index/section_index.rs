@@ -27,7 +27,7 @@
 //!   keys come and go: a batch looks all of its keys up before it makes its changes.
 //! - The answer for a new key: no place, and the tag that it will have, or [`Position::FULL`]. Whether a new key is
 //!   refused depends on what the index holds and not on the key: until something goes, a drive that refuses one key
-//!   refuses the next. So the limit is a number of pairs, low enough that no bucket overflows before, but for keys that somebody chose by their hashes.
+//!   refuses the next. So the limit is a number of pairs, low enough that no bucket overflows before, except for keys that somebody chose by their hashes.
 //!
 //! **Changing.** [`SectionIndex::change`] runs when a command or garbage collection makes a change, and again when a
 //! mount redoes it.
@@ -38,7 +38,7 @@
 //!   say whether the pair was in it. So a change that may concern several sections edits each of them.
 //! - What the index counts in DRAM follows from the changes alone, and it counts each of them both times. It is in
 //!   [`SectionIndex::save`] and [`SectionIndex::restore`]; a check compares [`SectionIndex::pairs`] with the entries.
-//! - A redone change has no key, but for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.
+//! - A redone change has no key, except for [`PairChange::Insert`] where [`SectionIndex::notes_keys`] says so.
 //!
 //! **Lists.** The order stays as it is while no key comes or goes. The list that comes along orders pairs of one tag by
 //! place: two of these change places when garbage collection moves one.
@@ -191,7 +191,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         postcard::from_bytes(bytes).ok()
     }
 
-    /// Charges what it keeps in DRAM but for sections in the cache.
+    /// Charges what it keeps in DRAM except for sections in the cache.
     fn dram(&self, dram: &mut DramUse) {
         dram.add("index_directory", self.sections() * self.form().directory_entry_bytes());
     }

@@ -93,7 +93,7 @@ impl<F: SectionForm> View<'_, '_, F> {
         self.sections.at_once(self.io)
     }
 
-    /// Brings several sections into DRAM, read side by side, but for those that cannot be read.
+    /// Brings several sections into DRAM, read side by side, except for those that cannot be read.
     ///
     /// # Errors
     /// What the flash operations answer.

@@ -87,7 +87,7 @@ pub(super) struct Pace {
     deviation_ns: u64,
     /// The least of that, of late.
     read_ns_min: u64,
-    /// From one pair to the other, but for the waiting.
+    /// From one pair to the other, except for the waiting.
     interval_ns: u64,
     /// When the last pairs were given, and how many.
     last: Option<(Nanos, u64)>,

@@ -3,8 +3,8 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::packing::Packing;
+use crate::validity::Validity;
 use crate::validity::page_counters::PageCounters;
-use crate::validity::{Spill, Validity};
 use kvssd_flash::PageAddress;
 
 /// A counter a page, so that pages in which nothing lives need not be read.
@@ -36,10 +36,6 @@ impl Validity for AskIndex {
         self.counters.remove(first, grains);
     }
 
-    fn page_is_dead(&self, page: PageAddress) -> bool {
-        self.counters.get(page) == 0
-    }
-
     fn can_add(&self, first: Grain, grains: u32) -> bool {
         self.counters.can_add(first, grains)
     }
@@ -50,14 +46,6 @@ impl Validity for AskIndex {
 
     fn live_grains_of(&self, page: PageAddress) -> u32 {
         self.counters.get(page)
-    }
-
-    fn pair_died(&mut self, _tag: u64, _place: Grain) -> Option<Spill> {
-        None
-    }
-
-    fn is_live(&self, _tag: u64, _place: Grain) -> Option<bool> {
-        None
     }
 
     fn warm(&self, places: &[Grain]) {

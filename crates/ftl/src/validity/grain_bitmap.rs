@@ -3,7 +3,7 @@
 use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::packing::Packing;
-use crate::validity::{Spill, Validity};
+use crate::validity::Validity;
 use kvssd_flash::PageAddress;
 
 /// A bit a grain, set while the grain belongs to a record that lives.
@@ -85,10 +85,6 @@ impl Validity for GrainBitmap {
     fn live_grains_of(&self, page: PageAddress) -> u32 {
         let bits = masks(self.packing.grain(page, 0), self.packing.grains_per_page);
         bits.map(|(word, bits)| (self.words[word] & bits).count_ones()).sum()
-    }
-
-    fn pair_died(&mut self, _tag: u64, _place: Grain) -> Option<Spill> {
-        None
     }
 
     fn is_live(&self, _tag: u64, place: Grain) -> Option<bool> {

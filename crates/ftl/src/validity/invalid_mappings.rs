@@ -96,10 +96,6 @@ impl Validity for InvalidMappings {
         self.counters.remove(first, grains);
     }
 
-    fn page_is_dead(&self, page: PageAddress) -> bool {
-        self.counters.get(page) == 0
-    }
-
     fn can_add(&self, first: Grain, grains: u32) -> bool {
         self.counters.can_add(first, grains)
     }

@@ -27,9 +27,7 @@ pub struct Filled {
 
 /// Work as far as experiments of one filling have it in common, with what was measured on the way.
 pub(super) enum Begun {
-    /// Of YCSB.
     Ycsb(Box<Session>),
-    /// Of KVbench.
     Kvbench(Box<Session>, Box<Run>),
     /// Of db_bench.
     DbBench(Box<DbBenchSession>, Vec<Run>),

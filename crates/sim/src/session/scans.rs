@@ -17,7 +17,6 @@ pub(super) struct Scan {
 }
 
 impl Session {
-    /// Begins a scan.
     pub(super) fn begin_scan(
         &mut self,
         (record, length): (u64, u32),

@@ -1,6 +1,6 @@
 //! What a trace asks for.
 
-use kvssd_types::{KEY_BYTES_MAX, Key};
+use kvssd_types::{KEY_BYTES_MAX, Key, named_enum};
 use std::fmt::Write as _;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -11,63 +11,33 @@ const FILL: u8 = b'.';
 /// The length of a key that stands for one too long: 128 bits in hexadecimal.
 const HASHED_KEY_BYTES: usize = 32;
 
-/// What is to be done with a key. A command each, if nothing else is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Retrieve. A miss is counted, and nothing is stored: whoever wrote the trace wrote the store that followed, too.
-    Get,
-    /// Retrieve, and store when it is not there: for traces that do not say what was stored.
-    Fetch,
-    /// Exist, then retrieve when it is there, store when not.
-    Probe,
-    /// Store.
-    Set,
-    /// Store if it is absent.
-    Add,
-    /// Store if it is there.
-    Replace,
-    /// Retrieve, then store a value that is longer by the request's size (append, prepend). Nothing when it is not there.
-    Grow,
-    /// Retrieve, then store a value of the same size (incr, decr). Nothing when it is not there.
-    Touch,
-    /// Delete.
-    Delete,
-    /// Exist.
-    Exist,
+named_enum! {
+    /// What is to be done with a key. A command each, if nothing else is said.
+    pub enum Action: "action" {
+        /// Retrieve. A miss is counted, and nothing is stored: whoever wrote the trace wrote the store that followed, too.
+        Get = "get",
+        /// Retrieve, and store when it is not there: for traces that do not say what was stored.
+        Fetch = "fetch",
+        /// Exist, then retrieve when it is there, store when not.
+        Probe = "probe",
+        /// Store.
+        Set = "set",
+        /// Store if it is absent.
+        Add = "add",
+        /// Store if it is there.
+        Replace = "replace",
+        /// Retrieve, then store a value that is longer by the request's size (append, prepend). Nothing when it is not there.
+        Grow = "grow",
+        /// Retrieve, then store a value of the same size (incr, decr). Nothing when it is not there.
+        Touch = "touch",
+        /// Delete.
+        Delete = "delete",
+        /// Exist.
+        Exist = "exist",
+    }
 }
 
 impl Action {
-    /// Every action, in the order of their declaration.
-    pub const ALL: [Action; 10] = [
-        Action::Get,
-        Action::Fetch,
-        Action::Probe,
-        Action::Set,
-        Action::Add,
-        Action::Replace,
-        Action::Grow,
-        Action::Touch,
-        Action::Delete,
-        Action::Exist,
-    ];
-
-    /// What it is called in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::Get => "get",
-            Action::Fetch => "fetch",
-            Action::Probe => "probe",
-            Action::Set => "set",
-            Action::Add => "add",
-            Action::Replace => "replace",
-            Action::Grow => "grow",
-            Action::Touch => "touch",
-            Action::Delete => "delete",
-            Action::Exist => "exist",
-        }
-    }
-
     /// The action of a cache's command, in small letters: memcached's, and those that other stores call alike.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Action> {

@@ -14,7 +14,7 @@
 //!
 //! Everything is counted in record numbers: records `0..records` are loaded, and inserts take the numbers that follow.
 //! A [`KeyShape`] turns a record number into a key, and [`ValueSizes`] tells how large a version of a record is. Both
-//! are pure functions, so whoever verifies a store needs no memory of what was written, but for the version numbers.
+//! are pure functions, so whoever verifies a store needs no memory of what was written, except for the version numbers.
 //!
 //! The definitions are those of YCSB (github.com/brianfrankcooper/YCSB), so that results compare with published ones.
 //! All arithmetic is on integers or of the kind that IEEE 754 rounds in one way only: a seed gives the same operations

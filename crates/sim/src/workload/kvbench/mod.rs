@@ -13,7 +13,7 @@
 //!                 nops | nbatches | duration, warmingup     operations, or seconds of virtual time
 //! ```
 //!
-//! Defaults are KVbench's, but for threads of the population, which are one (KVbench: two for each core of the machine).
+//! Defaults are KVbench's, except for threads of the population, which are one (KVbench: two for each core of the machine).
 //!
 //! What differs from KVbench: seconds are those of the simulated drive. Operations are drawn one by one, not in batches of neighbours.
 //! `sequential` is ours: the records one after the other, in the order in which they were inserted, round and round. Zipfian is the
