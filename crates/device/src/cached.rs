@@ -30,9 +30,9 @@ pub(crate) use self::whole::Whole;
 use self::clock::Clock;
 use self::stamps::Asked;
 
-use crate::records::Records;
+use crate::records::{Origin, Records};
 use kvssd_cache::{CacheAttributes, Counts, KeyedCache, LeavingPair};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,7 +115,7 @@ impl Caches {
     pub(crate) fn execute_as(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         command: Command<'_>,
         at: Nanos,
     ) -> Result<Reply, KvError> {
@@ -135,7 +135,7 @@ impl Caches {
     fn execute(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         command: Command<'_>,
     ) -> Result<Reply, KvError> {
         if let Command::Batch { changes } = command {

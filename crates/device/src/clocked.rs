@@ -1,10 +1,10 @@
 //! A device whose commands come one after the other, or at moments that somebody says: both keep records.
 
-use crate::records::Records;
+use crate::records::{Origin, Records};
 use crate::{Completion, Device};
 use kvssd_cache::CacheAttributes;
-use kvssd_ftl::{Engine, Lack, NamespaceAttributes};
-use kvssd_types::{BatchChange, ClientId, Command, IteratorId, KvError, NamespaceId, Nanos, Reply, RequestId};
+use kvssd_ftl::{Engine, NamespaceAttributes};
+use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply};
 
 /// Virtual time, which nobody waits for, between two looks at what is left of deleted namespaces.
 const REMOVAL_TIME: Nanos = Nanos(1_000_000_000);
@@ -84,51 +84,23 @@ impl Clocked {
 }
 
 impl Records for Clocked {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
+    fn engine(&self) -> &Engine {
+        &self.device.engine
+    }
+
+    fn engine_mut(&mut self) -> Option<&mut Engine> {
+        Some(&mut self.device.engine)
+    }
+
+    fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
         self.in_turn(|engine, at| match request {
             None => engine.execute_in(namespace, command, at),
             Some(request) => engine.execute_request(request, namespace, command, at),
         })
     }
-
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.device.engine.oldest_iterator()
-    }
-
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.device.engine.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.device.engine.record_bytes(namespace)
-    }
-
-    /// Everything comes one after the other anyway.
-    fn then(&mut self) {}
-
-    fn free_bytes(&self) -> u64 {
-        self.device.engine.free_bytes()
-    }
-
-    fn lacks(&self) -> Vec<Lack> {
-        self.device.engine.lacks().to_vec()
-    }
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.device.engine.check_batch(changes)
-    }
-
-    fn keep_beside(&mut self, bytes: u64) {
-        self.device.engine.keep_beside(bytes);
-    }
 }
 
-/// A device at a moment: what comes then is under way side by side, but for what waits for answers.
+/// A device at a moment: what comes then is under way side by side, except for what waits for answers.
 ///
 /// The device gets all of it at the one moment, so that nobody who comes later waits for what has not begun: what waits for an answer is
 /// done later by the time that the answer took. That is as exact as the device is not busy.
@@ -154,47 +126,22 @@ impl Arrival<'_> {
 }
 
 impl Records for Arrival<'_> {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
+    fn engine(&self) -> &Engine {
+        &self.device.engine
+    }
+
+    fn engine_mut(&mut self) -> Option<&mut Engine> {
+        Some(&mut self.device.engine)
+    }
+
+    fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
         let Completion { done, reply } = self.device.submit_as(request, namespace, command, self.at);
         self.side_by_side = self.side_by_side.max(done);
         reply
     }
 
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.device.engine.oldest_iterator()
-    }
-
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.device.engine.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.device.engine.record_bytes(namespace)
-    }
-
     fn then(&mut self) {
         self.before += self.side_by_side - self.at;
         self.side_by_side = self.at;
-    }
-
-    fn free_bytes(&self) -> u64 {
-        self.device.engine.free_bytes()
-    }
-
-    fn lacks(&self) -> Vec<Lack> {
-        self.device.engine.lacks().to_vec()
-    }
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.device.engine.check_batch(changes)
-    }
-
-    fn keep_beside(&mut self, bytes: u64) {
-        self.device.engine.keep_beside(bytes);
     }
 }

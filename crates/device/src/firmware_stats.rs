@@ -1,9 +1,10 @@
 //! What the firmware of a drive says of what it holds and did.
 
 use crate::drive::Drive;
+use serde::Serialize;
 
 /// What the firmware of this project says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FirmwareStats {
     /// Pairs that are stored.
     pub pairs: u64,

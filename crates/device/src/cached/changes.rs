@@ -1,9 +1,9 @@
 //! Stores and batches in caches: who comes in, and what the policies learn of it.
 
 use super::known::look_at;
-use super::room::Coming;
+use super::room::PendingChange;
 use super::{Caches, OneCache, STAMP_BYTES};
-use crate::records::Records;
+use crate::records::{Origin, Records};
 use kvssd_cache::LeavingPair;
 use kvssd_types::{
     BatchChange, Command, Key, KvError, NamespaceId, Nanos, Pattern, Reply, RequestId, StoreCondition, Value,
@@ -20,7 +20,7 @@ impl Caches {
     pub(super) fn store(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         (key, value, condition): (Key<'_>, &Value, StoreCondition),
     ) -> Result<Reply, KvError> {
         self.check_value(value)?;
@@ -40,16 +40,16 @@ impl Caches {
         }
         self.check_drive(records, (namespace, key), bytes)?;
         let keys = [(namespace, key)];
-        let mut coming = Coming::new(self, &keys);
+        let mut pending = PendingChange::new(self, &keys);
         self.take_in(records, namespace, key, bytes)?;
         let value = self.stamped(value);
         let mut store = |records: &mut dyn Records| {
             let (value, condition) = (value.clone(), StoreCondition::Always);
             records.execute_as(request, namespace, Command::Store { key, value, condition })
         };
-        match self.with_room(records, &mut coming, &mut store) {
-            Ok(reply) => self.came(records, coming).map(|()| reply),
-            Err(error) => self.failed(records, coming, error),
+        match self.with_room(records, &mut pending, &mut store) {
+            Ok(reply) => self.came(records, pending).map(|()| reply),
+            Err(error) => self.failed(records, pending, error),
         }
     }
 
@@ -57,7 +57,7 @@ impl Caches {
     fn keep_out(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         key: Key<'_>,
     ) -> Result<(), KvError> {
         if self.held(namespace).pair_bytes(key.bytes()) > 0 || request.is_some() {
@@ -67,10 +67,10 @@ impl Caches {
                 Some(_) => records.execute_as(request, namespace, Command::Batch { changes: &changes }),
             };
             let keys = [(namespace, key)];
-            let mut coming = Coming::new(self, &keys);
-            match self.with_room(records, &mut coming, &mut delete) {
+            let mut pending = PendingChange::new(self, &keys);
+            match self.with_room(records, &mut pending, &mut delete) {
                 Ok(_) | Err(KvError::KeyNotFound) => drop(self.held(namespace).remove(key.bytes())),
-                Err(error) => return self.failed(records, coming, error),
+                Err(error) => return self.failed(records, pending, error),
             }
         }
         self.left.iter_mut().for_each(|left| left.push(key.bytes().into()));
@@ -104,20 +104,20 @@ impl Caches {
         let cached: Vec<&BatchChange<'_>> = changes.iter().filter(is_cached).collect();
         let keys: Vec<(NamespaceId, Key<'_>)> = cached.iter().map(|change| (change.namespace, change.key)).collect();
         self.prepare_batch(records, &cached)?;
-        let mut coming = Coming::new(self, &keys);
+        let mut pending = PendingChange::new(self, &keys);
         for BatchChange { namespace, key, value } in cached {
             let mut leaving = self.change(*namespace, *key, value.as_ref());
             // Of its own keys the batch says what becomes of them.
-            leaving.retain(|pair| !coming.is_own(*namespace, pair));
+            leaving.retain(|pair| !pending.is_own(*namespace, pair));
             if !leaving.is_empty() {
-                coming.leaving.entry(*namespace).or_default().extend(leaving);
+                pending.leaving.entry(*namespace).or_default().extend(leaving);
             }
         }
         let stamped: Vec<BatchChange<'_>> = changes.iter().map(|change| self.stamped_change(change)).collect();
         let mut put = |records: &mut dyn Records| {
             records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &stamped })
         };
-        match self.with_room(records, &mut coming, &mut put) {
+        match self.with_room(records, &mut pending, &mut put) {
             Ok(reply) => {
                 let is_out = |(now, before): &(&BatchChange<'_>, &BatchChange<'_>)| {
                     now.value.is_none() && before.value.is_some()
@@ -125,9 +125,9 @@ impl Caches {
                 for (change, _) in stamped.iter().zip(changes).filter(is_out) {
                     self.left.iter_mut().for_each(|left| left.push(change.key.bytes().into()));
                 }
-                self.came(records, coming).map(|()| reply)
+                self.came(records, pending).map(|()| reply)
             }
-            Err(error) => self.failed(records, coming, error),
+            Err(error) => self.failed(records, pending, error),
         }
     }
 
@@ -181,21 +181,26 @@ impl Caches {
     }
 
     /// A change was refused. Those that would have left for it are the next to leave, and the policy learns what there is of its own keys.
-    fn failed<T>(&mut self, records: &mut dyn Records, coming: Coming<'_>, error: KvError) -> Result<T, KvError> {
+    fn failed<T>(
+        &mut self,
+        records: &mut dyn Records,
+        pending: PendingChange<'_>,
+        error: KvError,
+    ) -> Result<T, KvError> {
         if error.is_fatal() {
             return Err(error);
         }
-        for (namespace, key) in coming.keys {
+        for (namespace, key) in pending.keys {
             self.held(*namespace).remove(key.bytes());
         }
-        for (namespace, leaving) in coming.leaving {
+        for (namespace, leaving) in pending.leaving {
             self.held(namespace).put_back(leaving);
         }
-        for &(namespace, key) in coming.keys {
+        for &(namespace, key) in pending.keys {
             match records.execute(namespace, Command::Exist { key }) {
                 Err(KvError::KeyNotFound) => {}
                 Err(error) if error.is_fatal() => return Err(error),
-                // Of one of which nothing is to be learnt its key is known at the least.
+                // Of a pair that cannot be read at least the key is known.
                 _ => {
                     let (stamp, _, bytes) = look_at(records, namespace, key)?;
                     let stored = if self.is_measured { self.clock.last() } else { Nanos(stamp) };
@@ -218,8 +223,8 @@ impl Caches {
         let is_cached = |change: &&BatchChange<'_>| self.all.contains_key(&change.namespace);
         let keys: Vec<(NamespaceId, Key<'_>)> =
             changes.iter().filter(is_cached).map(|change| (change.namespace, change.key)).collect();
-        let coming = Coming::new(self, &keys);
-        match self.failed::<()>(records, coming, why.clone()) {
+        let pending = PendingChange::new(self, &keys);
+        match self.failed::<()>(records, pending, why.clone()) {
             Err(error) if error != *why => Err(error),
             _ => Ok(()),
         }

@@ -38,7 +38,6 @@ impl Clock {
         self.now = if told >= self.now { told } else { Nanos(self.now.0.saturating_add(passed).min(STAMP_MAX)) };
     }
 
-    /// Now.
     pub(super) fn now(&self) -> Nanos {
         self.now
     }

@@ -14,7 +14,7 @@ use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::collections::BTreeMap;
 
 /// What is about to be changed.
-pub(super) struct Coming<'k> {
+pub(super) struct PendingChange<'k> {
     pub(super) keys: &'k [(NamespaceId, Key<'k>)],
     /// Those that the policies have let go for it, and that are there until there is need.
     pub(super) leaving: BTreeMap<NamespaceId, Vec<LeavingPair>>,
@@ -24,14 +24,14 @@ pub(super) struct Coming<'k> {
     own_bytes: u64,
 }
 
-impl<'k> Coming<'k> {
+impl<'k> PendingChange<'k> {
     /// Before a policy learns of it.
     pub(super) fn new(caches: &Caches, keys: &'k [(NamespaceId, Key<'k>)]) -> Self {
         let own = |(of, key): &(NamespaceId, Key<'_>)| {
             caches.all.get(of).and_then(|cache| cache.held.as_ref()).map_or(0, |held| held.pair_bytes(key.bytes()))
         };
         let own_bytes = keys.iter().map(own).sum();
-        Coming { keys, leaving: BTreeMap::new(), left_early: Vec::new(), own_bytes }
+        PendingChange { keys, leaving: BTreeMap::new(), left_early: Vec::new(), own_bytes }
     }
 
     /// Whether a pair is one of its own.
@@ -76,19 +76,19 @@ impl Caches {
     pub(super) fn with_room(
         &mut self,
         records: &mut dyn Records,
-        coming: &mut Coming<'_>,
+        pending: &mut PendingChange<'_>,
         act: &mut dyn FnMut(&mut dyn Records) -> Result<Reply, KvError>,
     ) -> Result<Reply, KvError> {
         loop {
             match act(records) {
-                Err(KvError::CapacityExceeded) if self.make_room(records, coming)? => records.then(),
+                Err(KvError::CapacityExceeded) if self.make_room(records, pending)? => records.then(),
                 answer => return answer,
             }
         }
     }
 
     /// There was no room. Gives whether somebody left who had some.
-    fn make_room(&mut self, records: &mut dyn Records, coming: &mut Coming<'_>) -> Result<bool, KvError> {
+    fn make_room(&mut self, records: &mut dyn Records, pending: &mut PendingChange<'_>) -> Result<bool, KvError> {
         let lacks = records.lacks();
         if lacks.iter().any(|lack| matches!(lack, Lack::OnDrive { .. })) {
             let ids: Vec<NamespaceId> = self.all.keys().copied().collect();
@@ -96,20 +96,20 @@ impl Caches {
         }
         // For what is refused all the same nobody leaves.
         let [lack, ..] = lacks[..] else { return Ok(false) };
-        if lacks.iter().any(|lack| self.who_gives(records, coming, *lack).is_none()) {
+        if lacks.iter().any(|lack| self.who_gives(records, pending, *lack).is_none()) {
             return Ok(false);
         }
         let mut stuck: Vec<(NamespaceId, Vec<LeavingPair>)> = Vec::new();
         let mut has_left = false;
-        while !has_left && let Some(id) = self.who_gives(records, coming, lack) {
+        while !has_left && let Some(id) = self.who_gives(records, pending, lack) {
             // First those that leave anyway.
-            let leaving = match coming.leaving.remove(&id) {
+            let leaving = match pending.leaving.remove(&id) {
                 Some(leaving) => leaving,
                 None => {
                     let leaving = self.held(id).shrink().into_iter();
                     // Its own are not there yet.
-                    let (own, leaving) = leaving.partition::<Vec<_>, _>(|pair| coming.is_own(id, pair));
-                    coming.left_early.extend(own.into_iter().map(|pair| (id, pair)));
+                    let (own, leaving) = leaving.partition::<Vec<_>, _>(|pair| pending.is_own(id, pair));
+                    pending.left_early.extend(own.into_iter().map(|pair| (id, pair)));
                     leaving
                 }
             };
@@ -126,17 +126,17 @@ impl Caches {
 
     /// The cache that pairs are to leave, where that helps: of those that hold others than what comes, or have let some go, that with the largest
     /// part of its budget, so that budgets of more than the drive has are served in proportion.
-    fn who_gives(&self, records: &dyn Records, coming: &Coming<'_>, lack: Lack) -> Option<NamespaceId> {
-        let comes = |id: NamespaceId| coming.keys.iter().filter(move |(of, _)| *of == id);
+    fn who_gives(&self, records: &dyn Records, pending: &PendingChange<'_>, lack: Lack) -> Option<NamespaceId> {
+        let comes = |id: NamespaceId| pending.keys.iter().filter(move |(of, _)| *of == id);
         let part = |(id, cache): (&NamespaceId, &OneCache)| {
             let held = cache.held.as_ref()?;
             let own = comes(*id).filter(|(_, key)| held.contains(key.bytes())).count() as u64;
-            let leaves = coming.leaving.contains_key(id);
+            let leaves = pending.leaving.contains_key(id);
             let part = (u128::from(held.held_bytes()) << 64) / u128::from(cache.attributes.plan.budget_bytes);
             (leaves || held.pairs() > own).then_some((leaves, part, *id))
         };
         match lack {
-            Lack::OnDrive { bytes } if bytes <= self.others_bytes(records, coming) => {
+            Lack::OnDrive { bytes } if bytes <= self.others_bytes(records, pending) => {
                 self.all.iter().filter_map(part).max().map(|(.., id)| id)
             }
             Lack::InNamespace(id) => self.all.get_key_value(&id).and_then(part).map(|(.., id)| id),
@@ -145,8 +145,8 @@ impl Caches {
     }
 
     /// Bytes of flash that all caches take, at the most, beside what comes in its place.
-    fn others_bytes(&self, records: &dyn Records, coming: &Coming<'_>) -> u64 {
-        self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(coming.own_bytes)
+    fn others_bytes(&self, records: &dyn Records, pending: &PendingChange<'_>) -> u64 {
+        self.all.keys().map(|id| records.record_bytes(*id)).sum::<u64>().saturating_sub(pending.own_bytes)
     }
 
     /// Whether a pair that others would leave for has room when all have left, with what its record takes beside it.
@@ -186,11 +186,11 @@ impl Caches {
     }
 
     /// What came is there: those leave that have yet to leave for it, and of it those that had to leave before they were there.
-    pub(super) fn came(&mut self, records: &mut dyn Records, coming: Coming<'_>) -> Result<(), KvError> {
-        for (namespace, leaving) in coming.leaving {
+    pub(super) fn came(&mut self, records: &mut dyn Records, pending: PendingChange<'_>) -> Result<(), KvError> {
+        for (namespace, leaving) in pending.leaving {
             self.leave(records, namespace, leaving)?;
         }
-        for (namespace, pair) in coming.left_early {
+        for (namespace, pair) in pending.left_early {
             self.leave(records, namespace, vec![pair])?;
         }
         Ok(())

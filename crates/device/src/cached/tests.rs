@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::clocked::Clocked;
+use crate::records::Origin;
 use crate::{Device, image_design, image_profile};
 use kvssd_flash::RopeBacking;
-use kvssd_ftl::Lack;
-use kvssd_types::{BatchChange, IteratorId, StoreCondition};
+use kvssd_ftl::Engine;
+use kvssd_types::{BatchChange, StoreCondition};
 
 const FIRST: NamespaceId = NamespaceId::FIRST;
 
@@ -17,49 +18,22 @@ struct Stuck {
 }
 
 impl Records for Stuck {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
+    fn engine(&self) -> &Engine {
+        self.drive.engine()
+    }
+
+    fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.drive.engine_mut()
+    }
+
+    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         if let Command::Delete { key } = command
             && self.keys.contains(&key.bytes()[0])
         {
             self.tried += 1;
             return Err(KvError::Unrecovered("a page is damaged".to_owned()));
         }
-        self.drive.execute_as(request, namespace, command)
-    }
-
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.drive.oldest_iterator()
-    }
-
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.drive.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.drive.record_bytes(namespace)
-    }
-
-    fn free_bytes(&self) -> u64 {
-        self.drive.free_bytes()
-    }
-
-    fn lacks(&self) -> Vec<Lack> {
-        self.drive.lacks()
-    }
-
-    fn then(&mut self) {}
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.drive.check_batch(changes)
-    }
-
-    fn keep_beside(&mut self, bytes: u64) {
-        self.drive.keep_beside(bytes);
+        self.drive.perform(origin, command)
     }
 }
 

@@ -3,11 +3,9 @@
 use super::Drive;
 use crate::cached::Whole;
 use crate::clocked::Clocked;
-use crate::records::Records;
-use kvssd_ftl::{BatchSequence, CheckReport, Engine, Lack};
-use kvssd_types::{
-    BatchChange, Command, IteratorId, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId, Value,
-};
+use crate::records::{Origin, Records};
+use kvssd_ftl::{BatchSequence, CheckReport, Engine};
+use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, Value};
 use std::sync::atomic::Ordering;
 
 impl Drive {
@@ -112,12 +110,15 @@ struct Preparing<'a> {
 }
 
 impl Records for Preparing<'_> {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
+    fn engine(&self) -> &Engine {
+        self.clocked.engine()
+    }
+
+    fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.clocked.engine_mut()
+    }
+
+    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         match command {
             _ if self.prepared.is_some() => Err(KvError::InvalidCommand("a batch is not decided yet")),
             Command::Batch { changes } => {
@@ -125,36 +126,8 @@ impl Records for Preparing<'_> {
                 self.prepared = Some(changes.iter().map(PreparedChange::of).collect());
                 Ok(Reply::Batched)
             }
-            other => self.clocked.execute_as(request, namespace, other),
+            other => self.clocked.perform(origin, other),
         }
-    }
-
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.clocked.oldest_iterator()
-    }
-
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.clocked.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.clocked.record_bytes(namespace)
-    }
-
-    fn free_bytes(&self) -> u64 {
-        self.clocked.free_bytes()
-    }
-
-    fn lacks(&self) -> Vec<Lack> {
-        self.clocked.lacks()
-    }
-
-    fn then(&mut self) {
-        self.clocked.then();
-    }
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.clocked.check_batch(changes)
     }
 
     fn keep_beside(&mut self, bytes: u64) {

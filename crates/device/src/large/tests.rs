@@ -4,6 +4,7 @@ mod iterators;
 
 use super::*;
 use crate::clocked::Clocked;
+use crate::records::Origin;
 use crate::{Device, image_design, image_profile};
 use kvssd_flash::RopeBacking;
 use kvssd_ftl::NamespaceAttributes;
@@ -72,44 +73,17 @@ struct Meddled<'a, F> {
 }
 
 impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Meddled<'_, F> {
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
-        (self.fail)(namespace, &command)?;
-        self.drive.execute_as(request, namespace, command)
+    fn engine(&self) -> &Engine {
+        self.drive.engine()
     }
 
-    fn oldest_iterator(&self) -> Option<IteratorId> {
-        self.drive.oldest_iterator()
+    fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.drive.engine_mut()
     }
 
-    fn expire(&mut self) -> Result<bool, KvError> {
-        self.drive.expire()
-    }
-
-    fn record_bytes(&self, namespace: NamespaceId) -> u64 {
-        self.drive.record_bytes(namespace)
-    }
-
-    fn free_bytes(&self) -> u64 {
-        self.drive.free_bytes()
-    }
-
-    fn lacks(&self) -> Vec<Lack> {
-        self.drive.lacks()
-    }
-
-    fn then(&mut self) {}
-
-    fn check_batch(&self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        self.drive.check_batch(changes)
-    }
-
-    fn keep_beside(&mut self, bytes: u64) {
-        self.drive.keep_beside(bytes);
+    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
+        (self.fail)(origin.1, &command)?;
+        self.drive.perform(origin, command)
     }
 }
 

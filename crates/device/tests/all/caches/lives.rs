@@ -203,7 +203,7 @@ fn may_change(before: &[Vec<u8>], after: &KeyedCache, name: &[u8]) -> Vec<Vec<u8
     left.chain([name.to_vec()]).collect()
 }
 
-/// Lives that end anywhere: whoever the policy alone has is there in the next, but for what was under way, and nobody else is.
+/// Lives that end anywhere: whoever the policy alone has is there in the next, except for what was under way, and nobody else is.
 #[test]
 fn a_cache_of_many_lives_has_in_each_whom_the_policy_alone_has() {
     let attributes = cache("fifo budget=60000");

@@ -83,7 +83,7 @@ fn nobody_leaves_for_a_batch_that_another_namespace_or_the_drive_refuses() {
     }
 }
 
-/// Plain pairs have all of the drive but for a little: what has no room when all others have left makes nobody leave.
+/// Plain pairs fill nearly all of the drive. A pair that would not fit in an empty cache evicts nobody.
 #[test]
 fn nobody_leaves_for_what_a_drive_that_is_full_of_others_has_no_room_for() {
     let folder = tempfile::tempdir().unwrap();
