@@ -7,7 +7,7 @@ use crate::records::{KEY_BYTES, Records, Versions};
 use crate::stores::STORES;
 use crate::threads::{Worked, processor_ns, work_together};
 use crate::workload::{Hand, Subject};
-use crate::{EmbeddedError, Measurement, Opening, Workload};
+use crate::{EmbeddedError, Measurement, Opening, StoreError, Workload};
 use kvssd_measure::{Latencies, Observer};
 use std::fs;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub(crate) fn measure(
     let mut subjects = Vec::new();
     for kind in STORES {
         let folder = folder.join(kind.name);
-        let failed = |why: String| EmbeddedError::Store { store: kind.name, why };
-        fs::create_dir(&folder).map_err(|error| failed(format!("its folder cannot be made: {error}")))?;
+        let failed = |why: StoreError| EmbeddedError::of_store(kind.name, &why);
+        fs::create_dir(&folder).map_err(|error| failed(format!("its folder cannot be made: {error}").into()))?;
         let (durability, pair_bytes, cache_bytes) = (cell.durability, cell.pair_bytes(), cell.cache_bytes);
         let opening = Opening { folder: &folder, durability, pair_bytes, cache_bytes };
         let store = (kind.open)(&opening).map_err(failed)?;

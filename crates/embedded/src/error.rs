@@ -1,5 +1,6 @@
 //! What can be wrong with a measurement of embedded stores.
 
+use crate::StoreError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -43,4 +44,11 @@ pub enum EmbeddedError {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl EmbeddedError {
+    /// What a store says, in a line.
+    pub(crate) fn of_store(store: &'static str, why: &StoreError) -> Self {
+        EmbeddedError::Store { store, why: why.to_string().replace('\n', " ") }
+    }
 }

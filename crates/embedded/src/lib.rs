@@ -30,7 +30,7 @@ mod workload;
 pub use error::EmbeddedError;
 pub use plan::Plan;
 pub use report::{Measurement, Report};
-pub use store::{Durability, EmbeddedStore, Opening};
+pub use store::{Durability, EmbeddedStore, Opening, StoreError};
 pub use stores::{HAS_RIVALS, STORES, StoreKind};
 pub use wire::{WireMeasurement, WirePlan, WireReport, measure_wire};
 pub use workload::Workload;

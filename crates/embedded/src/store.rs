@@ -1,6 +1,7 @@
 //! What a store must be able to do to be measured.
 
 use kvssd_types::named_enum;
+use std::error::Error;
 use std::path::Path;
 
 named_enum! {
@@ -37,26 +38,29 @@ pub struct Opening<'a> {
     pub cache_bytes: u64,
 }
 
-/// A store under measurement. Called by several threads at a time. An error is one line that says what is wrong.
+/// What a store says is wrong.
+pub type StoreError = Box<dyn Error + Send + Sync>;
+
+/// A store under measurement. Called by several threads at a time.
 pub trait EmbeddedStore: Sync {
     /// Binds `value` to `key`, whether or not the key is there. When it returns, the store's durability holds for it.
     ///
     /// # Errors
     /// The store failed; nothing is measured any more.
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
     /// Shows the value of `key` to `see`, once, wherever it lies; gives whether there is one. It is the value of the last put of
     /// that key that has returned, or of one that has not returned yet.
     ///
     /// # Errors
     /// As [`EmbeddedStore::put`].
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String>;
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError>;
 
     /// Removes `key`, which is there, and its value. When it returns, the store's durability holds for it.
     ///
     /// # Errors
     /// As [`EmbeddedStore::put`].
-    fn delete(&self, key: &[u8]) -> Result<(), String>;
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError>;
 
     /// Whether it keeps keys in their order, and has scans.
     fn is_ordered(&self) -> bool {
@@ -67,7 +71,7 @@ pub trait EmbeddedStore: Sync {
     ///
     /// # Errors
     /// As [`EmbeddedStore::put`], and where keys have no order.
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String>;
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError>;
 
     /// Whether work goes on in the background that earlier calls have left.
     fn is_busy(&self) -> bool {

@@ -21,12 +21,12 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
-use crate::{EmbeddedStore, Opening};
+use crate::{EmbeddedStore, Opening, StoreError};
 
 pub(crate) use self::kvssd::memory_bytes;
 
-/// Makes a store in an empty folder, or says in a line why that does not go.
-type Open = fn(&Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String>;
+/// Makes a store in an empty folder, or says why that does not go.
+type Open = fn(&Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError>;
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ mod tests {
         for kind in STORES {
             let opening =
                 Opening { folder: &file, durability: Durability::Process, pair_bytes: 1 << 20, cache_bytes: 1 << 20 };
-            let why = (kind.open)(&opening).err().unwrap();
+            let why = (kind.open)(&opening).err().unwrap().to_string();
             assert!(!why.is_empty() && why.lines().count() == 1, "{}: {why}", kind.name);
         }
     }

@@ -6,54 +6,30 @@
 
 use crate::plan::Cell;
 use crate::records::{Records, Versions, fault};
-use crate::{EmbeddedError, EmbeddedStore};
-use kvssd_types::{Nanos, Random};
+use crate::{EmbeddedError, EmbeddedStore, StoreError};
+use kvssd_types::{Nanos, Random, named_enum};
 use std::time::Instant;
 
-/// What is done, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Every record is put once; its key lies anywhere.
-    FillRandom,
-    /// Records are read at random.
-    ReadRandom,
-    /// Records are put again at random.
-    Overwrite,
-    /// Each operation is as likely a read as an overwrite.
-    Mixed,
-    /// Pairs that lie one after the other are read, from a key at random on, [`SCAN_PAIRS`] at a time. Of stores that have an order.
-    Scan,
-    /// Records are deleted, each at most once.
-    Delete,
+named_enum! {
+    /// What is done, in this order.
+    pub enum Workload: "workload" {
+        /// Every record is put once; its key lies anywhere.
+        FillRandom = "fillrandom",
+        /// Records are read at random.
+        ReadRandom = "readrandom",
+        /// Records are put again at random.
+        Overwrite = "overwrite",
+        /// Each operation is as likely a read as an overwrite.
+        Mixed = "mixed",
+        /// Pairs that lie one after the other are read, from a key at random on, [`SCAN_PAIRS`] at a time. Of stores that have an order.
+        Scan = "scan100",
+        /// Records are deleted, each at most once.
+        Delete = "delete",
+    }
 }
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: u64 = 100;
-
-impl Workload {
-    /// All of them, in order.
-    pub const ALL: [Workload; 6] = [
-        Workload::FillRandom,
-        Workload::ReadRandom,
-        Workload::Overwrite,
-        Workload::Mixed,
-        Workload::Scan,
-        Workload::Delete,
-    ];
-
-    /// Its name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Workload::FillRandom => "fillrandom",
-            Workload::ReadRandom => "readrandom",
-            Workload::Overwrite => "overwrite",
-            Workload::Mixed => "mixed",
-            Workload::Scan => "scan100",
-            Workload::Delete => "delete",
-        }
-    }
-}
 
 /// A store in a cell, and what must be in it.
 pub(crate) struct Subject<'a> {
@@ -96,8 +72,8 @@ impl Subject<'_> {
         total / threads + u64::from(u64::from(thread) < total % threads)
     }
 
-    fn failed(&self, why: String) -> EmbeddedError {
-        EmbeddedError::Store { store: self.name, why }
+    fn failed(&self, why: &StoreError) -> EmbeddedError {
+        EmbeddedError::of_store(self.name, why)
     }
 
     fn wrong(&self, record: u64, why: &'static str) -> EmbeddedError {
@@ -108,7 +84,7 @@ impl Subject<'_> {
     pub(crate) fn verify(&self, count: u64) -> Result<(), EmbeddedError> {
         let step = (self.cell.records / count.max(1)).max(1);
         for record in (0..self.cell.records).step_by(step as usize) {
-            let is_there = self.store.get(&self.records.key(record), &mut |_| {}).map_err(|why| self.failed(why))?;
+            let is_there = self.store.get(&self.records.key(record), &mut |_| {}).map_err(|why| self.failed(&why))?;
             match (is_there, self.versions.get(record)) {
                 (true, 0) => return Err(self.wrong(record, "there is a value, and it was deleted")),
                 (false, 1..) => return Err(self.wrong(record, "there is no value, and one was put")),
@@ -162,7 +138,7 @@ impl<'a> Hand<'a> {
         let start = Instant::now();
         let put = store.put(&key, &self.value);
         let took = since(start);
-        put.map_err(|why| self.subject.failed(why))?;
+        put.map_err(|why| self.subject.failed(&why))?;
         versions.set(record, version);
         Ok(took)
     }
@@ -177,7 +153,7 @@ impl<'a> Hand<'a> {
         let start = Instant::now();
         let got = store.get(&key, &mut |value| seen = Some(records.version_of(record, value)));
         let took = since(start);
-        got.map_err(|why| self.subject.failed(why))?;
+        got.map_err(|why| self.subject.failed(&why))?;
         match fault(seen, before, versions.get(record)) {
             Some(why) => Err(self.subject.wrong(record, why)),
             None => Ok(took),
@@ -199,7 +175,7 @@ impl<'a> Hand<'a> {
         let start = Instant::now();
         let scanned = store.scan(&key, SCAN_PAIRS as usize, &mut look);
         let took = since(start);
-        scanned.map_err(|why| self.subject.failed(why))?;
+        scanned.map_err(|why| self.subject.failed(&why))?;
         if !seen.iter().map(|&(record, _)| record).eq(wanted.iter().map(|&record| Some(record))) {
             return Err(self.subject.wrong(from, "a scan from it on shows other records than those that come next"));
         }
@@ -216,7 +192,7 @@ impl<'a> Hand<'a> {
         let start = Instant::now();
         let deleted = store.delete(&key);
         let took = since(start);
-        deleted.map_err(|why| self.subject.failed(why))?;
+        deleted.map_err(|why| self.subject.failed(&why))?;
         versions.set(record, 0);
         Ok(took)
     }
@@ -235,7 +211,7 @@ mod tests {
 
     /// What is wrong with a store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Lie {
+    enum Defect {
         Nothing,
         LosesPuts,
         LosesOverwrites,
@@ -246,16 +222,16 @@ mod tests {
     }
 
     struct Memory {
-        lie: Lie,
+        defect: Defect,
         pairs: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     }
 
     impl EmbeddedStore for Memory {
-        fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
             let mut pairs = self.pairs.lock().unwrap();
-            let is_lost = match self.lie {
-                Lie::LosesPuts => pairs.len() == 50,
-                Lie::LosesOverwrites => pairs.contains_key(key),
+            let is_lost = match self.defect {
+                Defect::LosesPuts => pairs.len() == 50,
+                Defect::LosesOverwrites => pairs.contains_key(key),
                 _ => false,
             };
             if !is_lost {
@@ -264,30 +240,30 @@ mod tests {
             Ok(())
         }
 
-        fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+        fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
             let pairs = self.pairs.lock().unwrap();
-            let found = match self.lie {
-                Lie::GivesOthers => pairs.values().next().cloned(),
+            let found = match self.defect {
+                Defect::GivesOthers => pairs.values().next().cloned(),
                 _ => pairs.get(key).cloned(),
             };
             Ok(found.is_some_and(|mut value| {
-                value[50] ^= u8::from(self.lie == Lie::FlipsBits);
+                value[50] ^= u8::from(self.defect == Defect::FlipsBits);
                 see(&value);
                 true
             }))
         }
 
-        fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+        fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
             let pairs = self.pairs.lock().unwrap();
-            let skipped = usize::from(self.lie == Lie::SkipsInScans);
+            let skipped = usize::from(self.defect == Defect::SkipsInScans);
             let all =
                 pairs.range(from.to_vec()..).enumerate().filter(|&(number, _)| number != 30 * skipped || skipped == 0);
             all.take(count).for_each(|(_, (key, value))| see(key, value));
             Ok(())
         }
 
-        fn delete(&self, key: &[u8]) -> Result<(), String> {
-            if self.lie != Lie::LosesDeletes {
+        fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
+            if self.defect != Defect::LosesDeletes {
                 self.pairs.lock().unwrap().remove(key);
             }
             Ok(())
@@ -301,10 +277,10 @@ mod tests {
     }
 
     /// The workload at which a store is caught, if at any.
-    fn caught(lie: Lie) -> Option<Workload> {
+    fn caught(defect: Defect) -> Option<Workload> {
         let cell = cell(3, 100, 500);
         let records = Records::new(cell.seed, cell.value_bytes, cell.records);
-        let store = Box::new(Memory { lie, pairs: Mutex::default() });
+        let store = Box::new(Memory { defect, pairs: Mutex::default() });
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
         Workload::ALL.into_iter().find(|&workload| {
@@ -316,16 +292,16 @@ mod tests {
 
     #[test]
     fn a_store_that_lies_is_caught() {
-        for (lie, workload) in [
-            (Lie::Nothing, None),
-            (Lie::LosesPuts, Some(Workload::FillRandom)),
-            (Lie::LosesOverwrites, Some(Workload::Mixed)),
-            (Lie::LosesDeletes, Some(Workload::Delete)),
-            (Lie::SkipsInScans, Some(Workload::Scan)),
-            (Lie::GivesOthers, Some(Workload::ReadRandom)),
-            (Lie::FlipsBits, Some(Workload::ReadRandom)),
+        for (defect, workload) in [
+            (Defect::Nothing, None),
+            (Defect::LosesPuts, Some(Workload::FillRandom)),
+            (Defect::LosesOverwrites, Some(Workload::Mixed)),
+            (Defect::LosesDeletes, Some(Workload::Delete)),
+            (Defect::SkipsInScans, Some(Workload::Scan)),
+            (Defect::GivesOthers, Some(Workload::ReadRandom)),
+            (Defect::FlipsBits, Some(Workload::ReadRandom)),
         ] {
-            assert_eq!(caught(lie), workload, "{lie:?}");
+            assert_eq!(caught(defect), workload, "{defect:?}");
         }
     }
 
@@ -333,7 +309,7 @@ mod tests {
     fn every_record_is_filled_and_none_is_deleted_twice() {
         let cell = cell(8, 101, 1003);
         let records = Records::new(cell.seed, cell.value_bytes, cell.records);
-        let store = Box::new(Memory { lie: Lie::Nothing, pairs: Mutex::default() });
+        let store = Box::new(Memory { defect: Defect::Nothing, pairs: Mutex::default() });
         let subject =
             Subject { name: "memory", store, cell: &cell, records: &records, versions: Versions::new(cell.records) };
         let operations = Workload::ALL.map(|workload| subject.operations(workload));

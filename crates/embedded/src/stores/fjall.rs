@@ -8,7 +8,7 @@
 //! | `sync` | journal persisted by hand, `SyncData` after each write | it has no group commit: each thread syncs by itself |
 //! | the rest | default: bloom filters of 10 bits, levelled compaction, blocks of 4 KiB, values in the tree | |
 
-use crate::{Durability, EmbeddedStore, Opening};
+use crate::{Durability, EmbeddedStore, Opening, StoreError};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 struct Fjall {
@@ -17,53 +17,46 @@ struct Fjall {
     is_synced: bool,
 }
 
-pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    match try_open(opening) {
-        Ok(store) => Ok(Box::new(store)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn try_open(opening: &Opening<'_>) -> fjall::Result<Fjall> {
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     let is_synced = opening.durability == Durability::Sync;
     let database = Database::builder(opening.folder.join("database"))
         .cache_size(opening.cache_bytes)
         .manual_journal_persist(is_synced)
         .open()?;
     let pairs = database.keyspace("pairs", || KeyspaceCreateOptions::default().manual_journal_persist(is_synced))?;
-    Ok(Fjall { database, pairs, is_synced })
+    Ok(Box::new(Fjall { database, pairs, is_synced }))
 }
 
 impl Fjall {
-    fn commit(&self, change: fjall::Result<()>) -> Result<(), String> {
-        let persist = || if self.is_synced { self.database.persist(PersistMode::SyncData) } else { Ok(()) };
-        change.and_then(|()| persist()).map_err(|error| error.to_string())
+    fn commit(&self, change: fjall::Result<()>) -> Result<(), StoreError> {
+        change?;
+        if self.is_synced {
+            self.database.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
     }
 }
 
 impl EmbeddedStore for Fjall {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.commit(self.pairs.insert(key, value))
     }
 
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        let value = self.pairs.get(key).map_err(|error| error.to_string())?;
-        Ok(value.is_some_and(|value| {
-            see(&value);
-            true
-        }))
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+        let value = self.pairs.get(key)?;
+        Ok(value.map(|value| see(&value)).is_some())
     }
 
-    fn delete(&self, key: &[u8]) -> Result<(), String> {
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
         self.commit(self.pairs.remove(key))
     }
 
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.pairs.range(from..).take(count).try_for_each(|pair| {
-            let (key, value) = pair.into_inner().map_err(|error| error.to_string())?;
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        for pair in self.pairs.range(from..).take(count) {
+            let (key, value) = pair.into_inner()?;
             see(&key, &value);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Sealed write buffers that are not flushed keep their journals; compactions say so themselves.

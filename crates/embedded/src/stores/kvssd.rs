@@ -3,9 +3,9 @@
 //! Its flash has three times the bytes of the keys and values, as a user leaves room for garbage collection, and 256 MiB at
 //! least. What it has in memory follows from that (`kvssd_device::image_profile`); the other stores get as much.
 
-use crate::{Durability, EmbeddedStore, Opening};
+use crate::{Durability, EmbeddedStore, Opening, StoreError};
 use kvssd_device::image_profile;
-use kvssd_host::{Error, IteratorOptions, Missing, Namespace, NamespaceAttributes, NamespaceId, Options, Store};
+use kvssd_host::{IteratorOptions, Missing, Namespace, NamespaceAttributes, NamespaceId, Options, Store};
 
 const FLASH_BYTES_MIN: u64 = 256 << 20;
 
@@ -35,21 +35,25 @@ struct Kvssd {
 }
 
 /// The store's own namespace, which keeps keys in no order.
-pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    open_namespace(opening, false, 1).map_err(|error| error.to_string())
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
+    open_namespace(opening, false, 1)
 }
 
 /// The same, in partitions.
-pub(super) fn open_partitioned(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    open_namespace(opening, false, PARTITIONS).map_err(|error| error.to_string())
+pub(super) fn open_partitioned(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
+    open_namespace(opening, false, PARTITIONS)
 }
 
 /// An ordered namespace of an empty store.
-pub(super) fn open_ordered(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    open_namespace(opening, true, 1).map_err(|error| error.to_string())
+pub(super) fn open_ordered(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
+    open_namespace(opening, true, 1)
 }
 
-fn open_namespace(opening: &Opening<'_>, is_ordered: bool, partitions: u32) -> Result<Box<dyn EmbeddedStore>, Error> {
+fn open_namespace(
+    opening: &Opening<'_>,
+    is_ordered: bool,
+    partitions: u32,
+) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     // What the image cannot be, opening it says.
     let firmware_bytes = memory_bytes(opening.pair_bytes).map_or(0, |memory| memory.firmware);
     let options = Options {
@@ -76,38 +80,32 @@ impl Kvssd {
     fn pairs(&self) -> Namespace<'_> {
         self.store.namespace_at(self.namespace)
     }
-
-    fn try_scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        for pair in self.pairs().range(&IteratorOptions { first: from, ..IteratorOptions::default() })?.take(count) {
-            let (key, value) = pair?;
-            see(&key, &value);
-        }
-        Ok(())
-    }
 }
 
 impl EmbeddedStore for Kvssd {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.pairs().store(key, value).map_err(|error| error.to_string())
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        Ok(self.pairs().store(key, value)?)
     }
 
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        let value = self.pairs().retrieve(key).map_err(|error| error.to_string())?;
-        Ok(value.is_some_and(|value| {
-            see(&value);
-            true
-        }))
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+        let value = self.pairs().retrieve(key)?;
+        Ok(value.map(|value| see(&value)).is_some())
     }
 
-    fn delete(&self, key: &[u8]) -> Result<(), String> {
-        self.pairs().delete(key).map(|_| ()).map_err(|error| error.to_string())
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.pairs().delete(key)?;
+        Ok(())
     }
 
     fn is_ordered(&self) -> bool {
         self.is_ordered
     }
 
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.try_scan(from, count, see).map_err(|error| error.to_string())
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        for pair in self.pairs().range(&IteratorOptions { first: from, ..IteratorOptions::default() })?.take(count) {
+            let (key, value) = pair?;
+            see(&key, &value);
+        }
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@
 //! | a put, a delete, a get, a scan | a transaction each | so that it is committed when it returns, and sees what was put before it |
 //! | the rest | default: no read-ahead is turned off | the files fit into the system's cache |
 
-use crate::{Durability, EmbeddedStore, Opening};
+use crate::{Durability, EmbeddedStore, Opening, StoreError};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 use std::ops::Bound;
@@ -27,24 +27,17 @@ struct Lmdb {
 }
 
 /// Pages are written to the file.
-pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     open_with(opening, EnvFlags::empty())
 }
 
 /// Pages are changed where they are mapped.
-pub(super) fn open_writemap(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+pub(super) fn open_writemap(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     open_with(opening, EnvFlags::WRITE_MAP)
 }
 
-fn open_with(opening: &Opening<'_>, flags: EnvFlags) -> Result<Box<dyn EmbeddedStore>, String> {
-    match try_open(opening, flags) {
-        Ok(store) => Ok(Box::new(store)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 #[expect(unsafe_code, reason = "a mapped file must not be changed by others: its folder was made for this run alone")]
-fn try_open(opening: &Opening<'_>, flags: EnvFlags) -> heed::Result<Lmdb> {
+fn open_with(opening: &Opening<'_>, flags: EnvFlags) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     let flags = match opening.durability {
         Durability::Sync => flags,
         Durability::Process => flags | EnvFlags::NO_SYNC,
@@ -58,55 +51,34 @@ fn try_open(opening: &Opening<'_>, flags: EnvFlags) -> heed::Result<Lmdb> {
     let mut transaction = env.write_txn()?;
     let pairs = env.create_database(&mut transaction, None)?;
     transaction.commit()?;
-    Ok(Lmdb { env, pairs })
+    Ok(Box::new(Lmdb { env, pairs }))
 }
 
-impl Lmdb {
-    fn try_put(&self, key: &[u8], value: &[u8]) -> heed::Result<()> {
+impl EmbeddedStore for Lmdb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let mut transaction = self.env.write_txn()?;
         self.pairs.put(&mut transaction, key, value)?;
-        transaction.commit()
+        Ok(transaction.commit()?)
     }
 
-    fn try_get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> heed::Result<bool> {
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
         let transaction = self.env.read_txn()?;
         let value = self.pairs.get(&transaction, key)?;
-        Ok(value.is_some_and(|value| {
-            see(value);
-            true
-        }))
+        Ok(value.map(|value| see(value)).is_some())
     }
 
-    fn try_delete(&self, key: &[u8]) -> heed::Result<()> {
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
         let mut transaction = self.env.write_txn()?;
         self.pairs.delete(&mut transaction, key)?;
-        transaction.commit()
+        Ok(transaction.commit()?)
     }
 
-    fn try_scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> heed::Result<()> {
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let transaction = self.env.read_txn()?;
         for pair in self.pairs.range(&transaction, &(Bound::Included(from), Bound::Unbounded))?.take(count) {
             let (key, value) = pair?;
             see(key, value);
         }
         Ok(())
-    }
-}
-
-impl EmbeddedStore for Lmdb {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.try_put(key, value).map_err(|error| error.to_string())
-    }
-
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        self.try_get(key, see).map_err(|error| error.to_string())
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<(), String> {
-        self.try_delete(key).map_err(|error| error.to_string())
-    }
-
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.try_scan(from, count, see).map_err(|error| error.to_string())
     }
 }

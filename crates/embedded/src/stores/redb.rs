@@ -8,9 +8,9 @@
 //! | a put, a delete | a transaction each | so that it is committed when it returns |
 //! | a get, a scan | a transaction each | so that it sees what was put before it |
 
-use crate::{Durability, EmbeddedStore, Opening};
+use crate::{Durability, EmbeddedStore, Opening, StoreError};
 use redb::backends::FileBackend;
-use redb::{Database, Error, ReadableDatabase, StorageBackend, TableDefinition};
+use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition};
 use std::fs::File;
 use std::io;
 
@@ -48,14 +48,7 @@ impl StorageBackend for Unsynced {
     }
 }
 
-pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
-    match try_open(opening) {
-        Ok(store) => Ok(Box::new(store)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn try_open(opening: &Opening<'_>) -> Result<Redb, Error> {
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     let path = opening.folder.join("pairs.redb");
     let mut builder = Database::builder();
     builder.set_cache_size(opening.cache_bytes as usize);
@@ -68,53 +61,32 @@ fn try_open(opening: &Opening<'_>) -> Result<Redb, Error> {
     let transaction = database.begin_write()?;
     transaction.open_table(PAIRS)?;
     transaction.commit()?;
-    Ok(Redb(database))
+    Ok(Box::new(Redb(database)))
 }
 
-impl Redb {
-    fn try_put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+impl EmbeddedStore for Redb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let transaction = self.0.begin_write()?;
         transaction.open_table(PAIRS)?.insert(key, value)?;
         Ok(transaction.commit()?)
     }
 
-    fn try_get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
         let value = self.0.begin_read()?.open_table(PAIRS)?.get(key)?;
-        Ok(value.is_some_and(|value| {
-            see(value.value());
-            true
-        }))
+        Ok(value.map(|value| see(value.value())).is_some())
     }
 
-    fn try_scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
+        let transaction = self.0.begin_write()?;
+        transaction.open_table(PAIRS)?.remove(key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         for pair in self.0.begin_read()?.open_table(PAIRS)?.range(from..)?.take(count) {
             let (key, value) = pair?;
             see(key.value(), value.value());
         }
         Ok(())
-    }
-
-    fn try_delete(&self, key: &[u8]) -> Result<(), Error> {
-        let transaction = self.0.begin_write()?;
-        transaction.open_table(PAIRS)?.remove(key)?;
-        Ok(transaction.commit()?)
-    }
-}
-
-impl EmbeddedStore for Redb {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.try_put(key, value).map_err(|error| error.to_string())
-    }
-
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        self.try_get(key, see).map_err(|error| error.to_string())
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<(), String> {
-        self.try_delete(key).map_err(|error| error.to_string())
-    }
-
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
-        self.try_scan(from, count, see).map_err(|error| error.to_string())
     }
 }

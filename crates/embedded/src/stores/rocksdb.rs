@@ -9,7 +9,7 @@
 //! | `sync` | `WriteOptions::sync` | threads that wait at the same time share an fsync |
 //! | the rest | default: levelled compaction, blocks of 4 KiB, two background jobs | |
 
-use crate::{Durability, EmbeddedStore, Opening};
+use crate::{Durability, EmbeddedStore, Opening, StoreError};
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, WriteOptions};
 
 /// Bits of a key in the filters.
@@ -27,7 +27,7 @@ struct RocksDb {
     writing: WriteOptions,
 }
 
-pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, String> {
+pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, StoreError> {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(opening.cache_bytes as usize));
     blocks.set_bloom_filter(BLOOM_BITS, false);
@@ -35,37 +35,29 @@ pub(super) fn open(opening: &Opening<'_>) -> Result<Box<dyn EmbeddedStore>, Stri
     options.create_if_missing(true);
     options.set_compression_type(DBCompressionType::None);
     options.set_block_based_table_factory(&blocks);
-    let database = DB::open(&options, opening.folder.join("database")).map_err(line)?;
+    let database = DB::open(&options, opening.folder.join("database"))?;
     let mut writing = WriteOptions::default();
     writing.set_sync(opening.durability == Durability::Sync);
     Ok(Box::new(RocksDb { database, writing }))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as errors are mapped")]
-fn line(error: rocksdb::Error) -> String {
-    error.to_string().replace('\n', " ")
-}
-
 impl EmbeddedStore for RocksDb {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.database.put_opt(key, value, &self.writing).map_err(line)
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        Ok(self.database.put_opt(key, value, &self.writing)?)
     }
 
-    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        let value = self.database.get_pinned(key).map_err(line)?;
-        Ok(value.is_some_and(|value| {
-            see(&value);
-            true
-        }))
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
+        let value = self.database.get_pinned(key)?;
+        Ok(value.map(|value| see(&value)).is_some())
     }
 
-    fn delete(&self, key: &[u8]) -> Result<(), String> {
-        self.database.delete_opt(key, &self.writing).map_err(line)
+    fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
+        Ok(self.database.delete_opt(key, &self.writing)?)
     }
 
-    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         for pair in self.database.iterator(IteratorMode::From(from, Direction::Forward)).take(count) {
-            let (key, value) = pair.map_err(line)?;
+            let (key, value) = pair?;
             see(&key, &value);
         }
         Ok(())
