@@ -5,7 +5,6 @@ mod primes;
 use crate::failure::Failure;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
-use primes::{FFDHE2048, FFDHE3072, FFDHE4096, FFDHE6144, FFDHE8192};
 use zeroize::Zeroizing;
 
 /// Length of a private exponent. RFC 7919 (5.2) wants 400 bits for the largest group.
@@ -44,26 +43,28 @@ impl Group {
     /// Length of a public value, in bytes; 0 for no group.
     #[must_use]
     pub fn bytes(self) -> usize {
-        self.prime_text().map_or(0, |text| text.len() / 2)
-    }
-
-    fn prime_text(self) -> Option<&'static str> {
-        match self {
-            Group::Null => None,
-            Group::Ffdhe2048 => Some(FFDHE2048),
-            Group::Ffdhe3072 => Some(FFDHE3072),
-            Group::Ffdhe4096 => Some(FFDHE4096),
-            Group::Ffdhe6144 => Some(FFDHE6144),
-            Group::Ffdhe8192 => Some(FFDHE8192),
-        }
+        self.bits() as usize / 8
     }
 
     fn bits(self) -> u32 {
-        self.bytes() as u32 * 8
+        self.parameters().map_or(0, |(bits, _)| bits)
+    }
+
+    /// Bits of the prime, and those of its digits that X makes its own.
+    fn parameters(self) -> Option<(u32, &'static str)> {
+        match self {
+            Group::Null => None,
+            Group::Ffdhe2048 => Some((2048, "886B423861285C97")),
+            Group::Ffdhe3072 => Some((3072, "25E41D2B66C62E37")),
+            Group::Ffdhe4096 => Some((4096, "C68A007E5E655F6A")),
+            Group::Ffdhe6144 => Some((6144, "A40E329CD0E40E65")),
+            Group::Ffdhe8192 => Some((8192, "D68C8BB7C5C6424C")),
+        }
     }
 
     fn prime(self) -> Option<Odd<BoxedUint>> {
-        let prime = BoxedUint::from_be_hex(self.prime_text()?, self.bits()).into_option()?;
+        let (bits, own) = self.parameters()?;
+        let prime = BoxedUint::from_be_hex(&primes::digits(bits, own), bits).into_option()?;
         Odd::new(prime).into_option()
     }
 
