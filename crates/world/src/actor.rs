@@ -37,7 +37,6 @@ pub(crate) enum Life {
     Unwinding,
 }
 
-/// An actor.
 pub(crate) struct Actor {
     pub(crate) name: String,
     pub(crate) process: Process,

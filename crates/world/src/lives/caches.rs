@@ -1,4 +1,4 @@
-//! Threads of one program, as in [`threads`](super::threads), on a store whose namespaces are caches but for the first: what is asked for is the newest value or
+//! Threads of one program, as in [`threads`](super::threads), on a store whose namespaces are caches except for the first: what is asked for is the newest value or
 //! nothing, none holds more than its budget, and the plain one loses nothing.
 //!
 //! ```text

@@ -1,10 +1,12 @@
 //! The drives of the world: so small that everything is soon full, evicted and collected.
 
+use super::image::PATH;
 use kvssd_designs::DESIGNS;
-use kvssd_device::CreateDrive;
-use kvssd_flash::{Profile, ProfileError};
+use kvssd_device::{CreateDrive, Drive};
+use kvssd_flash::{Profile, SimulatedDisk};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
+use std::path::Path;
 
 /// The largest value where values are large.
 pub const LARGE_VALUE_BYTES: u32 = 600_000;
@@ -29,21 +31,17 @@ impl Hardware {
     /// A drive of 12 to 16 MiB with room for namespaces of every kind; with large values for twice as many, since each has a shadow. It has few
     /// superblocks, or many small ones, so that the table of blocks takes several pages of the disk.
     ///
-    /// # Errors
+    /// # Panics
     /// When the design does not fit such a drive.
-    pub fn tiny(
-        design: &Design,
-        sync: bool,
-        has_large_values: bool,
-        has_small_blocks: bool,
-    ) -> Result<Hardware, ProfileError> {
+    #[must_use]
+    pub fn tiny(design: &Design, sync: bool, has_large_values: bool, has_small_blocks: bool) -> Hardware {
+        let fit = |design: &Design, set: &[(&str, &str)]| {
+            design.tiny_profile(set).expect("every design fits the drives of the world")
+        };
         let mut design = design.clone();
         let spaces = (1 + SPACES_MAX as u32 + 1) * if has_large_values { 2 } else { 1 };
         design.namespaces_max = spaces;
-        let mut dram_bytes = 0;
-        for design in &DESIGNS {
-            dram_bytes = dram_bytes.max(design.tiny_profile(&[])?.memory.dram_bytes);
-        }
+        let dram_bytes = DESIGNS.iter().map(|design| fit(design, &[]).memory.dram_bytes).max().unwrap_or(0);
         let (pages_per_block, blocks_per_die) = match (has_small_blocks, has_large_values) {
             (true, _) => ("4", "192"),
             (false, false) => ("16", "48"),
@@ -51,18 +49,19 @@ impl Hardware {
             (false, true) => ("16", "64"),
         };
         let dram_bytes = (dram_bytes * u64::from(spaces)).to_string();
-        let profile = design.tiny_profile(&[
+        let set = [
             ("memory.power_loss", "protected"),
             ("geometry.pages_per_block", pages_per_block),
             ("geometry.blocks_per_die", blocks_per_die),
             ("geometry.oob_bytes", "1000"),
             ("memory.dram_bytes", &dram_bytes),
-        ])?;
+        ];
+        let profile = fit(&design, &set);
         let value_bytes_max = has_large_values.then_some(LARGE_VALUE_BYTES);
         let create = CreateDrive { sync, value_bytes_max, ..CreateDrive::default() };
         // A tree's pages are larger than what records may take of a page there.
         let indexes = if design.name == "multilevel" { ["rhik", "hash-compact"] } else { ["lsm", "hash-compact"] };
-        Ok(Hardware { design, profile, create, indexes })
+        Hardware { design, profile, create, indexes }
     }
 
     /// The same, of which programs keep pages in memory or, as often, none. What a disk does to a page that is kept shows in a later life.
@@ -77,6 +76,13 @@ impl Hardware {
     pub fn in_partitions(mut self, random: &mut Random) -> Hardware {
         self.create.partitions = [1, 1, 2, 3][random.below(4) as usize];
         self
+    }
+
+    /// Makes such a drive on an empty disk.
+    pub(super) fn make_on(&self, disk: &SimulatedDisk) {
+        let Hardware { design, profile, create, .. } = self;
+        let made = Drive::create_all_in(&disk.files(), Path::new(PATH), profile, design, *create);
+        drop(made.expect("an empty disk has room for a drive"));
     }
 }
 

@@ -13,13 +13,12 @@ use super::conditions::Conditions;
 use super::excuses::Excuses;
 use super::hardware::Hardware;
 use super::host::{self, CROWD, JUDGE};
-use super::image::{self, PATH};
+use super::image;
 use super::machine::Machine;
 use super::report::{Loss, Report};
 use super::served::{self, SERVICE};
 use super::strikes::Strikes;
 use crate::{NetworkFaults, Options, Process, World};
-use kvssd_device::Drive;
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_nvme_target::Subsystem;
@@ -27,7 +26,6 @@ use kvssd_runtime::thread;
 use kvssd_runtime::time::{Duration, Instant};
 use kvssd_types::Random;
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Weak;
 
@@ -78,7 +76,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let conditions = Conditions::random(&mut random);
     let Conditions { sync, has_large_values, network, .. } = conditions;
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware.expect("every design fits the drives of the world").in_partitions(&mut random);
+    let hardware = hardware.in_partitions(&mut random);
     let machine = Machine::new(SimulatedDisk::new(random.bits()), vec![SERVICE]);
     let disk = machine.disk().clone();
     let (book, told) = (SharedBook::default(), Rc::new(RefCell::new(Report::default())));
@@ -98,9 +96,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
             stores: Cell::new(0),
             is_over: Cell::new(false),
         });
-        let Hardware { design, profile, create, .. } = &hardware;
-        let made = Drive::create_all_in(&common.machine.disk().files(), Path::new(PATH), profile, design, *create);
-        drop(made.expect("an empty disk has room for a drive"));
+        hardware.make_on(common.machine.disk());
         direct(&common, &mut random);
     });
     let ((told_of_failures, forgotten), told) = (excuses.counts(), told.take());

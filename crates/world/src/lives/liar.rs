@@ -8,6 +8,7 @@
 //! What is given is right, and what cannot be given is told: no other value, and no key that is missing and nobody says so.
 
 use super::act::{Act, Acts};
+use super::caught;
 use super::hardware::Hardware;
 use super::history::History;
 use super::image::PATH;
@@ -19,7 +20,6 @@ use kvssd_flash::{
 use kvssd_ftl::Design;
 use kvssd_types::Random;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Lives before the image is remembered, and behind that.
@@ -38,11 +38,11 @@ const TRIALS: u64 = 8;
 /// What was served that is wrong.
 pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
     let mut random = Random::new(seed);
-    let hardware = Hardware::tiny(design, false, false, true).expect("every design fits the drives of the world");
+    let hardware = Hardware::tiny(design, false, false, true);
     let mut program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let mut acts = Acts::new(random.bits() >> 24, false);
     let mut history = History::default();
-    let lived = catch_unwind(AssertUnwindSafe(|| {
+    let lived = caught(|| {
         let before = live(&mut program, &mut acts, &mut random, (LIVES[0], report))?;
         let now = live(&mut program, &mut acts, &mut random, (LIVES[1], report))?;
         let places = Places::of(&program, &now)?;
@@ -53,8 +53,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
             try_lie(&mut program, &now, &lie, report)?;
         }
         Ok(())
-    }));
-    let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
+    });
     lived.map_err(|what| Loss { seed, life: report.lives, what, history: history.lines() })?;
     report.drives += 1;
     report.calls += program.disk().calls();

@@ -50,6 +50,14 @@ pub use program::{End, Program};
 pub use report::{Loss, Report};
 pub use scenario::{SCENARIOS, Scenario};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What lives do; a panic is a loss.
+fn caught<T>(lives: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let caught = catch_unwind(AssertUnwindSafe(lives));
+    caught.unwrap_or_else(|panic| Err(format!("panic: {}", words_of(&*panic))))
+}
+
 /// What a panic said.
 fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -51,7 +51,6 @@ pub type PairChange = (usize, usize, Option<Content>);
 /// A change, as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Pairs.
     Pairs(Vec<PairChange>),
     /// A namespace is made.
     Create(usize),

@@ -76,10 +76,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     let mut random = Random::new(seed);
     let (sync, is_large) = (random.below(2) == 0, random.below(6) == 0);
     let hardware = Hardware::tiny(design, sync, is_large, random.below(3) == 0);
-    let hardware = hardware
-        .expect("every design fits the drives of the world")
-        .cached_or_not(&mut random)
-        .in_partitions(&mut random);
+    let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), (1..=PROGRAMS).map(Process).collect());
     let (book, told) = (SharedBook::default(), Rc::new(Cell::new(Report::default())));

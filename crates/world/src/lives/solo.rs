@@ -1,6 +1,7 @@
 //! One program and its drive, life after life: killed at any call of the disk, its machine stopped, its disk failing.
 
 use super::act::{Act, Acts};
+use super::caught;
 use super::hardware::Hardware;
 use super::history::History;
 use super::image;
@@ -10,7 +11,6 @@ use super::strikes::Strikes;
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_types::Random;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Lives of a drive before there is another one.
 pub const LIVES_PER_DRIVE: u64 = 32;
@@ -46,7 +46,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     // Designs that differ little do not live the same lives.
     let mut random = Random::stream(seed, design.name.bytes().map(u64::from).sum());
     let (sync, is_large, is_small) = (random.below(2) == 0, random.below(4) == 0, random.below(3) == 0);
-    let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
+    let hardware = Hardware::tiny(design, sync, is_large, is_small);
     let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
     let program = Program::new(&hardware, SimulatedDisk::new(random.bits()));
     let acts = Acts::new(random.bits() >> 24, is_large);
@@ -60,7 +60,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
 pub fn run_over(design: &Design, disk: SimulatedDisk, seed: u64, report: &mut Report) -> Result<(), Loss> {
     let mut random = Random::new(seed);
     let sync = random.below(2) == 0;
-    let mut hardware = Hardware::tiny(design, sync, false, false).expect("every design fits the drives of the world");
+    let mut hardware = Hardware::tiny(design, sync, false, false);
     // What fits beside it depends on who has made it; another of its own does.
     hardware.indexes = hardware.indexes.map(|_| design.index.plan().name());
     let program = Program::over(&hardware, disk);
@@ -72,13 +72,12 @@ fn live(mut lives: Lives<'_>, seed: u64, report: &mut Report) -> Result<(), Loss
     let disk = lives.program.disk().clone();
     let begun = (disk.calls(), disk.stops(), disk.failures());
     for life in 0..LIVES_PER_DRIVE {
-        let lived = catch_unwind(AssertUnwindSafe(|| {
+        let lived = caught(|| {
             if life == 0 {
                 lives.fill()?;
             }
             lives.live(report)
-        }));
-        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", super::words_of(&*panic))));
+        });
         report.lives += 1;
         lived.map_err(|what| Loss { seed, life, what, history: lives.history.lines() })?;
     }

@@ -10,16 +10,15 @@
 //! What was answered is there, what was under way is there as a whole or not, and what a disk has lost or misplaced is told.
 
 use super::act::Act;
+use super::caught;
 use super::hardware::{Hardware, LARGE_VALUE_BYTES};
 use super::image::{self, PATH};
 use super::model::Content;
 use super::program::{End, Program};
 use super::report::{Loss, Report};
-use super::words_of;
 use kvssd_flash::{DiskCall, SimulatedDisk, Strike};
 use kvssd_ftl::Design;
 use kvssd_types::StoreCondition;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 /// Where the header of an image says that its table of blocks, its staging area and its pages begin.
@@ -37,7 +36,7 @@ const KINDS: [(bool, bool, bool); 3] = [(false, true, false), (true, false, true
 /// What was lost.
 pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> {
     let (sync, is_large, is_small) = KINDS[(seed % KINDS.len() as u64) as usize];
-    let hardware = Hardware::tiny(design, sync, is_large, is_small).expect("every design fits the drives of the world");
+    let hardware = Hardware::tiny(design, sync, is_large, is_small);
     let loss = |what: String, life, history| Loss { seed, life, what, history };
     let sweep = Sweep::new(hardware).map_err(|what| loss(what, 0, Vec::new()))?;
     let call = seed / KINDS.len() as u64;
@@ -45,8 +44,7 @@ pub fn run(design: &Design, seed: u64, report: &mut Report) -> Result<(), Loss> 
     for (life, strike) in (1..).zip(sweep.strikes(call)) {
         let history =
             || vec![format!("{what:?} of {bytes} B at {at}, call {call} of {}: {strike:?}", sweep.trace.len())];
-        let lived = catch_unwind(AssertUnwindSafe(|| sweep.strike(call, strike, report)));
-        let lived = lived.unwrap_or_else(|panic| Err(format!("panic: {}", words_of(&*panic))));
+        let lived = caught(|| sweep.strike(call, strike, report));
         lived.map_err(|what| loss(what, life, history()))?;
     }
     report.drives += 1;

@@ -20,7 +20,7 @@ use super::spaces::{self, EXISTS, IDS};
 use super::strikes::Strikes;
 use crate::linear::Found;
 use crate::{Options, Process, World};
-use kvssd_device::{CreateDrive, Drive};
+use kvssd_device::CreateDrive;
 use kvssd_flash::SimulatedDisk;
 use kvssd_ftl::Design;
 use kvssd_host::tx::{TransactionOptions, Transactions};
@@ -84,10 +84,7 @@ pub(super) fn run_with(design: &Design, seed: u64, report: &mut Report, has_cach
     let mut random = Random::new(seed);
     let (sync, has_large_values) = (random.below(2) == 0, random.below(4) == 0);
     let hardware = Hardware::tiny(design, sync, has_large_values, random.below(3) == 0);
-    let hardware = hardware
-        .expect("every design fits the drives of the world")
-        .cached_or_not(&mut random)
-        .in_partitions(&mut random);
+    let hardware = hardware.cached_or_not(&mut random).in_partitions(&mut random);
     let disk = SimulatedDisk::new(random.bits());
     let machine = Machine::new(disk.clone(), vec![PROGRAM]);
     let book = SharedBook::default();
@@ -122,10 +119,8 @@ pub(super) fn run_with(design: &Design, seed: u64, report: &mut Report, has_cach
 
 /// The main actor: life after life.
 fn live(common: &Rc<Common>, random: &mut Random) {
-    let Hardware { design, profile, create, .. } = &common.hardware;
     let disk = common.machine.disk().clone();
-    let made = Drive::create_all_in(&disk.files(), Path::new(PATH), profile, design, *create);
-    drop(made.expect("an empty disk has room for a drive"));
+    common.hardware.make_on(&disk);
     for life in 0..=LIVES {
         disk.kill();
         if random.below(CHECKS) == 0 || life == LIVES {

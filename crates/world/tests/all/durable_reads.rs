@@ -32,7 +32,7 @@ const LOOKS: [Look; 4] = [
 /// Whether the machine stopped just when a reader had found the key.
 fn stops(seed: u64, look: Look) -> bool {
     let machine = Machine::new(SimulatedDisk::new(seed), vec![PROGRAM]);
-    let hardware = Hardware::tiny(&ORIGINAL, true, false, false).unwrap();
+    let hardware = Hardware::tiny(&ORIGINAL, true, false, false);
     let Hardware { design, profile, create, .. } = hardware;
     drop(kvssd_device::Drive::create_in(&machine.disk().files(), Path::new(PATH), &profile, &design, create).unwrap());
     machine.disk().kill();
@@ -72,7 +72,7 @@ fn what_was_read_is_there_after_the_machine_stopped() {
 /// stopped.
 fn found_twice(seed: u64, call: u64, read_only: bool) -> [Option<Vec<u8>>; 2] {
     let disk = SimulatedDisk::new(seed);
-    let Hardware { design, profile, create, .. } = Hardware::tiny(&ORIGINAL, true, false, false).unwrap();
+    let Hardware { design, profile, create, .. } = Hardware::tiny(&ORIGINAL, true, false, false);
     drop(kvssd_device::Drive::create_in(&disk.files(), Path::new(PATH), &profile, &design, create).unwrap());
     disk.kill();
     let open = |read_only| {
