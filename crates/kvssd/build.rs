@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-/// All that a program is made of but for tests: the same for every program that is made of it, this one or the Python package.
+/// All that a program is made of except for tests: the same for every program that is made of it, this one or the Python package.
 fn sources(made_with: &str) -> Vec<u8> {
     let mut files = vec![PathBuf::from(LOCK)];
     add_files(Path::new(CRATES), &mut files);

@@ -52,7 +52,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     let mut progress = Progress::new();
     let (run, trace) = experiment.run_recorded(options.drive.trace_window, &mut progress)?;
     drop(progress);
-    trace_file.write_bytes(&packed(&trace, path).map_err(|why| Failure::Output { path: path.clone(), why })?)?;
+    trace_file.write_bytes(&packed(&trace, path).map_err(Failure::of_output(path))?)?;
     show(&experiments, &[vec![run]], &files, files.take_stdout() || trace_file.takes_stdout())
 }
 

@@ -2,13 +2,13 @@
 
 #[cfg(feature = "campaigns")]
 use kvssd_conformance::CampaignError;
-use kvssd_device::DriveError;
 use kvssd_embedded::EmbeddedError;
 use kvssd_flash::ProfileError;
 use kvssd_ftl::DesignError;
 use kvssd_host::{DriveUrl, Error as StoreError};
 use kvssd_nvme_target::ServeError;
 use kvssd_sim::SimError;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -45,7 +45,7 @@ pub enum Failure {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        why: std::io::Error,
+        why: io::Error,
     },
     /// The input.
     #[error("{}: {why}", path.display())]
@@ -138,30 +138,32 @@ impl Failure {
         move |error| Failure::Store { path: path.to_owned(), error: error.into() }
     }
 
-    /// That an image holds no drive.
-    pub fn of_drive(path: &Path) -> impl Fn(DriveError) -> Failure {
-        move |error| Failure::Store { path: path.to_owned(), error: error.into() }
+    /// That a file cannot be written.
+    pub fn of_output(path: &Path) -> impl Fn(io::Error) -> Failure {
+        move |why| Failure::Output { path: path.to_owned(), why }
     }
 
-    /// 1 for an answer that is no, 2 for what the user can change, 3 for what failed, 130 for an interrupt.
+    /// That something is wrong with a file.
+    pub fn of_input(path: &Path) -> impl Fn(String) -> Failure {
+        move |why| Failure::Input { path: path.to_owned(), why }
+    }
+
+    /// 1 for an answer that is no, 3 for what failed, 130 for an interrupt, 2 for the rest: what the user can change.
     pub fn code(&self) -> ExitCode {
-        match self {
-            Failure::Load { why, .. } => why.code(),
+        ExitCode::from(match self {
+            Failure::Load { why, .. } => return why.code(),
             #[cfg(feature = "campaigns")]
-            Failure::Campaign(CampaignError::Interrupted) => ExitCode::from(130),
+            Failure::Campaign(CampaignError::Interrupted) => 130,
             Failure::Sim(SimError::Interrupted)
             | Failure::Embedded(EmbeddedError::Interrupted)
-            | Failure::Interrupted => ExitCode::from(130),
+            | Failure::Interrupted => 130,
             #[cfg(feature = "campaigns")]
-            Failure::Losses(_) => ExitCode::from(1),
-            #[cfg(feature = "campaigns")]
-            Failure::Campaign(_) => ExitCode::from(2),
-            Failure::Sim(SimError::WrongValues(_) | SimError::WrongAnswers(_)) => ExitCode::from(1),
-            Failure::Embedded(EmbeddedError::WrongValue { .. }) => ExitCode::from(1),
-            #[cfg(not(all(feature = "campaigns", feature = "papers")))]
-            Failure::Without { .. } => ExitCode::from(2),
-            Failure::NoKey { .. } | Failure::Inconsistent { .. } => ExitCode::from(1),
-            Failure::Sim(SimError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => ExitCode::from(3),
+            Failure::Losses(_) => 1,
+            Failure::Sim(SimError::WrongValues(_) | SimError::WrongAnswers(_))
+            | Failure::Embedded(EmbeddedError::WrongValue { .. })
+            | Failure::NoKey { .. }
+            | Failure::Inconsistent { .. } => 1,
+            Failure::Sim(SimError::Drive(_)) | Failure::Embedded(EmbeddedError::Store { .. }) => 3,
             Failure::Store {
                 error:
                     StoreError::Full
@@ -170,16 +172,9 @@ impl Failure {
                     | StoreError::Unreachable { .. }
                     | StoreError::InDoubt { .. },
                 ..
-            } => ExitCode::from(3),
-            Failure::Sim(_)
-            | Failure::Embedded(_)
-            | Failure::Output { .. }
-            | Failure::Input { .. }
-            | Failure::Serve(_)
-            | Failure::LogFilter { .. }
-            | Failure::Unproved(_)
-            | Failure::Store { .. } => ExitCode::from(2),
-        }
+            } => 3,
+            _ => 2,
+        })
     }
 }
 

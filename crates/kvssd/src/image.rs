@@ -82,7 +82,7 @@ pub fn info(image: &Path) -> Outcome {
 /// Looks at everything and names what is wrong.
 pub fn check(image: &Path) -> Outcome {
     refuse_url(image, "checked")?;
-    let report = Drive::check(image).map_err(Failure::of_drive(image))?;
+    let report = Drive::check(image).map_err(Failure::of_store(image))?;
     print(&format!("{report}\n"))?;
     match report.findings.len() as u64 + report.left_off {
         0 => Ok(()),

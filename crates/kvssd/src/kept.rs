@@ -46,7 +46,7 @@ struct Part {
 impl Kept {
     /// The folder, which is made.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
-        fs::create_dir_all(folder).map_err(|why| failed(folder, why))?;
+        fs::create_dir_all(folder).map_err(Failure::of_output(folder))?;
         Ok(Kept { folder: folder.to_owned() })
     }
 
@@ -68,7 +68,7 @@ impl Kept {
                 Ok(()) if part.is_of_its_name() => return Ok(Some(Claim { part, path: self.path(name) })),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(why)) => return Err(failed(&part.path, why)),
+                Err(TryLockError::Error(why)) => return Err(Failure::of_output(&part.path)(why)),
             }
         }
     }
@@ -93,7 +93,8 @@ impl Kept {
     fn part(&self, name: &str) -> Result<Part, Failure> {
         let path = self.folder.join(format!("{name}.part"));
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        file.map_err(|why| failed(&path, why)).map(|file| Part { file, path })
+        let file = file.map_err(Failure::of_output(&path))?;
+        Ok(Part { file, path })
     }
 }
 
@@ -113,7 +114,7 @@ impl Claim {
     /// When it cannot be written.
     pub fn keep(mut self, document: &impl Serialize) -> Outcome {
         let text = serde_json::to_string_pretty(document).expect("documents can be written") + "\n";
-        self.write(text.as_bytes()).map_err(|why| failed(&self.path, why))
+        self.write(text.as_bytes()).map_err(Failure::of_output(&self.path))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -131,10 +132,6 @@ impl Drop for Claim {
             let _ = fs::remove_file(&self.part.path);
         }
     }
-}
-
-fn failed(path: &Path, why: io::Error) -> Failure {
-    Failure::Output { path: path.to_owned(), why }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn pages(folder: &Path) -> Outcome {
     let mut program = Arguments::command().disable_help_subcommand(true);
     program.build();
     let write = || fs::create_dir_all(folder).and_then(|()| write_pages(&program, folder));
-    write().map_err(|why| Failure::Output { path: folder.to_owned(), why })
+    write().map_err(Failure::of_output(folder))
 }
 
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {

@@ -25,7 +25,7 @@ impl JsonFile {
                 Ok(_) => OpenOptions::new().append(true).open(path).map(|_| ()),
                 Err(_) => draft(path).map(|_| ()),
             };
-            can_be_written.map_err(|why| fail(path, why))?;
+            can_be_written.map_err(Failure::of_output(path))?;
         }
         Ok(JsonFile { path: path.map(Path::to_owned) })
     }
@@ -44,7 +44,7 @@ impl JsonFile {
         }
         let is_plain = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
         let written = if is_plain { fs::write(path, bytes) } else { write_whole(path, bytes) };
-        written.map_err(|why| fail(path, why))
+        written.map_err(Failure::of_output(path))
     }
 
     /// Whether there will be one.
@@ -61,7 +61,7 @@ impl JsonFile {
 /// Writes to the file at `path` as [`JsonFile::write`] does, what `write` does; `-` is the standard output. A reader that has gone
 /// away wants no more, and is no error. `image` is not written over.
 pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
-    let taken = |why| fail(path, why);
+    let taken = Failure::of_output(path);
     let written = if is_stdout(path) {
         fill(path, &mut stdout().lock(), write)
     } else if fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(image).is_ok_and(|image| image == path)) {
@@ -69,7 +69,7 @@ pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) ->
     } else if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
         fill(path, &mut OpenOptions::new().write(true).open(path).map_err(taken)?, write)
     } else {
-        let mut draft = draft(path).map_err(taken)?;
+        let mut draft = draft(path).map_err(&taken)?;
         fill(path, &mut draft, write)?;
         return draft.persist(path).map(|_| ()).map_err(|error| taken(error.error));
     };
@@ -82,7 +82,7 @@ pub fn write_to(path: &Path, image: &Path, write: impl FnOnce(&mut dyn Write) ->
 fn fill(path: &Path, file: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Outcome) -> Outcome {
     let mut file = BufWriter::new(file);
     write(&mut file)?;
-    file.flush().map_err(|why| fail(path, why))
+    file.flush().map_err(Failure::of_output(path))
 }
 
 /// Whether a path stands for the standard input or output.
@@ -114,7 +114,9 @@ pub fn print(text: &str) -> Outcome {
 /// As [`print`].
 pub fn print_bytes(bytes: &[u8]) -> Outcome {
     match stdout().write_all(bytes).and_then(|()| stdout().flush()) {
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(Path::new("standard output"), why)),
+        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::of_output(Path::new("standard output"))(why))
+        }
         _ => Ok(()),
     }
 }
@@ -172,8 +174,4 @@ pub fn say(text: &str) {
 fn readable() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     fs::Permissions::from_mode(0o644)
-}
-
-fn fail(path: &Path, why: std::io::Error) -> Failure {
-    Failure::Output { path: path.to_owned(), why }
 }

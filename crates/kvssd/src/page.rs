@@ -43,7 +43,7 @@ pub fn write(file: &JsonFile, title: &str, document: &Value) -> Outcome {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
-    let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+    let wrong = Failure::of_input(path);
     let bytes = fs::read(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
     serde_json::from_slice(&bytes).map_err(|why| wrong(format!("it is no JSON: {why}")))
 }

@@ -39,9 +39,7 @@ pub fn get(options: &GetOptions) -> Outcome {
     let value = namespace(&store, image, within)?.retrieve(&key.0).map_err(Failure::of_store(image))?;
     let value = value.ok_or_else(|| no_key(image, key))?;
     match file {
-        Some(path) => write_to(path, image, |file| {
-            file.write_all(&value).map_err(|why| Failure::Output { path: path.to_owned(), why })
-        }),
+        Some(path) => write_to(path, image, |file| file.write_all(&value).map_err(Failure::of_output(path))),
         None => print_bytes(&value),
     }
 }
@@ -73,7 +71,7 @@ pub fn list(options: &ListOptions) -> Outcome {
         for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
             let key = key.map_err(Failure::of_store(image))?;
             let written = writeln!(out, "{}", text::line(&key));
-            written.map_err(|why| Failure::Output { path: "standard output".into(), why })?;
+            written.map_err(Failure::of_output(Path::new("standard output")))?;
         }
         Ok(())
     })
@@ -112,7 +110,7 @@ fn no_key(image: &Path, key: &Bytes) -> Failure {
 
 /// The bytes of a file, or of the standard input.
 fn value_in(path: &Path) -> Result<Vec<u8>, Failure> {
-    let fail = |why: String| Failure::Input { path: path.to_owned(), why };
+    let fail = Failure::of_input(path);
     let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
     let mut value = Vec::new();
     let mut read = |from: &mut dyn Read| from.take(VALUE_BYTES_READ_MAX + 1).read_to_end(&mut value);

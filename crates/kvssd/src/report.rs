@@ -101,7 +101,7 @@ impl Asked {
 
 /// The experiments of the report in a file.
 pub fn experiments_of(path: &Path) -> Result<Vec<Experiment>, Failure> {
-    let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+    let wrong = Failure::of_input(path);
     let text = fs::read(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
     let document: Value = serde_json::from_slice(&text).map_err(|why| wrong(format!("it is no JSON: {why}")))?;
     let (report, experiments) = of_document(document).map_err(wrong)?;

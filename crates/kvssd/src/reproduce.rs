@@ -15,6 +15,7 @@ use crate::fail::Failure;
 use crate::kept::Kept;
 use crate::output::{JsonFile, note, print};
 use crate::page;
+use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
@@ -48,12 +49,12 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     }
     if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
         let path = folder.join("reproduction.md");
-        std::fs::write(&path, document).map_err(|why| Failure::Output { path: path.clone(), why })?;
+        std::fs::write(&path, document).map_err(Failure::of_output(&path))?;
         note(&format!("all of it is in {}", path.display()));
     }
     if let Some(path) = csv_file {
         let text = csv_of(&reproduction.sweep);
-        std::fs::write(path, text).map_err(|why| Failure::Output { path: path.to_owned(), why })?;
+        std::fs::write(path, text).map_err(Failure::of_output(path))?;
     }
     let document = json!(reproduction);
     page::write(&html_file, "What of the papers comes out", &document)?;
@@ -63,7 +64,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
 /// Refuses a file that cannot be written, before the work begins.
 fn writable(path: &Path) -> Outcome {
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map(|_| ()).map_err(|why| Failure::Output { path: path.to_owned(), why })
+    opened.map(|_| ()).map_err(Failure::of_output(path))
 }
 
 /// What is to be run. That every drive of it can be is checked here.
@@ -94,13 +95,11 @@ fn wanted(options: &ReproduceOptions) -> Result<Vec<Wanted>, Failure> {
 
 fn papers(paper: Paper) -> Vec<Known> {
     match paper {
-        Paper::Iter => vec![Known::Iter],
-        Paper::Plus => vec![Known::Plus],
-        Paper::Kaml => vec![Known::Kaml],
-        Paper::Rhik => vec![Known::Rhik],
-        Paper::Study => vec![Known::Study],
-        Paper::Fdp => vec![Known::Fdp],
         Paper::All => Known::ALL.to_vec(),
+        paper => {
+            let value = paper.to_possible_value().expect("every paper has a name");
+            vec![value.get_name().parse().expect("it is one of those that are known")]
+        }
     }
 }
 

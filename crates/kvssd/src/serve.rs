@@ -171,7 +171,7 @@ fn open(options: &ServeOptions) -> Result<Vec<Drive>, Failure> {
     let open = OpenOptions { sync: *sync, read_only: false, cache_bytes: *cache };
     match timed {
         Some(name) => {
-            let drive = Drive::open_timed(image, open, &Profile::load(name, &[])?).map_err(Failure::of_drive(image))?;
+            let drive = Drive::open_timed(image, open, &Profile::load(name, &[])?).map_err(Failure::of_store(image))?;
             Ok(vec![drive])
         }
         None => kvssd_host::open_partitions(image, open).map_err(Failure::of_store(image)),

@@ -57,7 +57,7 @@ pub fn run(options: &StatOptions) -> Outcome {
                 text += &line(&look.stats, since(last.as_ref(), &look).as_ref());
             }
             let written = writeln!(out, "{text}").and_then(|()| out.flush());
-            written.map_err(|why| Failure::Output { path: "standard output".into(), why })?;
+            written.map_err(Failure::of_output(Path::new("standard output")))?;
             last = Some(look);
             sleep(Duration::from_secs(seconds));
         }
@@ -161,22 +161,6 @@ fn row(cells: &[String; COLUMNS.len()]) -> String {
 }
 
 fn object(stats: &Stats, rates: Option<&Rates>) -> Value {
-    let firmware = stats.firmware.map(|firmware| {
-        json!({
-            "pairs": firmware.pairs,
-            "pair_bytes": firmware.pair_bytes,
-            "flash_bytes": firmware.flash_bytes,
-            "dram_bytes": firmware.dram_bytes,
-            "dram_bytes_max": firmware.dram_bytes_max,
-            "page_bytes": firmware.page_bytes,
-            "pages_read": firmware.pages_read,
-            "pages_programmed": firmware.pages_programmed,
-            "pairs_moved": firmware.pairs_moved,
-            "erases": firmware.erases,
-            "blocks": firmware.blocks,
-            "erases_max": firmware.erases_max,
-        })
-    });
     let traffic = stats.traffic.map(|traffic| {
         json!({
             "changes": traffic.changes,
@@ -196,7 +180,7 @@ fn object(stats: &Stats, rates: Option<&Rates>) -> Value {
         "capacity_bytes": stats.capacity_bytes,
         "value_bytes_max": stats.value_bytes_max,
         "write_amplification": stats.write_amplification(),
-        "firmware": firmware,
+        "firmware": stats.firmware,
         "traffic": traffic,
         "since_last_look": per_second,
     })

@@ -100,7 +100,7 @@ pub fn dump(options: &DumpOptions) -> Outcome {
         for (number, pair) in (1..).zip(from.pairs()) {
             let (key, value) = pair.map_err(Failure::of_store(image))?;
             let written = writer.write(&key, &value);
-            written.map_err(|why| Failure::Output { path: file.clone(), why })?;
+            written.map_err(Failure::of_output(file))?;
             if number % PROGRESS_PAIRS == 0 {
                 progress.progress(number);
                 if progress.is_interrupted() {
@@ -108,6 +108,6 @@ pub fn dump(options: &DumpOptions) -> Outcome {
                 }
             }
         }
-        writer.finish().map_err(|why| Failure::Output { path: file.clone(), why })
+        writer.finish().map_err(Failure::of_output(file))
     })
 }

@@ -28,7 +28,7 @@ pub struct Job<'a, T> {
 pub type Work<'a, T> = Box<dyn FnOnce(&mut dyn Observer) -> Result<T, Failure> + Send + 'a>;
 
 /// Does all jobs; gives what came of them in their order, or the failure of the first of them that fails: what others do is ended
-/// then, but for those before it. Who watches is told how many of `what` are done and how long the others will take.
+/// then, except for those before it. Who watches is told how many of `what` are done and how long the others will take.
 pub fn run<T: Send>(jobs: Vec<Job<'_, T>>, limits: &Limits, what: &'static str) -> Result<Vec<T>, Failure> {
     run_each(jobs, limits, what).into_iter().map(|(_, result)| result).collect()
 }

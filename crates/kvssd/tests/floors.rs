@@ -217,7 +217,7 @@ fn no_source_file_is_too_long() {
 }
 
 /// The directories of all crates of this project that a manifest names. Every mention counts, so that no way of writing a
-/// dependency slips through, but for what the crate and its library are called themselves.
+/// dependency slips through, except for what the crate and its library are called themselves.
 fn crates_named_in(manifest: &str) -> impl Iterator<Item = &str> {
     manifest
         .lines()

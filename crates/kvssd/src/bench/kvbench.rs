@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The workload of an ini file on each design.
 pub fn experiments(options: &BenchOptions, path: &Path) -> Result<Vec<Experiment>, Failure> {
-    let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+    let wrong = Failure::of_input(path);
     let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let work = KvBenchWork { ini: String::from_utf8_lossy(&text).into_owned() };
     let drive = &options.drive;

@@ -71,7 +71,7 @@ impl Config {
     /// # Errors
     /// Why it says nothing about a drive with these namespaces, in a line with its name.
     pub fn load(path: &Path, known: &[Known]) -> Result<Self, Failure> {
-        let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+        let wrong = Failure::of_input(path);
         let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
         Config::parse(&text, known, path.parent().unwrap_or(Path::new(""))).map_err(wrong)
     }

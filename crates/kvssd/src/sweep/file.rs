@@ -61,7 +61,7 @@ struct Written {
 impl SweepFile {
     /// Reads the file.
     pub fn load(path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: String| Failure::Input { path: path.to_owned(), why };
+        let wrong = Failure::of_input(path);
         let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
         Self::parse(&text).map_err(wrong)
     }

@@ -50,7 +50,7 @@ impl Plan {
     /// # Errors
     /// When it cannot be read, asks for what is no option, or nothing in it is possible.
     pub fn load(path: &Path) -> Result<Plan, Failure> {
-        Plan::of(SweepFile::load(path)?).map_err(|why| Failure::Input { path: path.to_owned(), why })
+        Plan::of(SweepFile::load(path)?).map_err(Failure::of_input(path))
     }
 
     /// As [`Plan::load`], of the same as JSON.

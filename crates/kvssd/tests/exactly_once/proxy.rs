@@ -216,7 +216,7 @@ impl Link {
     }
 }
 
-/// The whole PDUs that the bytes begin with, but for responses.
+/// The whole PDUs that the bytes begin with, except for responses.
 fn without_responses(bytes: &mut Vec<u8>) -> Vec<u8> {
     let mut passed = Vec::new();
     while let Some(length) = bytes.get(4..8) {
