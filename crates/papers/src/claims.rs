@@ -28,6 +28,9 @@ const EFFECT_MIN: f64 = 0.8;
 /// The least part of it that shows the direction.
 const DIRECTION_MIN: f64 = 1.0 / 3.0;
 
+/// What the papers claim, a line each: number, what is claimed, the paper's figure.
+const STATED: &str = include_str!("claims/stated.txt");
+
 /// A claim and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
@@ -63,15 +66,11 @@ pub struct Ablation {
 }
 
 impl Claim {
-    fn new(
-        id: &str,
-        claim: &str,
-        paper: &str,
-        ours: impl Into<String>,
-        verdict: Verdict,
-        scale: impl Into<String>,
-    ) -> Self {
-        let (id, claim, paper) = (id.to_owned(), claim.to_owned(), paper.to_owned());
+    /// What became of the claim of that number, which is among those of `claims/stated.txt`.
+    fn new(id: &str, ours: impl Into<String>, verdict: Verdict, scale: impl Into<String>) -> Self {
+        let mut stated = STATED.lines().map(|line| line.splitn(3, " | ").map(str::to_owned).collect::<Vec<_>>());
+        let stated = stated.find(|line| line[0] == id).expect("every claim is stated");
+        let [id, claim, paper] = stated.try_into().expect("a number, what is claimed, and the paper's figure");
         Claim { id, claim, paper, ours: ours.into(), verdict, scale: scale.into(), cause: None, ablation: Vec::new() }
     }
 }

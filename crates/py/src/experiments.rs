@@ -36,7 +36,11 @@ pub(crate) fn reproduce<'py>(
     overrides: Vec<(String, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let paper: Paper = paper.parse().map_err(|error| of_simulation(&error))?;
+    let unknown = |_| {
+        let known = Paper::ALL.map(Paper::name).join(", ");
+        of_simulation(&SimError::Setup(format!("there is no paper {paper}; there are {known}")))
+    };
+    let paper: Paper = paper.parse().map_err(unknown)?;
     let scale = scale.unwrap_or(paper.default_scale());
     let reproduction = watched(py, progress, |observer| Ok(paper.reproduce(&overrides, scale, seed, observer)?))?;
     object_of(py, &reproduction)

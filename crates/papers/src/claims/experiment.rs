@@ -78,10 +78,25 @@ pub struct Assumption {
     /// What it is called in tables.
     pub name: &'static str,
     /// What the testbed is told.
-    pub set: &'static [(&'static str, &'static str)],
+    pub set: Settings,
     /// Whether it is known of the paper's testbed (docs/TESTBEDS.md). What is not only shows where the paper's figure would lie, and proves
     /// nothing.
     pub is_fact: bool,
+}
+
+/// Keys of a profile or parameters of a design, with what they are set to.
+type Settings = &'static [(&'static str, &'static str)];
+
+impl Assumption {
+    /// What is known of the paper's testbed.
+    pub(super) const fn fact(name: &'static str, set: Settings) -> Self {
+        Assumption { name, set, is_fact: true }
+    }
+
+    /// What may be so.
+    pub(super) const fn guess(name: &'static str, set: Settings) -> Self {
+        Assumption { name, set, is_fact: false }
+    }
 }
 
 /// What is run for some claims.
@@ -214,13 +229,14 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::STATED;
     use kvssd_measure::Quiet;
 
     const FACTS: [Assumption; 2] = [
-        Assumption { name: "slow erases", set: &[("nand.erase_ns", "2")], is_fact: true },
-        Assumption { name: "one core", set: &[("core_costs.cores", "1")], is_fact: true },
+        Assumption::fact("slow erases", &[("nand.erase_ns", "2")]),
+        Assumption::fact("one core", &[("core_costs.cores", "1")]),
     ];
-    const GUESS: [Assumption; 1] = [Assumption { name: "one core", set: &[("core_costs.cores", "1")], is_fact: false }];
+    const GUESS: [Assumption; 1] = [Assumption::guess("one core", &[("core_costs.cores", "1")])];
 
     /// It holds where all of the first two are assumed.
     fn found(context: &Context) -> u64 {
@@ -228,8 +244,8 @@ mod tests {
     }
 
     fn claim(needed: u64, context: &Context) -> Findings {
-        let verdict = if found(context) >= needed { Verdict::Reproduced } else { Verdict::NotReproduced };
-        Claim::new("plus.1", "so", "2", found(context).to_string(), verdict, "full").into()
+        let verdict = Verdict::if_true(found(context) >= needed);
+        Claim::new("plus.1", found(context).to_string(), verdict, "full").into()
     }
 
     fn run(
@@ -269,6 +285,8 @@ mod tests {
             ids.sort_unstable_by_key(|id| id.rsplit('.').next().unwrap().parse::<u32>().unwrap());
             let expected: Vec<String> = (1..=count).map(|number| format!("{}.{number}", paper.name())).collect();
             assert_eq!(ids, expected);
+            let stated = STATED.lines().filter_map(|line| line.split(' ').next());
+            assert!(stated.filter(|id| id.starts_with(paper.name())).eq(expected), "each is stated, in their order");
         }
     }
 

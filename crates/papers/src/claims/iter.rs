@@ -30,8 +30,7 @@ const THREAD_DEGREES: [u32; 4] = [1, 4, 16, 64];
 const EQUAL: f64 = 0.05;
 
 /// What is known of the board beside its profile.
-const BOARD: &[Assumption] =
-    &[Assumption { name: "reads of whole pages", set: &[("geometry.read_bytes_min", "16384")], is_fact: true }];
+const BOARD: &[Assumption] = &[Assumption::fact("reads of whole pages", &[("geometry.read_bytes_min", "16384")])];
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -56,9 +55,8 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
-            let claim = "index read ahead alone, scan length 200 k: P99.9 of Next without over with; mean of Next with over without";
             let (found, figures) = bench.index_alone(observer)?;
-            Ok(Findings::from(bench.claim("iter.3", claim, "3.6x; unchanged", found)).with(figures))
+            Ok(Findings::from(bench.claim("iter.3", found)).with(figures))
         },
         assumptions: &[],
     },
@@ -69,9 +67,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         run: |context, observer| {
             let bench = Bench::new(context)?;
             let cells = bench.threads(observer)?;
-            let claim =
-                "threads 1 to 16: aggregate throughput by degree, 16 threads over 1, until the flash is saturated";
-            let claim = bench.claim("iter.5", claim, "rises with both", by_threads(&rows(&cells)));
+            let claim = bench.claim("iter.5", by_threads(&rows(&cells)));
             let figures = vec![drawn::threads(&cells)];
             Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect(), figures })
         },
@@ -83,11 +79,9 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
-            let summary = "Summary for 25 M x 4 KB pairs: bytes, share of the tree";
-            let versions = "ranges while puts, deletes, flushes, compactions and garbage collection go on: pairs that an iterator should not see";
             let (ours, verdict) = bench.summary(observer)?;
-            let summary = bench.claim("iter.6", summary, "25 KB, 0.008 %", (ours, verdict.by_construction()));
-            Ok(vec![summary, bench.claim("iter.8", versions, "0", bench.consistency(observer)?)].into())
+            let summary = bench.claim("iter.6", (ours, verdict.by_construction()));
+            Ok(vec![summary, bench.claim("iter.8", bench.consistency(observer)?)].into())
         },
         assumptions: &[],
     },
@@ -97,8 +91,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
         check,
         run: |context, observer| {
             let bench = Bench::new(context)?;
-            let claim = "PinK (upper levels pinned, nothing read ahead) over iter-b: range throughput";
-            Ok(bench.claim("iter.9", claim, "equal within 5 %", bench.pinned(observer)?).into())
+            Ok(bench.claim("iter.9", bench.pinned(observer)?).into())
         },
         assumptions: &[],
     },
@@ -115,68 +108,21 @@ impl Bench<'_> {
     fn claims_of_sweep(&self, cells: &[SweepCell], random: usize) -> Vec<Claim> {
         let (scattered, ordered) = (rows(&cells[..random]), rows(&cells[random..]));
         let all: Vec<Row<'_>> = rows(cells);
-        let claim = |id, claim, paper, found| self.claim(id, claim, paper, found);
         vec![
-            claim(
-                "iter.1",
-                "seekrandom after fillrandom: range throughput, index and values read ahead over none, best of all sizes and lengths",
-                "4.13x",
-                gain(&scattered, 4.13),
-            ),
-            claim("iter.2", "the same after fillseq", "7.22x", gain(&ordered, 7.22)),
-            claim(
-                "iter.4",
-                "Seek latency by degree, most over least; Next latency without over with the highest degree; at worst, values of 128 B",
-                "no dependence; falls",
-                latencies(&scattered),
-            ),
-            claim(
-                "iter.7",
-                "degree where throughput stops rising, and D_opt of the run's own times, where values are of one page",
-                "within a step of the sweep",
-                knees(&scattered),
-            ),
-            claim(
-                "iter.10",
-                "beyond the paper: the degree that the drive finds by itself over the best fixed one, in the worst cell",
-                "-",
-                adaptive(&all),
-            ),
-            claim(
-                "iter.11",
-                "time of ranges of 4 KB values over that of 128 B values",
-                "1.00x",
-                figures::small_values(&scattered),
-            ),
-            claim(
-                "iter.12",
-                "throughput by scan length, and by size of values, the next over the one before at worst; gain by degree with 128 KB values over the best of smaller ones",
-                "rises; flattens",
-                figures::rises(&scattered),
-            ),
-            claim(
-                "iter.13",
-                "Seek over Next latency, values of 128 B, at least; time of a range with the highest degree over none, at most",
-                "above 1 at every degree; falls",
-                figures::seeks(&scattered),
-            ),
-            claim(
-                "iter.14",
-                "throughput after fillseq over fillrandom: over all cells; in the worst",
-                "higher",
-                figures::orders(&scattered, &ordered),
-            ),
+            self.claim("iter.1", gain(&scattered, 4.13)),
+            self.claim("iter.2", gain(&ordered, 7.22)),
+            self.claim("iter.4", latencies(&scattered)),
+            self.claim("iter.7", knees(&scattered)),
+            self.claim("iter.10", adaptive(&all)),
+            self.claim("iter.11", figures::small_values(&scattered)),
+            self.claim("iter.12", figures::rises(&scattered)),
+            self.claim("iter.13", figures::seeks(&scattered)),
+            self.claim("iter.14", figures::orders(&scattered, &ordered)),
         ]
     }
 
-    fn claim(
-        &self,
-        id: &'static str,
-        claim: &'static str,
-        paper: &'static str,
-        (ours, verdict): (String, Verdict),
-    ) -> Claim {
-        Claim::new(id, claim, paper, ours, verdict, scale_name(self.scale))
+    fn claim(&self, id: &str, (ours, verdict): (String, Verdict)) -> Claim {
+        Claim::new(id, ours, verdict, scale_name(self.scale))
     }
 
     fn sweep(&self, order: DbBenchmark, observer: &mut dyn Observer) -> Result<Vec<SweepCell>, SimError> {
@@ -220,7 +166,7 @@ impl Bench<'_> {
         let ((without, all_without), (with, all_with)) = (run(false)?, run(true)?);
         let figures = drawn::next_latencies(&all_without, &all_with);
         let (tail, mean) = (without.p999 as f64 / with.p999 as f64, with.mean / without.mean);
-        let is_unchanged = if (1.0 - mean).abs() <= EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced };
+        let is_unchanged = Verdict::if_true((1.0 - mean).abs() <= EQUAL);
         let crossing = [&all_without, &all_with].map(|all| all.quantile_ns(CROSSING) as f64 / 1e3);
         let ours = format!(
             "{tail:.2}x ({:.0} us over {:.0} us); {mean:.3}x; the Nexts that cross a table, the slowest 4096th, in its middle: {:.2}x ({:.0} us over {:.0} us), the longest {:.2}x",
@@ -247,7 +193,7 @@ impl Bench<'_> {
         }
         let is_equal = ratios.iter().all(|ratio| (1.0 - ratio).abs() <= EQUAL);
         let shown: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.3}x")).collect();
-        let verdict = if is_equal { Verdict::Reproduced } else { Verdict::NotReproduced };
+        let verdict = Verdict::if_true(is_equal);
         Ok((
             format!(
                 "{} at scan lengths {}",
@@ -281,7 +227,7 @@ fn latencies(rows: &[Row<'_>]) -> (String, Verdict) {
         let mean = |degree: u32| row.degree(&degree.to_string()).map_or(1.0, |cell| cell.next.mean);
         next = next.min(mean(DEGREES[0]) / mean(DEGREES[DEGREES.len() - 1]));
     }
-    let verdict = if seek <= 1.2 && next > 1.0 { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let verdict = Verdict::if_true(seek <= 1.2 && next > 1.0);
     (format!("{seek:.2}x; {next:.2}x"), verdict)
 }
 
@@ -296,7 +242,7 @@ fn by_threads(rows: &[Row<'_>]) -> (String, Verdict) {
         THREAD_DEGREES.iter().zip(gains).map(|(degree, gain)| format!("degree {degree} {gain:.2}x")).collect();
     let top = rows.iter().flat_map(|row| row.fixed()).map(|cell| cell.bytes_s).fold(0.0, f64::max) / 1e6;
     let ours = format!("{}; at 16 threads degree 64 over 1 {degrees:.2}x; at most {top:.1} MB/s", shown.join(", "));
-    // Where it has come to the top it stays, but for noise.
+    // Where it has come to the top it stays, except for noise.
     let rises = |before: f64, after: f64| after >= (1.0 - EQUAL) * before;
     let by_threads = rows
         .windows(2)
@@ -329,7 +275,7 @@ fn knees(rows: &[Row<'_>]) -> (String, Verdict) {
         let at = row.cells[0];
         shown.push(format!("{} B x {}: {} / {optimal:.0}", at.value_bytes, at.scan_length, DEGREES[knee]));
     }
-    let verdict = if worst <= 1 && !shown.is_empty() { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let verdict = Verdict::if_true(worst <= 1 && !shown.is_empty());
     (format!("{}; {worst} steps apart at most", shown.join(", ")), verdict)
 }
 
@@ -347,5 +293,5 @@ fn adaptive(rows: &[Row<'_>]) -> (String, Verdict) {
         rows.len()
     );
     let gains = rows.iter().all(|row| row.gain() > 1.0);
-    (ours, if gains && ratio(worst) >= 1.0 - EQUAL { Verdict::Reproduced } else { Verdict::NotReproduced })
+    (ours, Verdict::if_true(gains && ratio(worst) >= 1.0 - EQUAL))
 }

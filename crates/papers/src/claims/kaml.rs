@@ -21,31 +21,26 @@ use kvssd_sim::SimError;
 
 /// Section V-B: of a Get, an Update and an Insert the host's software takes 2, 8 and 3 %. If that is the same time for each, the board takes
 /// 0.23 of a Get for an Update and 0.66 for an Insert (docs/TESTBEDS.md), of which a Get takes 105 us here.
-const SHARES: Assumption = Assumption {
-    name: "an Update of 24.6 us, and an Insert of 69.3 us",
-    set: &[("firmware.write_ns", "19600"), ("core_costs.new_entry_ns", "44700")],
-    is_fact: true,
-};
+const SHARES: Assumption = Assumption::fact(
+    "an Update of 24.6 us, and an Insert of 69.3 us",
+    &[("firmware.write_ns", "19600"), ("core_costs.new_entry_ns", "44700")],
+);
 
 /// Section V-A: the drive was filled with random data; figure 6: small Inserts are slow "due to the same reason" as small Updates, which
 /// read what they modify.
-const SCATTERED: Assumption = Assumption {
-    name: "inserts go where something was written before, in no order",
-    set: &[("emulator.inserts_scattered", "true")],
-    is_fact: true,
-};
+const SCATTERED: Assumption = Assumption::fact(
+    "inserts go where something was written before, in no order",
+    &[("emulator.inserts_scattered", "true")],
+);
 
 /// The cost of locking a range of blocks on the board's cores, of which the paper gives no figure.
-const RANGE_LOCK: Assumption =
-    Assumption { name: "a range lock of 5 us", set: &[("core_costs.range_lock_ns", "5000")], is_fact: false };
+const RANGE_LOCK: Assumption = Assumption::guess("a range lock of 5 us", &[("core_costs.range_lock_ns", "5000")]);
 const LONG_RANGE_LOCK: Assumption =
-    Assumption { name: "a range lock of 20 us", set: &[("core_costs.range_lock_ns", "20000")], is_fact: false };
+    Assumption::guess("a range lock of 20 us", &[("core_costs.range_lock_ns", "20000")]);
 
 /// How long a write takes in the controller, and a core for an entry of the table.
-const PIPELINE: Assumption =
-    Assumption { name: "a pipeline of 20 us for writes", set: &[("firmware.write_ns", "20000")], is_fact: false };
-const ENTRY: Assumption =
-    Assumption { name: "1 us of a core for each entry", set: &[("core_costs.comparison_ns", "1000")], is_fact: false };
+const PIPELINE: Assumption = Assumption::guess("a pipeline of 20 us for writes", &[("firmware.write_ns", "20000")]);
+const ENTRY: Assumption = Assumption::guess("1 us of a core for each entry", &[("core_costs.comparison_ns", "1000")]);
 
 /// What is known, and the sweeps, one at a time.
 const OF_WRITES: &[Assumption] = &[SHARES, SCATTERED, RANGE_LOCK, LONG_RANGE_LOCK, PIPELINE, ENTRY];

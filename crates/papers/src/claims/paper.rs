@@ -4,24 +4,25 @@ use super::{Claim, Conditions, Experiment, Findings, KamlCell, SweepCell, fdp, i
 use kvssd_measure::{Figure, Observer};
 use kvssd_sim::SimError;
 use kvssd_sim::bench::Assignment;
+use kvssd_types::named_enum;
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
 
-/// A paper whose claims can be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paper {
-    /// Iterator Interface Extended LSM-tree-based KVSSD for Range Queries.
-    Iter,
-    /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support.
-    Plus,
-    /// KAML: A Flexible, High-Performance Key-Value SSD.
-    Kaml,
-    /// RHIK - Re-configurable Hash-based Indexing for KVSSD.
-    Rhik,
-    /// KV-SSD: What Is It Good For?
-    Study,
-    /// No paper: LMCache's measurement of placement handles.
-    Fdp,
+named_enum! {
+    /// A paper whose claims can be run.
+    pub enum Paper: "paper" {
+        /// Iterator Interface Extended LSM-tree-based KVSSD for Range Queries.
+        Iter = "iter",
+        /// A Hash-Based Key-Value SSD FTL With Efficient Small-Value Support.
+        Plus = "plus",
+        /// KAML: A Flexible, High-Performance Key-Value SSD.
+        Kaml = "kaml",
+        /// RHIK - Re-configurable Hash-based Indexing for KVSSD.
+        Rhik = "rhik",
+        /// KV-SSD: What Is It Good For?
+        Study = "study",
+        /// No paper: LMCache's measurement of placement handles.
+        Fdp = "fdp",
+    }
 }
 
 /// What became of claims.
@@ -48,22 +49,6 @@ pub enum Cell {
 }
 
 impl Paper {
-    /// All of them.
-    pub const ALL: [Paper; 6] = [Paper::Iter, Paper::Plus, Paper::Kaml, Paper::Rhik, Paper::Study, Paper::Fdp];
-
-    /// What it is called.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Paper::Iter => "iter",
-            Paper::Plus => "plus",
-            Paper::Kaml => "kaml",
-            Paper::Rhik => "rhik",
-            Paper::Study => "study",
-            Paper::Fdp => "fdp",
-        }
-    }
-
     /// The part of its testbed that is run where none is asked for.
     #[must_use]
     pub fn default_scale(self) -> f64 {
@@ -152,17 +137,6 @@ impl Reproduction {
     }
 }
 
-impl FromStr for Paper {
-    type Err = SimError;
-
-    fn from_str(text: &str) -> Result<Self, SimError> {
-        Paper::ALL.into_iter().find(|paper| paper.name() == text).ok_or_else(|| {
-            let known = Paper::ALL.map(Paper::name).join(", ");
-            SimError::Setup(format!("there is no paper {text}; there are {known}"))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,12 +146,12 @@ mod tests {
 
     #[test]
     fn a_reproduction_is_a_list_of_claims() {
-        let claim = Claim::new("plus.1", "faster", "2.1 x", "1.9 x", Verdict::NotReproduced, "1/64");
+        let claim = Claim::new("plus.9", "1.9 x", Verdict::NotReproduced, "1/64");
         let claims = vec![claim];
         let json = |sweep| {
             serde_json::to_string(&Reproduction { claims: claims.clone(), sweep, ..Reproduction::default() }).unwrap()
         };
-        let claims = r#"{"claims":[{"id":"plus.1","claim":"faster","paper":"2.1 x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
+        let claims = r#"{"claims":[{"id":"plus.9","claim":"pairs of 40 B values that fit in 128 GB, plus over original","paper":"2.1 B over 260 M, 8x","ours":"1.9 x","verdict":"not reproduced","scale":"1/64"}]"#;
         assert_eq!(json(Vec::new()), format!("{claims}}}"));
     }
 

@@ -80,48 +80,24 @@ impl Runs {
 
 /// What the emulator behind the paper does (docs/TESTBEDS.md). At 1/64 sections have 2 MiB.
 const EMULATOR: &[Assumption] = &[
-    Assumption {
-        name: "128 MiB of DRAM for sections alone",
-        set: &[("emulator.section_dram_bytes", "134217728")],
-        is_fact: true,
-    },
-    Assumption {
-        name: "commands wait for the programs of what they evict",
-        set: &[("emulator.evictions_wait", "true")],
-        is_fact: true,
-    },
-    Assumption { name: "dies first come, first served", set: &[("emulator.dies_first_come", "true")], is_fact: true },
-    Assumption {
-        name: "stores wait for the programs that they fill",
-        set: &[("emulator.stores_wait", "true")],
-        is_fact: true,
-    },
-    Assumption { name: "21.5 us for each collision", set: &[("emulator.retry_ns", "21500")], is_fact: true },
-    Assumption {
-        name: "no read is shared with one that is under way",
-        set: &[("emulator.reads_unshared", "true")],
-        is_fact: true,
-    },
-    Assumption { name: "victims are read in no time", set: &[("emulator.victims_unread", "true")], is_fact: true },
-    Assumption {
-        name: "one zipfian sequence for all threads",
-        set: &[("emulator.one_sequence", "true")],
-        is_fact: true,
-    },
-    Assumption {
-        name: "collection from 14 free superblocks on, commands wait below 8",
-        set: &[("design.gc_low_superblocks", "14"), ("design.gc_high_superblocks", "8")],
-        is_fact: true,
-    },
+    Assumption::fact("128 MiB of DRAM for sections alone", &[("emulator.section_dram_bytes", "134217728")]),
+    Assumption::fact("commands wait for the programs of what they evict", &[("emulator.evictions_wait", "true")]),
+    Assumption::fact("dies first come, first served", &[("emulator.dies_first_come", "true")]),
+    Assumption::fact("stores wait for the programs that they fill", &[("emulator.stores_wait", "true")]),
+    Assumption::fact("21.5 us for each collision", &[("emulator.retry_ns", "21500")]),
+    Assumption::fact("no read is shared with one that is under way", &[("emulator.reads_unshared", "true")]),
+    Assumption::fact("victims are read in no time", &[("emulator.victims_unread", "true")]),
+    Assumption::fact("one zipfian sequence for all threads", &[("emulator.one_sequence", "true")]),
+    Assumption::fact(
+        "collection from 14 free superblocks on, commands wait below 8",
+        &[("design.gc_low_superblocks", "14"), ("design.gc_high_superblocks", "8")],
+    ),
 ];
 
 /// What plus.8 hangs on most. The emulator's public code does so; the paper counts what collection writes of the table (figure 3), so that it
 /// proves nothing of the paper's runs.
-const OF_SMALL_VALUES: &[Assumption] = &[Assumption {
-    name: "a pair that is moved dirties no section",
-    set: &[("emulator.moves_dirty_nothing", "true")],
-    is_fact: false,
-}];
+const OF_SMALL_VALUES: &[Assumption] =
+    &[Assumption::guess("a pair that is moved dirties no section", &[("emulator.moves_dirty_nothing", "true")])];
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -205,38 +181,15 @@ fn throughput_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
     let c_uniform = ratio((YcsbCore::C, Distribution::Uniform));
     let c_zipfian = ratio((YcsbCore::C, Distribution::Zipfian));
     vec![
-        Claim::new(
-            "plus.1",
-            "YCSB-A, uniform: throughput of plus over original",
-            "up to 2.1x",
-            shown(a_uniform),
-            Verdict::of(paper::A_UNIFORM, a_uniform, 1.0),
-            scale.clone(),
-        ),
-        Claim::new(
-            "plus.2",
-            "YCSB-A, zipfian: throughput of plus over original",
-            "up to 1.25x",
-            shown(a_zipfian),
-            Verdict::of(paper::A_ZIPFIAN, a_zipfian, 1.0),
-            scale.clone(),
-        ),
+        Claim::new("plus.1", shown(a_uniform), Verdict::of(paper::A_UNIFORM, a_uniform, 1.0), scale.clone()),
+        Claim::new("plus.2", shown(a_zipfian), Verdict::of(paper::A_ZIPFIAN, a_zipfian, 1.0), scale.clone()),
         Claim::new(
             "plus.3",
-            "YCSB-B and C, uniform: throughput of plus over original",
-            "up to 1.4x",
             format!("B {b_uniform:.2}x, C {c_uniform:.2}x"),
             Verdict::of(paper::READS_UNIFORM, b_uniform.max(c_uniform), 1.0),
             scale.clone(),
         ),
-        Claim::new(
-            "plus.4",
-            "YCSB-C, zipfian: plus slightly behind original",
-            "0.97x",
-            shown(c_zipfian),
-            Verdict::within(0.92..=1.0, paper::C_ZIPFIAN, c_zipfian, 1.0),
-            scale,
-        ),
+        Claim::new("plus.4", shown(c_zipfian), Verdict::within(0.92..=1.0, paper::C_ZIPFIAN, c_zipfian, 1.0), scale),
     ]
 }
 
@@ -261,26 +214,15 @@ fn traffic_claims(original: &Runs, plus: &Runs, scale: f64) -> Vec<Claim> {
         plus.flash.programs[Cause::InvalidMappings] as f64 / plus.flash.programs.total().max(1) as f64;
     let scale = scale_name(scale);
     vec![
-        Claim::new(
-            "plus.5",
-            "YCSB-A uniform: key-value bytes read for user requests, plus against original",
-            "-25 %",
-            shown(user_reads),
-            Verdict::of(paper::PAIRS_READ - 1.0, user_reads, 0.0),
-            scale.clone(),
-        ),
+        Claim::new("plus.5", shown(user_reads), Verdict::of(paper::PAIRS_READ - 1.0, user_reads, 0.0), scale.clone()),
         Claim::new(
             "plus.6",
-            "YCSB-A uniform: pages of the hash table read and written during GC, plus against original (bytes of its sections)",
-            "-90 %",
             format!("{} ({})", shown(gc_index), shown(gc_index_bytes)),
             Verdict::of(paper::TABLE_PAGES - 1.0, gc_index, 0.0),
             scale.clone(),
         ),
         Claim::new(
             "plus.7",
-            "YCSB-A uniform: invalid-mapping pages, as a share of all bytes written",
-            "0.04 % (under 0.1 %)",
             format!("{:.2} %", invalid_mappings * 100.0),
             Verdict::at_most(0.001, invalid_mappings),
             scale,
@@ -307,8 +249,6 @@ fn worst_drop(large: &Runs, small: &Runs, scale: f64) -> Claim {
         drops.into_iter().max_by(|left, right| left.0.total_cmp(&right.0)).expect("loads");
     Claim::new(
         "plus.8",
-        "plus, 50 B values at equal occupancy on a quarter of the drive: worst throughput drop against 1000 B values",
-        "50 % at most",
         format!("{:.0} % ({core}, {distribution})", drop * 100.0),
         Verdict::at_most(1.0 - paper::SMALL_VALUES, drop),
         format!("{}, the same DRAM", scale_name(scale)),
@@ -331,8 +271,6 @@ fn pairs_that_fit([original, plus]: [f64; 2], scale: f64) -> Claim {
     let ratio = plus / original;
     Claim::new(
         "plus.9",
-        "pairs of 40 B values that fit in 128 GB, plus over original",
-        "2.1 B over 260 M, 8x",
         format!("{} over {}, {ratio:.1}x", whole(plus), whole(original)),
         Verdict::of(8.0, ratio, 1.0),
         scale_name(scale),

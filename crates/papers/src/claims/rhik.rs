@@ -40,28 +40,23 @@ const HIGHER: f64 = 1.01;
 const GRAIN_BYTES: u32 = 512;
 
 /// The paper's emulator has its tables in the memory of the host.
-const IN_MEMORY: Assumption = Assumption {
-    name: "tables are read and written in no time",
-    set: &[
+const IN_MEMORY: Assumption = Assumption::fact(
+    "tables are read and written in no time",
+    &[
         ("nand.read_small_ns", "[100]"),
         ("nand.read_large_ns", "[100]"),
         ("nand.program_ns", "100"),
         ("nand.erase_ns", "100"),
         ("nand.channel_bytes_per_s", "1000000000000"),
     ],
-    is_fact: true,
-};
+);
 
 /// Section IV-A3: a store finds out by the signature whether its key is there.
-const BY_SIGNATURE: Assumption = Assumption {
-    name: "stores trust signatures, and read no record",
-    set: &[("emulator.signatures_trusted", "true")],
-    is_fact: true,
-};
+const BY_SIGNATURE: Assumption =
+    Assumption::fact("stores trust signatures, and read no record", &[("emulator.signatures_trusted", "true")]);
 
 /// Section IV-A2: commands wait in the submission queue while all tables are split.
-const ALL_AT_ONCE: Assumption =
-    Assumption { name: "all tables are split at once", set: &[("design.incremental", "false")], is_fact: true };
+const ALL_AT_ONCE: Assumption = Assumption::fact("all tables are split at once", &[("design.incremental", "false")]);
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -204,13 +199,11 @@ impl Drives {
         }
         let claim = Claim::new(
             "rhik.1",
-            "flash reads per index look-up, the index 20x its cache: rhik / 8-level hash, at most",
-            "<= 1 always / up to 8",
             format!(
                 "{} / {} (mean {:.2} / {:.2}, {records} pairs, {} / {} look-ups)",
                 most[0], most[1], mean[0], mean[1], lookups[0], lookups[1]
             ),
-            if most[0] <= 1 && most[1] > 1 { Verdict::Reproduced } else { Verdict::NotReproduced },
+            Verdict::if_true(most[0] <= 1 && most[1] > 1),
             scale_name(self.scale),
         );
         let reads = [0, 1].map(|design| [most[design] as f64, mean[design]]);
@@ -251,10 +244,8 @@ impl Drives {
         }
         let claim = Claim::new(
             "rhik.7",
-            "write, read throughput by value size, rhik over the multi-level drive",
-            "higher for almost all sizes",
             format!("{} ({ahead} of {all} higher)", shown.join("; ")),
-            if ahead * 4 >= all * 3 { Verdict::Reproduced } else { Verdict::NotReproduced },
+            Verdict::if_true(ahead * 4 >= all * 3),
             scale_name(self.scale),
         );
         Ok(Findings::from(claim).with(drawn::throughput(&VALUE_BYTES, by_mode)))
@@ -275,14 +266,7 @@ impl Drives {
             holds &= if value_bytes == SMALL_VALUE_BYTES { ratio > 1.0 } else { (0.8..=1.2).contains(&ratio) };
             shown.push(format!("{value_bytes} B {rhik} / {multilevel}"));
         }
-        Ok(Claim::new(
-            "rhik.8",
-            "keys kept until the drive is full, rhik / multi-level, which stops at its limit for small values",
-            "all / 3.1 B on 3.84 TB",
-            shown.join("; "),
-            Verdict::if_true(holds),
-            scale_name(self.scale),
-        ))
+        Ok(Claim::new("rhik.8", shown.join("; "), Verdict::if_true(holds), scale_name(self.scale)))
     }
 }
 
@@ -292,8 +276,6 @@ fn directory(profile: &Profile) -> Claim {
     let bytes_per_key = form.directory_entry_bytes() as f64 / (form.records() as f64 * 0.8);
     Claim::new(
         "rhik.6",
-        "directory DRAM per key, 32 KiB page",
-        "0.005 B",
         format!("{bytes_per_key:.4} B"),
         Verdict::of(0.005, bytes_per_key, 1.0).by_construction(),
         "reckoned by the code's own accounting, tables at 80 %".to_owned(),

@@ -31,25 +31,16 @@ const DIP: f64 = 0.9;
 
 /// What the paper does not tell of its drive: how much of the index is in its DRAM.
 const INDEX_CACHE: &[Assumption] = &[
-    Assumption {
-        name: "3 GiB of DRAM for the index",
-        set: &[("emulator.section_dram_bytes", "3221225472")],
-        is_fact: false,
-    },
-    Assumption {
-        name: "2 GiB of DRAM for the index",
-        set: &[("emulator.section_dram_bytes", "2147483648")],
-        is_fact: false,
-    },
+    Assumption::guess("3 GiB of DRAM for the index", &[("emulator.section_dram_bytes", "3221225472")]),
+    Assumption::guess("2 GiB of DRAM for the index", &[("emulator.section_dram_bytes", "2147483648")]),
 ];
 
 /// RocksDB's tables of 64 MB scale with the drive, and a superblock does not: this is the smallest that stripes over all dies. How large the
 /// real drive's are is not published; of the profile, whose blocks are small on purpose, one is as large as a table.
-const WIDE_TABLES: &[Assumption] = &[Assumption {
-    name: "tables of a sixth of a superblock, and not of a sixtieth",
-    set: &[("geometry.pages_per_block", "3"), ("geometry.blocks_per_die", "715820"), ("nand.erase_ns", "14600")],
-    is_fact: false,
-}];
+const WIDE_TABLES: &[Assumption] = &[Assumption::guess(
+    "tables of a sixth of a superblock, and not of a sixtieth",
+    &[("geometry.pages_per_block", "3"), ("geometry.blocks_per_die", "715820"), ("nand.erase_ns", "14600")],
+)];
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -201,8 +192,6 @@ impl Grid {
         ];
         Claim::new(
             "study.1",
-            "4 KB random: read / write bandwidth, key drive over block drive, at worst; mean retrieve / insert latency; latency at worst, read / write",
-            "0.44x / 0.22x; 1.7x / 2.5x; 8.1x / 2.63x",
             format!(
                 "{:.2}x / {:.2}x; {:.2}x / {:.2}x; {:.1}x / {:.1}x",
                 bandwidths[0], bandwidths[1], means[0], means[1], most[0], most[1]
@@ -232,8 +221,6 @@ impl Grid {
         let papers = [(5.4, worst), (0.86, write), (0.37, read)];
         Claim::new(
             "study.4",
-            "latency by value size, key drive over block drive, write / read: at worst at QD 1; at best at QD 64 below 24 KB",
-            "5.4x; 0.86x / 0.37x",
             format!("{worst:.1}x; {write:.2}x / {read:.2}x ({})", shown.join(", ")),
             Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
             bench.scale_name(),
@@ -264,8 +251,6 @@ fn orders(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimErr
     let of_blocks = Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0)));
     let claim = Claim::new(
         "study.2",
-        "sequential = uniform = zipfian on the key drive, slowest over fastest, read / update; sequential reads / writes on the block drive are lower in latency by",
-        "the same; up to 0.8 / 0.6",
         format!("{:.2}x / {:.2}x; {:.2} / {:.2}", spreads[0], spreads[1], lower[0], lower[1]),
         if same { of_blocks } else { Verdict::NotReproduced },
         bench.scale_name(),
@@ -294,8 +279,6 @@ fn overflow(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimE
     let verdict = Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0)));
     let claim = Claim::new(
         "study.3",
-        "index overflow, 512 B values: read / insert latency with many pairs over that with few; the same of the block drive",
-        "2x / 16.4x from 1.5 M to 3 B pairs; about 1x",
         format!("{:.2}x / {:.2}x from {few} to {many} pairs; {:.2}x / {:.2}x", keys[0], keys[1], blocks[0], blocks[1]),
         if is_flat { verdict } else { Verdict::NotReproduced },
         bench.scale_name(),
@@ -323,14 +306,7 @@ fn dips(bench: &Bench, observer: &mut dyn Observer) -> Result<Findings, SimError
         holds &= (keys < DIP) == dips && blocks >= DIP;
         shown.push(format!("{kilobytes} KB {keys:.2}x, {blocks:.2}x"));
     }
-    let claim = Claim::new(
-        "study.5",
-        "insert bandwidth at a value size over that at 1 KB less, key drive, block drive: a dip where a pair outgrows a page",
-        "dips at 25 KB and 49 KB; none on the block drive",
-        shown.join("; "),
-        Verdict::if_true(holds).by_construction(),
-        bench.scale_name(),
-    );
+    let claim = Claim::new("study.5", shown.join("; "), Verdict::if_true(holds).by_construction(), bench.scale_name());
     Ok(Findings::from(claim).with([drawn::dips(&steps)]))
 }
 
@@ -345,8 +321,6 @@ fn space(bench: &Bench, observer: &mut dyn Observer) -> Result<(Claim, Figure), 
     let is_about_one = large.iter().all(|&space| Verdict::of(1.0, space, 17.0) == Verdict::Reproduced);
     let claim = Claim::new(
         "study.7",
-        "space amplification of 50 B values; of 1, 2 and 4 KB values; what of pages is the controller's own aside",
-        "17x (20x at worst); about 1",
         format!(
             "{small:.1}x; {:.2}x, {:.2}x, {:.2}x; with what is the controller's own {:.2} times that",
             large[0],
@@ -381,13 +355,7 @@ fn long_keys(bench: &Bench, observer: &mut dyn Observer) -> Result<(Claim, Figur
         shown.push(format!("{mode} {:.2}x / {:.2}x", ratios[0], ratios[1]));
         all.extend([(format!("{mode} insert"), ratios[0]), (format!("{mode} retrieve"), ratios[1])]);
     }
-    let claim = Claim::new(
-        "study.8",
-        "bandwidth with keys of 17 B over 16 B, insert / retrieve: a second command brings the key",
-        "0.53x at worst",
-        shown.join("; "),
-        Verdict::of(0.53, worst, 1.0).by_construction(),
-        bench.scale_name(),
-    );
+    let claim =
+        Claim::new("study.8", shown.join("; "), Verdict::of(0.53, worst, 1.0).by_construction(), bench.scale_name());
     Ok((claim, drawn::long_keys(&all)))
 }

@@ -17,7 +17,7 @@ const LOG_BYTES: u64 = 512 << 10;
 pub(super) enum Host {
     /// Of a drive of keys.
     Cached(CachedDriveOptions),
-    /// Of a drive of blocks; the remains are there but for the first life.
+    /// Of a drive of blocks; the remains are there except for the first life.
     Pages(PageOptions, Option<Box<Remains>>),
 }
 
@@ -94,7 +94,6 @@ impl Host {
 }
 
 impl Powered {
-    /// The engine.
     pub(super) fn engine(&mut self) -> &mut dyn TransactionEngine {
         match self {
             Powered::Cached(engine) => engine.as_mut(),

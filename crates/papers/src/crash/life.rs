@@ -27,7 +27,6 @@ const BANK: TpcBScale = TpcBScale { branches: 2, accounts_per_branch: 50 };
 const SUPPLIER: TpcCScale = TpcCScale { warehouses: 1, items: 60, customers_per_district: 4 };
 const PAYMENTS_PERCENT: u64 = 50;
 
-/// A bench.
 pub(super) struct Bench {
     design: Design,
     profile: Profile,

@@ -7,7 +7,6 @@ use kvssd_sim::SimError;
 use kvssd_types::{Nanos, Pattern};
 use std::ops::Range;
 
-/// A file.
 #[derive(Debug)]
 pub(super) struct File {
     /// Of all files of a store.

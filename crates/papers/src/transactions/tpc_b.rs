@@ -26,7 +26,6 @@ const HOME_PERCENT: u64 = 85;
 const DELTA_MAX: i64 = 999_999;
 
 rows! {
-    /// A branch.
     Branch: table 1, 512 bytes {
         /// The sum of all changes at its tellers.
         balance,
@@ -43,11 +42,9 @@ rows! {
     }
     /// A change.
     History: table 4, 512 bytes {
-        /// Of which account.
         account,
         /// At which teller.
         teller,
-        /// Of which branch.
         branch,
         /// By how much.
         delta,

@@ -91,6 +91,6 @@ impl Bench<'_> {
             let is_attacked = report.gc.pairs_moved > CHECKED_SCANS / 10 && report.flash.programs["index"] > 1000;
             holds &= report.failed_retrieves == 0 && is_attacked;
         }
-        Ok((shown.join("; "), if holds { Verdict::Reproduced } else { Verdict::NotReproduced }))
+        Ok((shown.join("; "), Verdict::if_true(holds)))
     }
 }

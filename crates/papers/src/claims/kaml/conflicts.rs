@@ -51,10 +51,7 @@ pub(super) fn under_page_locks(seed: u64) -> Claim {
     }
     Claim::new(
         "kaml.12",
-        "conflicts of updates under locks of several keys, of 100 000: the lock manager's count / the paper's formula, whose 1/K is taken for l/K",
-        "as the formula says, within 10 %",
-        format!("{:.1} % apart at most ({})", worst * 100.0, shown.join("; ")),
-        // Locks that nobody gives back are the formula's bins.
+        format!("{:.1} % apart at most ({})", worst * 100.0, shown.join("; ")), // Locks that nobody gives back are the formula's bins.
         Verdict::if_true(worst <= NEAR).by_construction(),
         "the lock manager alone",
     )

@@ -47,8 +47,6 @@ pub(super) fn more_logs(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     bench.figures.push(drawn::logs(&LOGS, [THREADS, MANY_THREADS], &all));
     Ok(Claim::new(
         "kaml.6",
-        "Update: Put throughput with 64 logs over that with 16, 4 KB records, 8 threads",
-        "5.8x",
         format!("{judged:.2}x ({})", shown.join("; ")),
         Verdict::of(paper::LOGS, judged, 1.0),
         format!("{}, {records} records", bench.scale_name()),

@@ -10,6 +10,7 @@ use crate::transactions::{
 };
 use kvssd_sim::SimError;
 use kvssd_transactions::TransactionOptions;
+use kvssd_types::named_enum;
 
 /// Branches and warehouses (section V-D: a scaling factor of 100).
 const FACTOR: u64 = 100;
@@ -24,25 +25,16 @@ const KEY_BYTES: u32 = 8;
 /// Lines of an order on average.
 const LINES: u64 = 10;
 
-/// One of the three.
-#[derive(Clone, Copy)]
-enum Benchmark {
-    AccountUpdate,
-    NewOrder,
-    Payment,
+named_enum! {
+    /// One of the three.
+    enum Benchmark: "benchmark" {
+        AccountUpdate = "AccountUpdate",
+        NewOrder = "NewOrder",
+        Payment = "Payment",
+    }
 }
 
 impl Benchmark {
-    const ALL: [Benchmark; 3] = [Benchmark::AccountUpdate, Benchmark::NewOrder, Benchmark::Payment];
-
-    fn name(self) -> &'static str {
-        match self {
-            Benchmark::AccountUpdate => "AccountUpdate",
-            Benchmark::NewOrder => "NewOrder",
-            Benchmark::Payment => "Payment",
-        }
-    }
-
     /// The paper's factor over the page-based engine.
     fn paper(self) -> f64 {
         match self {
@@ -195,14 +187,7 @@ fn against_pages(all: &[Rates], bench: &Bench<'_>) -> Claim {
         format!("{} {ratio:.2}x (hit ratio {hit_ratio:.2}: {less:.2}x)", benchmark.name())
     });
     let verdicts = all.iter().map(|rates| Verdict::of(rates.benchmark.paper(), rates.cached[0] / rates.paged[0], 1.0));
-    Claim::new(
-        "kaml.7",
-        "transactions a second over the page-based engine with record locks, all rows in the cache: AccountUpdate, NewOrder, Payment",
-        "4.0x, 1.1x, 2.0x",
-        shown.collect::<Vec<_>>().join(", "),
-        Verdict::worst(verdicts),
-        scale_of(bench),
-    )
+    Claim::new("kaml.7", shown.collect::<Vec<_>>().join(", "), Verdict::worst(verdicts), scale_of(bench))
 }
 
 fn by_lock(all: &[Rates], bench: &Bench<'_>) -> Claim {
@@ -216,8 +201,6 @@ fn by_lock(all: &[Rates], bench: &Bench<'_>) -> Claim {
     let papers = [(-0.47, worst[0]), (-0.8, worst[1])];
     Claim::new(
         "kaml.8",
-        "transactions a second, at worst: 1 to 16 records a lock on the key drive; record to page locks of the engine",
-        "-47 %; -80 %",
         format!("{:+.0} %; {:+.0} % ({})", worst[0] * 100.0, worst[1] * 100.0, shown.join(", ")),
         Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 0.0))),
         scale_of(bench),

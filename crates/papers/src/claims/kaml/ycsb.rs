@@ -47,8 +47,6 @@ pub(super) fn workloads(bench: &mut Bench<'_>) -> Result<Claim, SimError> {
     let shown = CORES.iter().zip(&ratios).map(|(core, ratio)| format!("{core} {ratio:.2}x"));
     Ok(Claim::new(
         "kaml.9",
-        "YCSB A, B, C, D, F through the cache over the page-based engine: the least, the largest, the mean",
-        "1.1x to 3.0x, mean 2.3x",
         format!("{least:.2}x to {largest:.2}x, mean {mean:.2}x ({})", shown.collect::<Vec<_>>().join(", ")),
         Verdict::worst([0, 1, 2].map(|at: usize| Verdict::of(paper::YCSB[at], ours[at], 1.0))),
         format!("{}, {records} records, {THREADS} terminals", bench.scale_name()),

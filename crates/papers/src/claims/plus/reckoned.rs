@@ -45,8 +45,6 @@ fn dram() -> Claim {
     let (original_counted, plus_counted) = (counted(&original), counted(&plus));
     Claim::new(
         "plus.10",
-        "firmware DRAM less cached sections, 4 TB, 64 B grain: plus / original",
-        "1320 MB / 8 GB",
         format!(
             "{} / {} of what the paper counts; {} / {} with directories and superblock tables",
             size(plus_counted),
@@ -76,8 +74,6 @@ fn comparisons() -> Claim {
     };
     Claim::new(
         "plus.11",
-        "comparisons to find a mapping in a full section: linear / two-level",
-        "256 / 10",
         format!("{linear:.0} / {two_level:.1}"),
         verdict,
         "the two levels counted in the code, the linear search reckoned".to_owned(),
@@ -99,8 +95,6 @@ fn invalid_mapping_traffic() -> Claim {
     let overhead = spilled as f64 / copied as f64;
     Claim::new(
         "plus.12",
-        "invalid-mapping I/O of one half-valid 256 MB superblock at 64 B grain, against the copies",
-        "about 12 %",
         format!("{:.1} % ({} of {})", overhead * 100.0, size(spilled), size(copied)),
         Verdict::of(0.12, overhead, 0.0).by_construction(),
         "pages spilled by the code, copies reckoned".to_owned(),

@@ -115,8 +115,6 @@ fn claim(doublings: &[Doubling], scale: String) -> Claim {
     );
     Claim::new(
         "rhik.3",
-        "resize, no command let in: time a key to double, each doubling over the last, the median",
-        "rate mostly <= 1 (11 M keys 5 ms, 345 M keys 172 ms)",
         ours,
         median.map_or(Verdict::NotReproduced, |median| Verdict::at_most(rate_max(), median)),
         scale,

@@ -99,14 +99,7 @@ pub(super) fn by_occupancy(seed: u64) -> (Claim, Figure) {
     };
     let bands: Vec<(String, f64)> =
         STEPS.iter().enumerate().map(|(band, step)| (format!("{step} %"), share(band) / 100.0)).collect();
-    let claim = Claim::new(
-        "rhik.4",
-        "hopscotch (H = 32): insertions that fail, by occupancy",
-        "sharp rise above 80 %",
-        shown.join(", "),
-        verdict,
-        "tables of 32 KiB pages, by the code".to_owned(),
-    );
+    let claim = Claim::new("rhik.4", shown.join(", "), verdict, "tables of 32 KiB pages, by the code".to_owned());
     (claim, drawn::failures_by_occupancy(&bands))
 }
 
@@ -159,8 +152,6 @@ pub(super) fn by_key_size(seed: u64) -> (Claim, Figure) {
     });
     let claim = Claim::new(
         "rhik.5",
-        "insertions that fail from 80 to 90, to 95, to 100 % occupancy, by the size of keys",
-        "no dependence",
         format!(
             "{}; sizes differ by {distance:.1} standard errors at most (noise: up to {STANDARD_ERRORS_MAX}; one is {:.2} % at most)",
             shown.join("; "),

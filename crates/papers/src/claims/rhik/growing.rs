@@ -25,14 +25,8 @@ impl Drives {
             format!("{} {} k/s, {left:.2}x", design.name, rates.join(", "))
         });
         let holds = left[0] >= KEPT && left[1] < KEPT && left[0] >= HIGHER * left[1];
-        let claim = Claim::new(
-            "rhik.9",
-            "stores a second while the index grows to 10x its cache, in eight parts, the last over the first: rhik, multi-level",
-            "rhik stays; the multi-level drive drops",
-            shown.collect::<Vec<_>>().join("; "),
-            Verdict::if_true(holds),
-            scale_name(self.scale),
-        );
+        let claim =
+            Claim::new("rhik.9", shown.collect::<Vec<_>>().join("; "), Verdict::if_true(holds), scale_name(self.scale));
         let pairs: Vec<f64> = (1..=PARTS).map(|part| (part * self.part_of_growth()) as f64).collect();
         Ok(Findings::from(claim).with([drawn::growing(&pairs, &rates)]))
     }

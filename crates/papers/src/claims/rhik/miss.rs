@@ -49,14 +49,7 @@ impl Drives {
             })
             .collect();
         let ratios = [0, 1].map(|design: usize| found.iter().map(|pair| pair[design].ratio).collect());
-        let claim = Claim::new(
-            "rhik.2",
-            "index-cache misses of all accesses (index reads from flash a look-up) on synthetic traces of the sizes of the paper's clusters, index over cache: rhik / 8-level hash",
-            "8-level higher for the two large, equal for the four small",
-            shown.join("; "),
-            verdict(&small, &large),
-            scale_name(self.scale),
-        );
+        let claim = Claim::new("rhik.2", shown.join("; "), verdict(&small, &large), scale_name(self.scale));
         Ok(Findings::from(claim).with([drawn::misses(&sizes, ratios)]))
     }
 

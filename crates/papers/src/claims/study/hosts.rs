@@ -66,8 +66,6 @@ impl Races {
         let hash_busy = over(&self.hash, |lap| lap.busy);
         Claim::new(
             "study.9",
-            "host processors busy, LSM store over key drive, mean of insert, update and read; processor time of an operation; the same of the hash store",
-            "13x on average; less of the hash store",
             format!(
                 "{mean:.1}x ({}); {} of the time; hash store {}; {}",
                 of_three(&busy),
@@ -96,8 +94,6 @@ impl Races {
         let means = self.keys.0.each_ref().map(|lap| lap.side.mean / 1e3);
         Claim::new(
             "study.10",
-            "mean latency of the stores over the key drive's, insert / update / read: the most for inserts, for updates; LSM store; hash store",
-            "up to 23.08x / 3.64x; LSM above 1 / above 1 / below 1; hash below 1 / above 1 / below 1",
             format!(
                 "{:.1}x / {:.2}x; LSM {}; hash {}; key drive {:.1} / {:.1} / {:.1} us; LSM stalled {:.0} % of inserts, writes {:.1}x",
                 best[0],
@@ -154,8 +150,6 @@ pub(super) fn full_drives(bench: &Bench, observer: &mut dyn Observer) -> Result<
     };
     let claim = Claim::new(
         "study.6",
-        "80 % full, uniform updates of all pairs: rate in the second half over that at the beginning, key drive at QD 64, at QD 1; LSM store on the block drive",
-        "collapses in foreground collection; does not",
         format!("QD 64 {}; QD 1 {}; LSM {}", shown(&keys), shown(&alone), shown(&lsm)),
         verdict_of_full(keys.left, lsm.left),
         bench.scale_name(),

@@ -10,7 +10,7 @@
 //!
 //! One flush and one compaction are under way at a time (`max_background_jobs` = 2). Writes wait while both MemTables are full, are
 //! slowed down and stopped by the tables in level 0 and by what is still to be compacted. There is no Bloom filter and no compression,
-//! and nothing is synced: defaults, but for the compression that values of random bytes have no use for. Data blocks are cached in a
+//! and nothing is synced: defaults, except for the compression that values of random bytes have no use for. Data blocks are cached in a
 //! block cache alone; the page cache only gathers writes and reads ahead. The kernel sends the drive no flush, since its write buffer is
 //! safe from power cuts. Files are not trimmed (ext4 without `discard`).
 

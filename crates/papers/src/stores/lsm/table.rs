@@ -44,7 +44,6 @@ pub(super) struct DataBlock {
     pub(super) bytes: Range<u64>,
 }
 
-/// A table.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) file: File,

@@ -41,7 +41,6 @@ enum Task {
     Reclaim(Lsn),
 }
 
-/// The background.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundWriter {
     task: Task,

@@ -77,7 +77,6 @@ pub(super) enum Phase {
     Undoing(Cause),
 }
 
-/// A transaction.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) phase: Phase,

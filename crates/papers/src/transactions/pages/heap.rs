@@ -30,7 +30,6 @@ pub(super) struct Place {
     pub(super) slot: u16,
 }
 
-/// A table.
 #[derive(Debug, Default)]
 struct Table {
     index: BTreeMap<Arc<[u8]>, Place>,

@@ -48,7 +48,6 @@ pub(super) enum PlantedBug {
     PageBeforeLog,
 }
 
-/// The log.
 pub(super) struct Log {
     entries: BTreeMap<Lsn, Entry>,
     start: Lsn,

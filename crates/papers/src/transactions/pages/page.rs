@@ -26,7 +26,6 @@ pub(super) struct PageId(pub(super) u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Lsn(pub(super) u64);
 
-/// A record.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Record {
     pub(super) key: Arc<[u8]>,

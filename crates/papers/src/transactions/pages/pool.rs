@@ -38,7 +38,6 @@ pub(super) enum Victim {
     Busy(Nanos),
 }
 
-/// The pool.
 pub(super) struct BufferPool {
     frames: Vec<Frame>,
     frames_max: usize,

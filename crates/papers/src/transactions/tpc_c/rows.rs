@@ -16,14 +16,12 @@ use kvssd_types::NamespaceId;
 const NAME_CUSTOMERS_MAX: usize = 61;
 
 rows! {
-    /// A warehouse.
     Warehouse: table 1, 512 bytes {
         /// Sales tax.
         tax,
         /// All payments.
         year_to_date,
     }
-    /// A district.
     District: table 2, 512 bytes {
         /// Sales tax.
         tax,
@@ -32,13 +30,11 @@ rows! {
         /// The number of the next order.
         next_order,
     }
-    /// A customer.
     Customer: table 3, 1024 bytes {
         /// The last name.
         name,
         /// Whether the credit is bad.
         has_bad_credit,
-        /// Discount.
         discount,
         /// What the customer owes.
         balance,
@@ -61,7 +57,6 @@ rows! {
         /// The order's number in its district.
         order,
     }
-    /// An order.
     Order: table 6, 512 bytes {
         /// Who ordered, in the district.
         customer,
@@ -83,7 +78,6 @@ rows! {
         /// For how much.
         amount,
     }
-    /// An item.
     Item: table 8, 512 bytes {
         /// For how much.
         price,
