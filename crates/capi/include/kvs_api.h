@@ -93,7 +93,7 @@ kvs_result kvs_get_key_space_info(kvs_key_space_handle ks_hd, kvs_key_space *ks)
 
 /* The asynchronous functions give KVS_SUCCESS when the call was taken, and call `post_fn` once, from another thread, when it is done; or
  * an error, and do not call it. Until then the memory that the call names belongs to the library, options excepted. 1024 calls
- * wait at the most: who makes another one waits, but for a callback, which gets KVS_ERR_SYS_IO. */
+ * wait at the most: who makes another one waits, except for a callback, which gets KVS_ERR_SYS_IO. */
 
 /* Bytes of the value, without reading it. */
 kvs_result kvs_get_kvp_info(kvs_key_space_handle ks_hd, kvs_key *key, kvs_kvp_info *info);

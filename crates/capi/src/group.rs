@@ -15,7 +15,6 @@ use std::cmp::Ordering;
 /// Keys that are asked for at a time where they are met backwards.
 const PAGE_KEYS: u32 = 256;
 
-/// A key group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyGroup {
     mask: u32,

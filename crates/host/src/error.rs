@@ -6,7 +6,7 @@ use kvssd_types::{KEY_BYTES_MAX, KvError};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a store did not do what it was asked for. That a key is not there is no error, but for [`Error::KeyNotFound`].
+/// Why a store did not do what it was asked for. An absent key is an error only of a store that is to replace ([`Error::KeyNotFound`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -32,19 +32,19 @@
 //! A call that has returned is safe: what it stored outlives the end of the process, `kill -9` included, and with
 //! [`Options::sync`] the end of the machine.
 //!
-//! On the wire an answer may be lost. Then what changes nothing is asked again; a change is sent again to a drive that knows it again by its number (`kvssd
-//! serve`), and made once; of any other drive the caller is told [`Error::InDoubt`], and nothing is made twice.
+//! On the wire an answer may be lost. A command that changes nothing is sent again. So is a change to a drive that recognizes it by its number
+//! (`kvssd serve`): it is made once. With any other drive the call fails with [`Error::InDoubt`], and nothing is made twice.
 //!
 //! A store belongs to the process that opened it: a child that is forked from it gets [`Error::Forked`] of every call, and opens one of its own,
 //! once the parent's is closed. What starts other programs has nothing to do for that: they inherit neither the image nor the connection.
 //!
 //! [`tx`] has transactions over it, with a cache. [`PairCache`] makes a namespace a cache that is never full.
 //!
-//! What it has no commands for, a drive on the wire refuses: batches (and with them transactions), and of another make keys above 16
-//! bytes, ranges, and namespaces that are made or deleted (docs/VENDOR.md). Nothing weaker is done in its place. [`Store::bulk`] has no order there but that of the last
-//! change of each key, and a part of a value from an offset on ([`Store::retrieve_part`]) is cut out here: the wire carries all before it.
+//! A drive on the wire refuses what it has no commands for: batches, and transactions with them. A drive of another make also refuses keys above
+//! 16 bytes, ranges, and namespaces that are made or deleted (docs/VENDOR.md). Nothing weaker is done instead. On the wire [`Store::bulk`] keeps
+//! the last change of each key and no other order. [`Store::retrieve_part`] cuts the part out here: the wire carries all bytes before it.
 //!
-//! What it does not do: TLS, or several drives as one.
+//! What it does not do: several drives as one.
 
 mod backend;
 mod batch;

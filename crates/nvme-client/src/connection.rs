@@ -138,7 +138,7 @@ impl Connection {
     ) -> Result<Vec<(Submission<T>, Completion)>, ConnectionLost> {
         let Pipeline { pending, outstanding } = pipeline;
         let mut state = if outstanding.is_empty() { self.lock_with_room(deadline)? } else { self.lock() };
-        // Threads that wait for room come first, but for one command.
+        // Threads that wait for room come first, except for one command.
         while outstanding.is_empty() || state.waiting_for_room == 0 {
             let Some(next) = pending.front() else { break };
             let Some(id) = state.submit(&next.entry, &next.payload) else { break };

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a command, or a connection, failed. That a key is not there is no error, but for [`Error::KeyNotFound`].
+/// Why a command, or a connection, failed. An absent key is an error only of a store that is to replace ([`Error::KeyNotFound`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// The URL is none of a drive.

@@ -4,7 +4,6 @@ use crate::palette::Colour;
 use crate::scale::Scale;
 use serde::Serialize;
 
-/// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
     pub title: String,

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A table.
 #[derive(Serialize)]
 pub struct Table {
     pub title: String,
@@ -26,7 +25,6 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// A cell.
 #[derive(Default, Serialize)]
 pub struct Cell {
     pub text: String,

@@ -45,7 +45,7 @@ pub enum Wake {
 
 /// A simulated world, as the threads in it see it. One of them runs at a time, and only calls of this trait give the turn to another.
 ///
-/// A thread that has been killed unwinds from within the next call that waits. While it does, no call waits but for a lock, whose holder is
+/// A thread that has been killed unwinds from within the next call that waits. While it does, no call waits except for a lock, whose holder is
 /// unwinding, too; and what fails, fails at once.
 pub trait Machine {
     /// The world's number: no other in this process has it.

@@ -21,7 +21,7 @@ const POLICY: &str = "AWS-CRT-SDK-TLSv1.3-2023";
 /// Those that NVMe/TCP has. The policy knows ChaCha20-Poly1305 too, which no key of ours goes with.
 const SUITES: [&str; 2] = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"];
 
-/// A record with an alert in the clear, but for its two bytes.
+/// A record with an alert in the clear, except for its two bytes.
 const ALERT: [u8; 5] = [21, 3, 3, 0, 2];
 /// The type of a ClientHello.
 const CLIENT_HELLO: u8 = 1;

@@ -126,7 +126,7 @@ impl Lsm {
         Some(())
     }
 
-    /// All changes were made again: filters are made anew from the tables, but for those that cannot be read.
+    /// All changes were made again: filters are made anew from the tables, except for those that cannot be read.
     pub(super) fn end_again(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         for id in std::mem::take(&mut self.redo).made {
             if self.tables.form.filter_bits == 0 || self.tables.find(id.into()).is_none() {

@@ -144,7 +144,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Bytes of DRAM but for pinned pages: id, level, age and count, and for each page a place.
+    /// Bytes of DRAM except for pinned pages: id, level, age and count, and for each page a place.
     fn dram_bytes(&self) -> u64 {
         let filter_bytes = self.filter.as_ref().map_or(0, Bloom::bytes);
         12 + 5 * self.place.pages.len() as u64 + self.range.dram_bytes() + filter_bytes
@@ -384,7 +384,7 @@ impl Tables {
         }
     }
 
-    /// Keeps the pages of a table in DRAM, but for those that cannot be read.
+    /// Keeps the pages of a table in DRAM, except for those that cannot be read.
     pub(super) fn pin(&mut self, io: &mut Io<'_>, id: TableId) -> Result<(), KvError> {
         let pages = self.pages_of(id).map(|(id, page)| readable(self.content(io, id, page)));
         let pages = pages.collect::<Result<Option<Vec<_>>, _>>()?;

@@ -57,7 +57,7 @@ impl Multilevel {
         Ok(())
     }
 
-    /// The places that the levels have for these signatures, but for those that changes cover.
+    /// The places that the levels have for these signatures, except for those that changes cover.
     fn in_levels(
         &self,
         buckets: &mut Buckets<'_, '_>,

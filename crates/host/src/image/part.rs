@@ -140,7 +140,7 @@ impl State {
         self.loose.as_ref().and_then(|loose| loose.seen_by(namespace, command))
     }
 
-    /// Executes a command; `None` means that the key is not there, but for a conditional store, which fails.
+    /// Executes a command. `None` means that the key is absent; a conditional store fails instead.
     pub(super) fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Option<Reply>, Error> {
         let is_store = matches!(command, Command::Store { .. });
         if self.drive.wants_time() {
