@@ -348,8 +348,8 @@ fn fill_golden(path: &Path, is_closed: bool) -> Map {
             map.insert((space, vec![number, 1]), value);
         }
         let change = |number: u8| {
-            let space = if number % 2 == 0 { ordered } else { FIRST };
-            (space, vec![number, 2 - number % 2], (number % 5 > 0).then(|| vec![life; 100]))
+            let space = if number.is_multiple_of(2) { ordered } else { FIRST };
+            (space, vec![number, 2 - number % 2], (!number.is_multiple_of(5)).then(|| vec![life; 100]))
         };
         let changes: Vec<Wanted> = (0..30).map(change).collect();
         batch(&mut drives, &changes).unwrap();
