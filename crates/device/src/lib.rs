@@ -66,6 +66,16 @@ pub struct Completion {
     pub reply: Result<Reply, KvError>,
 }
 
+impl Completion {
+    /// When the host has the answer that it was done.
+    ///
+    /// # Errors
+    /// The answer, if it was not.
+    pub fn success(self) -> Result<Nanos, KvError> {
+        self.reply.map(|_| self.done)
+    }
+}
+
 /// A drive.
 pub struct Device {
     engine: Engine,

@@ -113,7 +113,7 @@ impl Partitions<'_> {
         key: Option<Key<'_>>,
         pairs_max: u32,
     ) -> Result<Reply, KvError> {
-        let pairs_each = self.pairs_each(pairs_max);
+        let pairs_each = pairs_each(self.all.len(), pairs_max);
         self.with_merge(namespace, iterator, |parts, merge| {
             for (part, run) in parts.iter_mut().zip(&mut merge.runs) {
                 run.coming.clear();
@@ -132,11 +132,6 @@ impl Partitions<'_> {
         pairs_max: u32,
     ) -> Result<Reply, KvError> {
         self.with_merge(namespace, iterator, |parts, merge| take(parts, merge, namespace, pairs_max))
-    }
-
-    /// What each partition is asked for when so many are wanted: their share, and one, since no two have the same.
-    fn pairs_each(&self, pairs_max: u32) -> u32 {
-        pairs_each(self.all.len(), pairs_max)
     }
 
     fn with_merge(
@@ -159,6 +154,7 @@ impl Partitions<'_> {
     }
 }
 
+/// What each partition is asked for when so many are wanted: their share, and one, since no two have the same.
 fn pairs_each(partitions: usize, pairs_max: u32) -> u32 {
     (pairs_max / partitions as u32).saturating_add(1).min(pairs_max)
 }

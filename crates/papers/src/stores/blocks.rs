@@ -59,9 +59,7 @@ impl Blocks {
         for (offset_bytes, content) in commands(offset_bytes, content) {
             let command =
                 Command::Write { offset_bytes, value: Value::Pattern(content), handle: PlacementHandle::DEFAULT };
-            let completion = self.device.submit(command, at);
-            completion.reply.map_err(SimError::Drive)?;
-            done = done.max(completion.done);
+            done = done.max(self.device.submit(command, at).success().map_err(SimError::Drive)?);
         }
         Ok(done)
     }

@@ -171,8 +171,7 @@ impl CachedDrive {
             None => self.manager.commit(transaction),
             Some(Stage::Put(writes)) => {
                 let command = Command::Batch { changes: &writes.changes() };
-                let Completion { done, reply } = self.submit(NamespaceId::FIRST, command, at);
-                reply.map_err(SimError::of_drive)?;
+                let done = self.submit(NamespaceId::FIRST, command, at).success().map_err(SimError::of_drive)?;
                 let is_volatile = self.device.profile().memory.power_loss == PowerLoss::Volatile;
                 self.stages.insert(transaction, if is_volatile { Stage::Batched } else { Stage::PutDone });
                 return Ok(Step::Again(done));
@@ -182,8 +181,8 @@ impl CachedDrive {
                 return Ok(Step::Again(self.work(at, Nanos(KEY_COMMAND_NS))));
             }
             Some(Stage::Flush) => {
-                let Completion { done, reply } = self.submit(NamespaceId::FIRST, Command::Flush, at);
-                reply.map_err(SimError::of_drive)?;
+                let done = self.submit(NamespaceId::FIRST, Command::Flush, at).success();
+                let done = done.map_err(SimError::of_drive)?;
                 self.stages.insert(transaction, Stage::PutDone);
                 return Ok(Step::Again(done));
             }
@@ -235,13 +234,11 @@ impl TransactionEngine for CachedDrive {
 
     fn load(&mut self, record: RecordId<'_>, value: Value, at: Nanos) -> Result<Nanos, SimError> {
         let command = Command::Store { key: record.key, value, condition: StoreCondition::Always };
-        let Completion { done, reply } = self.submit(record.table, command, at);
-        reply.map_err(SimError::of_drive).map(|_| done)
+        self.submit(record.table, command, at).success().map_err(SimError::of_drive)
     }
 
     fn end_load(&mut self, at: Nanos) -> Result<Nanos, SimError> {
-        let Completion { done, reply } = self.submit(NamespaceId::FIRST, Command::Flush, at);
-        reply.map_err(SimError::of_drive).map(|_| done)
+        self.submit(NamespaceId::FIRST, Command::Flush, at).success().map_err(SimError::of_drive)
     }
 
     fn begin(&mut self, at: Nanos) -> TransactionId {

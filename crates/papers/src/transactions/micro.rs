@@ -242,8 +242,7 @@ impl MicroBench {
                 self.device.submit(Command::Batch { changes: &changes }, at)
             }
         };
-        completion.reply.map_err(SimError::Drive)?;
-        Ok(completion.done)
+        completion.success().map_err(SimError::Drive)
     }
 
     fn fetch(&mut self, record: u64, at: Nanos) -> Result<Nanos, SimError> {

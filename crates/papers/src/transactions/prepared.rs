@@ -99,8 +99,7 @@ pub fn wear_in(
             },
         };
         let completion = device.submit_in(worn.unwrap_or(NamespaceId::FIRST), command, clock);
-        completion.reply.map_err(SimError::Drive)?;
-        clock = completion.done;
+        clock = completion.success().map_err(SimError::Drive)?;
         if count.is_multiple_of(REPORT_EVERY) {
             observer.progress(programs(device).min(pages));
             if observer.is_interrupted() {
@@ -111,9 +110,7 @@ pub fn wear_in(
     if let Some(namespace) = worn {
         clock = device.delete_namespace(namespace, clock).map_err(SimError::Drive)?;
     }
-    let flushed = device.submit(Command::Flush, clock);
-    flushed.reply.map_err(SimError::Drive)?;
-    Ok(flushed.done)
+    device.submit(Command::Flush, clock).success().map_err(SimError::Drive)
 }
 
 #[cfg(test)]

@@ -43,13 +43,10 @@ impl Places {
         for number in 0..(records * self.record_bytes).div_ceil(WRITE_BYTES) {
             let value = Value::Pattern(Pattern { seed: number, offset: 0, length: WRITE_BYTES as u32 });
             let (offset_bytes, handle) = (number * WRITE_BYTES, PlacementHandle::DEFAULT);
-            let completion = device.submit(Command::Write { offset_bytes, value, handle }, clock);
-            completion.reply.map_err(SimError::Drive)?;
-            clock = completion.done;
+            let written = device.submit(Command::Write { offset_bytes, value, handle }, clock);
+            clock = written.success().map_err(SimError::Drive)?;
         }
-        let flushed = device.submit(Command::Flush, clock);
-        flushed.reply.map_err(SimError::Drive)?;
-        Ok(flushed.done)
+        device.submit(Command::Flush, clock).success().map_err(SimError::Drive)
     }
 }
 

@@ -10,8 +10,9 @@
 
 use super::engine::{PageEngine, Phase};
 use super::entry::{Body, Checkpoint, Entry};
+use super::log::LogWaiter;
 use super::page::{Lsn, PageId};
-use super::store::Copied;
+use super::store::{Copied, Store};
 use kvssd_sim::SimError;
 use kvssd_types::Nanos;
 
@@ -154,8 +155,8 @@ impl PageEngine {
     }
 
     fn write_master(&mut self, lsn: Lsn, at: Nanos) -> Result<(), SimError> {
-        let log = &mut self.store.log;
-        self.background_writer.task = match log.harden(lsn, at, &mut self.store.media, &mut self.store.processors)? {
+        let Store { log, media, processors, .. } = &mut self.store;
+        self.background_writer.task = match log.harden(LogWaiter::Checkpoint, lsn, at, media, processors)? {
             Some(again) => {
                 self.background_writer.free_at = again;
                 Task::Log(lsn)

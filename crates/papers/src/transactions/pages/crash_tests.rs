@@ -1,7 +1,7 @@
 //! The power goes in the middle of the run: what committed is there, of the rest nothing, and of those that were being committed all or
 //! nothing.
 
-use super::log::PlantedBug;
+use super::log::LogWaiter;
 use super::tests::{Model, Name, OPTIONS, Terminals, load, read_all};
 use super::{LockedUnit, PageEngine, PageOptions, Recovery, Remains};
 use kvssd_device::Device;
@@ -24,7 +24,7 @@ struct Life {
     profile: Profile,
     medium: Arc<Mutex<ByteBacking>>,
     options: PageOptions,
-    planted: Option<PlantedBug>,
+    planted: Option<LogWaiter>,
     random: Random,
     model: Model,
     committing: Vec<BTreeMap<Name, Option<Value>>>,
@@ -41,7 +41,7 @@ fn is_power_loss(error: &SimError) -> bool {
 }
 
 impl Life {
-    fn begin(power_loss: PowerLoss, options: PageOptions, planted: Option<PlantedBug>, seed: u64) -> Self {
+    fn begin(power_loss: PowerLoss, options: PageOptions, planted: Option<LogWaiter>, seed: u64) -> Self {
         let design = kvssd_designs::named("block").unwrap();
         let profile = design.tiny_profile(&[("memory.power_loss", power_loss.name())]).unwrap();
         let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
@@ -103,7 +103,7 @@ fn adopt(model: &mut Model, committing: Vec<BTreeMap<Name, Option<Value>>>, foun
 fn lives(
     power_loss: PowerLoss,
     options: PageOptions,
-    planted: Option<PlantedBug>,
+    planted: Option<LogWaiter>,
     seed: u64,
     count: u32,
 ) -> Result<Life, String> {
@@ -130,10 +130,10 @@ fn committed_transactions_outlive_the_power_and_others_leave_nothing() {
 #[test]
 fn planted_bugs_are_found() {
     for (power_loss, bug) in [
-        (PowerLoss::Protected, PlantedBug::CommitBeforeLog),
-        (PowerLoss::Volatile, PlantedBug::CommitBeforeLog),
-        (PowerLoss::Protected, PlantedBug::PageBeforeLog),
-        (PowerLoss::Volatile, PlantedBug::PageBeforeLog),
+        (PowerLoss::Protected, LogWaiter::Commit),
+        (PowerLoss::Volatile, LogWaiter::Commit),
+        (PowerLoss::Protected, LogWaiter::Page),
+        (PowerLoss::Volatile, LogWaiter::Page),
     ] {
         let options = PageOptions { pool_pages: 4, ..OPTIONS };
         assert!((0..5).all(|seed| lives(power_loss, options, None, seed, LIVES).is_ok()), "it is there without a bug");

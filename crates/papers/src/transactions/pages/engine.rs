@@ -3,7 +3,7 @@
 use super::background_writer::BackgroundWriter;
 use super::entry::{Body, Change, Entry, Trail};
 use super::heap::{Heap, Place};
-use super::log::Log;
+use super::log::{Log, LogWaiter};
 use super::media::{Archive, Media, Traffic};
 use super::page::{Lsn, Page, PageId, Record};
 use super::store::{Store, Ticket};
@@ -207,7 +207,7 @@ impl PageEngine {
     /// Goes on with a commit: waits for the log.
     fn commit(&mut self, id: TransactionId, lsn: Lsn, at: Nanos) -> Result<Step, SimError> {
         let Store { log, media, processors, .. } = &mut self.store;
-        if let Some(again) = log.harden_commit(lsn, at, media, processors)? {
+        if let Some(again) = log.harden(LogWaiter::Commit, lsn, at, media, processors)? {
             return Ok(Step::Again(again));
         }
         self.commits += 1;

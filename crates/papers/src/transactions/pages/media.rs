@@ -127,12 +127,11 @@ impl Media {
     /// Flushes the drive's write cache; gives when that is done.
     pub(super) fn flush(&mut self, at: Nanos) -> Result<Nanos, SimError> {
         self.hard_until(at);
-        let completion = self.device.submit(Command::Flush, at);
-        completion.reply.map_err(SimError::Drive)?;
+        let done = self.device.submit(Command::Flush, at).success().map_err(SimError::Drive)?;
         self.traffic.flushes += 1;
         // One that is still under way covers less and counts first.
-        self.flush = self.flush.or(Some((completion.done, at)));
-        Ok(completion.done)
+        self.flush = self.flush.or(Some((done, at)));
+        Ok(done)
     }
 
     /// Writes a page; gives when the drive has it.
@@ -267,12 +266,8 @@ impl Media {
     }
 
     fn write(&mut self, offset_bytes: u64, content: Pattern, at: Nanos) -> Result<Nanos, SimError> {
-        let completion = self.device.submit(
-            Command::Write { offset_bytes, value: Value::Pattern(content), handle: PlacementHandle::DEFAULT },
-            at,
-        );
-        completion.reply.map_err(SimError::Drive)?;
-        Ok(completion.done)
+        let (value, handle) = (Value::Pattern(content), PlacementHandle::DEFAULT);
+        self.device.submit(Command::Write { offset_bytes, value, handle }, at).success().map_err(SimError::Drive)
     }
 
     /// Reads blocks: of each, the write that it is of and which of that write's blocks it is; none of one that was never written.

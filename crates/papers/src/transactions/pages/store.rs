@@ -1,7 +1,7 @@
 //! Pages between the buffer pool and the drive: read when they are asked for, written after their log.
 
 use super::costs;
-use super::log::Log;
+use super::log::{Log, LogWaiter};
 use super::media::Media;
 use super::page::{Lsn, Page, PageId};
 use super::pool::{BufferPool, Victim};
@@ -119,7 +119,7 @@ impl Store {
     /// Sees to it that the log of pages is on the drive: none when it is, or when to ask again.
     pub(super) fn harden(&mut self, pages: &[Copied], at: Nanos) -> Result<Option<Nanos>, SimError> {
         let lsn = pages.iter().map(|copied| copied.page.lsn).max().unwrap_or_default();
-        self.log.harden_page(lsn, at, &mut self.media, &mut self.processors)
+        self.log.harden(LogWaiter::Page, lsn, at, &mut self.media, &mut self.processors)
     }
 
     /// Writes a page, whose log is on the drive; gives when the drive has it.
@@ -161,7 +161,7 @@ impl Store {
     /// Writes a dirty page, or has its log written first; gives when to look for a frame again.
     fn evict(&mut self, id: PageId, at: Nanos) -> Result<Nanos, SimError> {
         let lsn = self.pool.lsn(id);
-        if let Some(again) = self.log.harden_page(lsn, at, &mut self.media, &mut self.processors)? {
+        if let Some(again) = self.log.harden(LogWaiter::Page, lsn, at, &mut self.media, &mut self.processors)? {
             return Ok(again);
         }
         let copied = self.copy(id);
