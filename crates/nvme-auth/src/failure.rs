@@ -22,7 +22,7 @@ pub enum Failure {
     #[error("there is no group that both know")]
     GroupNotUsable = 5,
     /// A message is too short, or contradicts itself.
-    #[error("a message cannot be")]
+    #[error("a message is too short, or contradicts itself")]
     IncorrectPayload = 6,
     /// A message came out of order.
     #[error("a message came out of order")]

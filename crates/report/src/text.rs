@@ -21,8 +21,8 @@ fn letter_percent(letter: char) -> u32 {
     }
 }
 
-/// A text no wider than `most`, and the size of its letters: smaller ones where it is too long, and where these are too large still a text
-/// that is cut in its middle, since names that are like another differ at their ends.
+/// A text no wider than `most`, and the size of its letters. One that is too long gets smaller letters. If the smallest are too large still, it
+/// is cut in its middle: names that are alike differ at their ends.
 pub fn fitted(text: &str, size: u32, size_min: u32, most: u32) -> (u32, String) {
     let fits = |size: &u32| width(text, *size) <= most;
     if let Some(size) = (size_min..=size).rev().find(fits) {

@@ -69,7 +69,7 @@ pub enum SimError {
     #[error("{0} retrieves did not give back what was stored: this is a bug of the design")]
     WrongValues(u64),
     /// The drive did not answer as it must after what a trace did before.
-    #[error("{0} answers were not what the requests before them make them: this is a bug of the design")]
+    #[error("{0} answers contradict the requests before them: this is a bug of the design")]
     WrongAnswers(u64),
     /// What runs on the drive, such as a database, broke a rule of its own.
     #[error("{0}")]

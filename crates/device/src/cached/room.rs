@@ -124,8 +124,8 @@ impl Caches {
         Ok(has_left)
     }
 
-    /// The cache that pairs are to leave, where that helps: of those that hold others than what comes, or have let some go, that with the largest
-    /// part of its budget, so that budgets of more than the drive has are served in proportion.
+    /// The cache that pairs are to leave, where that helps. It holds other pairs than those of the change, or has let some go already. Of several it
+    /// is the one that uses the largest part of its budget: so budgets that exceed the drive together are served in proportion.
     fn who_gives(&self, records: &dyn Records, pending: &PendingChange<'_>, lack: Lack) -> Option<NamespaceId> {
         let comes = |id: NamespaceId| pending.keys.iter().filter(move |(of, _)| *of == id);
         let part = |(id, cache): (&NamespaceId, &OneCache)| {
