@@ -8,11 +8,13 @@
 //! ```
 
 mod degree;
+mod habit;
 mod prefetch;
 
 pub use self::degree::{IteratorPlan, PrefetchDegree};
 
 use self::degree::Pace;
+use self::habit::Habit;
 use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
 use crate::address::Grain;
 use crate::index::{CursorPlan, Index, RangeIndex};
@@ -33,6 +35,7 @@ pub(crate) struct Iterators {
     /// Those that were ended before the host ended them.
     expired: BTreeSet<IteratorId>,
     pool: PrefetchPool,
+    habit: Habit,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ struct Live {
     keys_only: bool,
     prefetch: Prefetch,
     pace: Pace,
+    /// Nothing has come behind its last Seek.
+    has_sought: bool,
 }
 
 /// The keys that an iterator goes along.
@@ -92,14 +97,14 @@ impl Iterators {
     pub(crate) fn new(plan: IteratorPlan, prefetch_bytes: u64, sector_bytes: u32) -> Self {
         let bytes_max = if plan.prefetch_degree.is_none() { 0 } else { prefetch_bytes };
         let pool = PrefetchPool::new(bytes_max, sector_bytes);
-        Iterators { plan, live: BTreeMap::new(), expired: BTreeSet::new(), pool }
+        Iterators { plan, live: BTreeMap::new(), expired: BTreeSet::new(), pool, habit: Habit::default() }
     }
 
     /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
     pub(crate) fn set_plan(&mut self, plan: IteratorPlan) {
         self.plan = plan;
         // It learns anew.
-        self.pool.pace = Pace::default();
+        (self.pool.pace, self.habit) = (Pace::default(), Habit::default());
     }
 
     /// See [`Engine::iterator_times`](crate::Engine::iterator_times).
@@ -140,7 +145,7 @@ impl Iterators {
         let made = io.media.held.make(frontier);
         let pace = self.pool.pace;
         let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
-        self.live.insert(id, Live { made, range, keys_only, prefetch, pace });
+        self.live.insert(id, Live { made, range, keys_only, prefetch, pace, has_sought: false });
         Ok(Reply::IteratorCreated(id))
     }
 
@@ -156,9 +161,12 @@ impl Iterators {
         let live = find(&mut self.live, &self.expired, id)?;
         live.prefetch.clear(&mut self.pool);
         live.pace.stop();
+        live.ends_seek(&mut self.habit, false);
+        live.has_sought = true;
         let begin = live.range.begin(key.map(|key| key.bytes()));
         ranges.seek(io, id, begin.as_deref())?;
-        self.next(io, index, id, pairs_max)
+        let goes_on = !self.plan.prefetch_degree.heeds_habit() || self.habit.is_to_go_on();
+        self.give(io, index, id, pairs_max, goes_on)
     }
 
     /// The pairs that follow.
@@ -168,6 +176,21 @@ impl Iterators {
         index: &mut dyn Index,
         id: IteratorId,
         pairs_max: u32,
+    ) -> Result<Reply, KvError> {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.ends_seek(&mut self.habit, true);
+        }
+        self.give(io, index, id, pairs_max, true)
+    }
+
+    /// The next pairs; if the host `goes_on`, those behind them are read ahead.
+    fn give(
+        &mut self,
+        io: &mut Io<'_>,
+        index: &mut dyn Index,
+        id: IteratorId,
+        pairs_max: u32,
+        goes_on: bool,
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
         let now = io.clock;
@@ -186,10 +209,10 @@ impl Iterators {
         };
         // While the pairs cross the link, the core asks for the next (section 4.5).
         live.pace.gave((arrived, found, io.answer()), chosen.len() as u64);
-        if self.plan.index_prefetch {
+        if self.plan.index_prefetch && goes_on {
             ranges.read_ahead(io, id);
         }
-        if !live.keys_only {
+        if !live.keys_only && goes_on {
             // What cannot be read is told when it is its turn.
             readable(live.read_ahead(io, ranges, id, (&self.plan, &mut self.pool, Sharers { flying, holding })))?;
         }
@@ -206,6 +229,7 @@ impl Iterators {
         if !self.expired.remove(&id) {
             let mut live = self.live.remove(&id).ok_or(KvError::NoSuchIterator(id))?;
             live.prefetch.clear(&mut self.pool);
+            live.ends_seek(&mut self.habit, false);
             end(io, ranges, id, &live)?;
         }
         Ok(Reply::IteratorDestroyed)
@@ -248,6 +272,13 @@ fn find<'l>(
 }
 
 impl Live {
+    /// Something comes behind its last Seek: a Next, with `is_followed`. The first to come tells.
+    fn ends_seek(&mut self, habit: &mut Habit, is_followed: bool) {
+        if std::mem::take(&mut self.has_sought) {
+            habit.ended(is_followed);
+        }
+    }
+
     /// Up to so many pairs that come next, no more than a value of the largest size.
     fn choose(
         &mut self,

@@ -111,7 +111,7 @@ pub const TESSERA: Design = {
         IndexChoice::of(&TesseraPlan { fingerprint_bits: 5, section_bytes: 512 }),
     );
     design.layout = RecordLayout::Halves;
-    design.iterators = IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Adaptive };
+    design.iterators = IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Followed };
     design.stores_behind_max = 256;
     design
 };

@@ -50,6 +50,8 @@ pub enum PrefetchDegree {
     Fixed(u32),
     /// As many as the times say that were measured.
     Adaptive,
+    /// The same, but behind a Seek none where hosts do not go on behind most Seeks.
+    Followed,
 }
 
 impl PrefetchDegree {
@@ -58,6 +60,16 @@ impl PrefetchDegree {
     pub fn is_none(self) -> bool {
         self == PrefetchDegree::Fixed(0)
     }
+
+    /// Whether it is learned from times.
+    pub(super) fn is_adaptive(self) -> bool {
+        !matches!(self, PrefetchDegree::Fixed(_))
+    }
+
+    /// Whether it hangs on what hosts do behind a Seek.
+    pub(super) fn heeds_habit(self) -> bool {
+        self == PrefetchDegree::Followed
+    }
 }
 
 impl Parameter for PrefetchDegree {
@@ -65,14 +77,16 @@ impl Parameter for PrefetchDegree {
         match self {
             PrefetchDegree::Fixed(degree) => degree.to_string(),
             PrefetchDegree::Adaptive => "adaptive".to_owned(),
+            PrefetchDegree::Followed => "followed".to_owned(),
         }
     }
 
     fn set(&mut self, text: &str) -> Result<(), String> {
         *self = match (text, text.parse()) {
             ("adaptive", _) => PrefetchDegree::Adaptive,
+            ("followed", _) => PrefetchDegree::Followed,
             (_, Ok(degree)) if degree <= DEGREE_MAX => PrefetchDegree::Fixed(degree),
-            _ => return Err(format!("the value must be 0 to {DEGREE_MAX}, or adaptive")),
+            _ => return Err(format!("the value must be 0 to {DEGREE_MAX}, adaptive or followed")),
         };
         Ok(())
     }
@@ -124,7 +138,7 @@ impl Pace {
         let degree = self.degree(plan);
         match plan {
             PrefetchDegree::Fixed(_) => degree,
-            PrefetchDegree::Adaptive => degree + degree / 4,
+            PrefetchDegree::Adaptive | PrefetchDegree::Followed => degree + degree / 4,
         }
     }
 
@@ -138,8 +152,8 @@ impl Pace {
         match plan {
             PrefetchDegree::Fixed(degree) => degree,
             // The first read of all tells how long one takes.
-            PrefetchDegree::Adaptive if self.read_ns == 0 || self.interval_ns == 0 => 4,
-            PrefetchDegree::Adaptive => {
+            _ if self.read_ns == 0 || self.interval_ns == 0 => 4,
+            PrefetchDegree::Adaptive | PrefetchDegree::Followed => {
                 let at_once = self.last.map_or(1, |(_, pairs)| pairs.max(1));
                 let least = self.read_ns_min.div_ceil(self.interval_ns) + at_once;
                 let wanted = (self.read_ns + DEVIATIONS * self.deviation_ns).div_ceil(self.interval_ns);

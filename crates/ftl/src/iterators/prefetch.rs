@@ -1,6 +1,6 @@
 //! Values on their way: which sectors were asked for, when they are there, and the one buffer that all iterators share.
 
-use super::degree::{IteratorPlan, Pace, PrefetchDegree};
+use super::degree::{IteratorPlan, Pace};
 use crate::io::Io;
 use crate::journal::PairPlace;
 use crate::value::ValuePart;
@@ -106,7 +106,7 @@ impl Prefetch {
         if own_bytes >= pool.bytes_max / u64::from(sharers.holding.max(1)) || pool.bytes >= pool.bytes_max {
             return false;
         }
-        if plan.prefetch_degree != PrefetchDegree::Adaptive {
+        if !plan.prefetch_degree.is_adaptive() {
             return true;
         }
         let flying = self.sectors.iter().filter(|(_, flight)| flight.ready > io.clock);

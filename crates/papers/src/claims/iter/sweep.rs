@@ -140,6 +140,7 @@ pub(super) fn cell(
         degree: match plan.prefetch_degree {
             PrefetchDegree::Fixed(degree) => degree.to_string(),
             PrefetchDegree::Adaptive => "adaptive".to_owned(),
+            PrefetchDegree::Followed => "followed".to_owned(),
         },
         bytes_s: report.retrieved_bytes_s,
         seek: report.latency_ns["seek"].clone(),
