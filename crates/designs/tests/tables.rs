@@ -1,6 +1,7 @@
 //! A design is described by a table, and built from one.
 
 use kvssd_designs::{all, from_table};
+use kvssd_ftl::CollectionPace;
 
 /// What a design is called of which this program has no preset.
 const OTHER: &str = "other";
@@ -29,6 +30,8 @@ fn a_design_is_what_its_table_says_whatever_the_presets_are() {
                 // Tables of older programs do not have it.
                 Ok(less) => match key.as_str() {
                     "stores_behind_max" => assert_eq!(less.stores_behind_max, 0),
+                    "gc_victims_max" => assert_eq!(less.gc_victims_max, 1),
+                    "gc_pace" => assert_eq!(less.gc_pace, CollectionPace::Room),
                     "gathered_blocks_max" => assert_eq!(less.gathered_blocks_max, 0),
                     key => assert!(key == "compares_later" && !less.compares_later, "{key}"),
                 },

@@ -6,7 +6,7 @@ use crate::design::{Design, DesignError, ValidityKind};
 use crate::dram::DramUse;
 use crate::engine::{Engine, GROWTH_SUPERBLOCKS};
 use crate::gathered::{Gathered, PLACES_MAX};
-use crate::gc::STEP_SUPERBLOCKS;
+use crate::gc::{Collector, STEP_SUPERBLOCKS};
 use crate::index::{Forecast, Outlook, Room};
 use crate::limits::Limits;
 use crate::media::Media;
@@ -30,6 +30,9 @@ const JOURNAL_STEP_SUPERBLOCKS: usize = 2;
 
 /// The most stores that are answered before their keys are looked up: 18 MB of DRAM.
 const STORES_BEHIND_MAX: u32 = 1 << 16;
+
+/// The most superblocks that garbage collection empties at a time.
+const VICTIMS_MAX: u32 = 1 << 10;
 
 /// The most placement handles. An estimate: drives have 8 to 16.
 pub const PLACEMENT_HANDLES_MAX: u32 = 64;
@@ -133,7 +136,8 @@ impl Design {
             taken_bytes: 0,
             quota_bytes: None,
         };
-        let engine = Engine::new(media, namespaces, low, limits);
+        let collector = Collector::new(&media, low, (self.gc_victims_max, self.gc_pace));
+        let engine = Engine::new(media, namespaces, collector, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {
             return Err(fail(format!(
@@ -378,6 +382,9 @@ impl Design {
             return Err(format!(
                 "design.gc_high_superblocks = {high} must be at least 1 and below design.gc_low_superblocks = {low}"
             ));
+        }
+        if !(1..=VICTIMS_MAX).contains(&self.gc_victims_max) {
+            return Err(format!("design.gc_victims_max = {} must be 1 to {VICTIMS_MAX}", self.gc_victims_max));
         }
         if !(1..=255).contains(&self.namespaces_max) {
             return Err(format!("design.namespaces_max = {} must be 1 to 255", self.namespaces_max));

@@ -7,6 +7,7 @@ mod described;
 pub use self::catalogue::{IndexCatalogue, OwnIndex};
 pub use self::choice::IndexChoice;
 pub use self::described::DesignTable;
+use crate::gc::CollectionPace;
 use crate::index::Parameters;
 use crate::iterators::IteratorPlan;
 use crate::oob::OobFormat;
@@ -49,6 +50,10 @@ pub struct Design {
     pub gc_low_superblocks: u32,
     /// Commands wait while fewer superblocks are free, beside those four.
     pub gc_high_superblocks: u32,
+    /// Superblocks that garbage collection empties at a time, each on a target of its own, where those of a drive lie on several.
+    pub gc_victims_max: u32,
+    /// What decides how wide the steps of garbage collection are.
+    pub gc_pace: CollectionPace,
     /// Into how many kinds hosts may sort what they write ([`PlacementHandle`](kvssd_types::PlacementHandle)), 1 to
     /// [`PLACEMENT_HANDLES_MAX`]: a drive of blocks.
     pub placement_handles: u32,
@@ -124,6 +129,8 @@ impl Design {
             iterators: IteratorPlan::NONE,
             gc_low_superblocks: 8,
             gc_high_superblocks: 4,
+            gc_victims_max: 1,
+            gc_pace: CollectionPace::Room,
             placement_handles: 1,
             stores_behind_max: 0,
             gathered_blocks_max: 0,
@@ -177,6 +184,8 @@ impl Design {
             ("grain_bytes", &mut self.grain_bytes),
             ("gc_low_superblocks", &mut self.gc_low_superblocks),
             ("gc_high_superblocks", &mut self.gc_high_superblocks),
+            ("gc_victims_max", &mut self.gc_victims_max),
+            ("gc_pace", &mut self.gc_pace),
             ("namespaces_max", &mut self.namespaces_max),
             ("stores_behind_max", &mut self.stores_behind_max),
             ("compares_later", &mut self.compares_later),

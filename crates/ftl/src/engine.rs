@@ -60,8 +60,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(media: Media, namespaces: Namespaces, low: usize, limits: Limits) -> Self {
-        let collector = Collector::new(&media, low);
+    pub(crate) fn new(media: Media, namespaces: Namespaces, collector: Collector, limits: Limits) -> Self {
         let mut engine = Engine {
             media,
             namespaces,

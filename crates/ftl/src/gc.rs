@@ -6,14 +6,21 @@
 //!                           read the pages that live, copy the living, tell the index, all of a step side by side
 //! ```
 //!
+//! Where superblocks lie on several targets, several victims are opened at once, and a step reads pages of each (`victim.rs`).
+//!
 //! It runs while fewer than `low` superblocks are free, beside the few that it keeps for itself. Moving pairs changes
 //! sections, which are evicted to the map log. So a victim can take more room than it gives, for a while. When the
 //! reserve runs low in the middle of one, a map superblock is collected in between: moving sections changes nothing but
 //! the directory.
 
 mod copies;
+mod pace;
+mod victim;
+
+pub use self::pace::CollectionPace;
 
 use self::copies::Copies;
+use self::victim::Victim;
 use crate::address::Grain;
 use crate::commands;
 use crate::index::Uncompared;
@@ -41,25 +48,23 @@ pub(crate) struct Collector {
     pub(crate) clock: Nanos,
     /// It works while fewer superblocks are free, beside those that it keeps for itself.
     low: usize,
+    pace: CollectionPace,
+    /// Somebody has taken room since the last victims were opened.
+    is_hastened: bool,
+    /// Nobody had between those and the ones before, nor has since.
+    is_calm: bool,
+    /// The most victims at once.
+    victims_max: usize,
     /// The most pages that a step reads.
     pages_per_step_max: usize,
-    /// The most pairs that a step may move.
+    /// The most pairs that a step may move of a victim.
     pairs_per_step: usize,
-    /// The victim, and above it the map superblock that is collected in between.
-    victims: Vec<Victim>,
+    /// The victims that are under way side by side, and above them the map superblock that is collected in between.
+    victims: Vec<Vec<Victim>>,
     /// Whether the last victim may have been chosen for its erases alone.
     leveled: bool,
     /// Superblocks collected and pairs moved so far.
     pub(crate) counters: GcCounters,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Victim {
-    superblock: SuperblockId,
-    /// The next of its pages to look at.
-    next: u32,
-    /// Its pages before this one that may hold something alive are in the controller.
-    read: u32,
 }
 
 /// What garbage collection did.
@@ -78,17 +83,23 @@ pub struct GcCounters {
 }
 
 impl Collector {
-    pub(crate) fn new(media: &Media, low: usize) -> Self {
+    pub(crate) fn new(media: &Media, low: usize, (victims_max, pace): (u32, CollectionPace)) -> Self {
         let geometry = &media.space.geometry;
+        let victims_max = victims_max.min(geometry.targets());
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
         let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
         let wide = 2 * geometry.channels * geometry.pages_per_program;
         // What it passes on waits in the write buffer.
         let in_hand = media.durable.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
-        let pages_per_step_max = u64::from(wide.min(geometry.pages_per_superblock())).min(in_hand.max(1)) as usize;
+        let pages_max = u64::from(victims_max) * u64::from(geometry.pages_per_superblock());
+        let pages_per_step_max = u64::from(wide).min(pages_max).min(in_hand.max(1)) as usize;
         Collector {
             clock: Nanos::ZERO,
             low,
+            pace,
+            is_hastened: true,
+            is_calm: false,
+            victims_max: victims_max as usize,
             pages_per_step_max,
             pairs_per_step,
             victims: Vec::new(),
@@ -107,6 +118,11 @@ impl Collector {
         !self.victims.is_empty()
     }
 
+    /// Somebody takes room.
+    pub(crate) fn hasten(&mut self) {
+        (self.is_hastened, self.is_calm) = (true, false);
+    }
+
     /// Does one bounded step. Gives false when there is nothing to gain.
     pub(crate) fn step(&mut self, media: &mut Media, namespaces: &mut Namespaces) -> Result<bool, KvError> {
         let mut io = Io::new(media, self.clock, true);
@@ -115,12 +131,15 @@ impl Collector {
             // What was replaced shows which superblocks give the most.
             None if !short && compare_some(&mut io, namespaces)? => return Ok(self.end_step(io)),
             None => {
-                if !self.open_victim(&mut io, false)? {
+                if !self.open_victims(&mut io)? {
                     return Ok(false);
                 }
             }
-            Some(top) if short && io.media.space.superblocks.get(top.superblock).stream != Stream::Map => {
-                self.open_victim(&mut io, true)?;
+            Some(top) if short && io.media.space.superblocks.get(top[0].superblock).stream != Stream::Map => {
+                if let Some(in_between) = self.choose(io.media, true) {
+                    let in_between = Victim::open(&mut io, in_between)?;
+                    self.victims.push(vec![in_between]);
+                }
             }
             Some(_) => {}
         }
@@ -177,65 +196,88 @@ impl Collector {
         needed.filter(gives_enough).or(Some(best))
     }
 
-    fn open_victim(&mut self, io: &mut Io<'_>, map_only: bool) -> Result<bool, KvError> {
-        let Some(superblock) = self.choose(io.media, map_only) else { return Ok(false) };
-        let superblocks = &mut io.media.space.superblocks;
-        let live_grains = superblocks.get(superblock).live_grains;
-        superblocks.condemn(superblock);
-        // Where nothing lives, no mapping is asked about.
-        let spills = if live_grains == 0 { Vec::new() } else { io.media.space.validity.spills(superblock).to_vec() };
-        let mut pages: Vec<PageAddress> = spills.iter().map(|&spill| io.media.space.packing.page_of(spill)).collect();
-        pages.sort_unstable();
-        io.read_all(&pages, Cause::InvalidMappings);
-        let page_bytes = io.media.space.packing.page_bytes() as usize;
-        let mut contents = Vec::with_capacity(pages.len());
-        for &page in &pages {
-            contents.extend(readable(io.data(page).map(|data| data.blob(0..page_bytes)))?);
-        }
-        if contents.len() < pages.len() {
-            // Validity does not know all that is dead in it.
-            io.media.space.superblocks.suspect(superblock);
-        }
-        let mappings = io.media.space.validity.open_victim(superblock, &contents) as u64;
-        io.cpu(mappings * io.media.controller.costs.gc_record_ns);
-        self.victims.push(Victim { superblock, next: 0, read: 0 });
+    /// The victims that come next: one, and where superblocks lie on several targets, so many more that each step has a program unit of
+    /// each to read, the best of each target that give at least half as much.
+    fn open_victims(&mut self, io: &mut Io<'_>) -> Result<bool, KvError> {
+        let Some(first) = self.choose(io.media, false) else { return Ok(false) };
+        self.is_calm = !std::mem::take(&mut self.is_hastened);
+        let Space { geometry, superblocks, .. } = &io.media.space;
+        let free = superblocks.free();
+        let units = self.width(free).div_ceil(geometry.pages_per_program as usize);
+        let beside = units.min(victim::at_once(free)).min(self.victims_max) - 1;
+        let beside = if beside == 0 { Vec::new() } else { victim::beside(&io.media.space, first, beside) };
+        let victims = std::iter::once(first).chain(beside).map(|superblock| Victim::open(io, superblock));
+        let victims = victims.collect::<Result<_, _>>()?;
+        self.victims.push(victims);
         Ok(true)
     }
 
+    /// Reads some pages of each of the victims that are under way, all side by side, and moves what lives in them.
     fn work(&mut self, io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<(), KvError> {
-        let Some(mut victim) = self.victims.last().copied() else { return Ok(()) };
-        let first = io.media.space.geometry.first_page(victim.superblock);
-        let is_dead = io.media.space.superblocks.get(victim.superblock).live_grains == 0;
-        let end = if is_dead { victim.next } else { io.media.space.geometry.pages_per_superblock() };
-        let rest = (victim.next..end).map(|number| PageAddress(first.0 + number));
-        let living = rest.filter(|&page| !io.media.space.validity.page_is_dead(page));
-        let pages: Vec<PageAddress> = living.take(self.width(io.media.space.superblocks.free())).collect();
-        let Some(&last) = pages.last() else {
-            self.victims.pop();
-            self.counters.pages_skipped += u64::from(end - victim.next);
-            return close_victim(io, victim, &mut self.counters);
-        };
-        let unread: Vec<PageAddress> = pages.iter().copied().filter(|page| page.0 >= first.0 + victim.read).collect();
-        victim.read = victim.read.max(last.0 + 1 - first.0);
-        let stream = io.media.space.superblocks.get(victim.superblock).stream;
+        let Some(victims) = self.victims.last() else { return Ok(()) };
+        let free = io.media.space.superblocks.free();
+        let count = victims.len().min(victim::at_once(free));
+        let pages_max = self.width(free).div_ceil(count);
+        let steps: Vec<(Victim, Vec<PageAddress>)> =
+            victims[..count].iter().map(|&victim| (victim, victim.pages(&io.media.space, pages_max))).collect();
         if !io.media.controller.emulator.victims_unread {
-            io.read_all(&unread, if stream == Stream::Map { Cause::GcIndex } else { Cause::Gc });
+            for cause in [Cause::Gc, Cause::GcIndex] {
+                let of_cause = steps.iter().filter(|(victim, _)| victim.cause(&io.media.space) == cause);
+                let unread: Vec<PageAddress> = of_cause.flat_map(|(victim, pages)| victim.unread(pages)).collect();
+                if !unread.is_empty() {
+                    io.read_all(&unread, cause);
+                }
+            }
         }
-        let oobs = self.oobs_of(io, namespaces, &pages)?;
+        for (victim, pages) in steps {
+            self.empty(io, namespaces, victim, &pages)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what lives in pages of a victim that were read; without pages it is erased.
+    fn empty(
+        &mut self,
+        io: &mut Io<'_>,
+        namespaces: &mut Namespaces,
+        mut victim: Victim,
+        pages: &[PageAddress],
+    ) -> Result<(), KvError> {
+        let Some(&last) = pages.last() else {
+            self.counters.pages_skipped += u64::from(victim.end(&io.media.space) - victim.next);
+            self.replace(victim, None);
+            return victim.close(io, &mut self.counters);
+        };
+        let first = victim.first;
+        victim.read = victim.read.max(last.0 + 1 - first.0);
+        let oobs = self.oobs_of(io, namespaces, pages)?;
         // What is read and not yet moved stays in the controller for the next step.
         let moved = &pages[..oobs.len()];
         let next = moved.last().map_or(victim.next, |page| page.0 + 1 - first.0);
         self.counters.pages_skipped += u64::from(next - victim.next) - moved.len() as u64;
         victim.next = next;
-        if let Some(last) = self.victims.last_mut() {
-            *last = victim;
-        }
+        self.replace(victim, Some(victim));
         move_pages(io, namespaces, (moved, oobs), first, &mut self.counters)
+    }
+
+    /// A victim has come so far, or is done.
+    fn replace(&mut self, old: Victim, new: Option<Victim>) {
+        let Some(victims) = self.victims.last_mut() else { return };
+        let position = victims.iter().position(|victim| victim.superblock == old.superblock);
+        if let Some(position) = position {
+            victims.splice(position..=position, new);
+        }
+        if victims.is_empty() {
+            self.victims.pop();
+        }
     }
 
     /// How many pages a step reads: few while there is time, which disturbs commands the least, one program of each channel
     /// when half of the room is gone that it began with, and two when all of it is. The line between is an estimate.
     fn width(&self, free: usize) -> usize {
+        if self.pace == CollectionPace::Demand && self.is_calm {
+            return 1;
+        }
         let low = self.low.max(1);
         let gone = (STEP_SUPERBLOCKS + low).saturating_sub(free).clamp(1, low);
         (self.pages_per_step_max * gone / low).max(1)
@@ -263,29 +305,6 @@ impl Collector {
         }
         Ok(oobs)
     }
-}
-
-fn close_victim(io: &mut Io<'_>, victim: Victim, counters: &mut GcCounters) -> Result<(), KvError> {
-    let Victim { superblock, .. } = victim;
-    let grains_per_page = io.media.space.packing.grains_per_page;
-    for spill in io.media.space.validity.close_victim(superblock) {
-        io.discard(spill, grains_per_page);
-    }
-    // What could not be read stays, and so does what no page named: nothing that lives is erased, whatever the pages
-    // say.
-    if io.media.space.superblocks.get(superblock).live_grains > 0 {
-        io.media.space.superblocks.retire(superblock);
-        io.note(Change::Retired { superblock });
-        return Ok(());
-    }
-    // The erase takes the last other copy of what was moved out.
-    let at = io.make_durable()?;
-    let erased = io.media.flash.erase(superblock, at)?;
-    io.media.space.superblocks.release(superblock, at, erased);
-    io.media.held.erased(superblock);
-    io.note(Change::Erased { superblock });
-    counters.superblocks += 1;
-    Ok(())
 }
 
 fn move_spill(io: &mut Io<'_>, superblock: SuperblockId, from: Grain) -> Result<(), KvError> {

@@ -75,7 +75,7 @@ pub use check::{CheckReport, Finding, Harm};
 pub use design::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice, OwnIndex, ValidityKind};
 pub use dram::DramUse;
 pub use engine::Engine;
-pub use gc::GcCounters;
+pub use gc::{CollectionPace, GcCounters};
 pub use growth::GrowthCounters;
 pub use io::{Io, readable};
 pub use iterators::{IteratorPlan, PrefetchDegree};

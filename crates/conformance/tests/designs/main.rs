@@ -3,6 +3,7 @@
 //! `DESIGN=plus cargo test -p kvssd-conformance` runs the suite for one design, `DESIGN=plus,rhik` for two.
 
 mod behind;
+mod collection;
 mod dram_hash;
 mod failure;
 mod later;

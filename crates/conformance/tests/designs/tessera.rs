@@ -67,6 +67,8 @@ fn what_it_cannot_be_is_refused() {
         ("section_bytes", "127"),
         ("section_bytes", "8192"),
         ("stores_behind_max", "65537"),
+        ("gc_victims_max", "0"),
+        ("gc_victims_max", "1025"),
     ] {
         let design = tessera(&[(key, value)]);
         let profile = tessera(&[]).tiny_profile(&[]).unwrap();

@@ -9,7 +9,8 @@ use crate::page_map::PageMapPlan;
 use crate::rhik::RhikPlan;
 use crate::tessera::TesseraPlan;
 use kvssd_ftl::{
-    Design, EraseCounts, IndexChoice, IteratorPlan, PrefetchDegree, RecordLayout, Slots, ValidityKind, VictimPolicy,
+    CollectionPace, Design, EraseCounts, IndexChoice, IteratorPlan, PrefetchDegree, RecordLayout, Slots, ValidityKind,
+    VictimPolicy,
 };
 
 /// The designs of key-value drives that come with the program.
@@ -113,6 +114,9 @@ pub const TESSERA: Design = {
     design.layout = RecordLayout::Halves;
     design.iterators = IteratorPlan { index_prefetch: true, prefetch_degree: PrefetchDegree::Followed };
     design.stores_behind_max = 256;
+    // A victim for each die that a drive of this size has: an estimate.
+    design.gc_victims_max = 64;
+    design.gc_pace = CollectionPace::Demand;
     design
 };
 

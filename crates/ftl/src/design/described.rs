@@ -17,6 +17,8 @@ const OTHER: (&str, &str) = ("other", "a design of which this program has no pre
 fn later(key: &str) -> Option<&'static str> {
     match key {
         "stores_behind_max" | "gathered_blocks_max" => Some("0"),
+        "gc_victims_max" => Some("1"),
+        "gc_pace" => Some("room"),
         "compares_later" => Some("false"),
         _ => None,
     }

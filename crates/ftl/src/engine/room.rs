@@ -31,6 +31,7 @@ impl Engine {
         let most =
             self.collector.counters.superblocks + IN_VAIN_TURNS * u64::from(self.media.space.geometry.superblocks());
         while !has_room(self) {
+            self.collector.hasten();
             if self.collector.counters.superblocks >= most || !self.collect()? {
                 let programs = self.flash_counters().programs.total();
                 self.in_vain = Some((live, programs + u64::from(self.media.space.geometry.pages_per_superblock())));
@@ -100,6 +101,9 @@ impl Engine {
         }
         let superblocks = (bytes / self.media.space.packing.superblock_bytes()) as usize;
         let writes = is_change(command) || bytes > 0;
+        if writes {
+            self.collector.hasten();
+        }
         let reserve = if writes { self.limits.high } else { self.limits.high_of_lookups };
         let needed = reserve + STEP_SUPERBLOCKS + superblocks;
         let mut has_room = true;
