@@ -1,6 +1,7 @@
 //! Hosts that come by TLS: who is served under which name, and what becomes of those who are not.
 
 mod attacks;
+mod crowd;
 mod tunnel;
 
 use crate::host::{HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, value};
