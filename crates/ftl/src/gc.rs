@@ -14,10 +14,10 @@
 //! the directory.
 
 mod copies;
-mod pace;
+mod counters;
 mod victim;
 
-pub use self::pace::CollectionPace;
+pub use self::counters::GcCounters;
 
 use self::copies::Copies;
 use self::victim::Victim;
@@ -30,6 +30,7 @@ use crate::log::NewRecord;
 use crate::media::Media;
 use crate::namespace::{Namespace, Namespaces};
 use crate::oob::{Entry, Kind, Oob, Stream};
+use crate::pace::CollectionPace;
 use crate::space::Space;
 use crate::superblock::{State, Superblock};
 use crate::tags;
@@ -65,21 +66,6 @@ pub(crate) struct Collector {
     leveled: bool,
     /// Superblocks collected and pairs moved so far.
     pub(crate) counters: GcCounters,
-}
-
-/// What garbage collection did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GcCounters {
-    /// Superblocks that were erased.
-    pub superblocks: u64,
-    /// Pairs that were moved.
-    pub pairs_moved: u64,
-    /// Pages that were not read because nothing in them lived.
-    pub pages_skipped: u64,
-    /// How long it worked, in nanoseconds.
-    pub busy_ns: u64,
-    /// How long commands waited for it, in nanoseconds, all together.
-    pub stall_ns: u64,
 }
 
 impl Collector {

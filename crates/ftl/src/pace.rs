@@ -1,6 +1,6 @@
 //! How wide the steps of garbage collection are: what disturbs commands, and how soon there is room.
 
-use crate::index::Parameter;
+use crate::parameters::Parameter;
 
 /// What decides how many pages a step reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
