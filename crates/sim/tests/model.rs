@@ -242,7 +242,9 @@ fn collection_writes_what_greedy_collection_must() {
 }
 
 /// What `kvssd estimate` says of a busy drive, and of one that reads its index from flash: what is reckoned of a design without running
-/// it, and what the design does, share no code but sizes and times. A little more than a fifth is what the farthest of these needs: `pink`'s updates, 20.1 %. (A tree whose pinned tables were in the way of higher ones read a
+/// it, and what the design does, share no code but sizes and times. A little more than a fifth is
+/// what the farthest of these needs, `pink`'s updates, 20.1 %: its last level would have 392 full tables and may have 400, and since a merge
+/// leaves some half full, the run has begun a level more (docs/ESTIMATE.md). (A tree whose pinned tables were in the way of higher ones read a
 /// third more than its estimate: nothing else had shown that.)
 #[test]
 fn a_drive_on_paper_is_near_the_drive() {
