@@ -64,7 +64,7 @@ impl EmbeddedStore for Lmdb {
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, StoreError> {
         let transaction = self.env.read_txn()?;
         let value = self.pairs.get(&transaction, key)?;
-        Ok(value.map(|value| see(value)).is_some())
+        Ok(value.map(see).is_some())
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), StoreError> {
