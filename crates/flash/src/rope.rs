@@ -288,6 +288,9 @@ impl<'a> RopeRef<'a> {
         {
             return Some(blob.clone());
         }
+        if let Some(bytes) = self.in_one_piece(range.clone()) {
+            return Some(Arc::<[u8]>::from(bytes).into());
+        }
         let mut bytes = vec![0; range.len()];
         (self.copy_some(range.start, &mut bytes) == range.len()).then(|| bytes.into())
     }

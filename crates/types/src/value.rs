@@ -143,8 +143,14 @@ impl ValueBuilder {
 
     /// Appends bytes.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.settle();
+        if bytes.is_empty() {
+            return;
+        }
+        self.settle();
+        if self.filled == 0 && bytes.len() >= self.length {
+            // All that there will be: nothing is made ready for more.
+            (self.room, self.filled) = (bytes.into(), bytes.len());
+        } else {
             self.take(bytes.len()).copy_from_slice(bytes);
         }
     }

@@ -128,19 +128,21 @@ impl OpenedPages {
         true
     }
 
-    /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other. What somebody looks at is warm.
+    /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other, and to lock a set waits for all before
+    /// it: so all are locked first. What somebody looks at is warm.
     pub(super) fn warm(&self, places: &[(PageAddress, usize)]) {
-        let sets = places.iter().filter_map(|&(page, start)| {
-            let set = self.sets[self.number_of(page)].try_lock().ok()?;
-            Some((set, page, start))
-        });
+        let lock = |&(page, start): &(PageAddress, usize)| {
+            Some((self.sets[self.number_of(page)].try_lock().ok()?, page, start))
+        };
+        let sets: Vec<(MutexGuard<'_, Set>, PageAddress, usize)> = places.iter().filter_map(lock).collect();
         let mut touched = 0;
-        for (set, page, start) in sets {
-            let Some(way) = set.way_of(page) else { continue };
+        for (set, page, start) in &sets {
+            let Some(way) = set.way_of(*page) else { continue };
             let bytes = &set.slots[way].bytes;
             let record = bytes.get(self.form.head.len() + start..).unwrap_or_default();
-            let lines = record.iter().take(WARM_BYTES).step_by(CACHE_LINE_BYTES);
-            touched = bytes.iter().take(1).chain(lines).fold(touched, |touched, byte| touched ^ byte);
+            let lines = record.chunks(CACHE_LINE_BYTES).take(WARM_BYTES / CACHE_LINE_BYTES);
+            touched =
+                lines.filter_map(<[u8]>::first).chain(bytes.first()).fold(touched, |touched, byte| touched ^ byte);
         }
         std::hint::black_box(touched);
     }
