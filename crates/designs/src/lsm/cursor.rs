@@ -6,7 +6,8 @@
 //!   level 1 ... level 7: a table at a time ---+-> the least key (or the greatest); of runs that have it, the newest
 //! ```
 //!
-//! Each run of tables has one table in DRAM (IterKVSSD, section 4.1: "one SSTable buffer is allocated for each level").
+//! Each run of tables has one table in DRAM (IterKVSSD, section 4.1: "one SSTable buffer is allocated for each level"). The runs are kept in
+//! the order of the keys that they stand at, so that going on compares the keys of two of them as a rule.
 
 use super::memtable::MemTable;
 use super::page::{Entry, TablePage};
@@ -15,6 +16,7 @@ use super::table::{TableId, Tables, damaged};
 use kvssd_flash::Blob;
 use kvssd_ftl::{Io, SpentOn};
 use kvssd_types::{KvError, Nanos, OwnedKey};
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -30,6 +32,16 @@ pub(super) enum Direction {
     Down,
 }
 
+impl Direction {
+    /// Which of two keys comes first.
+    fn order(self, left: &[u8], right: &[u8]) -> Ordering {
+        match self {
+            Direction::Up => left.cmp(right),
+            Direction::Down => right.cmp(left),
+        }
+    }
+}
+
 /// Tables that do not overlap, in the order of their keys.
 #[derive(Clone, Debug)]
 struct Run {
@@ -41,44 +53,54 @@ struct Run {
     ahead: Option<(usize, Nanos)>,
 }
 
-/// A table in DRAM, and where in it a cursor stands.
+/// A table in DRAM, and where in it a cursor stands. The bytes of a page are at hand when the cursor has come to it.
 #[derive(Clone, Debug)]
 struct Loaded {
     /// Which of the level's tables.
     table: usize,
     id: TableId,
-    pages: Vec<Blob>,
+    pages: usize,
     page: usize,
+    bytes: Blob,
     slot: usize,
 }
 
 impl Loaded {
+    fn page(&self) -> TablePage<'_> {
+        TablePage::new(&self.bytes)
+    }
+
     fn entry(&self) -> Result<(&[u8], Entry), KvError> {
-        TablePage::new(&self.pages[self.page]).get(self.slot).ok_or_else(|| damaged(self.id))
+        self.page().get(self.slot).ok_or_else(|| damaged(self.id))
     }
 
     /// Whether so few entries are left that the next table may be needed before it could be read.
     fn is_near_end(&self, direction: Direction) -> bool {
         match direction {
-            Direction::Up if self.page + 1 < self.pages.len() => false,
-            Direction::Up => TablePage::new(&self.pages[self.page]).count() - self.slot <= NEAR_ENTRIES,
+            Direction::Up if self.page + 1 < self.pages => false,
+            Direction::Up => self.page().count() - self.slot <= NEAR_ENTRIES,
             Direction::Down => self.page == 0 && self.slot < NEAR_ENTRIES,
         }
     }
 
+    /// Goes to the first entry of a page, or the last.
+    fn turn_page(&mut self, io: &mut Io<'_>, tables: &Tables, page: usize, is_last: bool) -> Result<(), KvError> {
+        self.bytes = tables.content(io, self.id, page)?;
+        self.page = page;
+        self.slot = if is_last { self.page().count().saturating_sub(1) } else { 0 };
+        Ok(())
+    }
+
     /// Goes to the next entry, if the table has one.
-    fn advance(&mut self, direction: Direction) -> bool {
+    fn advance(&mut self, io: &mut Io<'_>, tables: &Tables, direction: Direction) -> Result<bool, KvError> {
         match direction {
-            Direction::Up if self.slot + 1 < TablePage::new(&self.pages[self.page]).count() => self.slot += 1,
-            Direction::Up if self.page + 1 < self.pages.len() => (self.page, self.slot) = (self.page + 1, 0),
+            Direction::Up if self.slot + 1 < self.page().count() => self.slot += 1,
+            Direction::Up if self.page + 1 < self.pages => self.turn_page(io, tables, self.page + 1, false)?,
             Direction::Down if self.slot > 0 => self.slot -= 1,
-            Direction::Down if self.page > 0 => {
-                self.page -= 1;
-                self.slot = TablePage::new(&self.pages[self.page]).count().saturating_sub(1);
-            }
-            _ => return false,
+            Direction::Down if self.page > 0 => self.turn_page(io, tables, self.page - 1, true)?,
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     }
 }
 
@@ -92,6 +114,8 @@ pub(super) struct Cursor {
     reads_ahead: bool,
     in_memory: Option<(OwnedKey, Entry)>,
     runs: Vec<Run>,
+    /// The numbers of those that have a key, by that key, the next one behind all others; of equal keys the newest is behind.
+    order: Vec<usize>,
     /// Something could not be read: the cursor has no position until the next seek.
     is_lost: bool,
 }
@@ -102,7 +126,7 @@ impl Cursor {
         let newest_first = (0..summary.level(0).len()).rev().map(|table| run(0, table..table + 1));
         let deeper = (1..LEVELS_MAX).map(|level| run(level, 0..summary.level(level).len()));
         let runs = newest_first.chain(deeper.filter(|run| !run.tables.is_empty())).collect();
-        Cursor { memtable, direction, reads_ahead, in_memory: None, runs, is_lost: false, summary }
+        Cursor { memtable, direction, reads_ahead, in_memory: None, runs, order: Vec::new(), is_lost: false, summary }
     }
 
     /// The version that it goes along.
@@ -140,10 +164,12 @@ impl Cursor {
             run.ahead = Some((run.tables.start + found, io.clock));
         }
         tables.fetch(io, &wanted);
-        for run in &mut self.runs {
+        self.order.clear();
+        for number in 0..self.runs.len() {
+            let run = &mut self.runs[number];
             if let Some((table, _)) = run.ahead.take() {
-                run.take(io, tables, &self.summary, table)?;
-                run.go_to(tables, key, self.direction)?;
+                run.go_to(io, tables, &self.summary, (table, key), self.direction)?;
+                self.line_up(number)?;
             }
         }
         self.is_lost = false;
@@ -163,28 +189,51 @@ impl Cursor {
         }
     }
 
+    /// Puts a run in its place in the order, if it has a key.
+    fn line_up(&mut self, number: usize) -> Result<(), KvError> {
+        let Some(loaded) = &self.runs[number].loaded else { return Ok(()) };
+        let (key, _) = loaded.entry()?;
+        let mut place = self.order.len();
+        while let Some(&other) = place.checked_sub(1).and_then(|before| self.order.get(before)) {
+            let Some(loaded) = &self.runs[other].loaded else { break };
+            let order = self.direction.order(key, loaded.entry()?.0).then(number.cmp(&other));
+            if order == Ordering::Less {
+                break;
+            }
+            place -= 1;
+        }
+        self.order.insert(place, number);
+        Ok(())
+    }
+
+    /// The run that has the next key of all tables, and its entry.
+    fn first_of_tables(&self) -> Result<Option<(&[u8], Entry)>, KvError> {
+        let first = self.order.last().and_then(|&number| self.runs[number].loaded.as_ref());
+        first.map(Loaded::entry).transpose()
+    }
+
     /// The entry that it stands at, of the newest run that has the key; deleted keys too. Goes on to the next key.
     fn step(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
-        let is_up = self.direction == Direction::Up;
         io.cpu(self.runs.len() as u64 * io.costs().comparison_ns);
-        let mut best = self.in_memory.as_ref().map(|(key, entry)| (&**key, *entry));
-        for run in &self.runs {
-            let Some(loaded) = &run.loaded else { continue };
-            let (key, entry) = loaded.entry()?;
-            // Of equal keys the newest run's, which came first.
-            if best.is_none_or(|(other, _)| if is_up { key < other } else { key > other }) {
-                best = Some((key, entry));
+        let in_tables = self.first_of_tables()?;
+        // Of equal keys that in memory is the newest.
+        let is_of_tables = match (&self.in_memory, in_tables) {
+            (Some((key, _)), Some((first, _))) => self.direction.order(key, first).is_gt(),
+            (in_memory, _) => in_memory.is_none(),
+        };
+        let (key, entry) = match in_tables.filter(|_| is_of_tables) {
+            Some((key, entry)) => (OwnedKey::from(key), entry),
+            None => {
+                let Some((key, entry)) = self.in_memory.take() else { return Ok(None) };
+                let is_up = self.direction == Direction::Up;
+                self.in_memory = owned(self.memtable.from(Bound::Excluded(&key), is_up));
+                (key, entry)
             }
-        }
-        let Some((key, entry)) = best.map(|(key, entry)| (OwnedKey::from(key), entry)) else { return Ok(None) };
-        if self.in_memory.as_ref().is_some_and(|(other, _)| *other == key) {
-            self.in_memory = owned(self.memtable.from(Bound::Excluded(&key), is_up));
-        }
-        for run in &mut self.runs {
-            let Some(loaded) = &mut run.loaded else { continue };
-            if *loaded.entry()?.0 == *key && !loaded.advance(self.direction) {
-                run.turn(io, tables, &self.summary, self.direction)?;
-            }
+        };
+        while self.first_of_tables()?.is_some_and(|(first, _)| *first == *key) {
+            let Some(number) = self.order.pop() else { break };
+            self.runs[number].advance(io, tables, &self.summary, self.direction)?;
+            self.line_up(number)?;
         }
         Ok(Some((key, entry)))
     }
@@ -209,36 +258,58 @@ impl Cursor {
 }
 
 impl Run {
-    /// Takes a table that is in the controller.
-    fn take(&mut self, io: &mut Io<'_>, tables: &Tables, summary: &Summary, table: usize) -> Result<(), KvError> {
+    /// Takes a table that is in the controller, and stands at the first entry of a page, or the last.
+    fn take(
+        &mut self,
+        io: &mut Io<'_>,
+        tables: &Tables,
+        summary: &Summary,
+        (table, page, is_last): (usize, usize, bool),
+    ) -> Result<&mut Loaded, KvError> {
         let id = summary.level(self.level)[table];
-        let pages =
-            tables.pages_of(id).map(|(id, page)| tables.content(io, id, page)).collect::<Result<Vec<_>, _>>()?;
-        self.loaded = Some(Loaded { table, id, pages, page: 0, slot: 0 });
-        Ok(())
+        let pages = tables.pages_of(id).len();
+        let mut loaded = Loaded { table, id, pages, page, bytes: Blob::default(), slot: 0 };
+        loaded.turn_page(io, tables, page, is_last)?;
+        Ok(self.loaded.insert(loaded))
     }
 
-    /// Goes to a key, or behind it, within the table.
-    fn go_to(&mut self, tables: &Tables, key: &[u8], direction: Direction) -> Result<(), KvError> {
-        let Some(loaded) = &mut self.loaded else { return Ok(()) };
-        let range = &tables.get(loaded.id).range;
-        loaded.page = range.firsts.partition_point(|first| **first <= *key).saturating_sub(1);
-        let page = TablePage::new(&loaded.pages[loaded.page]);
-        loaded.slot = page.lower_bound(key).ok_or_else(|| damaged(loaded.id))?;
+    /// Goes to a key, or behind it, within a table that is in the controller.
+    fn go_to(
+        &mut self,
+        io: &mut Io<'_>,
+        tables: &Tables,
+        summary: &Summary,
+        (table, key): (usize, &[u8]),
+        direction: Direction,
+    ) -> Result<(), KvError> {
+        let range = &tables.get(summary.level(self.level)[table]).range;
+        let page = range.firsts.partition_point(|first| **first <= *key).saturating_sub(1);
+        let loaded = self.take(io, tables, summary, (table, page, false))?;
+        loaded.slot = loaded.page().lower_bound(key).ok_or_else(|| damaged(loaded.id))?;
         match direction {
-            Direction::Up if loaded.slot == page.count() => {
-                // It is between two pages.
-                (loaded.page, loaded.slot) = (loaded.page + 1, 0);
-                if loaded.page == loaded.pages.len() {
-                    self.loaded = None;
-                }
-            }
-            Direction::Down if page.get(loaded.slot).is_none_or(|(found, _)| found > key) => {
+            // It is between two pages.
+            Direction::Up if loaded.slot == loaded.page().count() => match page + 1 < loaded.pages {
+                true => loaded.turn_page(io, tables, page + 1, false)?,
+                false => self.loaded = None,
+            },
+            Direction::Down if loaded.page().get(loaded.slot).is_none_or(|(found, _)| found > key) => {
                 loaded.slot = loaded.slot.checked_sub(1).ok_or_else(|| damaged(loaded.id))?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Goes on to the next entry, in the next table if this one has no more.
+    fn advance(
+        &mut self,
+        io: &mut Io<'_>,
+        tables: &mut Tables,
+        summary: &Summary,
+        direction: Direction,
+    ) -> Result<(), KvError> {
+        let Some(loaded) = &mut self.loaded else { return Ok(()) };
+        if loaded.advance(io, tables, direction)? { Ok(()) } else { self.turn(io, tables, summary, direction) }
     }
 
     /// The table has no more: goes on to the next one.
@@ -252,21 +323,14 @@ impl Run {
         let next = self.next_table(direction);
         self.loaded = None;
         let Some(next) = next else { return Ok(()) };
+        let pages = tables.pages_of(summary.level(self.level)[next]);
         match self.ahead.take() {
             Some((table, ready)) if table == next => io.wait_for_flash(ready, SpentOn::Map),
-            _ => {
-                let pages: Vec<_> = tables.pages_of(summary.level(self.level)[next]).collect();
-                tables.fetch(io, &pages);
-            }
+            _ => tables.fetch(io, &pages.clone().collect::<Vec<_>>()),
         }
-        self.take(io, tables, summary, next)?;
-        if direction == Direction::Down
-            && let Some(loaded) = &mut self.loaded
-        {
-            loaded.page = loaded.pages.len() - 1;
-            loaded.slot = TablePage::new(&loaded.pages[loaded.page]).count().saturating_sub(1);
-        }
-        Ok(())
+        let is_last = direction == Direction::Down;
+        let page = if is_last { pages.len().saturating_sub(1) } else { 0 };
+        self.take(io, tables, summary, (next, page, is_last)).map(|_| ())
     }
 
     fn next_table(&self, direction: Direction) -> Option<usize> {

@@ -287,7 +287,7 @@ impl Tables {
     }
 
     /// The pages of a table.
-    pub(super) fn pages_of(&self, id: TableId) -> impl Iterator<Item = (TableId, usize)> + use<> {
+    pub(super) fn pages_of(&self, id: TableId) -> impl ExactSizeIterator<Item = (TableId, usize)> + Clone + use<> {
         (0..self.get(id).place.pages.len()).map(move |page| (id, page))
     }
 
