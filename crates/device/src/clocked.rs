@@ -93,6 +93,10 @@ impl Records for Clocked {
     }
 
     fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
+        if let Some((done, reply)) = self.device.engine.pairs_at_hand(namespace, &command, self.clock) {
+            self.clock = self.clock.max(done);
+            return reply;
+        }
         self.in_turn(|engine, at| match request {
             None => engine.execute_in(namespace, command, at),
             Some(request) => engine.execute_request(request, namespace, command, at),

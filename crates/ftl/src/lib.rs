@@ -45,6 +45,7 @@ mod journal;
 mod lack;
 mod limits;
 mod log;
+mod look;
 mod media;
 mod namespace;
 mod oob;

@@ -293,7 +293,11 @@ impl Packing {
 
     /// The parts of the value of a record that begins at byte `start` of a page, page by page: the byte of the page
     /// that a part begins at, and which bytes of the value it has.
-    pub(crate) fn value_parts(&self, head: &RecordHead, start: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    pub(crate) fn value_parts(
+        &self,
+        head: &RecordHead,
+        start: usize,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (page_bytes, value_bytes) = (self.page_bytes() as usize, head.value_bytes as usize);
         let later = if self.is_split(head) { OFFSET_RECORD_BYTES } else { 0 };
         let mut next = Some((start + head.bytes(), 0));

@@ -97,8 +97,14 @@ impl RecordHead {
         if start + length_at + 4 > page_bytes {
             return None;
         }
-        let mut head = [0; FIXED_BYTES + 255];
-        page.copy_some(start, &mut head[..length_at + 4]);
+        let mut room = [0; FIXED_BYTES + 255];
+        let head = match page.in_one_piece(start..start + length_at + 4) {
+            Some(head) => head,
+            None => {
+                page.copy_some(start, &mut room[..length_at + 4]);
+                &room
+            }
+        };
         if usize::from(head[0]) != key.len() || head[1..length_at] != *key {
             return None;
         }

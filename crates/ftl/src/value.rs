@@ -14,22 +14,27 @@ pub(crate) type ValuePart = (PageAddress, Range<usize>);
 
 /// Where the bytes `wanted` of the value of the record at `place` lie, in order.
 pub(crate) fn parts_of(space: &Space, place: Grain, head: &RecordHead, wanted: Range<usize>) -> Vec<ValuePart> {
+    each_part(space, place, head, wanted).collect()
+}
+
+/// As [`parts_of`], one by one.
+pub(crate) fn each_part(
+    space: &Space,
+    place: Grain,
+    head: &RecordHead,
+    wanted: Range<usize>,
+) -> impl Iterator<Item = ValuePart> {
     let packing = space.packing;
-    let mut parts = Vec::new();
-    let mut page = packing.page_of(place);
-    for (number, (at, part)) in packing.value_parts(head, packing.byte_in_page(place)).enumerate() {
-        if part.start >= wanted.end {
-            break;
-        }
+    let (mut page, end) = (packing.page_of(place), wanted.end);
+    let parts = packing.value_parts(head, packing.byte_in_page(place)).enumerate();
+    let before_end = parts.take_while(move |(_, (_, part))| part.start < end);
+    before_end.filter_map(move |(number, (at, part))| {
         if number > 0 {
             page = space.page_after(page);
         }
         let (begin, end) = (part.start.max(wanted.start), part.end.min(wanted.end));
-        if begin < end {
-            parts.push((page, at + begin - part.start..at + end - part.start));
-        }
-    }
-    parts
+        (begin < end).then(|| (page, at + begin - part.start..at + end - part.start))
+    })
 }
 
 /// One part for each page, from the first byte that is wanted of it to the last, in the order of the flash.

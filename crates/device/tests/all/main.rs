@@ -1,5 +1,6 @@
 //! The drive, in memory and in files. One program: each that is linked costs as much as many tests.
 
+mod at_hand;
 mod caches;
 mod drive;
 mod durability;

@@ -14,20 +14,17 @@
 use super::Engine;
 use crate::address::Grain;
 use crate::index::Sight;
+use crate::io::Io;
+use crate::look::{REST_PAGES_MAX, Seen};
 use crate::media::Media;
-use crate::oob::OobFormat;
+use crate::namespace::Namespace;
 use crate::packing::RecordLayout;
-use crate::record::RecordHead;
-use crate::value::{ValuePart, parts_of};
 use kvssd_flash::rope::RopeRef;
-use kvssd_flash::{PageAddress, PageView};
-use kvssd_types::{Command, Key, KvError, NamespaceId, Reply, Value, ValueBuilder};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One look in so many is no glance. An estimate: every few milliseconds one.
 const LOOKS_MAX: u64 = 4096;
-/// Pages of a value beside its first that a glance looks at, one by one; a command has more of them read side by side.
-const REST_PAGES_MAX: usize = 1;
 
 /// What is counted of glances.
 #[derive(Debug, Default)]
@@ -45,14 +42,6 @@ impl Glances {
     fn see(&self, pages: usize) {
         self.pages.fetch_add(pages as u64, Ordering::Relaxed);
     }
-}
-
-/// A record that was seen: what was wanted of its value as far as it lies in the first page, and where the rest lies.
-struct Seen {
-    place: Grain,
-    head: RecordHead,
-    value: ValueBuilder,
-    rest: Vec<ValuePart>,
 }
 
 impl Engine {
@@ -93,6 +82,36 @@ impl Engine {
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
     }
 
+    /// The answer to a seek or a next of an iterator, and when it is done, if its pairs are to be had without a flash operation for each:
+    /// virtual time passes for what is read of the index alone. Else, and of every other command, none: [`Engine::execute_in`] gives it.
+    #[must_use]
+    pub fn pairs_at_hand(
+        &mut self,
+        namespace: NamespaceId,
+        command: &Command<'_>,
+        at: Nanos,
+    ) -> Option<(Nanos, Result<Reply, KvError>)> {
+        let (iterator, asked) = match *command {
+            Command::Seek { iterator, key, pairs_max } => (iterator, (Some(key), pairs_max)),
+            Command::Next { iterator, pairs_max } => (iterator, (None, pairs_max)),
+            _ => return None,
+        };
+        if self.failure.is_some() || self.share.is_some() || !self.glances.look() {
+            return None;
+        }
+        let Namespace { index, iterators, .. } =
+            self.namespaces.living(namespace).ok().filter(|namespace| !namespace.index.growth().keeps_out(false))?;
+        let mut io = Io::new(&mut self.media, at, false).of(namespace);
+        let reply = iterators.at_hand(&mut io, index.as_mut(), iterator, asked)?;
+        let done = io.clock;
+        let reply = reply.map(|(reply, pages)| {
+            self.glances.see(pages);
+            reply
+        });
+        self.note_failure(&reply);
+        Some((done, reply))
+    }
+
     /// Pages that were looked at without a flash operation ([`Engine::glance`]).
     #[must_use]
     pub fn pages_glanced(&self) -> u64 {
@@ -118,55 +137,5 @@ impl Sight for Looker<'_> {
 
     fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
         self.media.look(self.media.space.packing.page_of(place), None, see)
-    }
-}
-
-impl Media {
-    /// The record at a place, if it is the key's; none at all where it is not to be seen.
-    fn record_at(&self, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Option<Seen>> {
-        let packing = self.space.packing;
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
-        let mut seen = None;
-        self.look(page, None, &mut |data| {
-            let Some(head) = RecordHead::matching(data, start, packing.page_bytes() as usize, key) else { return };
-            let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
-            let mut value = ValueBuilder::with_length(wanted.len());
-            let mut rest = parts_of(&self.space, place, &head, wanted);
-            // Of a value that is left to the command nothing is copied.
-            if rest.len() <= 1 + REST_PAGES_MAX
-                && let Some((_, range)) = rest.first().filter(|(first, _)| *first == page).cloned()
-            {
-                data.push_to(range, &mut value);
-                rest.remove(0);
-            }
-            seen = Some(Seen { place, head, value, rest });
-        })
-        .then_some(seen)
-    }
-
-    /// The value of a record whose first page was seen.
-    fn value_of(&self, seen: Seen) -> Option<Value> {
-        let Seen { place, mut value, rest, .. } = seen;
-        for (page, range) in rest {
-            self.look(page, Some(place), &mut |data| data.push_to(range.clone(), &mut value)).then_some(())?;
-        }
-        Some(value.build())
-    }
-
-    /// Shows a page that is gathered, or on flash, and on which the record at a place goes on, if one is given; gives whether it could.
-    fn look(&self, page: PageAddress, continued: Option<Grain>, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
-        let geometry = self.flash.geometry();
-        if let Some(data) = self.log.open_page(geometry, page) {
-            let is_it = continued.is_none() || self.log.continued(geometry, page) == continued;
-            return is_it.then(|| see(data)).is_some();
-        }
-        let mut is_it = false;
-        let mut see_view = |PageView { oob, data }: PageView<'_>| {
-            is_it = continued.is_none() || OobFormat::continued(oob) == continued;
-            if is_it {
-                see(data);
-            }
-        };
-        self.flash.look(page, &mut see_view) && is_it
     }
 }
