@@ -91,6 +91,8 @@ pub(crate) struct Caches {
     is_measured: bool,
     /// Who left, where somebody asks.
     left: Option<Vec<OwnedKey>>,
+    /// Who was to leave with the last command and could not.
+    overdue: Vec<(NamespaceId, LeavingPair)>,
 }
 
 /// A namespace that is a cache.
@@ -119,6 +121,7 @@ impl Caches {
         command: Command<'_>,
         at: Nanos,
     ) -> Result<Reply, KvError> {
+        self.overdue.clear();
         if !self.concerns(namespace, &command) {
             return records.execute_as(request, namespace, command);
         }

@@ -24,6 +24,7 @@ impl Caches {
             is_read_only,
             is_measured: false,
             left: None,
+            overdue: Vec::new(),
         };
         for info in engine.namespaces() {
             if let Some(attributes) = info.attributes.cache {

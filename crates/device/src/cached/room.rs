@@ -49,8 +49,20 @@ impl Caches {
         leaving: Vec<LeavingPair>,
     ) -> Result<(), KvError> {
         for stays in self.delete_each(records, namespace, leaving)? {
+            self.overdue.push((namespace, stays.clone()));
             self.held(namespace).keep(stays);
         }
+        Ok(())
+    }
+
+    /// Those leave that could not with the last command: a batch over several partitions had yet to be decided.
+    pub(crate) fn leave_overdue(&mut self, records: &mut dyn Records) -> Result<(), KvError> {
+        for (namespace, pair) in std::mem::take(&mut self.overdue) {
+            if self.held(namespace).remove(&pair.key) {
+                self.leave(records, namespace, vec![pair])?;
+            }
+        }
+        records.keep_beside(self.dram_bytes());
         Ok(())
     }
 

@@ -58,6 +58,12 @@ impl Drive {
         self.clocked.in_prepared(|engine, at| (at, engine.end_batch(at)))
     }
 
+    /// The batch counts, and each partition is done with its share: those leave caches for it that could not before.
+    pub(crate) fn leave_behind_batch(&mut self) -> Result<(), KvError> {
+        let Drive { clocked, large, caches, .. } = self;
+        caches.leave_overdue(&mut Whole { large: large.as_mut(), records: clocked })
+    }
+
     /// Does something with the share that was prepared, that must not wait for other commits: who waits for those of one partition knows nothing
     /// of another.
     fn on_share(
@@ -103,7 +109,8 @@ impl PreparedChange {
     }
 }
 
-/// Records in which a batch is prepared. What would follow it waits: it is done with a later change.
+/// Records in which a batch is prepared. What would follow it waits: who leaves a cache for it leaves behind it, and the rest is done with a later
+/// change.
 struct Preparing<'a> {
     clocked: &'a mut Clocked,
     prepared: Option<Vec<PreparedChange>>,

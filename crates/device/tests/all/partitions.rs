@@ -1,6 +1,7 @@
 //! A drive in partitions is as one, also where a life ends in the middle.
 
 use crate::images::golden::{pack, unpack};
+use kvssd_cache::{CacheAttributes, CachePlan, EvictionKind};
 use kvssd_device::{CreateDrive, Drive, Partitions, Scope, image_design, image_profile, partition_of};
 use kvssd_flash::{Files, OpenOptions, SimulatedDisk, Strike, SystemFiles};
 use kvssd_ftl::NamespaceAttributes;
@@ -423,3 +424,28 @@ fn keys_are_spread_over_partitions() {
 }
 
 const SPREAD: [usize; 6] = [0, 0, 2, 2, 0, 1];
+
+/// A batch over all partitions has pairs leave in each of them: they leave with it, and not with a later change.
+#[test]
+fn who_leaves_a_cache_for_a_batch_over_partitions_leaves_with_it() {
+    let disk = SimulatedDisk::new(1);
+    let mut drives = create(&disk, "plus", CreateDrive { partitions: 3, ..CreateDrive::default() });
+    let plan = CachePlan { budget_bytes: 6000, eviction: EvictionKind::Lru, admission: Vec::new() };
+    let cache = Some(CacheAttributes { plan, time_to_live_ms: None });
+    let attributes = NamespaceAttributes { cache, name: Some("cache".to_owned()), ..NamespaceAttributes::PLAIN };
+    let space = Partitions::new(&mut drives).create_namespace(attributes).unwrap();
+    let mut evicted = 0;
+    for round in 0..30u8 {
+        let changes: Vec<Wanted> = (0..6u8).map(|name| (space, vec![round, name], Some(vec![round; 300]))).collect();
+        // A share may be larger than its part of the budget.
+        match batch(&mut drives, &changes) {
+            Ok(_) | Err(KvError::CapacityExceeded) => {}
+            other => panic!("{other:?}"),
+        }
+        let info = Partitions::new(&mut drives).cache(space).unwrap();
+        assert!(info.held_bytes <= info.budget_bytes, "round {round}: {info:?}");
+        assert_eq!(info.held_bytes, 302 * listed(&mut drives, space, 7).len() as u64, "round {round}");
+        evicted = info.counts.evicted;
+    }
+    assert!(evicted > 60, "{evicted} left");
+}
