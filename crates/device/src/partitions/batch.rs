@@ -40,7 +40,7 @@ impl Partitions<'_> {
         for &number in taking.iter().filter(|number| **number != 0) {
             self.all[number].end_batch().map_err(half_made)?;
         }
-                taking.iter().try_for_each(|&number| self.all[number].leave_behind_batch())?;
+        taking.iter().try_for_each(|&number| self.all[number].leave_behind_batch())?;
         Ok(Reply::Batched)
     }
 }
