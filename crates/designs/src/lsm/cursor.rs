@@ -309,17 +309,9 @@ impl Run {
         direction: Direction,
     ) -> Result<(), KvError> {
         let Some(loaded) = &mut self.loaded else { return Ok(()) };
-        if loaded.advance(io, tables, direction)? { Ok(()) } else { self.turn(io, tables, summary, direction) }
-    }
-
-    /// The table has no more: goes on to the next one.
-    fn turn(
-        &mut self,
-        io: &mut Io<'_>,
-        tables: &mut Tables,
-        summary: &Summary,
-        direction: Direction,
-    ) -> Result<(), KvError> {
+        if loaded.advance(io, tables, direction)? {
+            return Ok(());
+        }
         let next = self.next_table(direction);
         self.loaded = None;
         let Some(next) = next else { return Ok(()) };
