@@ -74,11 +74,10 @@ impl Collector {
         let victims_max = victims_max.min(geometry.targets());
         // Each pair that is moved may evict a page of the index: two superblocks of them at the most.
         let pairs_per_step = 2 * geometry.pages_per_superblock() as usize;
-        let wide = 2 * geometry.channels * geometry.pages_per_program;
         // What it passes on waits in the write buffer.
         let in_hand = media.durable.write_buffer_bytes / 2 / u64::from(geometry.page_bytes);
         let pages_max = u64::from(victims_max) * u64::from(geometry.pages_per_superblock());
-        let pages_per_step_max = u64::from(wide).min(pages_max).min(in_hand.max(1)) as usize;
+        let pages_per_step_max = pages_max.min(in_hand.max(1)) as usize;
         Collector {
             clock: Nanos::ZERO,
             low,
@@ -189,9 +188,10 @@ impl Collector {
         self.is_calm = !std::mem::take(&mut self.is_hastened);
         let Space { geometry, superblocks, .. } = &io.media.space;
         let free = superblocks.free();
-        let units = self.width(free).div_ceil(geometry.pages_per_program as usize);
+        let units = self.width(&io.media.space).div_ceil(geometry.pages_per_program as usize);
         let beside = units.min(victim::at_once(free)).min(self.victims_max) - 1;
         let beside = if beside == 0 { Vec::new() } else { victim::beside(&io.media.space, first, beside) };
+        self.counters.victims_beside += beside.len() as u64;
         let victims = std::iter::once(first).chain(beside).map(|superblock| Victim::open(io, superblock));
         let victims = victims.collect::<Result<_, _>>()?;
         self.victims.push(victims);
@@ -203,7 +203,7 @@ impl Collector {
         let Some(victims) = self.victims.last() else { return Ok(()) };
         let free = io.media.space.superblocks.free();
         let count = victims.len().min(victim::at_once(free));
-        let pages_max = self.width(free).div_ceil(count);
+        let pages_max = self.width(&io.media.space).div_ceil(count);
         let steps: Vec<(Victim, Vec<PageAddress>)> =
             victims[..count].iter().map(|&victim| (victim, victim.pages(&io.media.space, pages_max))).collect();
         if !io.media.controller.emulator.victims_unread {
@@ -258,15 +258,11 @@ impl Collector {
         }
     }
 
-    /// How many pages a step reads: few while there is time, which disturbs commands the least, one program of each channel
-    /// when half of the room is gone that it began with, and two when all of it is. The line between is an estimate.
-    fn width(&self, free: usize) -> usize {
-        if self.pace == CollectionPace::Demand && self.is_calm {
-            return 1;
-        }
+    /// How many pages a step reads.
+    fn width(&self, space: &Space) -> usize {
         let low = self.low.max(1);
-        let gone = (STEP_SUPERBLOCKS + low).saturating_sub(free).clamp(1, low);
-        (self.pages_per_step_max * gone / low).max(1)
+        let gone = (STEP_SUPERBLOCKS + low).saturating_sub(space.superblocks.free()).clamp(1, low);
+        self.pace.pages(&space.geometry, self.pages_per_step_max, (gone, low), self.is_calm)
     }
 
     /// The out-of-band areas of pages that were read, none for one that cannot be; of as many of them as a step may move

@@ -5,6 +5,8 @@
 pub struct GcCounters {
     /// Superblocks that were erased.
     pub superblocks: u64,
+    /// Superblocks that it began with beside another.
+    pub victims_beside: u64,
     /// Pairs that were moved.
     pub pairs_moved: u64,
     /// Pages that were not read because nothing in them lived.
