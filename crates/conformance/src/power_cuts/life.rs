@@ -201,6 +201,7 @@ impl<'a> Drive<'a> {
         let worked = self.work(&mut engine, &mut clock, (cut_at, is_cut), report);
         let gc = engine.gc_counters();
         report.superblocks_collected += gc.superblocks;
+        report.victims_beside += gc.victims_beside;
         report.pairs_moved += gc.pairs_moved;
         worked
     }

@@ -92,6 +92,8 @@ pub struct CrashReport {
     pub batches_torn: u64,
     /// Superblocks that garbage collection erased.
     pub superblocks_collected: u64,
+    /// Those of them that it began with beside others.
+    pub victims_beside: u64,
     /// Pairs that garbage collection moved.
     pub pairs_moved: u64,
     /// Programs and erases that were under way when the power went and did not come to their end.
@@ -113,7 +115,8 @@ impl Campaign {
     fn subject(&self, seed: u64) -> (Design, Pairs, Spaces) {
         let mut design = self.design.clone();
         if seed % DRIVES_OF_NAMESPACES == 1 {
-            return (design, Pairs::OfAllSizes, Spaces::many());
+            let has_many_logs = design.gc_victims_max > 1 && seed / DRIVES_OF_NAMESPACES % 2 == 1;
+            return (design, Pairs::OfAllSizes, Spaces::many(has_many_logs));
         }
         if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
             return (design, Pairs::OfAllSizes, Spaces::one());

@@ -15,18 +15,20 @@ const LABEL: u64 = 1 << 50;
 #[derive(Clone, Debug)]
 pub(super) struct Spaces {
     ids: Vec<Option<NamespaceId>>,
+    /// Whether each die has logs of its own, and room is so short that a collector that can empties several superblocks at once.
+    has_many_logs: bool,
 }
 
 impl Spaces {
     /// A drive with the one namespace that it begins with.
     pub(super) fn one() -> Self {
-        Spaces { ids: vec![Some(NamespaceId::FIRST)] }
+        Spaces { ids: vec![Some(NamespaceId::FIRST)], has_many_logs: false }
     }
 
     /// A drive with others beside it, which come and go.
-    pub(super) fn many() -> Self {
+    pub(super) fn many(has_many_logs: bool) -> Self {
         let others = INDEXES.map(|_| None);
-        Spaces { ids: [Some(NamespaceId::FIRST)].into_iter().chain(others).collect() }
+        Spaces { ids: [Some(NamespaceId::FIRST)].into_iter().chain(others).collect(), has_many_logs }
     }
 
     /// A tiny drive for them.
@@ -41,15 +43,26 @@ impl Spaces {
             dram_bytes = dram_bytes.max(design.tiny_profile(&[])?.memory.dram_bytes);
         }
         let dram_bytes = (dram_bytes * (self.ids.len() as u64 + 1)).to_string();
-        design.tiny_profile(&[
+        let logs: &[(&str, &str)] = if self.has_many_logs {
+            (design.gc_low_superblocks, design.gc_high_superblocks) = (2, 1);
+            &[
+                ("geometry.channels", "8"),
+                ("geometry.superblock_dies", "1"),
+                ("geometry.dies_per_channel", "1"),
+                ("geometry.blocks_per_die", "20"),
+                ("memory.write_buffer_bytes", "1048576"),
+            ]
+        } else {
+            // Two logs a stream.
+            &[("geometry.superblock_dies", "2"), ("geometry.blocks_per_die", "48")]
+        };
+        let same = [
             power_loss,
-            ("geometry.blocks_per_die", "48"),
             ("geometry.pages_per_block", "16"),
             ("geometry.oob_bytes", "1000"),
-            // Two logs a stream.
-            ("geometry.superblock_dies", "2"),
             ("memory.dram_bytes", &dram_bytes),
-        ])
+        ];
+        design.tiny_profile(&[logs, &same].concat())
     }
 
     /// Whose the key with that number is; none when its namespace was deleted.
