@@ -7,10 +7,10 @@
 //!   exist, and who is not there: the host knows, and asks no drive
 //! ```
 //!
-//! LMCache's raw block device (0.5.6, `storage_backend/raw_block/core.py`) works so, with its index in the host's memory and pieces that are aligned
-//! to blocks, and so does CacheLib's BlockCache. Both have one more thing: slots of one size there, regions that leave as a whole here. Their
-//! sizes and policies are their own; here the policy is the replay's, and a pair has the blocks that it needs. Neither tells a drive what is dead
-//! before it writes over it: that drive is `reproduce fdp`'s.
+//! LMCache's raw block device (0.5.6, `lmcache/v1/storage_backend/raw_block/core.py`) works so: an index in the host's memory, places that are
+//! aligned to blocks, a placement identifier with each write. Its places are slots of one size, which values of many sizes would leave half empty
+//! (its issue 3392); here a pair has the blocks that it needs. And it tells no drive what is dead before it writes over it: `reproduce fdp` is about
+//! that one.
 
 use super::handles::Handles;
 use super::pair_drive::PairDrive;
