@@ -374,6 +374,7 @@ impl Device {
             | Command::Next { .. }
             | Command::Read { .. } => self.pipeline(arrival, firmware.read_small_ns),
             Command::Delete { .. }
+            | Command::Deallocate { .. }
             | Command::CreateIterator { .. }
             | Command::DestroyIterator { .. }
             | Command::Flush => self.pipeline(arrival, firmware.write_ns),

@@ -24,7 +24,7 @@ pub struct NamespaceAttributes {
     pub index: Option<String>,
     /// Parameters of the index that are other than that, by name.
     pub parameters: Vec<(String, String)>,
-    /// The most bytes of flash that its records may take; none for as many as the drive has.
+    /// The most bytes of flash that its records may take; none, or 0, for as many as the drive has.
     pub quota_bytes: Option<u64>,
     /// How many of the targets' logs its records go to; none for all.
     pub logs: Option<u32>,

@@ -10,7 +10,7 @@
 //!
 //! A write that covers a mapped block in part is gathered ([`Gathered`](crate::gathered::Gathered)) or, where the design
 //! gathers nothing, reads the rest of it first. Each mapped block is written whole or not at all. A read that goes on where
-//! the last one ended has the pages behind it read ahead.
+//! the last one ended has the pages behind it read ahead. Blocks that are deallocated have no place any more.
 
 use crate::address::Grain;
 use crate::gathered::{GatheredBlock, PARTS_MAX, pieces_of};
@@ -215,6 +215,31 @@ pub(crate) fn write(
         readable(make_places(io, index, utilization, record, wanted))?;
     }
     Ok(Reply::Written)
+}
+
+/// Forgets where mapped blocks lie. One that the range covers in part, or of which a part is gathered, stays as it is: a host may be told of what it
+/// gave away.
+pub(crate) fn deallocate(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    limits: &Limits,
+    utilization: &mut Utilization,
+    (offset_bytes, length_bytes): (u64, u32),
+) -> Result<Reply, KvError> {
+    io.cpu(io.costs().range_lock_ns);
+    let (packing, mapped_bytes) = (io.packing(), io.packing().grain_bytes as usize);
+    for Part { block, position, bytes } in parts_of(io, index, limits, (offset_bytes, length_bytes.into()))? {
+        let Some(place) = position.place else { continue };
+        if bytes.len() < mapped_bytes || io.media.gathered.get(block).is_some() {
+            continue;
+        }
+        let (head, tag) = (packing.block(), position.tag);
+        io.note(Change::Unbound { tag, note: position.note, old: head.at(place) });
+        io.pair_died(tag, place, packing.grains_of_record(&head)).map_err(KvError::in_a_change)?;
+        index.unbind(io, key_of(&tag.to_be_bytes()), position)?;
+        utilization.remove(&head, &packing).expect("what is given away was counted");
+    }
+    Ok(Reply::Deallocated)
 }
 
 /// Keeps a part of a block that has come; gives all of it, if nothing of it is missing any more.

@@ -301,8 +301,8 @@ impl Engine {
             Command::Write { handle, .. } if takes_blocks && !self.media.log.has_handle(*handle) => {
                 Err(KvError::InvalidCommand("it has no such placement handle"))
             }
-            Command::Read { .. } | Command::Write { .. } if takes_blocks => Ok(()),
-            Command::Read { .. } | Command::Write { .. } => {
+            Command::Read { .. } | Command::Write { .. } | Command::Deallocate { .. } if takes_blocks => Ok(()),
+            Command::Read { .. } | Command::Write { .. } | Command::Deallocate { .. } => {
                 Err(KvError::InvalidCommand("it takes keys, and no blocks"))
             }
             _ if takes_blocks => Err(KvError::InvalidCommand("it takes blocks, and no keys")),
@@ -426,6 +426,10 @@ fn perform(
             io.handle = handle;
             blocks::write(io, index, limits, utilization, record, (offset_bytes, value))
         }
+        Command::Deallocate { offset_bytes, length_bytes } => {
+            ahead.forget();
+            blocks::deallocate(io, index, limits, utilization, (offset_bytes, length_bytes))
+        }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }
 }
@@ -440,5 +444,12 @@ fn write_gathered(io: &mut Io<'_>, namespaces: &mut Namespaces, record: &mut Rop
 }
 
 fn is_change(command: &Command<'_>) -> bool {
-    matches!(command, Command::Store { .. } | Command::Delete { .. } | Command::Batch { .. } | Command::Write { .. })
+    matches!(
+        command,
+        Command::Store { .. }
+            | Command::Delete { .. }
+            | Command::Batch { .. }
+            | Command::Write { .. }
+            | Command::Deallocate { .. }
+    )
 }

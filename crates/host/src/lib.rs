@@ -51,6 +51,7 @@ mod batch;
 mod commits;
 mod error;
 mod image;
+mod lives;
 mod loose;
 mod namespace;
 mod options;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Policies are those of `kvssd_cache`, as a replay (`kvssd replay --cache`) shows them. What they remember is in memory alone: a cache that is
-//! opened again knows which pairs there are, and not who was asked for.
+//! opened again knows which pairs there are, and not who was asked for. One whose namespace was deleted is refused, also when another one has its
+//! number.
 
 use crate::{Error, Namespace, Store};
 use kvssd_cache::{CachePlan, Counts, KeyedCache, LeavingPair};
@@ -21,6 +22,8 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Debug)]
 pub struct PairCache {
     namespace: NamespaceId,
+    /// Which life of its number: another namespace may get it.
+    life: u64,
     value_bytes_max: u64,
     opened: Instant,
     state: Mutex<State>,
@@ -68,8 +71,10 @@ impl PairCache {
             hits: 0,
             misses: 0,
         };
+        let living = namespace.store_of().lives().hold();
         let cache = PairCache {
             namespace: namespace.id(),
+            life: living.life_of(namespace.id()),
             // One that does not say refuses what is too large.
             value_bytes_max: match namespace.store_of().stats()?.value_bytes_max {
                 0 => u64::MAX,
@@ -94,9 +99,33 @@ impl PairCache {
     /// deleted.
     ///
     /// # Errors
-    /// As [`Namespace::store`], but [`Error::Full`] only of a drive that is full of what is not this cache's.
+    /// As [`Namespace::store`], but [`Error::Full`] only of a drive that is full of what is not this cache's. [`Error::NoNamespace`] says what is to
+    /// be done when the namespace was deleted: no other one gets the pair.
     pub fn store(&self, store: &Store, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let namespace = store.namespace_at(self.namespace);
+        self.living(store, |namespace| self.store_living(namespace, key, value))
+    }
+
+    /// Does something in the namespace, if it is the one that the cache was opened in.
+    fn living<T>(&self, store: &Store, act: impl FnOnce(Namespace<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        store.check_owner()?;
+        let living = store.lives().hold();
+        let number = self.namespace.to_string();
+        let done = match living.life_of(self.namespace) == self.life {
+            true => act(store.namespace_at(self.namespace)),
+            false => Err(Error::NoNamespace { name: number.clone() }),
+        };
+        done.map_err(|error| match error {
+            // The wire says more when another one has its number.
+            Error::NoNamespace { name } if name == number => Error::NoNamespace {
+                name: format!(
+                    "{number} any more: it was deleted, and this cache with it; open a cache in one that is there"
+                ),
+            },
+            other => other,
+        })
+    }
+
+    fn store_living(&self, namespace: Namespace<'_>, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let value_bytes = value.len() as u64;
         // Nobody leaves for what no drive takes.
         Key::new(key)?;
@@ -113,7 +142,7 @@ impl PairCache {
             })
         };
         let Some(leaving) = leaving else {
-            self.delete(store, key)?;
+            self.delete_living(namespace, key)?;
             return Ok(false);
         };
         let stored = self.delete_each(namespace, &leaving).and_then(|()| self.store_in(namespace, key, value));
@@ -167,7 +196,7 @@ impl PairCache {
     /// As [`Namespace::retrieve`].
     pub fn retrieve_value(&self, store: &Store, key: &[u8]) -> Result<Option<Value>, Error> {
         let stores_ended = self.lock().stores_ended;
-        let value = store.namespace_at(self.namespace).retrieve_value(key)?;
+        let value = self.living(store, |namespace| namespace.retrieve_value(key))?;
         let now = self.now();
         let mut state = self.lock();
         match &value {
@@ -190,8 +219,12 @@ impl PairCache {
     /// # Errors
     /// As [`Namespace::delete`].
     pub fn delete(&self, store: &Store, key: &[u8]) -> Result<bool, Error> {
+        self.living(store, |namespace| self.delete_living(namespace, key))
+    }
+
+    fn delete_living(&self, namespace: Namespace<'_>, key: &[u8]) -> Result<bool, Error> {
         self.lock().cache.remove(key);
-        store.namespace_at(self.namespace).delete(key)
+        namespace.delete(key)
     }
 
     /// What it holds, and what happened.

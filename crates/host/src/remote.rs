@@ -153,9 +153,6 @@ fn wanted_of(attributes: &NamespaceAttributes) -> Result<CreateNamespace, Error>
     if index.len() > wanted.index.len() || index.chars().any(char::is_control) {
         return invalid(&format!("there is no index {index:?}"));
     }
-    if *quota_bytes == Some(0) {
-        return invalid("a quota of 0 bytes leaves no room for a pair");
-    }
     wanted.quota_bytes = quota_bytes.unwrap_or(0).into();
     wanted.flags = if *is_ordered { FLAG_ORDERED } else { 0 }.into();
     write_text(&mut wanted.name, name);

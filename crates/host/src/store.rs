@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::image::{self, Image};
+use crate::lives::Lives;
 use crate::remote::Remote;
 use crate::{Batch, Error, Keys, Missing, Namespace, Options, Pairs, Stats};
 use kvssd_device::Drive;
@@ -73,7 +74,7 @@ fn connect_with(url: &DriveUrl, options: &Options) -> Result<Store, Error> {
         return refused("whether a drive on the wire syncs is chosen where it is served, not by who calls it");
     }
     let drive = Box::new(Remote::connect(url, options.read_only)?);
-    Ok(Store { owner: Owner::here(), drive, own: url.namespace, was_created: false })
+    Ok(Store { owner: Owner::here(), drive, own: url.namespace, was_created: false, lives: Lives::default() })
 }
 
 /// A store over a drive. It can be shared: every call takes `&self`, from any thread.
@@ -92,6 +93,7 @@ pub struct Store {
     /// The namespace that calls without one are on.
     own: NamespaceId,
     was_created: bool,
+    lives: Lives,
 }
 
 impl Store {
@@ -111,7 +113,8 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_in(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Store, Error> {
         let (image, was_created) = Image::open(files, path, options)?;
-        Ok(Store { owner: Owner::here(), drive: Box::new(image), own: NamespaceId::FIRST, was_created })
+        let (drive, lives) = (Box::new(image), Lives::default());
+        Ok(Store { owner: Owner::here(), drive, own: NamespaceId::FIRST, was_created, lives })
     }
 
     /// Whether opening it made the image.
@@ -291,7 +294,13 @@ impl Store {
     /// [`Error::InvalidOptions`] with what cannot be, [`Error::TooManyNamespaces`], [`Error::Refused`] of a drive on the wire that makes none, and as
     /// [`Store::flush`].
     pub fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<Namespace<'_>, Error> {
-        Ok(Namespace::new(self, self.drive()?.create_namespace(attributes)?))
+        let drive = self.drive()?;
+        Ok(Namespace::new(self, self.lives.make(|| drive.create_namespace(attributes))?))
+    }
+
+    /// What numbers mean, while it is held.
+    pub(crate) fn lives(&self) -> &Lives {
+        &self.lives
     }
 
     /// Deletes the namespace of that name, or number. What it had is removed while other calls come, when another one needs the room,

@@ -99,8 +99,8 @@ impl Association {
             number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
         association.limits(url.namespace, deadline)?;
-        // While the connection was lost another namespace may have got a number.
-        if has_extensions && !meant.is_empty() {
+        // What numbers mean is what they meant at first. While the connection was lost another namespace may have got one.
+        if has_extensions {
             meant.see(&association.admin.named(true, deadline)?);
         }
         Ok(association)

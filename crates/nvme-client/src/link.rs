@@ -18,6 +18,7 @@ use crate::retransmission::{Clearance, Retransmission};
 use crate::serials::Serials;
 use crate::url::DriveUrl;
 use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::named::NamespaceEntry;
 use kvssd_runtime::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kvssd_runtime::thread::sleep;
 use kvssd_runtime::time::{Duration, Instant};
@@ -78,6 +79,19 @@ impl Link {
         let mut retransmission = Retransmission::new(command);
         self.reply_to(namespace, command, &mut retransmission)
             .map_err(|error| retransmission.doubt(&self.url, error))?
+            .map_err(|error| self.explain(namespace, error))
+    }
+
+    /// Why a command on a namespace was refused: of one that is not there any more a drive says no more than that a field is wrong.
+    pub(crate) fn explain(&self, namespace: NamespaceId, refused: Error) -> Error {
+        if !matches!(refused, Error::Refused(_)) {
+            return refused;
+        }
+        let is_it = |entry: &NamespaceEntry| entry.number.get() == namespace.0;
+        match self.query(Association::named) {
+            Ok(Some(listed)) if !listed.iter().any(is_it) => Error::NoNamespace(namespace.to_string()),
+            _ => self.meant.check(namespace).err().unwrap_or(refused),
+        }
     }
 
     /// The drive's reply; the outer error says why none comes any more.

@@ -192,7 +192,10 @@ impl Run<'_> {
                 self.deadline = self.link.deadline();
                 match result {
                     Ok(reply) => completed(*index, reply),
-                    Err(error) => self.fail(error),
+                    Err(error) => {
+                        let error = self.link.explain(*namespace, error);
+                        self.fail(error);
+                    }
                 }
                 return Ok(());
             }

@@ -146,7 +146,9 @@ impl Request {
             | Command::Seek { .. }
             | Command::Next { .. }
             | Command::DestroyIterator { .. } => iteration(&command, limits)?,
-            Command::Read { .. } | Command::Write { .. } => return Err(Error::not_in_the_command_set("blocks")),
+            Command::Read { .. } | Command::Write { .. } | Command::Deallocate { .. } => {
+                return Err(Error::not_in_the_command_set("blocks"));
+            }
         };
         Ok(Request { entry: command.entry(namespace.0), payload, operation })
     }

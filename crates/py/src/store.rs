@@ -399,12 +399,13 @@ macro_rules! dict_of {
 }
 
 fn dict_of_namespace<'py>(py: Python<'py>, info: &NamespaceInfo) -> PyResult<Bound<'py, PyDict>> {
-    let NamespaceInfo { id, attributes, index, is_ordered, utilization, .. } = info;
+    let NamespaceInfo { id, attributes, index, is_ordered, birth, utilization, .. } = info;
     let dict = PyDict::new(py);
     dict.set_item("id", id.0)?;
     dict.set_item("name", attributes.name.as_deref())?;
     dict.set_item("index", index)?;
     dict.set_item("is_ordered", is_ordered)?;
+    dict.set_item("birth", birth)?;
     dict.set_item("quota_bytes", attributes.quota_bytes)?;
     dict.set_item("cache", attributes.cache.as_ref().map(ToString::to_string))?;
     dict.update(dict_of!(py, utilization; pairs, pair_bytes, live_bytes, capacity_bytes).as_mapping())?;

@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import kvssd
@@ -108,6 +108,129 @@ def test_a_drive_that_is_killed_is_a_miss_and_is_found_again(tmp_path: Path) -> 
     for thread in threads:
         thread.join(30)
     assert not failures and not any(thread.is_alive() for thread in threads)
+    cache.close()
+    service.kill()
+    service.wait()
+
+
+def created(url: str, name: str) -> int:
+    """Another host makes a namespace."""
+    with kvssd.open(url) as host:
+        return host.create_namespace(name).id
+
+
+def deleted(url: str, name: str) -> None:
+    with kvssd.open(url) as host:
+        host.delete_namespace(name)
+
+
+def until_number(url: str, number: int) -> str:
+    """Others come and go until one has that number; gives its name."""
+    for round_ in range(40):
+        name = f"other {round_}"
+        if created(url, name) == number:
+            return name
+        deleted(url, name)
+    raise AssertionError("nobody gets the number")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=128 << 20).close()
+    service, address = serve(image)
+    yield f"nvme+tcp://{address}"
+    service.kill()
+    service.wait()
+
+
+def test_a_cache_whose_namespace_another_host_deletes_says_what_to_do(url: str) -> None:
+    number = created(url, "blocks")
+    with kvssd.open(f"{url}?ns={number}") as store:
+        cache = kvssd.Cache(store, 10 << 20, eviction="lru")
+        assert cache.put(b"key", VALUE) and cache.get(b"key") == VALUE
+        deleted(url, "blocks")
+
+        def is_refused() -> None:
+            begin = time.monotonic()
+            for call in (lambda: cache.get(b"key"), lambda: cache.put(b"key", VALUE), lambda: cache.delete(b"key")):
+                with pytest.raises(kvssd.NamespaceError, match="any more.*open") as refusal:
+                    call()
+                assert "\n" not in str(refusal.value)
+            assert time.monotonic() - begin < 10
+
+        is_refused()
+        name = until_number(url, number)
+        is_refused()
+        # Also when it looks at what there is now.
+        store.namespaces()
+        is_refused()
+    with kvssd.open(url) as host:
+        assert host.namespace(name).id == number and len(host.namespace(name)) == 0
+
+
+def test_a_cache_on_an_image_does_not_follow_the_number_of_its_namespace(tmp_path: Path) -> None:
+    with kvssd.open(tmp_path / "drive.kv", create_bytes=64 << 20) as store:
+        blocks = store.create_namespace("blocks")
+        cache = kvssd.Cache(blocks, 1 << 20)
+        assert cache.put(b"key", b"value")
+        store.delete_namespace("blocks")
+        with pytest.raises(kvssd.NamespaceError, match="any more: it was deleted.*open a cache in one that is there"):
+            cache.put(b"key", b"value")
+        for round_ in range(40):
+            other = store.create_namespace(f"other {round_}")
+            if other.id == blocks.id:
+                break
+            store.delete_namespace(f"other {round_}")
+        assert other.id == blocks.id and other.info()["birth"] > 0
+        for call in (lambda: cache.get(b"key"), lambda: cache.put(b"key", b"value"), lambda: cache.delete(b"key")):
+            with pytest.raises(kvssd.NamespaceError, match="any more"):
+                call()
+        assert len(other) == 0
+
+
+def test_a_drive_cache_whose_namespace_is_deleted_is_a_miss_for_good(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    number = created(url, "blocks")
+    cache = DriveCache(f"{url}?ns={number}")
+    assert cache.put(b"key", VALUE) and cache.get(b"key") == VALUE
+    deleted(url, "blocks")
+    name = until_number(url, number)
+    assert cache.get(b"key") is None and not cache.put(b"key", VALUE)
+    (line,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+    assert "any more" in line and "name a namespace that is there" in line and "\n" not in line
+    # It is not opened again, even when it is time to.
+    cache._retry_at = min(cache._retry_at, time.monotonic() + 3600)
+    assert cache.cache is None and not cache.put(b"key", VALUE)
+    with kvssd.open(url) as host:
+        assert len(host.namespace(name)) == 0
+    cache.close()
+
+
+def test_a_drive_cache_that_comes_back_does_not_take_another_namespace_for_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    image = tmp_path / "drive.kv"
+    kvssd.open(image, create_bytes=128 << 20).close()
+    service, address = serve(image)
+    url = f"nvme+tcp://{address}"
+    number = created(url, "blocks")
+    cache = DriveCache(f"{url}?ns={number}")
+    assert cache.put(b"key", VALUE)
+    # While the service is away the namespace goes, and another one gets its number.
+    service.kill()
+    service.wait()
+    assert cache.get(b"key") is None and cache.cache is None
+    with kvssd.open(image) as store:
+        store.delete_namespace("blocks")
+        for round_ in range(40):
+            if store.create_namespace(f"other {round_}").id == number:
+                break
+            store.delete_namespace(f"other {round_}")
+    service, _ = serve(image, address)
+    until(lambda: cache.cache is not None or any(record.levelname == "ERROR" for record in caplog.records))
+    assert cache.cache is None and not cache.put(b"key", VALUE)
+    with kvssd.open(f"{url}?ns={number}") as other:
+        assert len(other) == 0
     cache.close()
     service.kill()
     service.wait()

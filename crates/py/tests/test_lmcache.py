@@ -300,6 +300,35 @@ def test_a_drive_that_is_killed_is_a_miss_and_comes_back(tmp_path: Path) -> None
         served.kill()
 
 
+def test_a_namespace_that_another_host_deletes_is_a_miss_for_good(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = Served(tmp_path / "drive.kv")
+    try:
+        with kvssd.open(served.url) as host:
+            number = host.create_namespace("blocks").id
+        with Managed(configured(f"{served.url}?ns={number}", budget_gib=0.05)) as managed:
+            managed.put([1, 2])
+            until(lambda: managed.all_in([1, 2]))
+            with kvssd.open(served.url) as host:
+                host.delete_namespace("blocks")
+                # Others come until one has the number.
+                for name in (f"other {number}" for number in range(40)):
+                    if host.create_namespace(name).id == number:
+                        break
+                    host.delete_namespace(name)
+            assert managed.backend.get_blocking(key(1)) is None
+            managed.put([3])
+            until(lambda: not managed.is_storing([3]))
+            assert not managed.backend.contains(key(3)) and managed.manager.memcheck()
+        (line,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+        assert "any more" in line and "name a namespace that is there" in line
+        with kvssd.open(f"{served.url}?ns={number}") as other:
+            assert len(other) == 0 and other.info()["name"] == name
+    finally:
+        served.kill()
+
+
 def test_a_drive_that_is_not_there_at_first_is_found_later(tmp_path: Path) -> None:
     served = Served(tmp_path / "drive.kv")
     served.kill()

@@ -173,6 +173,12 @@ def test_namespaces_have_keys_of_their_own(store: kvssd.Store) -> None:
         store.create_namespace("hashed")
 
 
+def test_a_quota_of_no_bytes_is_none(store: kvssd.Store) -> None:
+    unbounded = store.create_namespace("unbounded", quota_bytes=0)
+    unbounded[b"alice"] = b"70"
+    assert unbounded[b"alice"] == b"70" and unbounded.info()["quota_bytes"] is None
+
+
 def test_scans_go_along_keys(store: kvssd.Store) -> None:
     ordered = store.create_namespace("tree", ordered=True)
     for number in range(2000):

@@ -115,6 +115,14 @@ pub enum Command<'a> {
         /// What it is written beside.
         handle: PlacementHandle,
     },
+    /// Says that nobody wants logical blocks any more (NVM Command Set, Dataset Management: Deallocate, TRIM): they are zeros, or what they were
+    /// until they are written anew.
+    Deallocate {
+        /// The first byte, at the beginning of a block of [`BLOCK_BYTES`].
+        offset_bytes: u64,
+        /// Whole blocks.
+        length_bytes: u32,
+    },
 }
 
 impl<'a> Command<'a> {
@@ -135,6 +143,7 @@ impl<'a> Command<'a> {
             Command::Flush => "flush",
             Command::Read { .. } => "read",
             Command::Write { .. } => "write",
+            Command::Deallocate { .. } => "deallocate",
         }
     }
 
@@ -153,7 +162,8 @@ impl<'a> Command<'a> {
             | Command::Batch { .. }
             | Command::Flush
             | Command::Read { .. }
-            | Command::Write { .. } => None,
+            | Command::Write { .. }
+            | Command::Deallocate { .. } => None,
         }
     }
 }
@@ -167,7 +177,8 @@ impl Command<'_> {
             | Command::Delete { .. }
             | Command::Batch { .. }
             | Command::Flush
-            | Command::Write { .. } => true,
+            | Command::Write { .. }
+            | Command::Deallocate { .. } => true,
             Command::Retrieve { .. }
             | Command::Exist { .. }
             | Command::List { .. }
@@ -212,4 +223,6 @@ pub enum Reply {
     Read(Value),
     /// To [`Command::Write`].
     Written,
+    /// To [`Command::Deallocate`].
+    Deallocated,
 }

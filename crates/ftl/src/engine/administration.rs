@@ -47,6 +47,9 @@ impl Engine {
         attributes: NamespaceAttributes,
         at: Nanos,
     ) -> (Nanos, Result<NamespaceId, KvError>) {
+        // A quota of no bytes is none, as on the wire.
+        let quota_bytes = attributes.quota_bytes.filter(|bytes| *bytes > 0);
+        let attributes = NamespaceAttributes { quota_bytes, ..attributes };
         let created = self.works().and_then(|()| match self.create(id, attributes.clone(), at) {
             // Deleted namespaces may still hold the number or the DRAM that is wanted.
             Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {

@@ -44,3 +44,17 @@ fn namespaces_are_made_and_deleted_in_one_life_as_often_as_one_likes() {
         }
     }
 }
+
+/// As the wire and C have it.
+#[test]
+fn a_quota_of_no_bytes_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for partitions in [1, 2] {
+        let options = Options { create_bytes: 256 << 20, partitions, ..Options::default() };
+        let store = Store::open(folder.path().join(partitions.to_string()), options).unwrap();
+        let attributes = NamespaceAttributes { quota_bytes: Some(0), ..named("unbounded".to_owned()) };
+        let unbounded = store.create_namespace(attributes).unwrap();
+        unbounded.store(b"key", &[1; 1000]).unwrap();
+        assert_eq!(unbounded.info().unwrap().attributes.quota_bytes, None);
+    }
+}

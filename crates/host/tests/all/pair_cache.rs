@@ -1,7 +1,7 @@
 //! A namespace as a cache: over several lives, on a drive that is full, with threads side by side, and past it.
 
 use crate::designs;
-use kvssd_host::{CachePlan, Error, EvictionKind, Options, PairCache, Store};
+use kvssd_host::{CachePlan, Error, EvictionKind, NamespaceAttributes, Options, PairCache, Store};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{scope, yield_now};
 use tempfile::TempDir;
@@ -156,4 +156,47 @@ fn a_drive_that_is_full_of_others_pairs_is_full() {
     }
     assert_eq!(cache.store(&store, b"key", &[7; 30_000]), Err(Error::Full));
     assert_eq!(cache.retrieve(&store, b"key").unwrap(), None);
+}
+
+/// On an image numbers come again at once: a cache never follows them into another namespace.
+#[test]
+fn a_cache_whose_namespace_was_deleted_is_refused_also_when_another_one_has_its_number() {
+    let folder = TempDir::new().unwrap();
+    for design in designs() {
+        let store = Store::open(folder.path().join(design), options(design)).unwrap();
+        let named = |name: &str| NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN };
+        let blocks = store.create_namespace(named("blocks")).unwrap();
+        let (id, plan) = (blocks.id(), plan(1 << 20, EvictionKind::Lru));
+        let cache = PairCache::open(blocks, &plan).unwrap();
+        assert!(cache.store(&store, b"key", b"value").unwrap());
+        store.delete_namespace("blocks").unwrap();
+        let refused = || {
+            let stored = cache.store(&store, b"key", b"value").map(drop);
+            let others = [cache.retrieve(&store, b"key").map(drop), cache.delete(&store, b"key").map(drop)];
+            for error in [stored].into_iter().chain(others).map(Result::unwrap_err) {
+                let said = error.to_string();
+                assert!(matches!(error, Error::NoNamespace { .. }), "{design}: {said}");
+                assert!(
+                    said.contains("it was deleted") && said.contains("open a cache in one that is there"),
+                    "{said}"
+                );
+            }
+        };
+        refused();
+        // Numbers come again when none is left that nobody had.
+        let other = (0..40).map(|round| format!("other {round}")).find_map(|name| {
+            let made = store.create_namespace(named(&name)).unwrap();
+            if made.id() != id {
+                store.delete_namespace(&name).unwrap();
+            }
+            Some(made).filter(|made| made.id() == id)
+        });
+        let other = other.unwrap_or_else(|| panic!("{design}: nobody gets the number"));
+        refused();
+        assert_eq!(other.keys(None).count(), 0, "{design}");
+        let anew = PairCache::open(other, &plan).unwrap();
+        assert!(anew.store(&store, b"key", b"another").unwrap());
+        refused();
+        assert_eq!(other.retrieve(b"key").unwrap().as_deref(), Some(&b"another"[..]), "{design}");
+    }
 }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
   kvssd replay kvcache.csv --cache s3-fifo --admit asked=2 --design tessera      hit ratio, wear, years of life
   zcat requests.csv.gz | kvssd replay - --format csv --design rhik
 
-Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, lcs, vscsi, lmcache, mooncake, csv with named columns. gzip and zstd are unpacked.")]
+Formats (docs/WORKLOADS.md): twitter, meta, ibm, oracle-general, lcs, vscsi, lmcache, mlperf, mooncake, csv with named columns. gzip and zstd are unpacked.")]
 pub struct ReplayOptions {
     /// The trace: a file, or - for the standard input
     pub trace: PathBuf,
@@ -30,7 +30,7 @@ pub struct ReplayOptions {
     /// closed: as fast as the drive can; trace: requests arrive when the trace says
     #[arg(long, default_value = "closed", value_name = "NAME")]
     pub pace: ReplayPace,
-    /// What a column of a csv is called: key=obj_id, again for each; also op, value_size, key_size, timestamp (_ms, _us, _ns), ttl
+    /// What a column of a csv is called: key=obj_id, again for each; also op, value_size, key_size, timestamp (_ms, _us, _ns), ttl, stream
     #[arg(long, value_name = "MEANING=NAME")]
     pub column: Vec<ColumnName>,
     /// What is done about lines that cannot be read: stop, or skip and count them

@@ -148,6 +148,22 @@ fn namespaces_are_made_listed_and_deleted_over_the_wire() {
     assert!(!listed(&service.url("")).contains("events"));
 }
 
+/// As the wire has it, wherever the drive is.
+#[test]
+fn a_quota_of_no_bytes_is_none_on_an_image_and_at_a_url() {
+    let (desk, service) = served("plus");
+    let create = |drive: &str, name: &str| {
+        done(&desk, &["namespace", "create", drive, "--name", name, "--quota", "0"], b"");
+        done(&desk, &["put", drive, "key", "value", "--namespace", name], b"");
+        let listed = String::from_utf8(done(&desk, &["namespace", "list", drive], b"")).unwrap();
+        let line = listed.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        line.split_whitespace().rev().take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let over_the_wire = create(&service.url(""), "wire");
+    drop(service);
+    assert_eq!((create("drive.kv", "image"), over_the_wire), (vec!["-".to_owned(); 2], vec!["-".to_owned(); 2]));
+}
+
 #[test]
 fn stat_looks_again_and_again() {
     let (desk, service) = served("plus");

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kvssd._kvssd import DamagedError, Error, FailedError, FullError, InvalidError, OpenError, ReadOnlyError, RefusedError
+from kvssd._kvssd import (
+    DamagedError,
+    Error,
+    FailedError,
+    FullError,
+    InvalidError,
+    NamespaceError,
+    OpenError,
+    ReadOnlyError,
+    RefusedError,
+)
 from kvssd.cache import Cache, Eviction
 from kvssd.store import Store, open
 
@@ -37,7 +48,8 @@ class DriveCache:
 
     ``budget_bytes`` is nine tenths of the drive unless it says another. An image that is not there is made with ``create_bytes`` of flash.
     A drive that fails or is not reached is opened again every five seconds, in a thread of its own; a URL that is not reached at first, too.
-    Whoever cannot be opened for another reason raises :class:`kvssd.Error` at once.
+    Whoever cannot be opened for another reason raises :class:`kvssd.Error` at once. When the namespace is deleted, whoever has its number then gets
+    nothing: everything stays a miss, and the log says so.
     """
 
     def __init__(
@@ -59,6 +71,7 @@ class DriveCache:
         self._retry_at = 0.0
         self._opening: threading.Thread | None = None
         self._is_closed = False
+        self._namespace: tuple[str | None, int] | None = None
         try:
             self._opened = self._open()
         except (OpenError, FailedError) as error:
@@ -139,6 +152,8 @@ class DriveCache:
         else:
             store = open(self._drive, create_bytes=self._create_bytes, value_bytes_max=_VALUE_BYTES_MAX)
         try:
+            info = store.info()
+            self._keep_to((info["name"], info["birth"]))
             budget_bytes = self._budget_bytes
             if budget_bytes is None:
                 budget_bytes = int(store.stats()["capacity_bytes"] * _DRIVE_SHARE)
@@ -146,6 +161,12 @@ class DriveCache:
         except Error:
             _close(store)
             raise
+
+    def _keep_to(self, found: tuple[str | None, int]) -> None:
+        if self._namespace is None:
+            self._namespace = found
+        elif self._namespace != found:
+            raise NamespaceError(f"the namespace {self._namespace[0]!r} was deleted, and {found[0]!r} has its number")
 
     def _current(self) -> tuple[Store, Cache] | None:
         opened = self._opened
@@ -163,7 +184,10 @@ class DriveCache:
                 return
             self._opened = None
             self._retry_at = time.monotonic() + _RETRY_SECONDS
-        _LOG.warning("%s: %s; everything is a miss until it is opened again", self._drive, error)
+        if isinstance(error, NamespaceError):
+            self._give_up(error)
+        else:
+            _LOG.warning("%s: %s; everything is a miss until it is opened again", self._drive, error)
         # An image is let go before it is opened again; this may wait for calls of other threads.
         threading.Thread(target=_close, args=(lost[0],), name="kvssd-close", daemon=True).start()
 
@@ -172,13 +196,21 @@ class DriveCache:
         try:
             opened = self._open()
             _LOG.warning("%s: it is open again, with %d pairs", self._drive, len(opened[1]))
+        except NamespaceError as error:
+            self._give_up(error)
         except Error as error:
             _LOG.info("%s: %s", self._drive, error)
         finally:
             with self._lock:
                 self._opened = opened
                 self._opening = None
-                self._retry_at = time.monotonic() + _RETRY_SECONDS
+                self._retry_at = max(self._retry_at, time.monotonic() + _RETRY_SECONDS)
+
+    def _give_up(self, error: Error) -> None:
+        """The namespace is gone for good: another one with its number is not this cache's."""
+        with self._lock:
+            self._retry_at = math.inf
+        _LOG.error("%s: %s; everything is a miss from here on: name a namespace that is there, and start again", self._drive, error)
 
 
 def _close(store: Store) -> None:

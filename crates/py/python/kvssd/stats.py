@@ -6,12 +6,13 @@ from typing import Optional, TypedDict
 
 
 class NamespaceInfo(TypedDict):
-    """What was chosen of a namespace, and how full it is."""
+    """What was chosen of a namespace, and how full it is. Who has its number later has another ``birth``, which is 0 where it is not known."""
 
     id: int
     name: Optional[str]
     index: str
     is_ordered: bool
+    birth: int
     quota_bytes: Optional[int]
     cache: Optional[str]
     pairs: int

@@ -243,7 +243,7 @@ class Store(Namespace):
         quota_bytes: int | None = None,
         cache: str | None = None,
     ) -> Namespace:
-        """Make an empty namespace: with keys in order, an index by name with parameters of its own, a most of flash bytes.
+        """Make an empty namespace: with keys in order, an index by name with parameters of its own, a most of flash bytes (0 for no bound).
 
         With ``cache`` it is never full, since others leave: ``"lru budget=1073741824 asked=2 ttl-ms=3600000"`` (``fifo``, ``lru``, ``s3-fifo``,
         ``ttl``; rules ``asked=``, ``at-most=``, ``a-day=``; all but the policy and the budget may be left out).

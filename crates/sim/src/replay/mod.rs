@@ -30,6 +30,11 @@
 //! many bytes as the pair has, or for the part that the trace names. A store that finds the drive full is counted, changes nothing, and
 //! the replay goes on.
 //!
+//! # Blocks
+//!
+//! On a block drive ([`PairDrive`](pair_drive::PairDrive)) the host has a map of its own, writes by the placement handles that the drive has, and
+//! tells it what is dead.
+//!
 //! # What is checked
 //!
 //! Every answer: that a retrieve gives just the bytes that were stored last, that a key is there or not as it must be, that conditions
@@ -45,10 +50,14 @@
 //! one before it. At most 65 536 requests wait for their second command; further arrivals wait until one goes on.
 
 mod feed;
+mod handles;
 mod host_cache;
 mod model;
+mod pair_drive;
+mod pairs_on_blocks;
 mod player;
 mod prefixes;
+mod runs;
 mod summary;
 
 pub use feed::Rounds;
@@ -140,12 +149,6 @@ impl ReplaySetup {
             return Err(SimError::Setup(why.to_owned()));
         }
         let Trace { name, reader, further, input, input_bytes } = trace;
-        if !self.design.takes_keys() {
-            return Err(SimError::Setup(format!(
-                "--design {}: a trace asks for keys, and it takes blocks",
-                self.design.name
-            )));
-        }
         observer.begin(&format!("{} {name}, bytes", self.design.name), input_bytes);
         if !(1e-6..=1e6).contains(&self.time_scale) {
             return Err(SimError::Setup("--time-scale is from 1e-6 to 1e6".to_owned()));

@@ -2,6 +2,8 @@
 
 use super::host_cache::{DriveCache, HostCache};
 use super::model::{Held, Model};
+use super::pair_drive::PairDrive;
+use super::pairs_on_blocks::PairsOnBlocks;
 use super::prefixes::Prefixes;
 use crate::error::SimError;
 use crate::measured::Measured;
@@ -21,7 +23,7 @@ const EXPECTED_MAX: usize = 32;
 
 /// A drive, what must be on it, and what came of the requests so far.
 pub(super) struct Player {
-    device: LargeDevice,
+    drive: Box<dyn PairDrive>,
     model: Model,
     cache: Option<HostCache>,
     drives: Option<DriveCache>,
@@ -58,16 +60,39 @@ struct Waiting {
     hash: u64,
     now: Nanos,
     expires: Nanos,
+    stream: Option<u64>,
     second: Second,
 }
 
-/// A key, the hash that the model knows it by, and the times of its request as a cache counts them.
+/// A key, the hash that the model knows it by, the times of its request as a cache counts them, and its stream.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     key: Key<'a>,
     hash: u64,
     now: Nanos,
     expires: Nanos,
+    stream: Option<u64>,
+}
+
+/// A new drive, with a cache of its own if it is to keep one.
+fn drive(
+    (design, profile): (&Design, &Profile),
+    cache: Option<&CachePlan>,
+    value_bytes_max: Option<u32>,
+) -> Result<Box<dyn PairDrive>, SimError> {
+    if !design.takes_keys() {
+        if cache.is_some() {
+            let why = "--cache-in drive: a drive of blocks knows no keys to keep a cache of; leave it out, and the host keeps one";
+            return Err(SimError::Setup(why.to_owned()));
+        }
+        return Ok(Box::new(PairsOnBlocks::new(design, profile, value_bytes_max)?));
+    }
+    let mut device = LargeDevice::new(design, profile, Box::new(RopeBacking::new(profile.geometry)), value_bytes_max)?;
+    if let Some(plan) = cache {
+        let made = device.make_cache(&CacheAttributes { plan: plan.clone(), time_to_live_ms: None });
+        made.map_err(|error| SimError::Setup(error.to_string()))?;
+    }
+    Ok(Box::new(device))
 }
 
 impl Player {
@@ -78,15 +103,10 @@ impl Player {
         value_bytes_max: Option<u32>,
         seed: u64,
     ) -> Result<Self, SimError> {
-        let backing = Box::new(RopeBacking::new(profile.geometry));
-        let mut device = LargeDevice::new(design, profile, backing, value_bytes_max)?;
-        if let Some(plan) = cache.filter(|_| is_drives) {
-            let made = device.make_cache(&CacheAttributes { plan: plan.clone(), time_to_live_ms: None });
-            made.map_err(|error| SimError::Setup(error.to_string()))?;
-        }
+        let drive = drive((design, profile), cache.filter(|_| is_drives), value_bytes_max)?;
         Ok(Player {
-            value_bytes_max: device.value_bytes_max(),
-            device,
+            value_bytes_max: drive.value_bytes_max(),
+            drive,
             model: Model::new(seed),
             cache: cache.filter(|_| !is_drives).map(HostCache::new),
             drives: cache.filter(|_| is_drives).map(DriveCache::new),
@@ -103,13 +123,13 @@ impl Player {
     }
 
     pub(super) fn device(&self) -> &Device {
-        self.device.device()
+        self.drive.device()
     }
 
     /// The drive, what the hosts saw, and the counts.
     pub(super) fn end(mut self) -> (Device, Measured, TraceReport) {
         self.counts.pairs = self.model.len() as u64;
-        let of_drive = self.drives.as_ref().zip(self.device.cache());
+        let of_drive = self.drives.as_ref().zip(self.drive.cache());
         let of_drive = of_drive.map(|(drives, info)| drives.report(&info));
         self.counts.cache = self.cache.as_ref().map(HostCache::report).or(of_drive);
         let others = [("delete", self.deletes), ("exist", self.exists), ("miss", self.misses)];
@@ -118,7 +138,7 @@ impl Player {
             self.counts.prefixes = Some(report);
             self.measured.sequences.insert("prefix", took);
         }
-        (self.device.into_device(), self.measured, self.counts)
+        (self.drive.into_device(), self.measured, self.counts)
     }
 
     /// What was done so far is none of the figures.
@@ -127,7 +147,7 @@ impl Player {
         self.counts = TraceReport::default();
         self.prefixes.begin_measuring();
         self.cache.iter_mut().for_each(HostCache::begin_measuring);
-        if let Some((drives, info)) = self.drives.as_mut().zip(self.device.cache()) {
+        if let Some((drives, info)) = self.drives.as_mut().zip(self.drive.cache()) {
             drives.begin_measuring(&info);
         }
         for latencies in [&mut self.misses, &mut self.deletes, &mut self.exists] {
@@ -144,7 +164,7 @@ impl Player {
     pub(super) fn expect(&mut self, requests: &Requests) {
         let first = &requests.list()[..requests.len().min(EXPECTED_MAX)];
         let keys: Vec<Key<'_>> = first.iter().map(|request| requests.key(request)).collect();
-        self.device.expect(&keys);
+        self.drive.expect(&keys);
         self.model.expect(first.iter().map(Request::hash));
     }
 
@@ -199,10 +219,10 @@ impl Player {
     /// Submits the second command of a request.
     pub(super) fn go_on(&mut self, slot: u64, at: Nanos) -> Result<Nanos, SimError> {
         let slot = slot as usize;
-        let Waiting { key, key_bytes, hash, now, expires, second } = self.waiting[slot];
+        let Waiting { key, key_bytes, hash, now, expires, stream, second } = self.waiting[slot];
         self.free.push(slot);
         let key = Key::new(&key[..usize::from(key_bytes)]).expect("it was a key before");
-        let subject = Subject { key, hash, now, expires };
+        let subject = Subject { key, hash, now, expires, stream };
         let done = match second {
             Second::Store { bytes } => {
                 let fills = self.filling.remove(&hash);
@@ -224,15 +244,15 @@ impl Player {
     /// Deletes a key behind the model's back.
     #[cfg(test)]
     pub(super) fn lose(&mut self, key: Key<'_>, at: Nanos) {
-        self.device.submit(Command::Delete { key }, at).reply.expect("the key is there");
+        self.drive.submit(Command::Delete { key }, None, at).reply.expect("the key is there");
     }
 
     fn wait(&mut self, subject: Subject<'_>, second: Second) -> u64 {
-        let Subject { hash, now, expires, .. } = subject;
+        let Subject { hash, now, expires, stream, .. } = subject;
         let bytes = subject.key.bytes();
         let mut key = [0; KEY_BYTES_MAX];
         key[..bytes.len()].copy_from_slice(bytes);
-        let waiting = Waiting { key, key_bytes: bytes.len() as u8, hash, now, expires, second };
+        let waiting = Waiting { key, key_bytes: bytes.len() as u8, hash, now, expires, stream, second };
         let slot = self.free.pop().unwrap_or(self.waiting.len());
         if slot == self.waiting.len() {
             self.waiting.push(waiting);
@@ -249,7 +269,7 @@ impl Player {
         condition: StoreCondition,
         at: Nanos,
     ) -> Result<Nanos, SimError> {
-        let Subject { key, hash, .. } = subject;
+        let Subject { key, hash, stream, .. } = subject;
         self.counts.values_cut += u64::from(bytes > self.value_bytes_max);
         let held = self.model.draft(bytes.min(self.value_bytes_max) as u32);
         let value = Value::Pattern(self.model.pattern(hash, held));
@@ -261,7 +281,7 @@ impl Player {
         if must_be_done && !self.take_in(subject, held.bytes.into(), at)? {
             return Ok(at);
         }
-        let mut completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
+        let mut completion = self.drive.submit(Command::Store { key, value: value.clone(), condition }, stream, at);
         let mut has_left = false;
         while matches!(completion.reply, Err(KvError::CapacityExceeded)) {
             let leaving = self.shrink(at)?;
@@ -270,7 +290,7 @@ impl Player {
             if has_left || leaving.is_empty() {
                 break;
             }
-            completion = self.device.submit(Command::Store { key, value: value.clone(), condition }, at);
+            completion = self.drive.submit(Command::Store { key, value: value.clone(), condition }, stream, at);
         }
         let Completion { done, reply } = completion;
         match reply {
@@ -278,7 +298,7 @@ impl Player {
                 self.counts.wrong_answers += u64::from(!must_be_done);
                 self.model.put(hash, held);
                 // It may be among those.
-                for left in self.device.take_left() {
+                for left in self.drive.take_left() {
                     self.model.remove(xxh3_64(&left));
                 }
                 self.measured.stored_bytes += key.bytes().len() as u64 + u64::from(held.bytes);
@@ -306,7 +326,7 @@ impl Player {
         let first = first.min(bytes.into()) as u32;
         let length = length.min((bytes - first).into()) as u32;
         let command = Command::Retrieve { key, offset_bytes: first, length_bytes: length };
-        let Completion { done, reply } = self.device.submit(command, at);
+        let Completion { done, reply } = self.drive.submit(command, None, at);
         match (reply, held) {
             (Ok(Reply::Retrieved { value, value_bytes }), Some(held)) => {
                 let part = first as usize..(first + length) as usize;
@@ -329,7 +349,7 @@ impl Player {
     }
 
     fn delete(&mut self, subject: Subject<'_>, at: Nanos) -> Result<Nanos, SimError> {
-        let Completion { done, reply } = self.device.submit(Command::Delete { key: subject.key }, at);
+        let Completion { done, reply } = self.drive.submit(Command::Delete { key: subject.key }, None, at);
         let is_there = self.answers_right(&reply, self.model.get(subject.hash))?;
         self.model.remove(subject.hash);
         self.counts.deleted += u64::from(is_there);
@@ -339,7 +359,7 @@ impl Player {
     }
 
     fn exist(&mut self, subject: Subject<'_>, at: Nanos) -> Result<Nanos, SimError> {
-        let Completion { done, reply } = self.device.submit(Command::Exist { key: subject.key }, at);
+        let Completion { done, reply } = self.drive.submit(Command::Exist { key: subject.key }, None, at);
         let is_there = self.answers_right(&reply, self.model.get(subject.hash))?;
         self.counts.exist_hits += u64::from(is_there);
         self.counts.exist_misses += u64::from(!is_there);
@@ -352,7 +372,7 @@ impl Player {
         self.counts.ttls_ignored += u64::from(request.ttl_ns.is_some() && self.cache.is_none());
         let now = request.at_ns.map_or(at, Nanos);
         let expires = request.ttl_ns.map_or(Nanos::MAX, |ttl_ns| now + Nanos(ttl_ns));
-        Subject { key, hash: request.hash(), now, expires }
+        Subject { key, hash: request.hash(), now, expires, stream: request.stream }
     }
 
     /// Has the cache look at a request before anything is done: what is too old goes.
@@ -412,7 +432,7 @@ impl Player {
         let key = self.cache.as_mut().and_then(|cache| cache.take_key(pair));
         let Some(key) = key.filter(|_| self.model.get(pair.0).is_some()) else { return Ok(()) };
         let key = Key::new(&key).expect("it was a key before");
-        let Completion { done, reply } = self.device.submit(Command::Delete { key }, at);
+        let Completion { done, reply } = self.drive.submit(Command::Delete { key }, None, at);
         self.answers_right(&reply, self.model.get(pair.0))?;
         self.model.remove(pair.0);
         self.deletes.add(done - at);

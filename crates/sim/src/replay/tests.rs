@@ -1,5 +1,6 @@
 //! Replays against the map that they are a replay of.
 
+mod blocks;
 mod cache;
 
 use super::{BLOCK_ERASES_MAX, ReplaySetup, Trace};

@@ -2,7 +2,7 @@
 
 use super::Requests;
 use super::fields::BadRecord;
-use super::formats::{ColumnName, Csv, Ibm, Lcs, LmCache, Meta, Mooncake, OracleGeneral, Twitter, Vscsi};
+use super::formats::{ColumnName, Csv, Ibm, Lcs, LmCache, Meta, MlPerf, Mooncake, OracleGeneral, Twitter, Vscsi};
 use kvssd_types::named_enum;
 
 /// How a file is cut into pieces.
@@ -51,6 +51,8 @@ named_enum! {
         Vscsi = "vscsi",
         /// LMCache's recordings.
         LmCache = "lmcache",
+        /// What MLPerf Storage's benchmark of caches asks of its drives.
+        MlPerf = "mlperf",
         /// Mooncake's LLM requests.
         Mooncake = "mooncake",
         /// Any table with a header.
@@ -76,6 +78,7 @@ impl TraceName {
             TraceName::Lcs => Box::new(Lcs::default()),
             TraceName::Vscsi => Box::new(Vscsi::default()),
             TraceName::LmCache => Box::new(LmCache::default()),
+            TraceName::MlPerf => Box::new(MlPerf::default()),
             TraceName::Mooncake => Box::new(Mooncake::new(value_bytes)),
             TraceName::Csv => table(value_bytes, Vec::new()),
         }
@@ -85,8 +88,14 @@ impl TraceName {
     /// format's header. oracle-general and vscsi have nothing to be told by.
     #[must_use]
     pub fn of_content(sample: &[u8]) -> Option<TraceName> {
-        const TOLD: [TraceName; 5] =
-            [TraceName::Meta, TraceName::Csv, TraceName::Mooncake, TraceName::Ibm, TraceName::Twitter];
+        const TOLD: [TraceName; 6] = [
+            TraceName::Meta,
+            TraceName::MlPerf,
+            TraceName::Csv,
+            TraceName::Mooncake,
+            TraceName::Ibm,
+            TraceName::Twitter,
+        ];
         if Lcs::is_begun(sample) {
             return Some(TraceName::Lcs);
         }

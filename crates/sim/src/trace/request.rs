@@ -81,6 +81,8 @@ pub struct Request {
     pub times: u32,
     /// How long the pair that is stored lives, in nanoseconds; none where the trace does not say, or says for ever.
     pub ttl_ns: Option<u64>,
+    /// Whose it is, as a number for each: pairs of one stream die together, as far as the trace knows.
+    pub stream: Option<u64>,
     /// Where it stands among the blocks of an LLM's request.
     pub block: Option<Block>,
     pub(super) key: Range<usize>,
@@ -99,6 +101,7 @@ impl Request {
             at_ns: None,
             times: 1,
             ttl_ns: None,
+            stream: None,
             block: None,
             key: 0..0,
             hash: 0,

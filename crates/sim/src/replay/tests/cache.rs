@@ -13,7 +13,7 @@ use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A cache's trace without a word about stores: key and size up to some, a few keys often and most once.
-fn requests(count: u64, bytes_max: u64, seed: u64) -> Vec<(u64, u64)> {
+pub(super) fn requests(count: u64, bytes_max: u64, seed: u64) -> Vec<(u64, u64)> {
     let mut random = Random::new(seed);
     let key = |random: &mut Random| {
         let bits = 1 + random.below(24);
@@ -22,7 +22,7 @@ fn requests(count: u64, bytes_max: u64, seed: u64) -> Vec<(u64, u64)> {
     (0..count).map(|_| key(&mut random)).map(|key| (key, 500 + key * 7919 % bytes_max)).collect()
 }
 
-fn text(requests: &[(u64, u64)]) -> String {
+pub(super) fn text(requests: &[(u64, u64)]) -> String {
     let mut text = "time,key,size\n".to_owned();
     for (number, (key, bytes)) in requests.iter().enumerate() {
         writeln!(text, "{},key{key},{bytes}", number / 100).unwrap();
@@ -30,16 +30,16 @@ fn text(requests: &[(u64, u64)]) -> String {
     text
 }
 
-fn plan(eviction: EvictionKind, budget_bytes: u64) -> CachePlan {
+pub(super) fn plan(eviction: EvictionKind, budget_bytes: u64) -> CachePlan {
     CachePlan { budget_bytes, eviction, admission: Vec::new() }
 }
 
 /// One command at a time, so that requests are in the order of the trace.
-fn cached(design: &Design, plan: CachePlan) -> ReplaySetup {
+pub(super) fn cached(design: &Design, plan: CachePlan) -> ReplaySetup {
     ReplaySetup { threads: 1, queue_depth: 1, cache: Some(plan), ..setup(design, Pace::Closed) }
 }
 
-fn cache(report: &RunReport) -> &CacheReport {
+pub(super) fn cache(report: &RunReport) -> &CacheReport {
     counts(report).cache.as_ref().unwrap()
 }
 

@@ -8,12 +8,14 @@
 //! | `key_size` | bytes of the key, if it was longer than it is written | as written |
 //! | `timestamp` or `time`, in seconds; `timestamp_ms`, `timestamp_us`, `timestamp_ns` | when; decimals are fine | there is no pace to keep |
 //! | `ttl` | counted | |
+//! | `stream` or `tenant` | whose pairs die together: a placement handle for each, on a drive that has some | pairs of a size do |
 //!
 //! Other columns are not looked at. What each of these is called may be said ([`ColumnName`]).
 
 use super::super::fields::{BadRecord, Row, number, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
 use std::str::FromStr;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Columns for the time, and their units in nanoseconds.
 const TIMES: [(&[&str], u64); 4] = [
@@ -44,8 +46,18 @@ impl FromStr for ColumnName {
 }
 
 /// What columns mean.
-const MEANINGS: [&str; 9] =
-    ["key", "op", "value_size", "key_size", "timestamp", "timestamp_ms", "timestamp_us", "timestamp_ns", "ttl"];
+const MEANINGS: [&str; 10] = [
+    "key",
+    "op",
+    "value_size",
+    "key_size",
+    "timestamp",
+    "timestamp_ms",
+    "timestamp_us",
+    "timestamp_ns",
+    "ttl",
+    "stream",
+];
 
 /// Any table.
 #[derive(Clone, Debug)]
@@ -64,6 +76,7 @@ struct Columns {
     key_bytes: Option<usize>,
     time: Option<(usize, u64)>,
     ttl: Option<usize>,
+    stream: Option<usize>,
 }
 
 impl Csv {
@@ -91,6 +104,7 @@ impl Csv {
             key_bytes: find(&["key_size"]),
             time: times.find_map(|(names, unit_ns)| Some((find(names)?, *unit_ns))),
             ttl: find(&["ttl"]),
+            stream: find(&["stream", "tenant"]),
         })
     }
 }
@@ -129,6 +143,7 @@ impl TraceFormat for Csv {
         let request = Request {
             at_ns,
             ttl_ns: ttl_ns(maybe(columns.ttl, "ttl", 0)?),
+            stream: columns.stream.map(field).transpose()?.map(xxh3_64),
             ..Request::new(
                 action.ok_or(BadRecord::new("op", "is none that is known"))?,
                 maybe(columns.value_bytes, "value size", self.value_bytes)?,

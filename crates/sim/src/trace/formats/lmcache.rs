@@ -11,11 +11,12 @@
 //! | `reserve_write` | an [`Action::Add`] of each key, as large as its layout says |
 //! | everything else | nothing: it ends what these began |
 //!
-//! A key is the hash of its chunk, the rank, the group and the model.
+//! A key is the hash of its chunk, the rank, the group and the model, and its stream is the model's.
 
 use super::super::fields::BadRecord;
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
 use serde::Deserialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8] = b"LMCT";
 const LENGTH_BYTES: usize = 4;
@@ -165,7 +166,7 @@ impl LmCache {
         self.key.extend_from_slice(&key.kv_rank.to_be_bytes());
         self.key.extend_from_slice(&key.object_group_id.to_be_bytes());
         self.key.extend_from_slice(key.model_name.as_bytes());
-        requests.push(&self.key, 0, request.clone());
+        requests.push(&self.key, 0, Request { stream: Some(xxh3_64(key.model_name.as_bytes())), ..request.clone() });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each format reads what its documentation shows, refuses what is none of it, and no bytes make it panic.
 
 use super::super::{
-    Action, BadLines, ColumnName, Framing, Request, Requests, TraceError, TraceName, TraceReader, table,
+    Action, BadLines, ColumnName, Framing, Request, Requests, TraceError, TraceFormat, TraceName, TraceReader, table,
 };
 use proptest::prelude::*;
 
@@ -14,6 +14,12 @@ const IBM: &str = "1219008 REST.PUT.OBJECT 8d4fcda3d675bac9 1056\n1221974 REST.H
 const MOONCAKE: &str = "{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, 47]}\n\
                         {\"hash_ids\": [], \"timestamp\": 30535.5}\n";
 const CSV: &str = "Timestamp_ms,op,Key,Value_Size\r\n1.5,PUT,\"a,b\",10\r\n\r\n2,read,c,\r\n";
+
+const MLPERF: &str = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\r\n\
+                      1740553426.194021,Write,131072,Tier-0,layer0/user0,Prefill\r\n\
+                      1740553426.194521,Write,131072,Tier-2,layer0/user0,Evict\r\n\
+                      1740553426.194590,Read,131072,Tier-2,layer0/user0,Decode\r\n\
+                      1740553426.194600,Read,131072,Tier-1,layer0/user1,Decode\r\n";
 
 /// What LMCache 0.5.6 writes by `encode_record` of a prefetch and a write of two keys, and of the calls that end them.
 const LMCACHE: &[u8] = include_bytes!("samples/lmcache.lmct");
@@ -147,6 +153,15 @@ fn what_the_documentation_shows_is_read() {
             ],
         ),
         (
+            TraceName::MlPerf,
+            MLPERF.as_bytes().to_vec(),
+            // The tier of drives alone.
+            vec![
+                seen(Action::Set, b"layer0/user0", 131_072, 1_740_553_426_194, 1),
+                seen(Action::Get, b"layer0/user0", 131_072, 1_740_553_426_194, 1),
+            ],
+        ),
+        (
             TraceName::Mooncake,
             MOONCAKE.as_bytes().to_vec(),
             vec![
@@ -232,6 +247,21 @@ fn columns_are_called_as_is_said() {
 }
 
 #[test]
+fn streams_are_told_by_a_column_or_the_model() {
+    let streams = |mut format: Box<dyn TraceFormat>, text: &str| {
+        let mut requests = Requests::new();
+        text.lines().try_for_each(|line| format.parse(line.as_bytes(), &mut requests)).unwrap();
+        requests.list().iter().map(|request| request.stream).collect::<Vec<_>>()
+    };
+    let text = "key,tenant,job\na,x,1\nb,y,1\nc,x,2\n";
+    let by_tenant = streams(table(5, Vec::new()), text);
+    assert!(by_tenant[0] == by_tenant[2] && by_tenant[0] != by_tenant[1] && by_tenant[0].is_some());
+    let by_job = streams(table(5, vec!["stream=job".parse().unwrap()]), text);
+    assert!(by_job[0] == by_job[1] && by_job[0] != by_job[2]);
+    assert_eq!(streams(table(5, Vec::new()), "key\na\n"), [None]);
+}
+
+#[test]
 fn a_part_of_an_object_is_counted_from_its_first_to_its_last_byte() {
     let mut requests = Requests::new();
     let line = IBM.lines().nth(2).unwrap();
@@ -253,6 +283,12 @@ fn bad_lines_are_named_with_their_number_or_skipped_and_counted() {
         (TraceName::Mooncake, b"{\"timestamp\": 1}\n", "line 1: hash_ids"),
         (TraceName::Mooncake, b"{\"timestamp\": 1e300, \"hash_ids\": [1]}\n", "line 1: timestamp"),
         (TraceName::Csv, b"key,size\n\na,1\nb,many\n", "line 4: value size"),
+        (
+            TraceName::MlPerf,
+            &[MLPERF.as_bytes(), b"1,Move,2,Tier-2,k,Evict\n"].concat(),
+            "line 6: Operation is neither",
+        ),
+        (TraceName::MlPerf, &[MLPERF.as_bytes(), b"1,Read,2,Tier-3,k,Evict\n"].concat(), "line 6: Tier is none"),
         (TraceName::OracleGeneral, cut, "record 2: the record has fewer than 24"),
         (TraceName::Lcs, &lcs(&[(1, 2, 3, 1, 0), (1, 2, 3, 77, 0)]), "record 3: the operation is none"),
         (TraceName::LmCache, &LMCACHE[..LMCACHE.len() - 1], "record 10: the frame has too few bytes"),
@@ -287,7 +323,7 @@ fn a_line_without_an_end_is_refused() {
 
 /// Bytes that are nearly a trace: a sample with pieces put over it.
 fn nearly() -> impl Strategy<Value = Vec<u8>> {
-    let texts = [TWITTER, META_2022, META_2024, IBM, MOONCAKE, CSV].map(|text| text.as_bytes().to_vec());
+    let texts = [TWITTER, META_2022, META_2024, IBM, MOONCAKE, MLPERF, CSV].map(|text| text.as_bytes().to_vec());
     let binary = [lcs(&[(7, 258, 4096, 1, 0)]), vscsi(2, &[(0x28, 1, 2, 3); 2]), LMCACHE.to_vec()];
     let samples = prop::sample::select(texts.into_iter().chain(binary).collect::<Vec<_>>());
     let pieces = prop::collection::vec((any::<prop::sample::Index>(), "[0-9,\"\\[\\]{}.: \n\r-]{0,6}|\\PC{0,3}"), 0..6);
@@ -307,7 +343,7 @@ proptest! {
     fn no_bytes_make_a_format_panic(
         bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..300), nearly()], cut in any::<prop::sample::Index>()
     ) {
-        prop_assert!(TraceName::ALL.len() == 9);
+        prop_assert!(TraceName::ALL.len() == 10);
         let _ = TraceName::of_content(&bytes);
         for name in TraceName::ALL {
             let whole = read(name, &bytes, BadLines::Skip);

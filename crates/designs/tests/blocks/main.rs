@@ -1,5 +1,7 @@
 //! The block drive against plain bytes: reads and writes of every alignment, garbage collection, and power cuts.
 
+mod cuts;
+
 use kvssd_designs::{BLOCK, PLUS};
 use kvssd_flash::{Backing, ByteBacking, PageAddress, PowerCut, PowerLoss, Profile, RopeBacking};
 use kvssd_ftl::{Design, Engine};
@@ -65,6 +67,25 @@ impl Drive {
         Ok(())
     }
 
+    /// Gives a range away; gives how many mapped blocks of it are zeros now. Others are what they were.
+    fn deallocate(&mut self, offset_bytes: u64, length_bytes: u64) -> Result<u64, KvError> {
+        let reply = self.run(Command::Deallocate { offset_bytes, length_bytes: length_bytes as u32 })?;
+        assert_eq!(reply, Reply::Deallocated);
+        let mut zeros = 0;
+        for block in offset_bytes / 4096..(offset_bytes + length_bytes).div_ceil(4096) {
+            let command = Command::Read { offset_bytes: block * 4096, length_bytes: 4096 };
+            let Ok(Reply::Read(found)) = self.run(command) else { panic!("block {block} can be read") };
+            let known = &mut self.bytes[block as usize * 4096..][..4096];
+            let is_whole = block * 4096 >= offset_bytes && (block + 1) * 4096 <= offset_bytes + length_bytes;
+            if found.to_vec() != known {
+                assert!(is_whole && found.to_vec() == [0; 4096], "block {block} is zeros or what it was");
+                known.fill(0);
+                zeros += 1;
+            }
+        }
+        Ok(zeros)
+    }
+
     /// What `work` does to the flash: reads, programs, and the time of the host.
     fn cost(&mut self, work: impl FnOnce(&mut Self)) -> [u64; 3] {
         let now = |drive: &Self| {
@@ -92,6 +113,9 @@ impl Drive {
             if random.below(3) == 0 {
                 let (offset, length) = self.range(random);
                 self.read(offset, length);
+            } else if random.below(8) == 0 {
+                let (offset, length) = self.range(random);
+                self.deallocate(offset, length)?;
             } else {
                 self.write(random)?;
             }
@@ -330,82 +354,30 @@ fn what_it_cannot_do_is_refused() {
     assert!(matches!(reply, Err(KvError::InvalidCommand(_))));
 }
 
+/// Blocks that are given away are zeros, and nothing of them is moved: half of a drive that is told what is dead costs nothing.
 #[test]
-fn it_comes_back_after_power_cuts() {
-    lives_through_cuts(&BLOCK, "0");
-}
-
-#[test]
-fn with_placement_handles_it_comes_back_too() {
-    for superblock_dies in ["0", "2"] {
-        lives_through_cuts(&with_handles(3), superblock_dies);
-    }
-}
-
-#[test]
-fn without_gathering_it_comes_back_as_well() {
-    lives_through_cuts(&Design { gathered_blocks_max: 0, ..with_handles(2) }, "0");
-}
-
-fn with_handles(placement_handles: u32) -> Design {
-    Design { placement_handles, ..BLOCK }
-}
-
-/// Works until the power goes, mounts, and finds each block as it was: a write that was under way is there or not, block by block.
-fn lives_through_cuts(design: &Design, superblock_dies: &str) {
-    let overrides = [("memory.power_loss", "protected"), ("geometry.superblock_dies", superblock_dies)];
-    let profile = design.tiny_profile(&overrides).unwrap();
-    let medium = Arc::new(Mutex::new(ByteBacking::new(profile.geometry)));
-    let powered = |cut_at, seed| {
-        let random = Random::new(seed);
-        Box::new(PowerCut::new(Arc::clone(&medium), profile.geometry, PowerLoss::Protected, cut_at, random))
-    };
-    drop(design.build(&profile, powered(Nanos::MAX, 0)).unwrap());
-    let (mut random, mut bytes) = (Random::new(5), Vec::new());
-    for life in 1..60 {
-        let cut_at = Nanos(20_000_000 + random.below(60_000_000));
-        let (engine, report) = design.mount(&profile, powered(cut_at, life)).unwrap();
-        bytes.resize(engine.utilization().capacity_bytes as usize, 0);
-        let mut drive = Drive { engine, clock: report.took, bytes: std::mem::take(&mut bytes), seed: life << 32 };
-        drive.verify_all();
-        loop {
-            let (offset_bytes, length) = drive.range(&mut random);
-            let (at, length) = (offset_bytes as usize, length as usize);
-            drive.seed += 1;
-            let new = Pattern { seed: drive.seed, offset: 0, length: length as u32 };
-            let handle = PlacementHandle(random.below(design.placement_handles.into()) as u8);
-            let reply = drive.run(Command::Write { offset_bytes, value: Value::Pattern(new), handle });
-            let new = Value::Pattern(new).to_vec();
-            if reply.is_ok() && drive.clock <= cut_at {
-                drive.bytes[at..at + length].copy_from_slice(&new);
-                continue;
-            }
-            assert!(reply.is_ok() || reply == Err(KvError::PowerLost), "{reply:?}");
-            let backing = powered(Nanos::MAX, life);
-            bytes = settle((design, &profile), backing, std::mem::take(&mut drive.bytes), (at, &new));
-            break;
+fn what_is_given_away_is_zeros_and_is_never_moved() {
+    let mut drive = Drive::new(Box::new(RopeBacking::new(profile(PowerLoss::Ignored).geometry)));
+    let capacity_bytes = drive.bytes.len() as u64;
+    assert_eq!(drive.deallocate(0, capacity_bytes), Ok(0), "there was nothing");
+    for round in 0..4 {
+        for offset_bytes in (0..capacity_bytes - capacity_bytes % 8192).step_by(8192) {
+            drive.write_at(offset_bytes, 8192).unwrap();
         }
+        // In order, and all of the drive: what it moves by then is what was not said to be dead.
+        assert_eq!(drive.deallocate(0, capacity_bytes), Ok(capacity_bytes / 8192 * 2), "round {round}");
+        assert_eq!((drive.engine.gc_counters().pairs_moved, drive.engine.utilization().live_bytes), (0, 0));
     }
-}
-
-/// What the drive holds where a write was under way, if it can be.
-fn settle(
-    (design, profile): (&Design, &Profile),
-    backing: Box<dyn Backing>,
-    mut bytes: Vec<u8>,
-    (at, new): (usize, &[u8]),
-) -> Vec<u8> {
-    let (mut engine, report) = design.mount(profile, backing).unwrap();
-    let command = Command::Read { offset_bytes: at as u64, length_bytes: new.len() as u32 };
-    let Ok(Reply::Read(found)) = engine.execute(command, report.took).1 else { panic!("the blocks can be read") };
-    let found = found.to_vec();
-    for (block, found) in found.chunks(BYTES as usize).enumerate() {
-        let range = block * BYTES as usize..(block + 1) * BYTES as usize;
-        let old = &bytes[at + range.start..at + range.end];
-        assert!(found == old || found == &new[range], "a block is old or new");
-    }
-    bytes[at..at + new.len()].copy_from_slice(&found);
-    bytes
+    // A part of a mapped block stays, and so does one of which a part is gathered.
+    drive.write_at(0, 3 * 4096).unwrap();
+    assert_eq!(drive.deallocate(512, 2 * 4096), Ok(1));
+    drive.write_at(512, 512).unwrap();
+    assert_eq!(drive.deallocate(0, 4096), Ok(0));
+    drive.run(Command::Flush).unwrap();
+    assert_eq!(drive.deallocate(0, 3 * 4096), Ok(2));
+    drive.verify_all();
+    let out_of_range = drive.run(Command::Deallocate { offset_bytes: capacity_bytes, length_bytes: 4096 });
+    assert!(matches!(out_of_range, Err(KvError::InvalidRange { .. })), "{out_of_range:?}");
 }
 
 #[test]
@@ -425,6 +397,10 @@ fn a_host_that_reads_on_is_read_ahead_of() {
     };
     let (on, about) = (time_of(1), time_of(101));
     assert!(on * 3 < about, "{on} ns in order, {about} ns out of order");
+}
+
+fn with_handles(placement_handles: u32) -> Design {
+    Design { placement_handles, ..BLOCK }
 }
 
 /// Half of the blocks is written once, in between with the other half, which is then written over and over.
