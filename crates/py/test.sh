@@ -15,8 +15,8 @@ fi
 export VIRTUAL_ENV=$environment PATH=$environment/bin:$PATH
 
 maturin develop --quiet --locked
-# What serves a drive on the wire.
-cargo build --quiet --locked --package kvssd --features campaigns,papers,tls
+# What serves a drive on the wire, as `cargo test --workspace` builds it.
+cargo test --quiet --locked --workspace --no-run --test command_line
 export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
 pytest --quiet crates/py/tests
 mypy
