@@ -158,6 +158,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.noted(staged)
     }
 
+    fn keeps_order(&self) -> bool {
+        self.image.keeps_order()
+    }
+
     fn restage(&mut self, bytes: &[u8], at: Nanos) -> Result<(), MediaError> {
         if self.unwritten.is_some() {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Blobs: bytes that memory keeps once, however many pages and caches hold them.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 const CACHE_LINE_BYTES: usize = 64;
@@ -11,6 +11,7 @@ const TOUCHED_BYTES: usize = 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Blob {
     memory: Arc<[u8]>,
+    start: u32,
     length: u32,
 }
 
@@ -22,7 +23,7 @@ impl Blob {
         let mut memory = Vec::with_capacity(bytes.len().next_multiple_of(step));
         memory.extend_from_slice(bytes);
         memory.resize(memory.capacity(), 0);
-        Blob { memory: memory.into(), length: bytes.len() as u32 }
+        Blob { memory: memory.into(), start: 0, length: bytes.len() as u32 }
     }
 
     /// Reads the first bytes, for the processor to have them at hand.
@@ -30,9 +31,24 @@ impl Blob {
         touch(&self[..self.len().min(TOUCHED_BYTES)])
     }
 
+    /// A part of the bytes, which keeps the memory of all of them.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    #[must_use]
+    pub(crate) fn part(&self, part: Range<usize>) -> Blob {
+        assert!(part.start <= part.end && part.end <= self.len());
+        Blob { memory: Arc::clone(&self.memory), start: self.start + part.start as u32, length: part.len() as u32 }
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start as usize..(self.start + self.length) as usize
+    }
+
     /// The bytes to change: copied first if there is another owner.
     pub fn make_mut(&mut self) -> &mut [u8] {
-        &mut Arc::make_mut(&mut self.memory)[..self.length as usize]
+        let range = self.range();
+        &mut Arc::make_mut(&mut self.memory)[range]
     }
 }
 
@@ -40,19 +56,19 @@ impl Deref for Blob {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.memory[..self.length as usize]
+        &self.memory[self.range()]
     }
 }
 
 impl From<Vec<u8>> for Blob {
     fn from(bytes: Vec<u8>) -> Self {
-        Blob { length: bytes.len() as u32, memory: bytes.into() }
+        Blob { start: 0, length: bytes.len() as u32, memory: bytes.into() }
     }
 }
 
 impl From<Arc<[u8]>> for Blob {
     fn from(memory: Arc<[u8]>) -> Self {
-        Blob { length: memory.len() as u32, memory }
+        Blob { start: 0, length: memory.len() as u32, memory }
     }
 }
 
@@ -72,5 +88,8 @@ mod tests {
         let shared = blob.clone();
         blob.make_mut()[0] = 9;
         assert_eq!((&*blob, &*shared), (&[9, 2, 3][..], &[1, 2, 3][..]));
+        let mut part = shared.part(1..3).part(1..2);
+        part.make_mut()[0] = 7;
+        assert_eq!((&*part, &*shared, &*shared.part(1..3)), (&[7][..], &[1, 2, 3][..], &[2, 3][..]));
     }
 }

@@ -292,6 +292,11 @@ impl Backing for ImageBacking {
         Ok(self.try_stage(head, follows)?)
     }
 
+    /// When a process is killed, what it has written is there. When the machine stops, sectors are there in any order.
+    fn keeps_order(&self) -> bool {
+        !self.sync
+    }
+
     fn restage(&mut self, bytes: &[u8], _at: Nanos) -> Result<(), MediaError> {
         Ok(self.try_restage(bytes)?)
     }

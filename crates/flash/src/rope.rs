@@ -181,14 +181,23 @@ impl Rope {
 
     /// Appends a part of another rope.
     pub fn push_slice(&mut self, source: RopeRef<'_>, range: Range<usize>) {
-        for piece in source.slice(range) {
+        // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
+        self.push_pieces(source.slice(range), |blob, part| Arc::<[u8]>::from(&blob[part]).into());
+    }
+
+    /// Appends a part of another rope, whose blobs it shares: what is kept of one keeps the memory of all of it. For who does not keep it.
+    pub fn push_shared(&mut self, source: RopeRef<'_>, range: Range<usize>) {
+        self.push_pieces(source.slice(range), Blob::part);
+    }
+
+    fn push_pieces(&mut self, pieces: Slice<'_>, part_of: impl Fn(&Blob, Range<usize>) -> Blob) {
+        for piece in pieces {
             match piece {
                 Piece::Literal(bytes) => self.push_literal(bytes),
                 Piece::Pattern(pattern) => self.push_pattern(pattern),
                 Piece::Zeros(count) => self.push_zeros(count),
                 Piece::Blob(blob, part) if part.len() == blob.len() => self.push_blob(blob.clone()),
-                // A piece of a blob becomes one of its own, so that forgetting it frees what it holds.
-                Piece::Blob(blob, part) => self.push_blob(Arc::<[u8]>::from(&blob[part]).into()),
+                Piece::Blob(blob, part) => self.push_blob(part_of(blob, part)),
                 Piece::Forgotten(_) => panic!("bytes that the firmware gave up are wanted again"),
             }
         }

@@ -129,6 +129,12 @@ pub trait Backing: Send + Sync {
         self.stage(&bytes, at)
     }
 
+    /// Whether what is programmed and what is staged comes to be there in the order of the calls, so that who finds a unit finds all that came
+    /// before it: what lies in full units need not be staged then.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Everything that was staged before is in flash, which must be so for good before this returns: `bytes` are staged
     /// in its stead.
     ///

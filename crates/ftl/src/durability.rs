@@ -3,6 +3,7 @@
 //! | | `protected` | `volatile` | `ignored` |
 //! |---|---|---|---|
 //! | a change | staged as it happens | gathered | - |
+//! | a large record | its full units programmed, the rest staged, where the medium keeps their order (`staging`) | gathered | - |
 //! | a journal unit | programmed when it is full | when all that it speaks of is in flash | - |
 //! | an erase | at once | when everything is in flash | at once |
 //!
@@ -17,6 +18,7 @@ use crate::journal::{BatchNote, Change};
 use crate::log::{NewRecord, OpenLog};
 use crate::namespace::{Namespaces, SavedNamespace};
 use crate::oob::{Kind, Stream};
+use crate::placement::LogId;
 use crate::planted::PlantedBug;
 use crate::space::Run;
 use crate::spent::SpentOn;
@@ -138,6 +140,49 @@ impl Io<'_> {
         let bytes = encode(item, follows.unwrap_or(&Rope::default()).as_ref());
         self.media.durable.staged_bytes += bytes.len() as u64;
         Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
+    }
+
+    /// How many of the first bytes of a record, which begins in a log's open page, need not be staged: those that fill units, with the padding
+    /// behind the last one, if they are most of it and the medium keeps the order of what is programmed and staged.
+    fn straight_bytes(&mut self, log: LogId, length: usize) -> usize {
+        let keeps_order = length >= LARGE_BYTES
+            && self.media.durable.power_loss == PowerLoss::Protected
+            && self.media.flash.backing().keeps_order();
+        if !keeps_order {
+            return 0;
+        }
+        let packing = &self.media.space.packing;
+        let page_bytes = packing.page_bytes() as usize;
+        let pages = self.media.space.geometry.pages_per_program as usize;
+        let open = self.media.log.get(log);
+        let room = (pages - open.unit.pages()) * page_bytes - open.data.len();
+        let padded = length.next_multiple_of(packing.grain_bytes as usize);
+        let units = padded.checked_sub(room).map_or(0, |behind| room + behind - behind % (pages * page_bytes));
+        if 2 * units < length { 0 } else { units }
+    }
+
+    /// Stages that a record begins in a log, with those of its bytes that do not go straight to flash. Gives how many do: behind them
+    /// [`Io::stage_end`] is due.
+    pub(crate) fn stage_begin(
+        &mut self,
+        log: LogId,
+        (kind, tag, place): (Kind, u64, Grain),
+        bytes: &Rope,
+    ) -> Result<usize, KvError> {
+        let tag = (self.namespace.0, tag);
+        let straight = if kind == Kind::Pair { self.straight_bytes(log, bytes.len()) } else { 0 };
+        match straight {
+            0 => self.stage(&Item::Appended(log.stream, kind, tag, place), Some(bytes))?,
+            _ => self.stage(&Item::Begun(log.stream, kind, tag, place, straight as u32), None)?,
+        }
+        Ok(straight)
+    }
+
+    /// Stages what follows the bytes of a record that went straight to flash: from here on it is there.
+    pub(crate) fn stage_end(&mut self, place: Grain, bytes: &Rope, straight: usize) -> Result<(), KvError> {
+        let mut behind = Rope::default();
+        behind.push_shared(bytes.as_ref(), straight.min(bytes.len())..bytes.len());
+        self.stage(&Item::Ended(place), Some(&behind))
     }
 
     /// Programs everything that is gathered, padded to whole units; gives the moment when it is in flash.

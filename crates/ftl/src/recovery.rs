@@ -77,6 +77,9 @@ pub(crate) fn mount(
             return Err(damaged("what the write buffer's memory held is not there, or ends too early"));
         }
     }
+    if let Some(units) = restored.torn_units {
+        io.stage(&Item::Torn(units), None)?;
+    }
     let (mut all, journal_pages) = journal_changes(&mut io, &pages, checkpoint.end, restored.journal_number)?;
     all.extend(restored.changes);
     let believes_all = io.media.durable.planted == Some(PlantedBug::UndecidedBatch);
@@ -114,6 +117,9 @@ pub(crate) fn mount(
     }
     if io.media.durable.power_loss == PowerLoss::Volatile {
         io.checkpoint(namespaces, false)?;
+    } else if restored.torn_units.is_some() {
+        // An earlier program would take the torn record for the end of what is staged.
+        io.flush()?;
     }
     if torn == Torn::Undecided || io.media.durable.decided != BatchSequence::default() {
         // What is staged is written anew. That a share was abandoned is safe before anybody can decide a batch with the number that it had, and

@@ -4,17 +4,31 @@
 //!   [length u32] [crc32c u32] [item] [bytes of the record]      the CRC covers item and bytes
 //! ```
 //!
-//! It begins with where the streams stood when everything before was in flash ([`Item::Positions`]), and goes on with what
+//! Of a large record the units that it fills need not be staged, where the medium keeps their order:
+//!
+//! ```text
+//!   Begun | its full units are programmed | Ended, the bytes behind them      it is there
+//!   Begun | some of them are              | Torn, how many                    it is not, and the log goes on behind them
+//! ```
+//!
+//! That a record is torn is said by the mount that finds no end of it.
+//!
+//! The memory begins with where the streams stood when everything before was in flash ([`Item::Positions`]), and goes on with what
 //! was opened, appended and changed since, in order. It ends where a length or a CRC is wrong.
 
+mod refill;
+mod straight;
+
+use self::refill::{Opened, Record, Refill};
+use self::straight::End;
 use crate::address::Grain;
 use crate::journal::{Change, Journal};
-use crate::log::{Log, OpenLog};
-use crate::oob::{Kind, OobFormat, Stream};
+use crate::log::Log;
+use crate::oob::{Kind, Stream};
 use crate::packing::Packing;
 use crate::placement::LogId;
 use kvssd_flash::rope::RopeRef;
-use kvssd_flash::{Cause, Flash, Geometry, MediaError, PageAddress, SuperblockId};
+use kvssd_flash::{Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use kvssd_types::NamespaceId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,9 +55,17 @@ pub(crate) enum Item {
     OpenedBy(LogId, SuperblockId),
     /// A part of a mapped block came, from that byte of it on, with a placement handle; its bytes follow.
     Gathered(u64, u32, u8),
+    /// As `Appended`, of a record whose first bytes, so many, fill units and go straight there.
+    Begun(Stream, Kind, (u32, u64), Grain, u32),
+    /// The units of the record that began at the place are programmed; the bytes behind them follow.
+    Ended(Grain),
+    /// The record that was begun last has no end, and so many of its units were programmed.
+    Torn(u32),
 }
 
 const HEAD_BYTES: usize = 8;
+/// No sequence number, and no number of a journal page, is so high.
+const NUMBERS_END: u64 = 1 << 48;
 
 /// The bytes of an item and those that follow it.
 pub(crate) fn encode(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
@@ -68,16 +90,13 @@ fn put_head(bytes: &mut [u8], length: usize, crc: u32) {
     bytes[4..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The next item, the bytes that follow it, and the rest.
-fn decode(bytes: &[u8]) -> Option<(Item, &[u8], &[u8])> {
+/// The body of what was staged next, and the rest.
+fn body(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
     let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let (body, rest) = rest.split_at_checked(number(0) as usize)?;
-    if body.is_empty() || crc32c::crc32c(body) != number(4) {
-        return None;
-    }
-    let (item, follows) = postcard::take_from_bytes(body).ok()?;
-    Some((item, follows, rest))
+    let is_whole = !body.is_empty() && crc32c::crc32c(body) == number(4);
+    is_whole.then_some((body, rest))
 }
 
 /// A part of a mapped block that was gathered.
@@ -98,6 +117,8 @@ pub(crate) struct Restored {
     pub(crate) journal_number: Option<u64>,
     /// The parts of mapped blocks that were gathered, in order.
     pub(crate) gathered: Vec<GatheredPart>,
+    /// So many units are in flash of a record that has no end, if no mount before has said so.
+    pub(crate) torn_units: Option<u32>,
 }
 
 /// Puts the records that `staged` holds back into the streams, and units that are full into flash.
@@ -112,7 +133,7 @@ pub(crate) fn restore(
     journal: &mut Journal,
 ) -> Result<Restored, MediaError> {
     let mut restored = Restored::default();
-    let items: Vec<(Item, &[u8])> = Items(staged).collect();
+    let items = Items(staged).collect::<Result<Vec<_>, _>>()?;
     let logs = logs_of(&items, log, packing, flash.geometry());
     let damaged = || MediaError::Failed("the write buffer's memory is damaged".to_owned());
     if !logs.iter().flatten().all(|&id| log.has(id)) {
@@ -123,22 +144,9 @@ pub(crate) fn restore(
         match *item {
             Item::Positions(ref positions, sequence, journal_number) => {
                 let is_first = restored.journal_number.is_none();
-                let can_stand = |(superblock, page): &(SuperblockId, PageAddress)| {
-                    let geometry = flash.geometry();
-                    (1..geometry.superblocks()).contains(&superblock.0)
-                        && geometry.superblock_of(*page) == *superblock
-                        && page.0.is_multiple_of(geometry.pages_per_program)
-                };
-                let are_numbers = sequence < 1 << 48 && journal_number < 1 << 48;
-                let are_all = positions.len() == log.iter().count();
-                if !is_first || !are_numbers || !are_all || !positions.iter().flatten().all(can_stand) {
+                if !is_first || journal_number >= NUMBERS_END || !stand(log, flash.geometry(), positions, sequence) {
                     return Err(damaged());
                 }
-                for (stream, position) in log.iter_mut().zip(positions) {
-                    stream.superblock = position.map(|(superblock, _)| superblock);
-                    stream.page = position.map_or(PageAddress(0), |(_, page)| page);
-                }
-                log.sequence = sequence;
                 journal.number = journal_number;
                 restored.journal_number = Some(journal_number);
             }
@@ -164,8 +172,19 @@ pub(crate) fn restore(
                 let Some(id) = logs[number] else { return Err(damaged()) };
                 let mut refill = Refill::new(id, log, flash, packing);
                 let next = |opened: &mut Opened| opened.next(&items, number, &logs);
-                refill.append((kind, (NamespaceId(namespace), tag), place), follows, &mut opened, next)?;
+                let record = Record { kind, tag: (NamespaceId(namespace), tag), place };
+                refill.append(record, follows, &mut opened, next)?;
             }
+            Item::Begun(_, kind, (namespace, tag), place, bytes) => {
+                let (Some(id), Ok(bytes)) = (logs[number], usize::try_from(bytes)) else { return Err(damaged()) };
+                let mut refill = Refill::new(id, log, flash, packing);
+                let next = |opened: &mut Opened| opened.next(&items, number, &logs);
+                let record = Record { kind, tag: (NamespaceId(namespace), tag), place };
+                let end = End::of(&items, number, place);
+                let units = refill.pass_over(record, (bytes, end), &mut opened, next)?;
+                restored.torn_units = (end == End::Unknown).then_some(units);
+            }
+            Item::Ended(_) | Item::Torn(_) => {}
             Item::Changed(ref change) => {
                 journal.gather(change, packing.page_bytes() as usize);
                 if let Change::Bound { tag, .. } = *change {
@@ -180,6 +199,25 @@ pub(crate) fn restore(
         }
     }
     Ok(restored)
+}
+
+/// Lets all logs stand where they stood, if they can have stood there.
+fn stand(log: &mut Log, geometry: &Geometry, positions: &[LogPosition], sequence: u64) -> bool {
+    let can_stand = |(superblock, page): &(SuperblockId, PageAddress)| {
+        (1..geometry.superblocks()).contains(&superblock.0)
+            && geometry.superblock_of(*page) == *superblock
+            && page.0.is_multiple_of(geometry.pages_per_program)
+    };
+    let are_all = positions.len() == log.iter().count();
+    if !are_all || sequence >= NUMBERS_END || !positions.iter().flatten().all(can_stand) {
+        return false;
+    }
+    for (stream, position) in log.iter_mut().zip(positions) {
+        stream.superblock = position.map(|(superblock, _)| superblock);
+        stream.page = position.map_or(PageAddress(0), |(_, page)| page);
+    }
+    log.sequence = sequence;
+    true
 }
 
 /// The log that each item is of, if it is of one: the log that opened a superblock is the one that appends to it.
@@ -202,179 +240,29 @@ fn logs_of(items: &[(Item, &[u8])], log: &Log, packing: &Packing, geometry: &Geo
             Some(id)
         }
         Item::Turned(id) => Some(id),
-        Item::Appended(stream, _, _, place) => {
+        Item::Appended(stream, _, _, place) | Item::Begun(stream, _, _, place, _) => {
             let superblock = packing.superblock_of(place);
             let owner = owners.get(&superblock).copied().filter(|owner| owner.stream == stream);
             Some(owner.unwrap_or(by_default(stream, superblock)))
         }
-        Item::Changed(_) | Item::Mounted | Item::Gathered(..) => None,
+        Item::Changed(_) | Item::Mounted | Item::Gathered(..) | Item::Ended(_) | Item::Torn(_) => None,
     };
     items.iter().map(of_item).collect()
 }
 
-/// The items of what is staged.
+/// The items of what is staged, each with the bytes that follow it.
 struct Items<'a>(&'a [u8]);
 
 impl<'a> Iterator for Items<'a> {
-    type Item = (Item, &'a [u8]);
+    type Item = Result<(Item, &'a [u8]), MediaError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (item, follows, rest) = decode(self.0)?;
+        let (body, rest) = body(self.0)?;
         self.0 = rest;
-        Some((item, follows))
-    }
-}
-
-/// The superblocks that streams opened, with the numbers of the items that say so.
-#[derive(Default)]
-struct Opened {
-    /// Those that nothing was appended to yet.
-    waiting: BTreeMap<LogId, (SuperblockId, usize)>,
-    /// The items that records ran into.
-    taken: Vec<usize>,
-    /// The item with which each log opened its superblock; none when the log stood there before the memory began.
-    current: BTreeMap<LogId, usize>,
-    /// When each superblock was opened last.
-    last: BTreeMap<SuperblockId, usize>,
-}
-
-impl Opened {
-    fn of(items: &[(Item, &[u8])]) -> Self {
-        let numbered = items.iter().enumerate().filter_map(|(number, (item, _))| match *item {
-            Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) => Some((superblock, number)),
-            _ => None,
-        });
-        Opened { last: numbered.collect(), ..Opened::default() }
-    }
-
-    /// Whether flash still has what a log wrote to its superblock: not if that was erased and opened again since.
-    fn is_last(&self, log: LogId, superblock: SuperblockId) -> bool {
-        self.last.get(&superblock) <= self.current.get(&log)
-    }
-
-    /// What the log of item `number` opened first, or in the middle of its record: before anything else happened to it.
-    fn next(
-        &mut self,
-        items: &[(Item, &[u8])],
-        number: usize,
-        logs: &[Option<LogId>],
-    ) -> Option<(SuperblockId, usize)> {
-        let log = logs[number]?;
-        if let Some(waiting) = self.waiting.remove(&log) {
-            return Some(waiting);
-        }
-        for (later, (item, _)) in items.iter().enumerate().skip(number + 1) {
-            match *item {
-                Item::Mounted | Item::Positions(..) => return None,
-                _ if logs[later] != Some(log) => {}
-                Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) if !self.taken.contains(&later) => {
-                    self.taken.push(later);
-                    return Some((superblock, later));
-                }
-                Item::Appended(..) | Item::Turned(_) => return None,
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
-/// Puts records into one stream at the places that they had.
-struct Refill<'a> {
-    id: LogId,
-    stream: &'a mut OpenLog,
-    flash: &'a mut Flash,
-    geometry: Geometry,
-    packing: &'a Packing,
-    format: OobFormat,
-    sequence: &'a mut u64,
-}
-
-impl<'a> Refill<'a> {
-    fn new(id: LogId, log: &'a mut Log, flash: &'a mut Flash, packing: &'a Packing) -> Self {
-        let format = log.format;
-        let (stream, sequence) = log.get_with_sequence(id);
-        Refill { id, geometry: *flash.geometry(), stream, flash, packing, format, sequence }
-    }
-
-    /// Appends a record where it was. When the power went before the superblock that it runs into was opened, it ends
-    /// there: nobody will ask for it.
-    fn append(
-        &mut self,
-        (kind, tag, place): (Kind, (NamespaceId, u64), Grain),
-        bytes: &[u8],
-        opened: &mut Opened,
-        mut next: impl FnMut(&mut Opened) -> Option<(SuperblockId, usize)>,
-    ) -> Result<(), MediaError> {
-        let page_bytes = self.packing.page_bytes() as usize;
-        if self.stream.superblock.is_none() && !self.open(next(opened), opened) {
-            return Ok(());
-        }
-        let is_next = self.stream.page == self.packing.page_of(place)
-            && self.packing.byte_in_page(place) == self.stream.data.len();
-        if !is_next || bytes.is_empty() {
-            return Err(MediaError::Failed("what the write buffer held does not follow what is in flash".to_owned()));
-        }
-        self.open_page();
-        self.stream.begin(self.packing, kind, tag, Cause::User);
-        let mut done = 0;
-        while done < bytes.len() {
-            if self.stream.superblock.is_none() && !self.open(next(opened), opened) {
-                return Ok(());
-            }
-            if done > 0 {
-                self.open_page();
-                self.stream.oob.kind = kind;
-                self.stream.oob.continues = Some(place);
-            }
-            let count = (page_bytes - self.stream.data.len()).min(bytes.len() - done);
-            self.stream.data.push_literal(&bytes[done..done + count]);
-            done += count;
-            let end = self.stream.data.len();
-            self.stream.data.push_zeros(end.next_multiple_of(self.packing.grain_bytes as usize) - end);
-            if self.stream.data.len() == page_bytes {
-                self.turn_page(opened)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn open(&mut self, next: Option<(SuperblockId, usize)>, opened: &mut Opened) -> bool {
-        let superblocks = 1..self.geometry.superblocks();
-        let Some((superblock, number)) = next.filter(|(next, _)| superblocks.contains(&next.0)) else { return false };
-        opened.current.insert(self.id, number);
-        self.stream.superblock = Some(superblock);
-        self.stream.page = self.geometry.first_page(superblock);
-        true
-    }
-
-    /// Numbers the page that comes next, if there is nothing in it yet.
-    fn open_page(&mut self) {
-        if self.stream.data.is_empty() && self.stream.oob.entries.is_empty() {
-            *self.sequence += 1;
-            self.stream.oob.sequence = *self.sequence;
-        }
-    }
-
-    fn turn_page(&mut self, opened: &Opened) -> Result<(), MediaError> {
-        let geometry = self.geometry;
-        let page = self.stream.page;
-        let superblock = geometry.superblock_of(page);
-        let last = geometry.first_page(superblock).0 + geometry.pages_per_superblock() - 1;
-        if self.stream.turn_page(&geometry, self.format, &mut Vec::new()) {
-            let content = self.stream.unit.finish();
-            if opened.is_last(self.id, superblock) {
-                self.flash.restore(geometry.unit_of(page), content)?;
-            }
-            self.stream.causes.clear();
-            self.stream.unit_since.clear();
-        }
-        if page.0 < last {
-            self.stream.page.0 += 1;
-        } else {
-            self.stream.superblock = None;
-        }
-        Ok(())
+        // It is whole, and so it was meant: what stands behind it is not to be lost.
+        let unknown =
+            |_| MediaError::Failed("the write buffer's memory holds what a later kvssd has staged".to_owned());
+        Some(postcard::take_from_bytes(body).map_err(unknown))
     }
 }
 
@@ -394,8 +282,25 @@ mod tests {
         assert!(parted.len() < 40, "none of the bytes are in it");
         follows.as_ref().show(|piece| parted.extend_from_slice(piece));
         assert_eq!(parted, whole);
-        let (read, behind, rest) = decode(&whole).unwrap();
+        let mut items = Items(&whole);
+        let (read, behind) = items.next().unwrap().unwrap();
         assert!(matches!(read, Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12))));
-        assert_eq!((behind.len(), rest.len()), (3506, 0));
+        assert!(behind.len() == 3506 && items.next().is_none());
+    }
+
+    #[test]
+    fn what_is_staged_ends_where_it_is_not_whole_and_an_unknown_item_is_told() {
+        let mut bytes = encode(&Item::Mounted, Rope::default().as_ref());
+        let end = bytes.len();
+        bytes.extend(encode(&Item::Torn(3), Rope::default().as_ref()));
+        let last = bytes.len() - 1;
+        for (changed, kinds) in [(bytes[last], 2), (bytes[last] ^ 1, 1)] {
+            bytes[last] = changed;
+            assert_eq!(Items(&bytes).filter(Result::is_ok).count(), kinds);
+        }
+        bytes[last - 1] = 200;
+        let (length, crc) = (last + 1 - end - HEAD_BYTES, crc32c::crc32c(&bytes[end + HEAD_BYTES..]));
+        put_head(&mut bytes[end..], length, crc);
+        assert!(Items(&bytes).nth(1).unwrap().is_err());
     }
 }

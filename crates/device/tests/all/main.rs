@@ -5,6 +5,7 @@ mod caches;
 mod drive;
 mod durability;
 mod images;
+mod large_records;
 mod partitions;
 mod requests;
 mod validation_pm983;

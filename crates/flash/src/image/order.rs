@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | staged | written | durable |
 //! | programmed | written, pages before the entry | so are those that no staged bytes can bring back |
-//! | entry | written | written when pages and staged bytes before it are durable |
+//! | entry | written, in the order of the programs, before what was staged behind them | written when pages and staged bytes before it are durable |
 //! | erased | as an entry | durable before anything later is written |
 //! | restaged | written, then the old half is marked | programs and entries durable, then written, durable, marked |
 //!
@@ -26,6 +26,9 @@ impl ImageBacking {
     pub(super) fn write_staged(&mut self) -> Result<(), ImageError> {
         if self.staging.is_gathered() {
             self.settle_erases()?;
+            if !self.sync {
+                self.write_entries()?;
+            }
             self.staging.write(&mut self.disk, self.sync)?;
             self.has_loose_bytes = true;
         }
@@ -96,11 +99,12 @@ impl ImageBacking {
             }
         }
         self.has_loose_bytes = true;
-        self.table.programmed(geometry.block_index(block), row);
-        if !self.sync {
-            return self.write_entries();
+        let number = geometry.block_index(block);
+        if !self.sync && !self.table.is_behind_all(number) {
+            self.write_entries()?;
         }
-        if self.staging.is_empty() {
+        self.table.programmed(number, row);
+        if self.sync && self.staging.is_empty() {
             self.loose_program_ends = Some(self.loose_program_ends.map_or(span.end, |end| end.min(span.end)));
         }
         Ok(())

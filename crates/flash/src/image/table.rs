@@ -77,15 +77,19 @@ impl Table {
         self.behind.insert(number);
     }
 
-    /// Writes what the file does not have yet; gives whether there was something.
+    /// Whether the entry of a block, if it falls behind now, is written behind all others that have.
+    pub(super) fn is_behind_all(&self, number: usize) -> bool {
+        self.behind.last().is_none_or(|&last| last < number)
+    }
+
+    /// Writes what the file does not have yet, in the order of the blocks; gives whether there was something.
     pub(super) fn write(&mut self, disk: &mut Disk) -> Result<bool, ImageError> {
-        let is_behind = !self.behind.is_empty();
-        for &number in &self.behind {
-            let at = self.offset + number as u64 * ENTRY_BYTES;
-            disk.write(at, &entry(number, self.entries[number]), "the table of blocks")?;
+        let behind: Vec<usize> = std::mem::take(&mut self.behind).into_iter().collect();
+        for run in behind.chunk_by(|number, next| number + 1 == *next) {
+            let bytes: Vec<u8> = run.iter().flat_map(|&number| entry(number, self.entries[number])).collect();
+            disk.write(self.offset + run[0] as u64 * ENTRY_BYTES, &bytes, "the table of blocks")?;
         }
-        self.behind.clear();
-        Ok(is_behind)
+        Ok(!behind.is_empty())
     }
 }
 

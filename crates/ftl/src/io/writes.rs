@@ -34,8 +34,8 @@ impl Io<'_> {
         self.open(log, false)?;
         let packing = self.media.space.packing;
         let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
-        self.stage(&Item::Appended(stream, kind, (self.namespace.0, tag), place), Some(bytes))?;
         let length = bytes.len();
+        let straight = self.stage_begin(log, (kind, tag, place), bytes)?;
         let mut done = 0;
         while done < length {
             self.open(log, done > 0)?;
@@ -46,7 +46,9 @@ impl Io<'_> {
                 open.cause = cause;
             }
             let count = (page_bytes - open.data.len()).min(length - done);
-            if count == length {
+            if done < straight {
+                open.data.push_shared(bytes.as_ref(), done..done + count);
+            } else if count == length {
                 open.data.push_rope(bytes);
             } else {
                 open.data.push_slice(bytes.as_ref(), done..done + count);
@@ -57,6 +59,9 @@ impl Io<'_> {
             if open.data.len() == page_bytes {
                 self.turn_page(log)?;
             }
+        }
+        if straight > 0 {
+            self.stage_end(place, bytes, straight)?;
         }
         self.occupy(place, packing.grains_of(length));
         Ok(place)
