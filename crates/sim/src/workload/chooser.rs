@@ -147,9 +147,9 @@ mod tests {
     fn unscattered_the_first_are_the_popular_ones() {
         let draws = 1_000_000;
         let counts = counts(&mut Chooser::new(Distribution::Zipfian, 1000).unscattered(), 1000, draws);
-        for rank in 0..2 {
+        for (rank, count) in counts[..2].iter().enumerate() {
             let expected = f64::from(draws) * (rank as f64 + 1.0).powf(-0.99) / zeta(1000);
-            assert!((counts[rank] - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {}, {expected}", counts[rank]);
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {count}, {expected}");
         }
         assert!(counts[..100].iter().sum::<f64>() > 2.0 * counts[100..].iter().sum::<f64>());
     }

@@ -141,12 +141,12 @@ impl Levels {
 
     /// Bytes that compactions have yet to move until no level is too large, as RocksDB reckons them.
     pub(super) fn pending_bytes(&self, options: &LsmOptions) -> u64 {
-        let Shape { base, bytes_max } = self.shape(options);
+        let shape = self.shape(options);
         let level0 = if self.tables[0].len() >= LEVEL0_COMPACTS { self.bytes(0) } else { 0 };
-        let mut pending = if level0 > 0 { level0 + self.bytes(base) } else { 0 };
+        let mut pending = if level0 > 0 { level0 + self.bytes(shape.base) } else { 0 };
         let mut arrived = level0;
-        for level in base..LEVELS - 1 {
-            let over = (self.bytes(level) + arrived).saturating_sub(bytes_max[level]);
+        for level in shape.base..LEVELS - 1 {
+            let over = (self.bytes(level) + arrived).saturating_sub(shape.bytes_max[level]);
             let ratio = self.bytes(level + 1) as f64 / self.bytes(level).max(1) as f64;
             pending += (over as f64 * (ratio + 1.0)) as u64;
             arrived = over;
