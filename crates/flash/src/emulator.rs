@@ -32,6 +32,8 @@ pub struct Emulator {
     pub signatures_trusted: bool,
     /// All threads of a zipfian run of YCSB draw one and the same sequence of keys.
     pub one_sequence: bool,
+    /// A zipfian run of YCSB asks most for what was loaded first: ranks of the law over all pairs are their numbers, and nothing is scattered.
+    pub first_are_popular: bool,
     /// Inserts of KAML's microbenchmarks go to places of a block drive that were written before, in no order.
     pub inserts_scattered: bool,
 }

@@ -94,3 +94,13 @@ fn threads_with_one_sequence_share_what_each_brings() {
     let uniform = |switches: &[(&str, &str)]| run(switches).simulated_ns;
     assert_eq!(uniform(&[]), uniform(&[("emulator.one_sequence", "true")]), "uniform runs are seeded apart");
 }
+
+#[test]
+fn the_first_that_were_loaded_may_be_the_popular_ones() {
+    let run = |switches: &[(&str, &str)]| run_as(YcsbCore::C, Distribution::Zipfian, switches);
+    let (scattered, first) = (run(&[]), run(&[("emulator.first_are_popular", "true")]));
+    // Who came first met nobody in his slot.
+    let reads = |report: &RunReport| report.flash.reads["user"] + report.flash.shared_reads["user"];
+    assert!(reads(&first) < reads(&scattered), "{} {}", reads(&first), reads(&scattered));
+    assert!(first.index.cache_hit_ratio > scattered.index.cache_hit_ratio);
+}

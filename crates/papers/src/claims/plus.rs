@@ -88,6 +88,7 @@ const EMULATOR: &[Assumption] = &[
     Assumption::fact("no read is shared with one that is under way", &[("emulator.reads_unshared", "true")]),
     Assumption::fact("victims are read in no time", &[("emulator.victims_unread", "true")]),
     Assumption::fact("one zipfian sequence for all threads", &[("emulator.one_sequence", "true")]),
+    Assumption::fact("a zipfian law that is not scattered", &[("emulator.first_are_popular", "true")]),
     Assumption::fact(
         "collection from 14 free superblocks on, commands wait below 8",
         &[("design.gc_low_superblocks", "14"), ("design.gc_high_superblocks", "8")],
@@ -103,7 +104,7 @@ const OF_SMALL_VALUES: &[Assumption] =
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         ids: &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],
-        seconds: 420,
+        seconds: 460,
         check,
         run: against_original,
         assumptions: EMULATOR,

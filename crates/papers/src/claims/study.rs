@@ -20,8 +20,6 @@ use kvssd_sim::{Session, SimError};
 const DEEP: u32 = 64;
 /// Values of figure 4.
 const VALUE_BYTES: [u32; 6] = [512, 2048, 4096, 8192, 24 << 10, 64 << 10];
-/// What the block drive maps.
-const MAPPED_BYTES: u32 = 4096;
 /// The largest value that fits into a page with its key and metadata.
 const WHOLE_BYTES_MAX: u32 = 24 << 10;
 /// What counts as the same.
@@ -210,9 +208,8 @@ impl Grid {
             })
             .collect();
         let best = |of: &dyn Fn(&Ratios) -> f64| {
-            // Hosts write blocks of 4 KiB; smaller ones would be measured by what the block drive does about them.
-            let sizes = MAPPED_BYTES..WHOLE_BYTES_MAX;
-            let small = self.cells.iter().filter(|(bytes, depth, _)| sizes.contains(bytes) && *depth == DEEP);
+            // "For small KVPs (e.g., 512B, 2KB, and 8KB)": all of them.
+            let small = self.cells.iter().filter(|(bytes, depth, _)| *bytes < WHOLE_BYTES_MAX && *depth == DEEP);
             small.map(|(_, _, ratios)| of(ratios)).fold(f64::INFINITY, f64::min)
         };
         let (write, read) = (best(&|ratios| ratios.insert.mean), best(&|ratios| ratios.read.mean));

@@ -30,7 +30,7 @@ pub const KEY_CALL_NS: u64 = 1000;
 pub const MEMTABLE_PUT_NS: u64 = 2000;
 /// A look into the MemTables. Estimate.
 pub const MEMTABLE_GET_NS: u64 = 1000;
-/// A look into the index of a table. Estimate.
+/// A look into the filter of a table and its index. Estimate.
 pub const TABLE_GET_NS: u64 = 1000;
 /// A pair through the merge of a flush or compaction, beside its bytes. Estimate.
 pub const MERGE_PAIR_NS: u64 = 1000;

@@ -27,7 +27,7 @@ mod lsm;
 
 pub use hash::{HashOptions, HashStore};
 pub use key_drive::KeyDrive;
-pub use lsm::{LsmOptions, LsmStore};
+pub use lsm::{LevelSizes, LsmOptions, LsmStore};
 
 use kvssd_device::Device;
 use kvssd_sim::SimError;

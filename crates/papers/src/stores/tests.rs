@@ -1,6 +1,6 @@
 //! Every store against a map, on a tiny drive that is nearly full; and what a store must have done on the way.
 
-use super::{HashOptions, HashStore, HostStore, KeyDrive, LsmOptions, LsmStore, StoreUsage};
+use super::{HashOptions, HashStore, HostStore, KeyDrive, LevelSizes, LsmOptions, LsmStore, StoreUsage};
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use kvssd_types::{Key, Nanos, Pattern, Random, Value};
@@ -10,6 +10,7 @@ const LSM: LsmOptions = LsmOptions {
     write_buffer_bytes: 16 << 10,
     table_bytes: 16 << 10,
     level_base_bytes: 64 << 10,
+    level_sizes: LevelSizes::FromLast,
     cache_bytes: 16 << 10,
     pending_slows_bytes: 8 << 20,
     pending_stops_bytes: 16 << 20,
@@ -93,12 +94,14 @@ fn capacity(store: &dyn HostStore) -> u64 {
 
 #[test]
 fn an_lsm_store_holds_what_a_map_holds_while_it_compacts_a_nearly_full_drive() {
-    let mut store = lsm(LSM);
-    live(&mut store, &Life { percent: 65, operations: 20_000, seed: 1 });
-    let usage = store.usage();
-    assert!(usage.flushes > 100 && usage.compactions > 100, "{usage:?}");
-    assert!(usage.written_bytes > 3 * capacity(&store), "the drive was written over and over: {usage:?}");
-    assert!(store.device().engine().gc_counters().superblocks > 0, "the drive had to collect");
+    for (level_sizes, percent) in [(LevelSizes::FromLast, 65), (LevelSizes::FromFirst, 50)] {
+        let mut store = lsm(LsmOptions { level_sizes, ..LSM });
+        live(&mut store, &Life { percent, operations: 20_000, seed: 1 });
+        let usage = store.usage();
+        assert!(usage.flushes > 100 && usage.compactions > 100, "{usage:?}");
+        assert!(usage.written_bytes > 3 * capacity(&store), "the drive was written over and over: {usage:?}");
+        assert!(store.device().engine().gc_counters().superblocks > 0, "the drive had to collect");
+    }
 }
 
 #[test]

@@ -61,6 +61,9 @@ impl Session {
         let records = self.versions.len() as u64;
         let operations_max = operations.saturating_mul(plan.rounds.most().into());
         let mut workload = Ycsb::new(core, distribution, records, operations_max);
+        if self.setup.profile.emulator.first_are_popular {
+            workload = workload.unscattered();
+        }
         let baseline = Baseline::of(&self.device);
         let distribution = distribution.unwrap_or(core.default_distribution());
         let sequences = match distribution {

@@ -12,6 +12,7 @@ pub struct Chooser(Law);
 enum Law {
     Uniform,
     Zipfian(Scrambled),
+    ByRank(Zipfian),
     Sequential { next: u64 },
     Latest(Zipfian),
 }
@@ -33,6 +34,16 @@ impl Chooser {
         })
     }
 
+    /// The same, where a zipfian law is not scattered: the lower the number of a record, the more often it is chosen, by the law over as
+    /// many ranks as there are records.
+    #[must_use]
+    pub fn unscattered(self) -> Self {
+        Chooser(match self.0 {
+            Law::Zipfian(scrambled) => Law::ByRank(Zipfian::new(scrambled.records())),
+            law => law,
+        })
+    }
+
     /// Chooses one of the `records_now` records there are, a number below `records_now`.
     ///
     /// Zipfian redraws until the record exists, as YCSB does, `records` / `records_now` times on average. Records
@@ -46,12 +57,8 @@ impl Chooser {
         assert!(records_now > 0, "no record to choose");
         match &mut self.0 {
             Law::Uniform => random.below(records_now),
-            Law::Zipfian(scrambled) => loop {
-                let record = scrambled.draw(random);
-                if record < records_now {
-                    break record;
-                }
-            },
+            Law::Zipfian(scrambled) => until_it_exists(records_now, || scrambled.draw(random)),
+            Law::ByRank(zipfian) => until_it_exists(records_now, || zipfian.draw(random)),
             Law::Sequential { next } => {
                 let record = if *next < records_now { *next } else { 0 };
                 *next = record + 1;
@@ -63,6 +70,16 @@ impl Chooser {
                 }
                 records_now - 1 - zipfian.draw(random)
             }
+        }
+    }
+}
+
+/// Draws records until there is one among the first `records_now`.
+fn until_it_exists(records_now: u64, mut draw: impl FnMut() -> u64) -> u64 {
+    loop {
+        let record = draw();
+        if record < records_now {
+            return record;
         }
     }
 }
@@ -124,6 +141,17 @@ mod tests {
             records[0]
         };
         assert_eq!(popular(1000), popular(2000));
+    }
+
+    #[test]
+    fn unscattered_the_first_are_the_popular_ones() {
+        let draws = 1_000_000;
+        let counts = counts(&mut Chooser::new(Distribution::Zipfian, 1000).unscattered(), 1000, draws);
+        for (rank, count) in counts[..2].iter().enumerate() {
+            let expected = f64::from(draws) * (rank as f64 + 1.0).powf(-0.99) / zeta(1000);
+            assert!((count - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {count}, {expected}");
+        }
+        assert!(counts[..100].iter().sum::<f64>() > 2.0 * counts[100..].iter().sum::<f64>());
     }
 
     proptest! {

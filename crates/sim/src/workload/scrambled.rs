@@ -24,6 +24,11 @@ impl Scrambled {
         Scrambled { ranks: Zipfian::with_zeta(RANKS, ZETA_OF_RANKS), records }
     }
 
+    /// The number of records.
+    pub(super) fn records(&self) -> u64 {
+        self.records
+    }
+
     /// Draws a record number below the records of the construction.
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
         scatter(self.ranks.draw(random)) % self.records

@@ -96,6 +96,12 @@ impl Ycsb {
         Ycsb { core, chooser: Chooser::new(distribution, records_expected), records_now: records }
     }
 
+    /// The same, where those that are popular under a zipfian law are those that were loaded first.
+    #[must_use]
+    pub fn unscattered(self) -> Self {
+        Ycsb { chooser: self.chooser.unscattered(), ..self }
+    }
+
     /// The number of records, those inserted included: the next insert is of this number.
     #[must_use]
     pub fn records_now(&self) -> u64 {

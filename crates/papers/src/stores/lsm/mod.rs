@@ -1,17 +1,16 @@
 //! A store as RocksDB is: a log-structured merge tree with the values in its tables.
 //!
 //! ```text
-//!   put --> log                       written by the kernel as it fills, nobody waits for it
-//!       --> MemTable --full--> the one that is flushed --flush--> level 0
+//!   put --> MemTable --full--> the one that is flushed --flush--> level 0
 //!                                                                   | compaction
 //!   get --> MemTables, level 0 from the newest on,                  v
-//!           one table of each level                               base level --> ... --> level 6
+//!           one table of each level                               base level --> ... --> level 5
 //! ```
 //!
-//! One flush and one compaction are under way at a time (`max_background_jobs` = 2). Writes wait while both MemTables are full, are
-//! slowed down and stopped by the tables in level 0 and by what is still to be compacted. There is no Bloom filter and no compression,
-//! and nothing is synced: defaults, except for the compression that values of random bytes have no use for. Data blocks are cached in a
-//! block cache alone; the page cache only gathers writes and reads ahead. The kernel sends the drive no flush, since its write buffer is
+//! It is opened as KVbench does it ([`options`](LsmOptions)): there is no log, and nothing is synced; each table has a filter, and several
+//! compactions are under way at a time. Writes wait while both MemTables are full, are slowed down and stopped by the tables in level 0
+//! and by what is still to be compacted. There is no compression, which values of random bytes have no use for. Data blocks are cached in
+//! a block cache alone; the page cache only gathers writes and reads ahead. The kernel sends the drive no flush, since its write buffer is
 //! safe from power cuts. Files are not trimmed (ext4 without `discard`).
 
 mod cache;
@@ -20,41 +19,44 @@ mod levels;
 mod options;
 mod table;
 
-pub use options::LsmOptions;
+pub use options::{LevelSizes, LsmOptions};
 
 use self::cache::Cache;
 use self::job::{Job, Progress};
 use self::levels::{Choice, Levels};
-use self::options::{LEVEL0_SLOWS, LEVEL0_STOPS, LOG_WRITE_BYTES, SLOW_BYTES_PER_S};
+use self::options::{COMPACTIONS_MAX, FILTER_PASSES_ONE_OF, LEVEL0_SLOWS, LEVEL0_STOPS, SLOW_BYTES_PER_S};
 use self::table::{Pair, Table, merge};
 use super::blocks::Blocks;
 use super::extents::Space;
-use super::file::File;
 use super::{HostStore, StoreUsage, costs};
 use kvssd_device::Device;
 use kvssd_flash::Profile;
 use kvssd_ftl::Design;
 use kvssd_sim::SimError;
-use kvssd_types::{Key, Nanos, Value};
+use kvssd_types::{Key, Nanos, Value, mix64};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A MemTable and its log.
+/// A MemTable.
 #[derive(Debug, Default)]
 struct MemTable {
     pairs: BTreeMap<Arc<[u8]>, Option<Value>>,
-    log: Option<File>,
-    /// Bytes of the log, which are about those of the memory.
     bytes: u64,
-    /// Bytes of the log that the drive has.
-    written_bytes: u64,
 }
 
-/// Work in the background, and when it goes on.
+/// A flush under way, and when it goes on.
 #[derive(Debug, Default)]
-struct Worker {
+struct Flush {
     clock: Nanos,
     job: Option<Job>,
+}
+
+/// A compaction under way, and when it goes on.
+#[derive(Debug)]
+struct Compaction {
+    clock: Nanos,
+    job: Job,
+    choice: Choice,
 }
 
 /// What writes have to do about compactions that do not keep up.
@@ -73,10 +75,8 @@ pub struct LsmStore {
     active: MemTable,
     flushed: Option<MemTable>,
     levels: Levels,
-    /// What the compaction under way replaces.
-    choice: Option<Choice>,
-    flush: Worker,
-    compaction: Worker,
+    flush: Flush,
+    compactions: Vec<Compaction>,
     pressure: Pressure,
     /// Tables that are compacted, while somebody may still read them.
     dead: Vec<Arc<Table>>,
@@ -102,9 +102,8 @@ impl LsmStore {
             active: MemTable::default(),
             flushed: None,
             levels: Levels::default(),
-            choice: None,
-            flush: Worker::default(),
-            compaction: Worker::default(),
+            flush: Flush::default(),
+            compactions: Vec::new(),
             pressure: Pressure::None,
             dead: Vec::new(),
             is_reading: false,
@@ -123,35 +122,49 @@ impl LsmStore {
 
     /// When the next step in the background is.
     fn next_step(&self) -> Option<Nanos> {
-        let workers = [&self.flush, &self.compaction];
-        workers.iter().filter(|worker| worker.job.is_some()).map(|worker| worker.clock).min()
+        let flush = self.flush.job.is_some().then_some(self.flush.clock);
+        self.compactions.iter().map(|compaction| compaction.clock).chain(flush).min()
     }
 
     /// The step in the background that comes next.
     fn step(&mut self) -> Result<(), SimError> {
-        let compacts =
-            self.compaction.job.is_some() && (self.flush.job.is_none() || self.compaction.clock < self.flush.clock);
-        let worker = if compacts { &mut self.compaction } else { &mut self.flush };
-        let job = worker.job.as_mut().expect("somebody has work");
-        match job.step(&mut self.blocks, worker.clock)? {
-            Progress::Until(clock) => worker.clock = clock,
+        let flush = self.flush.job.is_some().then_some(self.flush.clock);
+        let compactions = self.compactions.iter().map(|compaction| compaction.clock).enumerate();
+        match compactions.min_by_key(|(_, clock)| *clock) {
+            Some((at, clock)) if flush.is_none_or(|flush| clock < flush) => self.step_of_compaction(at)?,
+            _ => self.step_of_flush()?,
+        }
+        self.bury();
+        Ok(())
+    }
+
+    fn step_of_flush(&mut self) -> Result<(), SimError> {
+        let Flush { clock, job } = &mut self.flush;
+        match job.as_mut().expect("somebody has work").step(&mut self.blocks, *clock)? {
+            Progress::Until(until) => *clock = until,
             Progress::Done => {
-                let (clock, outputs) = (worker.clock, worker.job.take().expect("it was there").outputs);
-                if compacts {
-                    let choice = self.choice.take().expect("a compaction has its choice");
-                    let taken = self.levels.replace(&choice, outputs);
-                    self.dead.extend(taken);
-                    self.usage.compactions += 1;
-                } else {
-                    self.levels.0[0].extend(outputs);
-                    let log = self.flushed.take().and_then(|memory| memory.log);
-                    log.expect("a MemTable that is full has a log").delete(&mut self.space);
-                    self.usage.flushes += 1;
-                }
+                let (clock, outputs) = (*clock, job.take().expect("it was there").outputs);
+                self.levels.tables[0].extend(outputs);
+                self.flushed = None;
+                self.usage.flushes += 1;
                 self.tree_changed(clock)?;
             }
         }
-        self.bury();
+        Ok(())
+    }
+
+    fn step_of_compaction(&mut self, at: usize) -> Result<(), SimError> {
+        let Compaction { clock, job, .. } = &mut self.compactions[at];
+        match job.step(&mut self.blocks, *clock)? {
+            Progress::Until(until) => *clock = until,
+            Progress::Done => {
+                let Compaction { clock, job, choice } = self.compactions.remove(at);
+                let taken = self.levels.replace(choice, job.outputs);
+                self.dead.extend(taken);
+                self.usage.compactions += 1;
+                self.tree_changed(clock)?;
+            }
+        }
         Ok(())
     }
 
@@ -162,21 +175,18 @@ impl LsmStore {
         }
     }
 
-    /// Begins the compaction that is wanted most, at `at` or when the last one ended.
+    /// Begins the compactions that are wanted, at `at`.
     fn tree_changed(&mut self, at: Nanos) -> Result<(), SimError> {
-        while self.compaction.job.is_none() {
-            let Some(mut choice) = self.levels.choose(&self.options) else { break };
-            if self.levels.moves_without_reading(&choice) {
-                let mut moved = self.levels.0[choice.from][choice.upper.clone()].to_vec();
-                moved.sort_by(|left, right| left.first().cmp(right.first()));
-                self.levels.replace(&choice, moved);
+        while self.compactions.len() < COMPACTIONS_MAX {
+            let Some(choice) = self.levels.choose(&self.options) else { break };
+            if choice.moves_without_reading() {
+                let moved = choice.upper.clone();
+                self.levels.replace(choice, moved);
                 continue;
             }
-            self.begin_compaction(&mut choice)?;
-            self.choice = Some(choice);
-            self.compaction.clock = self.compaction.clock.max(at);
+            self.begin_compaction(choice, at)?;
         }
-        let (level0, pending) = (self.levels.0[0].len(), self.levels.pending_bytes(&self.options));
+        let (level0, pending) = (self.levels.tables[0].len(), self.levels.pending_bytes(&self.options));
         self.pressure = if level0 >= LEVEL0_STOPS || pending >= self.options.pending_stops_bytes {
             Pressure::Stop
         } else if level0 >= LEVEL0_SLOWS || pending >= self.options.pending_slows_bytes {
@@ -187,12 +197,11 @@ impl LsmStore {
         Ok(())
     }
 
-    fn begin_compaction(&mut self, choice: &mut Choice) -> Result<(), SimError> {
-        let upper = &self.levels.0[choice.from][choice.upper.clone()];
-        let lower = &self.levels.0[choice.to][choice.lower.clone()];
+    fn begin_compaction(&mut self, choice: Choice, at: Nanos) -> Result<(), SimError> {
+        self.levels.begin(&choice);
         // The newest first.
-        let inputs: Vec<Arc<Table>> = upper.iter().rev().chain(lower).cloned().collect();
-        let keeps_deleted = self.levels.0[choice.to + 1..].iter().any(|tables| !tables.is_empty());
+        let inputs: Vec<Arc<Table>> = choice.upper.iter().rev().chain(&choice.lower).cloned().collect();
+        let keeps_deleted = self.levels.tables[choice.to + 1..].iter().any(|tables| !tables.is_empty());
         let mut outputs = Vec::new();
         let (mut pairs, mut bytes) = (Vec::new(), 0);
         for pair in merge(&inputs, keeps_deleted) {
@@ -206,7 +215,7 @@ impl LsmStore {
         if !pairs.is_empty() {
             outputs.push(self.table(pairs)?);
         }
-        self.compaction.job = Some(Job::compaction(&inputs, outputs));
+        self.compactions.push(Compaction { clock: at, job: Job::compaction(&inputs, outputs), choice });
         Ok(())
     }
 
@@ -215,7 +224,7 @@ impl LsmStore {
         Table::new(self.files, pairs, &mut self.space).map(Arc::new)
     }
 
-    /// Puts a pair into log and MemTable.
+    /// Puts a pair into the MemTable.
     fn put(&mut self, key: Key<'_>, value: Option<Value>, at: Nanos) -> Result<Nanos, SimError> {
         let pair = Pair { key: key.bytes().into(), value };
         let bytes = pair.bytes();
@@ -225,29 +234,12 @@ impl LsmStore {
             self.usage.stalls += 1;
             self.usage.stalled += begin - at;
         }
-        let into_log = Nanos(costs::SYSTEM_CALL_NS) + Nanos(bytes * costs::PAGE_WRITE_NS / costs::PAGE_BYTES);
-        let spent = into_log + Nanos(costs::MEMTABLE_PUT_NS) + costs::passes(bytes, 2);
+        let spent = Nanos(costs::MEMTABLE_PUT_NS) + costs::passes(bytes, 2);
         let done = begin + self.blocks.work(spent);
         self.advance(done)?;
         self.active.bytes += bytes;
         self.active.pairs.insert(pair.key, pair.value);
-        if self.active.bytes - self.active.written_bytes >= LOG_WRITE_BYTES {
-            self.write_log(done)?;
-        }
         Ok(done)
-    }
-
-    /// Has the kernel write what the log has of whole pages.
-    fn write_log(&mut self, at: Nanos) -> Result<(), SimError> {
-        let MemTable { log, bytes, written_bytes, .. } = &mut self.active;
-        let end = *bytes / costs::PAGE_BYTES * costs::PAGE_BYTES;
-        let log = log.as_ref().expect("a MemTable with pairs has a log");
-        if end > *written_bytes {
-            log.write(*written_bytes..end, &mut self.blocks, at)?;
-            self.blocks.work(Nanos(costs::COMMAND_NS));
-            *written_bytes = end;
-        }
-        Ok(())
     }
 
     /// Waits until there is room for a pair of so many bytes; gives when there is.
@@ -265,11 +257,6 @@ impl LsmStore {
                 clock = clock.max(self.wait()?);
             }
             self.switch(clock)?;
-        }
-        if self.active.log.is_none() {
-            self.files += 1;
-            let log_bytes = bytes.max(self.options.write_buffer_bytes);
-            self.active.log = Some(File::new(self.files, log_bytes, &mut self.space)?);
         }
         Ok(clock)
     }
@@ -299,6 +286,9 @@ impl LsmStore {
         for table in self.levels.candidates(key) {
             clock += self.blocks.work(Nanos(costs::TABLE_GET_NS));
             let Some((number, pair)) = table.find(key) else { continue };
+            if pair.is_none() && !passes_filter(key, table.file.number) {
+                continue;
+            }
             let bytes = table.blocks[number].bytes.clone();
             let length = bytes.end - bytes.start;
             if !self.cache.touch((table.file.number, number), length) {
@@ -314,6 +304,12 @@ impl LsmStore {
         }
         Ok((clock, None))
     }
+}
+
+/// Whether the filter of a table lets a key pass that the table has not.
+fn passes_filter(key: &[u8], table: u64) -> bool {
+    let hash = key.iter().fold(table, |hash, &byte| mix64(hash ^ u64::from(byte)));
+    hash % FILTER_PASSES_ONE_OF == 0
 }
 
 impl HostStore for LsmStore {
