@@ -99,9 +99,13 @@ impl Association {
             number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
         association.limits(url.namespace, deadline)?;
-        // What numbers mean is what they meant at first. While the connection was lost another namespace may have got one.
+        // The number in the URL means what it means now. While a connection was lost another namespace may have got any of them.
         if has_extensions {
-            meant.see(&association.admin.named(true, deadline)?);
+            let mut listed = association.admin.named(true, deadline)?;
+            if meant.is_empty() {
+                listed.retain(|entry| entry.number.get() == url.namespace.0);
+            }
+            meant.see(&listed);
         }
         Ok(association)
     }

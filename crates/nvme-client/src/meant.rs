@@ -41,6 +41,11 @@ pub(crate) enum Seen {
 }
 
 impl Meant {
+    /// Whether any namespace was seen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().names.is_empty()
+    }
+
     /// Compares a list of the drive's with what was seen, and notes what was not.
     pub(crate) fn see(&self, listed: &[NamespaceEntry]) -> Seen {
         let mut state = self.lock();
@@ -109,6 +114,7 @@ mod tests {
     #[test]
     fn a_number_means_what_had_it_first() {
         let (meant, two) = (Meant::default(), NamespaceId(2));
+        assert!(meant.is_empty());
         assert_eq!(meant.see(&[entry(1, ""), entry(2, "a")]), Seen::New);
         assert_eq!(meant.see(&[entry(1, "")]), Seen::Known, "it is gone, and nobody has its number");
         assert!(meant.check(two).is_ok());
