@@ -33,10 +33,10 @@ const INDEX_CACHE: &[Assumption] = &[
     Assumption::guess("2 GiB of DRAM for the index", &[("emulator.section_dram_bytes", "2147483648")]),
 ];
 
-/// RocksDB's tables of 64 MB scale with the drive, and a superblock does not: this is the smallest that stripes over all dies. How large the
-/// real drive's are is not published; of the profile, whose blocks are small on purpose, one is as large as a table.
+/// RocksDB's tables of 128 MiB scale with the drive, and a superblock does not: this is the smallest that stripes over all dies. How large the
+/// real drive's are is not published; of the profile, whose blocks are small on purpose, one is half as large as a table.
 const WIDE_TABLES: &[Assumption] = &[Assumption::guess(
-    "tables of a sixth of a superblock, and not of a sixtieth",
+    "tables of a third of a superblock, and not of a thirtieth",
     &[("geometry.pages_per_block", "3"), ("geometry.blocks_per_die", "715820"), ("nand.erase_ns", "14600")],
 )];
 
