@@ -26,6 +26,10 @@ pub enum FileError {
 /// [`FileError::Exposed`] where its group or others may read it; [`FileError::Unreadable`].
 pub(crate) fn read_private(path: &Path) -> Result<Zeroizing<String>, FileError> {
     let unreadable = |why: std::io::Error| FileError::Unreadable(why.to_string());
+    // Who opens a pipe waits for somebody that writes to it.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(FileError::Unreadable("it is no regular file".to_owned()));
+    }
     let file = File::open(path).map_err(unreadable)?;
     #[cfg(unix)]
     {

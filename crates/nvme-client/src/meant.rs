@@ -79,7 +79,9 @@ impl Meant {
 
     /// This client has deleted one.
     pub(crate) fn deleted(&self, id: NamespaceId) {
-        self.lock().names.remove(&id.0);
+        let mut state = self.lock();
+        state.names.remove(&id.0);
+        state.lost.remove(&id.0);
     }
 
     /// Whether a number still means what it did.
@@ -128,6 +130,11 @@ mod tests {
         assert!(meant.check(two).is_ok());
         meant.deleted(two);
         assert_eq!(meant.see(&[entry(2, "e")]), Seen::New);
+        assert!(meant.check(two).is_ok());
+        // Also one that was another's.
+        assert_eq!(meant.see(&[entry(2, "f")]), Seen::Another);
+        meant.deleted(two);
+        assert_eq!(meant.see(&[entry(2, "g")]), Seen::New);
         assert!(meant.check(two).is_ok());
     }
 

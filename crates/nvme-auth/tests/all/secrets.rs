@@ -53,3 +53,14 @@ fn a_file_that_others_can_read_is_refused() {
     let missing = read_secret(&folder.path().join("nothing"));
     assert!(matches!(missing, Err(SecretError::File(FileError::Unreadable(_)))));
 }
+
+/// Who opens a pipe that nobody writes to waits for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_file_of_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap().success());
+    let refused = read_secret(&path).unwrap_err().to_string();
+    assert!(refused.contains("no regular file"), "{refused}");
+}
