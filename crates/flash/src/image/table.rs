@@ -84,11 +84,12 @@ impl Table {
 
     /// Writes what the file does not have yet, in the order of the blocks; gives whether there was something.
     pub(super) fn write(&mut self, disk: &mut Disk) -> Result<bool, ImageError> {
-        let behind: Vec<usize> = std::mem::take(&mut self.behind).into_iter().collect();
+        let behind: Vec<usize> = self.behind.iter().copied().collect();
         for run in behind.chunk_by(|number, next| number + 1 == *next) {
             let bytes: Vec<u8> = run.iter().flat_map(|&number| entry(number, self.entries[number])).collect();
             disk.write(self.offset + run[0] as u64 * ENTRY_BYTES, &bytes, "the table of blocks")?;
         }
+        self.behind.clear();
         Ok(!behind.is_empty())
     }
 }

@@ -5,13 +5,12 @@ use super::{all_commands, counts, replay, setup};
 use crate::host::Pace;
 use crate::replay::{ReplaySetup, Trace};
 use crate::trace::{BadLines, TraceName, TraceReader};
-use kvssd_cache::{Cache, EvictionKind, PairId};
-use kvssd_designs::{BLOCK, PLUS};
+use kvssd_cache::EvictionKind;
+use kvssd_designs::BLOCK;
 use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
-use kvssd_types::{Nanos, Random};
+use kvssd_types::Random;
 use std::fmt::Write;
-use xxhash_rust::xxh3::xxh3_64;
 
 #[test]
 fn every_command_does_what_a_map_does_on_blocks_too() {
@@ -39,33 +38,6 @@ fn a_full_cache_on_blocks_refuses_nothing_whatever_its_policy() {
         assert!(cache.held_bytes > raw_bytes / 3, "{eviction:?}: {} of {raw_bytes} bytes", cache.held_bytes);
         assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{eviction:?}");
         assert!(report.write_amplification > Some(0.9), "{eviction:?}: {:?}", report.write_amplification);
-    }
-}
-
-#[test]
-fn hits_on_blocks_are_those_of_the_policy_without_a_drive_and_of_pairs() {
-    let requests = requests(20_000, 20_000, 2);
-    let text = text(&requests);
-    for eviction in EvictionKind::ALL {
-        let plan = plan(eviction, 20 << 20);
-        let mut alone = Cache::new(&plan);
-        let (mut hits, mut hit_bytes) = (0, 0);
-        for &(key, bytes) in &requests {
-            let name = format!("key{key}");
-            let pair = PairId(xxh3_64(name.as_bytes()));
-            if alone.look(pair, Nanos::ZERO) {
-                (hits, hit_bytes) = (hits + 1, hit_bytes + bytes);
-            } else if alone.admits(pair, name.len() as u64 + bytes, Nanos::ZERO) {
-                alone.insert(pair, name.len() as u64 + bytes, Nanos::MAX);
-            }
-        }
-        for design in [&BLOCK, &PLUS] {
-            let report = replay(&cached(design, plan.clone()), TraceName::Csv, text.as_bytes());
-            let found = cache(&report);
-            assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{eviction:?} {}", design.name);
-            assert_eq!(found.budget_bytes_end, found.budget_bytes, "the drive has room for it");
-            assert_eq!(counts(&report).hits, hits, "and each was read");
-        }
     }
 }
 

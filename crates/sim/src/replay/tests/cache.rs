@@ -6,7 +6,7 @@ use crate::replay::ReplaySetup;
 use crate::report::{CacheReport, RunReport};
 use crate::trace::TraceName;
 use kvssd_cache::{AdmissionRule, Cache, CachePlan, EvictionKind, PairId};
-use kvssd_designs::{DESIGNS, PLUS, TESSERA};
+use kvssd_designs::{BLOCK, DESIGNS, PLUS, TESSERA};
 use kvssd_ftl::Design;
 use kvssd_types::{Nanos, Random};
 use std::fmt::Write;
@@ -126,13 +126,12 @@ fn hits_are_those_of_the_policy_without_a_drive() {
                 alone.insert(pair, name.len() as u64 + bytes, Nanos::MAX);
             }
         }
-        for is_drives_cache in [false, true] {
-            let setup = ReplaySetup { is_drives_cache, ..cached(&PLUS, plan.clone()) };
+        for (design, is_drives_cache) in [(&PLUS, false), (&PLUS, true), (&BLOCK, false)] {
+            let setup = ReplaySetup { is_drives_cache, ..cached(design, plan.clone()) };
             let report = replay(&setup, TraceName::Csv, text.as_bytes());
-            let found = cache(&report);
-            assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{eviction:?} {is_drives_cache}");
-            let alone = (alone.counts().evicted, alone.held_bytes());
-            assert_eq!((found.evicted, found.held_bytes), alone, "{eviction:?} {is_drives_cache}");
+            let (found, case) = (cache(&report), format!("{eviction:?} {} {is_drives_cache}", design.name));
+            assert_eq!((found.hits.hits, found.hits.hit_bytes), (hits, hit_bytes), "{case}");
+            assert_eq!((found.evicted, found.held_bytes), (alone.counts().evicted, alone.held_bytes()), "{case}");
             assert_eq!(found.budget_bytes_end, found.budget_bytes, "the drive has room for it");
             assert_eq!(found.course.iter().map(|window| window.hits).sum::<u64>(), hits);
             assert_eq!(counts(&report).hits, hits, "and each was read");
