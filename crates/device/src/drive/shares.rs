@@ -5,7 +5,9 @@ use crate::cached::Whole;
 use crate::clocked::Clocked;
 use crate::records::{Origin, Records};
 use kvssd_ftl::{BatchSequence, CheckReport, Engine};
-use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, Value};
+use kvssd_types::{
+    BatchChange, ClientId, Command, Key, KvError, NamespaceId, Nanos, OwnedKey, Reply, RequestId, Value,
+};
 use std::sync::atomic::Ordering;
 
 impl Drive {
@@ -28,7 +30,7 @@ impl Drive {
         let mut records = Preparing { clocked, prepared: None };
         let mut whole = Whole { large: large.as_mut(), records: &mut records };
         let command = Command::Batch { changes: share };
-        caches.execute_as(&mut whole, (None, NamespaceId::FIRST), command, at)?;
+        caches.execute_as(&mut whole, (Some(SHARE), NamespaceId::FIRST), command, at)?;
         self.share = records.prepared.unwrap_or_default();
         Ok(())
     }
@@ -109,6 +111,9 @@ impl PreparedChange {
     }
 }
 
+/// Tells the share from batches that make room for it, as large values are deleted. No host has it, and no drive notes it.
+const SHARE: RequestId = RequestId { client: ClientId([0; 32]), serial: 0 };
+
 /// Records in which a batch is prepared. What would follow it waits: who leaves a cache for it leaves behind it, and the rest is done with a later
 /// change.
 struct Preparing<'a> {
@@ -128,7 +133,7 @@ impl Records for Preparing<'_> {
     fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         match command {
             _ if self.prepared.is_some() => Err(KvError::InvalidCommand("a batch is not decided yet")),
-            Command::Batch { changes } => {
+            Command::Batch { changes } if origin.0 == Some(SHARE) => {
                 self.clocked.in_turn(|engine, at| engine.prepare_batch(changes, at))?;
                 self.prepared = Some(changes.iter().map(PreparedChange::of).collect());
                 Ok(Reply::Batched)

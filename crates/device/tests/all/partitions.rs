@@ -449,3 +449,27 @@ fn who_leaves_a_cache_for_a_batch_over_partitions_leaves_with_it() {
     }
     assert!(evicted > 60, "{evicted} left");
 }
+
+/// A cache with a smaller budget is looked through by the next batch: large values leave it by batches of their own, which are no share.
+#[test]
+fn large_values_leave_a_cache_while_a_batch_over_partitions_is_prepared() {
+    let disk = SimulatedDisk::new(1);
+    let options = CreateDrive { partitions: 2, value_bytes_max: Some(4 << 20), ..CreateDrive::default() };
+    let mut drives = create(&disk, "plus", options);
+    let of_budget = |budget_bytes| {
+        let plan = CachePlan { budget_bytes, eviction: EvictionKind::Lru, admission: Vec::new() };
+        Some(CacheAttributes { plan, time_to_live_ms: None })
+    };
+    let (cache, name) = (of_budget(1 << 30), Some("cache".to_owned()));
+    let attributes = NamespaceAttributes { cache, name, ..NamespaceAttributes::PLAIN };
+    let space = Partitions::new(&mut drives).create_namespace(attributes).unwrap();
+    for name in 0..8u8 {
+        store(&mut drives, space, &[name], &[name; 2_000_000]).unwrap();
+    }
+    Partitions::new(&mut drives).set_cache(space, of_budget(1 << 20)).unwrap();
+    let changes: Vec<Wanted> = (0..8).map(|name| (space, vec![name, 1], Some(vec![name; 9000]))).collect();
+    batch(&mut drives, &changes).unwrap();
+    assert_eq!(listed(&mut drives, space, 99).len(), changes.len());
+    store(&mut drives, FIRST, b"key", b"value").unwrap();
+    assert_eq!(retrieve(&mut drives, FIRST, b"key").unwrap(), b"value");
+}
