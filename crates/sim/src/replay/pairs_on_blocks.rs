@@ -79,9 +79,9 @@ impl PairsOnBlocks {
         if let Some(error) = refused.or(is_full.then_some(KvError::CapacityExceeded)) {
             return Completion { done: at, reply: Err(error) };
         }
-        // It may get the blocks that are given back here, so that its writes wait for that.
-        let at = self.forget(key, at);
-        let (mut done, runs) = (at, self.free.take(blocks).expect("so many are free"));
+        // It may get the blocks that are given back here: this drive executes commands in the order in which they come.
+        let mut done = self.forget(key, at);
+        let runs = self.free.take(blocks).expect("so many are free");
         let handle = self.handles.of(stream, blocks);
         let mut first_byte = 0;
         for run in self.pieces(&runs) {

@@ -78,7 +78,8 @@ fn two_tenants(column: &str) -> String {
 fn streams_have_placement_handles_of_their_own_and_the_drive_honours_them() {
     let written = |handles: u32, column: &str| {
         let design = Design { placement_handles: handles, ..BLOCK };
-        let setup = cached(&design, plan(EvictionKind::Lru, u64::MAX / 2));
+        // Some write over what others do.
+        let setup = ReplaySetup { threads: 8, ..cached(&design, plan(EvictionKind::Lru, u64::MAX / 2)) };
         replay(&setup, TraceName::Csv, two_tenants(column).as_bytes()).write_amplification.unwrap()
     };
     let (mixed, apart, untold) = (written(1, "tenant"), written(3, "tenant"), written(3, "colour"));
