@@ -121,6 +121,15 @@ impl Space {
         Some(runs)
     }
 
+    /// The pages of a record of `grains` grains at `place`, in its order; none when there can be no such record.
+    pub(crate) fn pages_of(&self, place: Grain, grains: u32) -> Option<Vec<PageAddress>> {
+        let pages = |&(_, first, grains): &Run| {
+            let last = Grain(first.0 + u64::from(grains) - 1);
+            (self.packing.page_of(first).0..=self.packing.page_of(last).0).map(PageAddress)
+        };
+        Some(self.runs_of(place, grains)?.iter().flat_map(pages).collect())
+    }
+
     /// Whether a record of `grains` grains may begin to live at `place`.
     pub(crate) fn can_occupy(&self, place: Grain, grains: u32) -> bool {
         self.runs_of(place, grains).is_some_and(|runs| {

@@ -90,26 +90,27 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
     Ok(())
 }
 
-/// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller.
+/// Copies the pair at `from` to the log. Its first page and those in `read`, which is sorted, are in the controller; the others are
+/// read side by side.
 fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
     let packing = io.media.space.packing;
-    let page_bytes = io.media.space.packing.page_bytes() as usize;
-    let (mut page, mut start) = (packing.page_of(from), packing.byte_in_page(from));
-    let head = packing.head(io.data(page)?, start)?;
+    let (first, start) = (packing.page_of(from), packing.byte_in_page(from));
+    let head = packing.head(io.data(first)?, start)?;
     let length = packing.record_bytes(&head);
+    let grains = packing.grains_of(length);
+    let pages = io.media.space.pages_of(from, grains);
+    let pages = pages.ok_or_else(|| KvError::Unrecovered(format!("page {} has no record of {length} B", first.0)))?;
+    let unread = pages[1..].iter().copied().filter(|page| read.binary_search(page).is_err());
+    let unread: Vec<PageAddress> = unread.collect();
+    if !unread.is_empty() {
+        io.read_all(&unread, Cause::Gc);
+    }
     copy.clear();
-    loop {
-        let count = (page_bytes - start).min(length - copy.len());
-        let data = if copy.is_empty() { io.data(page)? } else { io.continued(page, from)? };
+    for page in pages {
+        let data = if page == first { io.data(page)? } else { io.continued(page, from)? };
+        let start = if page == first { start } else { 0 };
+        let count = (packing.page_bytes() as usize - start).min(length - copy.len());
         copy.push_slice(data, start..start + count);
-        if copy.len() == length {
-            break;
-        }
-        page = io.media.space.page_after(page);
-        start = 0;
-        if read.binary_search(&page).is_err() {
-            io.read(page, Cause::Gc);
-        }
     }
     let to = io.append(NewRecord {
         stream: Stream::Gc,
@@ -119,5 +120,5 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
         unbroken_bytes: packing.unbroken_bytes(&head),
         cause: Cause::Gc,
     })?;
-    Ok(Move { tag, from, to, grains: packing.grains_of(length), fate: Fate::Dead })
+    Ok(Move { tag, from, to, grains, fate: Fate::Dead })
 }

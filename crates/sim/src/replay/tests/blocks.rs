@@ -6,7 +6,7 @@ use crate::host::Pace;
 use crate::replay::{ReplaySetup, Trace};
 use crate::trace::{BadLines, TraceName, TraceReader};
 use kvssd_cache::EvictionKind;
-use kvssd_designs::BLOCK;
+use kvssd_designs::{BLOCK, DESIGNS};
 use kvssd_ftl::Design;
 use kvssd_measure::Quiet;
 use kvssd_types::Random;
@@ -84,6 +84,23 @@ fn streams_have_placement_handles_of_their_own_and_the_drive_honours_them() {
     };
     let (mixed, apart, untold) = (written(1, "tenant"), written(3, "tenant"), written(3, "colour"));
     assert!(apart < mixed && untold >= mixed * 0.99, "{mixed} mixed, {apart} apart, {untold} of one size");
+}
+
+/// Collection reads the pages of a large record side by side: it takes a key-value drive about as long to move it as a block drive.
+#[test]
+fn large_values_are_moved_by_every_design_as_fast_as_blocks_are() {
+    let mut random = Random::new(4);
+    let mut text = "key,op,size\n".to_owned();
+    (0..800).for_each(|_| writeln!(text, "key{},set,1048576", random.below(90)).unwrap());
+    let took = |design: &Design| {
+        let setup = ReplaySetup { threads: 8, ..cached(design, plan(EvictionKind::Lru, u64::MAX / 2)) };
+        replay(&setup, TraceName::Csv, text.as_bytes()).simulated_ns
+    };
+    let blocks = took(&BLOCK);
+    for design in DESIGNS.into_iter().filter(|design| design.name != BLOCK.name) {
+        let took = took(&design);
+        assert!(took < 2 * blocks, "{}: {took} ns, a block drive {blocks}", design.name);
+    }
 }
 
 #[test]
