@@ -145,7 +145,7 @@ const TRACE_FIGURES: [TraceFigure; 11] = [
     ("  blocks of prefixes / loaded", |trace| {
         trace.prefixes.map_or("-".to_owned(), |prefixes| pair(prefixes.blocks, prefixes.loaded_blocks))
     }),
-    ("  life of the drive", |trace| trace.life.map_or("-".to_owned(), |life| format!("{:.1} years", life.years))),
+    ("  life of the drive", |trace| trace.life.map_or("-".to_owned(), |life| format!("{:.2} years", life.years))),
 ];
 
 const CACHE_FIGURES: [CacheFigure; 6] = [
