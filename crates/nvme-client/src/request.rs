@@ -15,6 +15,7 @@ use kvssd_nvme_spec::extended::{IteratorRange, PairsReader};
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListReader};
 use kvssd_nvme_spec::named::set_meant_birth;
+use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::sync::Arc;
@@ -259,7 +260,9 @@ pub(crate) fn outcome(operation: Operation, completion: Completion, namespace: N
             return Outcome::Done(Err(Error::Refused(format!("the drive answers with status {code:03x}h"))));
         }
     };
+    let is_quota = completion.entry.dword0.get() == HOST_QUOTA;
     let done = match status {
+        Status::CapacityExceeded if is_quota => Err(Error::QuotaExceeded),
         Status::Success => reply(operation, completion).map(Some),
         Status::KeyDoesNotExist if !matches!(operation, Operation::Store { .. }) => Ok(None),
         Status::NamespaceNotReady | Status::TransientTransportError | Status::CommandAborted | Status::QueueDeleted => {
