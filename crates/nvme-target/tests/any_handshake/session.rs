@@ -47,7 +47,7 @@ pub fn subsystem(folder: &Path) -> Arc<Subsystem> {
 /// What a session came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Both sides have shown that they know the key.
+    /// The client has seen that the target knows its key, which the target shows to who has it alone.
     Established,
     /// They have not.
     Refused,
