@@ -121,7 +121,9 @@ fn what_was_answered_is_there_and_nothing_else_anywhere_whatever_happens_at_once
             let pairs = maker.namespace(&name).unwrap().count().unwrap();
             strange = (pairs > 0)
                 .then(|| format!("round {round}: {pairs} pairs came to {made}, and were meant for {number}"));
-            if strange.is_some() || began.elapsed() > Duration::from_secs(4) {
+            // Long enough to have come to the quota, too.
+            let is_enough = began.elapsed() > Duration::from_secs(4) && full.load(Ordering::Relaxed) > 0;
+            if strange.is_some() || is_enough || began.elapsed() > Duration::from_secs(90) {
                 break;
             }
         }
@@ -141,7 +143,7 @@ fn what_was_answered_is_there_and_nothing_else_anywhere_whatever_happens_at_once
         "{} of {pairs}, {lost}",
         answered.len()
     );
-    assert!(pairs <= PAIRS_MAX[1] && pairs >= PAIRS_MAX[0] && full > 0, "{pairs} pairs, {full} refused");
+    assert!(pairs <= PAIRS_MAX[1] && full > 0, "{pairs} pairs, {full} refused");
     drop((store, maker));
     assert_eq!(service.end("-TERM"), Some(0));
 }
