@@ -210,7 +210,9 @@ pub fn designs(names: &[String], parameters: &[Assignment]) -> Result<Vec<Design
             [design] => design.set(key, value)?,
             several => {
                 let names: Vec<&str> = several.iter().map(|design| design.name).collect();
-                let why = format!("none of {} has such a parameter", names.join(", "));
+                let known: Vec<&str> = several[0].parameters().into_iter().map(|(key, _)| key).collect();
+                let (first, known) = (names[0], known.join(", "));
+                let why = format!("none of {} has such a parameter ({first} has: {known})", names.join(", "));
                 return Err(DesignError::Parameter { key: key.clone(), why });
             }
         }
