@@ -55,7 +55,7 @@ impl From<Error> for Refusal {
         let result = match &error {
             Error::NotFound(_) => KvsResult::DeviceNotExist,
             Error::Forked { .. } => KvsResult::DeviceNotOpened,
-            Error::Full => KvsResult::KeySpaceCapacity,
+            Error::Full | Error::QuotaFull => KvsResult::KeySpaceCapacity,
             Error::InvalidKey { .. } => KvsResult::KeyLengthInvalid,
             Error::InvalidValue { .. } => KvsResult::ValueLengthInvalid,
             Error::NoNamespace { .. } => KvsResult::KeySpaceNotExist,

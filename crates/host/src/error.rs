@@ -54,6 +54,9 @@ pub enum Error {
     /// The drive is full. Deletes make room.
     #[error("the drive is full: the pair does not fit in the space that is left")]
     Full,
+    /// On the wire: this host's quota is full, whatever the drive has. Deletes make room.
+    #[error("this host's quota is full: the pair does not fit in what is left of it")]
+    QuotaFull,
     /// A key has 1 to 255 bytes, and on a drive of another make 16 at the most.
     #[error("a key of this drive has 1 to {key_bytes_max} bytes, not {key_bytes}")]
     InvalidKey {

@@ -157,7 +157,7 @@ impl PairCache {
         loop {
             match namespace.store(key, value) {
                 Ok(()) => return Ok(true),
-                Err(Error::Full) => {
+                Err(full @ (Error::Full | Error::QuotaFull)) => {
                     let (leaving, is_empty) = {
                         let mut state = self.lock();
                         (keys_of(state.cache.shrink()), state.cache.pairs() == 0)
@@ -166,7 +166,7 @@ impl PairCache {
                     self.delete_each(namespace, &leaving)?;
                     match is_in {
                         true => {}
-                        false if is_empty => return Err(Error::Full),
+                        false if is_empty => return Err(full),
                         false => return Ok(false),
                     }
                 }

@@ -104,6 +104,7 @@ impl From<ClientError> for Error {
         match error {
             ClientError::InvalidUrl(why) | ClientError::InvalidNamespace(why) => Error::InvalidOptions { why },
             ClientError::CapacityExceeded => Error::Full,
+            ClientError::QuotaExceeded => Error::QuotaFull,
             ClientError::InvalidKey { key_bytes, key_bytes_max } => Error::InvalidKey { key_bytes, key_bytes_max },
             ClientError::InvalidValue { value_bytes, value_bytes_max } => {
                 Error::InvalidValue { value_bytes, value_bytes_max }

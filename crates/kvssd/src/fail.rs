@@ -88,6 +88,12 @@ pub enum Failure {
          tls_key_file for each in the file of --config, or add --insecure"
     )]
     Unproved(std::net::SocketAddr),
+    /// Anybody could read what there is on the drive.
+    #[error(
+        "--metrics {0}: other machines reach it, and it tells whoever asks the drive's namespaces, names and sizes: give it an \
+         address of this machine, as 127.0.0.1:{port}, or add --insecure", port = .0.port()
+    )]
+    OpenMetrics(std::net::SocketAddr),
     /// There is no such key.
     #[error("{}: there is no key {key}", name_of(path))]
     NoKey {
@@ -167,6 +173,7 @@ impl Failure {
             Failure::Store {
                 error:
                     StoreError::Full
+                    | StoreError::QuotaFull
                     | StoreError::Io { .. }
                     | StoreError::Failed { .. }
                     | StoreError::Unreachable { .. }

@@ -1,18 +1,21 @@
 //! `kvssd replay`: a trace on new drives, design by design.
 
 use crate::Outcome;
+use crate::arguments::Assignment;
 use crate::arguments::replay::{CacheIn, ReplayOptions, ReplayPace};
 use crate::fail::Failure;
 use crate::output::{JsonFile, is_stdout, print};
 use crate::progress::Progress;
 use kvssd_cache::CachePlan;
 use kvssd_flash::Profile;
+use kvssd_ftl::Design;
 use kvssd_measure::{Observer, columns, grouped, size};
 use kvssd_sim::bench::{designs, split_overrides};
 use kvssd_sim::replay::{ReplaySetup, Trace, TraceSummary};
-use kvssd_sim::trace::{InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table};
+use kvssd_sim::trace::{ColumnName, InputBytes, SAMPLE_BYTES, TraceError, TraceName, TraceReader, decoded, table};
 use kvssd_sim::{Pace, RunReport, SimError, comparison};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, stdin};
 use std::time::Instant;
@@ -49,6 +52,7 @@ pub fn run(options: &ReplayOptions) -> Outcome {
 fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
     let (for_designs, for_profile) = split_overrides(&options.set);
     let profile = Profile::load(&options.profile, &for_profile)?.scaled(options.scale)?;
+    check_columns(&options.column)?;
     let setup = |design| ReplaySetup {
         design,
         profile: profile.clone(),
@@ -63,7 +67,34 @@ fn setups(options: &ReplayOptions) -> Result<Vec<ReplaySetup>, Failure> {
         block_erases_max: options.block_erases,
         seed: options.experiment.seed,
     };
-    Ok(designs(&options.design, &for_designs)?.into_iter().map(setup).collect())
+    let designs = designs(&options.design, &for_designs)?;
+    for design in &designs {
+        check_scale(design, options, &for_profile)?;
+    }
+    Ok(designs.into_iter().map(setup).collect())
+}
+
+/// Refuses what does not fit; where a larger part of the testbed would do, one is named.
+fn check_scale(design: &Design, options: &ReplayOptions, for_profile: &[Assignment]) -> Outcome {
+    let whole = Profile::load(&options.profile, for_profile)?;
+    let Err(why) = design.check_parameters(&whole.scaled(options.scale)?) else { return Ok(()) };
+    let larger = (0..32).map(|halvings| f64::from(1u32 << halvings)).rev().find(|parts| {
+        let is_larger = 1.0 / parts > options.scale;
+        is_larger && whole.scaled(1.0 / parts).is_ok_and(|profile| design.check_parameters(&profile).is_ok())
+    });
+    match larger {
+        Some(parts) => Err(SimError::Setup(format!("{why}; --scale 1/{parts} makes it large enough")).into()),
+        None => Err(SimError::from(why).into()),
+    }
+}
+
+/// Refuses two columns of one meaning: one of them would be passed over.
+fn check_columns(columns: &[ColumnName]) -> Outcome {
+    let mut given = BTreeSet::new();
+    match columns.iter().find(|column| !given.insert(column.meaning())) {
+        Some(column) => Err(SimError::Setup(format!("--column {}= is given more than once", column.meaning())).into()),
+        None => Ok(()),
+    }
 }
 
 /// The cache that is asked for, of three quarters of the flash if nothing else is said.
@@ -98,6 +129,10 @@ fn open_once(options: &ReplayOptions, read: &InputBytes) -> Result<(TraceName, T
     let mut input = decoded(file, read).map_err(cannot)?;
     let mut sample = Vec::new();
     (&mut input).take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(cannot)?;
+    if sample.is_empty() {
+        let header = if options.format == Some(TraceName::Csv) { ": a csv begins with a header" } else { "" };
+        return Err(input_error(options, format!("it is empty, and has no request{header}")));
+    }
     let untold = || {
         let names = TraceName::ALL.map(TraceName::name).join(", ");
         input_error(options, format!("its content does not tell its format: say --format, one of {names}"))

@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
 use crate::output::{print, say};
+use crate::text::refuse_pipe;
 use config::{Config, Known};
 use kvssd_device::{Drive, Partitions};
 use kvssd_flash::{OpenOptions, Profile};
@@ -28,6 +29,7 @@ const RELOAD_LOOK: Duration = Duration::from_millis(100);
 pub fn run(options: &ServeOptions) -> Outcome {
     let ServeOptions { image, listen, nqn, data_digest, metrics, log, .. } = options;
     log_to_stderr(log)?;
+    check_metrics(options)?;
     let mut drives = open(options)?;
     let mut subsystem_options = SubsystemOptions::new(nqn);
     let reload = Reload::new(options, &Partitions::new(&mut drives))?;
@@ -77,6 +79,14 @@ pub fn run(options: &ServeOptions) -> Outcome {
         (Some(why), _) => Err(failed(image, why)),
         (None, Err(error)) => Err(failed(image, error.to_string())),
         (None, Ok(())) => Ok(()),
+    }
+}
+
+/// Refuses to tell other machines what is on the drive: who asks for metrics proves nothing, whatever hosts prove.
+fn check_metrics(options: &ServeOptions) -> Outcome {
+    match options.metrics.filter(|address| !address.ip().is_loopback() && !options.insecure) {
+        Some(address) => Err(Failure::OpenMetrics(address)),
+        None => Ok(()),
     }
 }
 
@@ -171,6 +181,10 @@ fn open(options: &ServeOptions) -> Result<Vec<Drive>, Failure> {
     let open = OpenOptions { sync: *sync, read_only: false, cache_bytes: *cache };
     match timed {
         Some(name) => {
+            let path = Path::new(name);
+            if path.exists() {
+                refuse_pipe(path).map_err(Failure::of_input(path))?;
+            }
             let drive = Drive::open_timed(image, open, &Profile::load(name, &[])?).map_err(Failure::of_store(image))?;
             Ok(vec![drive])
         }

@@ -7,6 +7,7 @@
 //! ```
 
 use std::fmt::Write;
+use std::path::Path;
 use std::str::FromStr;
 
 const PREFIX: &str = "hex:";
@@ -21,6 +22,12 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, String> {
         decode(text.as_bytes()).map(Bytes)
     }
+}
+
+/// Whether a file is one that can be read whole: who reads a pipe waits for somebody that writes to it.
+pub fn refuse_pipe(path: &Path) -> Result<(), String> {
+    let metadata = std::fs::metadata(path).map_err(|why| format!("cannot be read: {why}"))?;
+    if metadata.is_file() { Ok(()) } else { Err("cannot be read: it is no regular file".to_owned()) }
 }
 
 /// What is wrong with a file of TOML, in a line.

@@ -171,17 +171,10 @@ impl AdminQueue {
 
     /// The first `length_bytes` of a log page.
     pub(crate) fn log_page(&self, page: u8, length_bytes: u32, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        self.read_page(page, length_bytes, false, deadline)
-    }
-
-    fn read_page(
-        &self,
-        page: u8,
-        length_bytes: u32,
-        retain_event: bool,
-        deadline: Instant,
-    ) -> Result<Vec<u8>, Failure> {
-        let wanted = GetLogPage { page, retain_event, length_bytes: length_bytes.into(), ..GetLogPage::default() };
+        // A drive of an earlier release refuses what came in the place of another one, until a list without Retain is read:
+        // with commands under way that is never the moment.
+        let wanted =
+            GetLogPage { page, retain_event: true, length_bytes: length_bytes.into(), ..GetLogPage::default() };
         let entry = AdminCommand::GetLogPage(wanted);
         Ok(self.call(&entry.entry(NAMESPACE_ALL), &Payload::In(length_bytes), deadline)?.data)
     }
@@ -194,10 +187,10 @@ impl AdminQueue {
         Ok(completion.status() == Ok(Status::Success) && completion.dword0.get() == SIGNATURE)
     }
 
-    /// The namespaces by their names. From now on numbers mean these to the drive, unless it is to retain what they meant.
-    pub(crate) fn named(&self, is_retained: bool, deadline: Instant) -> Result<Vec<NamespaceEntry>, Failure> {
+    /// The namespaces by their names.
+    pub(crate) fn named(&self, deadline: Instant) -> Result<Vec<NamespaceEntry>, Failure> {
         let bytes_max = (HEADER_BYTES + NAMED_MAX * ENTRY_BYTES) as u32;
-        let page = self.read_page(page::NAMESPACES, bytes_max, is_retained, deadline)?;
+        let page = self.log_page(page::NAMESPACES, bytes_max, deadline)?;
         let damaged = || Error::Damaged("the drive sent a page of its namespaces that cannot be".to_owned());
         Ok(read_namespaces(&page).ok_or_else(damaged)?)
     }
@@ -205,7 +198,7 @@ impl AdminQueue {
     /// The namespaces that are caches.
     pub(crate) fn caches(&self, deadline: Instant) -> Result<Vec<CacheEntry>, Failure> {
         let bytes_max = (HEADER_BYTES + NAMED_MAX * CACHE_ENTRY_BYTES) as u32;
-        let page = self.read_page(page::CACHES, bytes_max, true, deadline)?;
+        let page = self.log_page(page::CACHES, bytes_max, deadline)?;
         let damaged = || Error::Damaged("the drive sent a page of its caches that cannot be".to_owned());
         Ok(read_caches(&page).ok_or_else(damaged)?)
     }

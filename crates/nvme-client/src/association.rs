@@ -7,13 +7,14 @@
 //!   namespaces    Identify, Key Value Configuration, when a namespace is first used
 //! ```
 
+use crate::Error;
 use crate::admin_queue::{AdminQueue, connect_queue};
 use crate::connection::Connection;
 use crate::connection_lost::ConnectionLost;
 use crate::discovery::{Subsystem, resolve};
 use crate::failure::Failure;
 use crate::host_identity::HostIdentity;
-use crate::meant::{Meant, Seen};
+use crate::meant::Meant;
 use crate::queue_pair::{Completion, Payload, QueueLimits};
 use crate::recognition::Recognition;
 use crate::report::DriveReport;
@@ -98,23 +99,20 @@ impl Association {
             has_extensions,
             number: ASSOCIATIONS.fetch_add(1, Ordering::Relaxed),
         };
+        let is_first = meant.is_empty();
         association.limits(url.namespace, deadline)?;
-        // The number in the URL means what it means now. While a connection was lost another namespace may have got any of them.
-        if has_extensions {
-            let mut listed = association.admin.named(true, deadline)?;
-            if meant.is_empty() {
-                listed.retain(|entry| entry.number.get() == url.namespace.0);
-            }
-            meant.see(&listed);
+        // While a connection was lost others may have got any number.
+        if has_extensions && !is_first {
+            meant.compare(&association.admin.named(deadline)?);
         }
         Ok(association)
     }
 
-    /// The limits of a namespace. The controller is asked once.
+    /// The limits of a namespace, and which one it is. The controller is asked once.
     pub(crate) fn limits(&self, namespace: NamespaceId, deadline: Instant) -> Result<NamespaceLimits, Failure> {
-        self.meant.check(namespace)?;
+        let birth = self.birth(namespace, deadline)?;
         if let Some(limits) = self.namespaces.read().unwrap_or_else(PoisonError::into_inner).get(&namespace) {
-            return Ok(*limits);
+            return Ok(NamespaceLimits { birth, ..*limits });
         }
         let format = self.admin.identify_namespace(namespace, deadline)?.kv_formats[0];
         let bytes_max = transfer_bytes_max(&self.controller).min(self.data_bytes_max);
@@ -122,10 +120,26 @@ impl Association {
             key_bytes_max: format.key_bytes_max.get().into(),
             value_bytes_max: format.value_bytes_max.get().min(bytes_max),
             extended: self.has_extensions.then_some(self.number),
+            birth,
             delete_needs_key: !self.is_read_only && self.admin.let_deletes_need_keys(namespace, deadline)?,
         };
         self.namespaces.write().unwrap_or_else(PoisonError::into_inner).insert(namespace, limits);
         Ok(limits)
+    }
+
+    /// The birth that a number means: from its first use on that of who had it then. `None` of a drive that tells none.
+    fn birth(&self, namespace: NamespaceId, deadline: Instant) -> Result<Option<u32>, Failure> {
+        if !self.has_extensions {
+            return Ok(None);
+        }
+        if let Some(birth) = self.meant.birth(namespace)? {
+            return Ok(Some(birth));
+        }
+        let mut listed = self.admin.named(deadline)?;
+        listed.retain(|entry| entry.number.get() == namespace.0);
+        self.meant.see(&listed);
+        let birth = self.meant.birth(namespace)?;
+        Ok(Some(birth.ok_or_else(|| Error::NoNamespace(namespace.to_string()))?))
     }
 
     pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
@@ -137,12 +151,7 @@ impl Association {
         if !self.has_extensions {
             return Ok(None);
         }
-        let listed = self.admin.named(true, deadline)?;
-        if self.meant.see(&listed) != Seen::New {
-            return Ok(Some(listed));
-        }
-        // What is new may have come in the place of what this client never saw: the drive is told that it knows.
-        let listed = self.admin.named(false, deadline)?;
+        let listed = self.admin.named(deadline)?;
         self.meant.see(&listed);
         Ok(Some(listed))
     }

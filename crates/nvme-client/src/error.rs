@@ -11,6 +11,9 @@ pub enum Error {
     /// The drive is full. Deletes make room.
     #[error("the drive is full")]
     CapacityExceeded,
+    /// The drive may have room, and this host has used up what it was given.
+    #[error("this host's quota is full")]
+    QuotaExceeded,
     /// A key is longer than the namespace takes, or than the 16 bytes of the Key Value command set.
     #[error("a key of {key_bytes} bytes is too long: this drive takes {key_bytes_max}")]
     InvalidKey {

@@ -79,19 +79,21 @@ impl Link {
         let mut retransmission = Retransmission::new(command);
         self.reply_to(namespace, command, &mut retransmission)
             .map_err(|error| retransmission.doubt(&self.url, error))?
-            .map_err(|error| self.explain(namespace, error))
+            .map_err(|error| self.explain(namespace, &retransmission, error))
     }
 
-    /// Why a command on a namespace was refused: of one that is not there any more a drive says no more than that a field is wrong.
-    pub(crate) fn explain(&self, namespace: NamespaceId, refused: Error) -> Error {
+    /// Why a command on a namespace was refused: of one that is not there any more a drive says no more than that a field is
+    /// wrong. It does not say whether a copy came before that end.
+    pub(crate) fn explain(&self, namespace: NamespaceId, retransmission: &Retransmission, refused: Error) -> Error {
         if !matches!(refused, Error::Refused(_)) {
             return refused;
         }
         let is_it = |entry: &NamespaceEntry| entry.number.get() == namespace.0;
-        match self.query(Association::named) {
-            Ok(Some(listed)) if !listed.iter().any(is_it) => Error::NoNamespace(namespace.to_string()),
-            _ => self.meant.check(namespace).err().unwrap_or(refused),
-        }
+        let gone = match self.query(Association::named) {
+            Ok(Some(listed)) if !listed.iter().any(is_it) => Some(Error::NoNamespace(namespace.to_string())),
+            _ => self.meant.check(namespace).err(),
+        };
+        gone.map_or(refused, |gone| retransmission.doubt(&self.url, gone))
     }
 
     /// The drive's reply; the outer error says why none comes any more.
@@ -102,10 +104,15 @@ impl Link {
         retransmission: &mut Retransmission,
     ) -> Result<CommandResult, Error> {
         let deadline = self.deadline();
+        let mut meant = None;
         loop {
             let association = self.association(deadline)?;
             let limits = association.limits(namespace, deadline);
             let Some(limits) = self.unless_lost(&association, limits, deadline)? else { continue };
+            if *meant.get_or_insert(limits.birth) != limits.birth {
+                // Another thread has deleted it meanwhile.
+                return Err(Error::NoNamespace(namespace.to_string()));
+            }
             let mut request = Request::new(namespace, command.clone(), limits)?;
             if let Command::Delete { key } = *command
                 && !limits.delete_needs_key

@@ -1,13 +1,15 @@
 //! Which namespace a number means: the one that had it when this client first saw it, whatever has it now.
 //!
 //! ```text
-//!   listed       2 is "a"      handles of "a" have number 2
-//!   another host deletes "a", and makes "b", which gets number 2
-//!   the old controller         the drive refuses 2 there until this client looks (page C1h, without Retain)
-//!   a new controller, a list   2 is "b", or an "a" of another birth -> 2 is refused here from now on
+//!   listed       2 is "a", of birth 7      handles of "a" have number 2
+//!   another host deletes "a", and makes "b", which gets number 2 and birth 9
+//!   Store, number 2, birth 7               the drive refuses it, whenever it comes and by whatever connection
+//!   a list, a new controller               2 is "b", or an "a" of another birth -> 2 is refused here from now on
 //! ```
 //!
-//! So a change that was meant for "a" comes to "b" neither by a handle that was kept nor by being sent again.
+//! Every command says its birth, and the drive compares it while nobody can change the namespaces: nothing that happens
+//! between this table and the drive leads a command elsewhere. To refuse a number here says earlier and better why.
+//! A drive of an earlier release takes no births; there a number means what its controller saw first.
 
 use crate::Error;
 use kvssd_nvme_spec::named::{NamespaceEntry, read_name};
@@ -23,21 +25,10 @@ pub(crate) struct Meant {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Names, and births where they are known: 0 where they are not.
-    names: BTreeMap<u32, (String, u32)>,
+    /// Names, and what the drive says of their births; `None` before it has.
+    names: BTreeMap<u32, (String, Option<u32>)>,
     /// Numbers that others have now.
     lost: BTreeSet<u32>,
-}
-
-/// What a list of namespaces says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// Nothing that was not known.
-    Known,
-    /// Numbers that were not seen before.
-    New,
-    /// A number that means another one.
-    Another,
 }
 
 impl Meant {
@@ -46,35 +37,26 @@ impl Meant {
         self.lock().names.is_empty()
     }
 
-    /// Compares a list of the drive's with what was seen, and notes what was not.
-    pub(crate) fn see(&self, listed: &[NamespaceEntry]) -> Seen {
-        let mut state = self.lock();
-        let mut seen = Seen::Known;
-        for entry in listed {
-            let (number, name) = (entry.number.get(), read_name(&entry.name).unwrap_or_default());
-            let birth = entry.birth();
-            match state.names.get_mut(&number) {
-                Some((known, born)) if known == name && (*born == birth || *born == 0 || birth == 0) => {
-                    *born = birth.max(*born);
-                }
-                Some(_) => {
-                    state.lost.insert(number);
-                    seen = Seen::Another;
-                }
-                None => {
-                    state.names.insert(number, (name.to_owned(), birth));
-                    seen = if seen == Seen::Known { Seen::New } else { seen };
-                }
-            }
-        }
-        seen
+    /// Compares a list of the drive's with what was seen.
+    pub(crate) fn compare(&self, listed: &[NamespaceEntry]) {
+        self.lock().compare(listed);
     }
 
-    /// This client has made one.
-    pub(crate) fn made(&self, id: NamespaceId, name: &str) {
+    /// Compares a list of the drive's with what was seen, and notes what was not.
+    pub(crate) fn see(&self, listed: &[NamespaceEntry]) {
+        let mut state = self.lock();
+        state.compare(listed);
+        for entry in listed {
+            let seen = || (name_of(entry).to_owned(), Some(entry.birth()));
+            state.names.entry(entry.number.get()).or_insert_with(seen);
+        }
+    }
+
+    /// This client has made one; a drive of an earlier release does not say of which birth.
+    pub(crate) fn made(&self, id: NamespaceId, name: &str, birth: Option<u32>) {
         let mut state = self.lock();
         state.lost.remove(&id.0);
-        state.names.insert(id.0, (name.to_owned(), 0));
+        state.names.insert(id.0, (name.to_owned(), birth));
     }
 
     /// This client has deleted one.
@@ -86,12 +68,17 @@ impl Meant {
 
     /// Whether a number still means what it did.
     pub(crate) fn check(&self, id: NamespaceId) -> Result<(), Error> {
+        self.birth(id).map(|_| ())
+    }
+
+    /// The birth that a number means; `None` if that was not seen yet, an error if the number means another one now.
+    pub(crate) fn birth(&self, id: NamespaceId) -> Result<Option<u32>, Error> {
         let state = self.lock();
-        match state.names.get(&id.0).filter(|_| state.lost.contains(&id.0)) {
-            Some((name, _)) => Err(Error::NoNamespace(format!(
+        match state.names.get(&id.0) {
+            Some((name, _)) if state.lost.contains(&id.0) => Err(Error::NoNamespace(format!(
                 "{id} {name:?} any more: another host deleted it, and another one has its number; open the drive again for that one"
             ))),
-            None => Ok(()),
+            known => Ok(known.and_then(|(_, birth)| *birth)),
         }
     }
 
@@ -99,6 +86,26 @@ impl Meant {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    fn compare(&mut self, listed: &[NamespaceEntry]) {
+        for entry in listed {
+            match self.names.get_mut(&entry.number.get()) {
+                Some((name, birth)) if name == name_of(entry) && birth.is_none_or(|birth| birth == entry.birth()) => {
+                    *birth = Some(entry.birth());
+                }
+                Some(_) => {
+                    self.lost.insert(entry.number.get());
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+fn name_of(entry: &NamespaceEntry) -> &str {
+    read_name(&entry.name).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -117,24 +124,26 @@ mod tests {
     fn a_number_means_what_had_it_first() {
         let (meant, two) = (Meant::default(), NamespaceId(2));
         assert!(meant.is_empty());
-        assert_eq!(meant.see(&[entry(1, ""), entry(2, "a")]), Seen::New);
-        assert_eq!(meant.see(&[entry(1, "")]), Seen::Known, "it is gone, and nobody has its number");
-        assert!(meant.check(two).is_ok());
-        assert_eq!(meant.see(&[entry(1, ""), entry(2, "b"), entry(3, "c")]), Seen::Another);
+        meant.see(&[entry(1, ""), entry(2, "a")]);
+        meant.see(&[entry(1, "")]);
+        assert!(meant.check(two).is_ok(), "it is gone, and nobody has its number");
+        meant.compare(&[entry(1, ""), entry(2, "b"), entry(3, "c")]);
         let refused = meant.check(two).unwrap_err().to_string();
         assert!(refused.contains("\"a\"") && refused.contains("open the drive again"), "{refused}");
-        assert!(meant.check(NamespaceId::FIRST).is_ok() && meant.check(NamespaceId(3)).is_ok());
-        assert_eq!(meant.see(&[entry(2, "a")]), Seen::Known);
+        assert_eq!((meant.birth(NamespaceId::FIRST), meant.birth(NamespaceId(3))), (Ok(Some(0)), Ok(None)));
+        meant.see(&[entry(2, "a"), entry(3, "d")]);
         assert!(meant.check(two).is_err(), "one that is called so again may be another one");
-        meant.made(two, "d");
-        assert!(meant.check(two).is_ok());
+        assert_eq!(meant.birth(NamespaceId(3)), Ok(Some(0)), "what was compared with was not noted");
+        meant.made(two, "d", Some(5));
+        assert_eq!(meant.birth(two), Ok(Some(5)));
         meant.deleted(two);
-        assert_eq!(meant.see(&[entry(2, "e")]), Seen::New);
+        meant.see(&[entry(2, "e")]);
         assert!(meant.check(two).is_ok());
         // Also one that was another's.
-        assert_eq!(meant.see(&[entry(2, "f")]), Seen::Another);
+        meant.see(&[entry(2, "f")]);
+        assert!(meant.check(two).is_err());
         meant.deleted(two);
-        assert_eq!(meant.see(&[entry(2, "g")]), Seen::New);
+        meant.see(&[entry(2, "g")]);
         assert!(meant.check(two).is_ok());
     }
 
@@ -146,10 +155,17 @@ mod tests {
             entry.set_birth(birth);
             [entry]
         };
-        meant.made(two, "a");
-        // A drive that says no births has the same for all it tells.
-        assert_eq!([0, 7, 0, 7].map(|birth| meant.see(&born(birth))), [Seen::Known; 4]);
-        assert_eq!(meant.see(&born(9)), Seen::Another);
+        meant.made(two, "a", None);
+        assert_eq!(meant.birth(two), Ok(None));
+        meant.compare(&born(7));
+        meant.see(&born(7));
+        assert_eq!(meant.birth(two), Ok(Some(7)));
+        meant.see(&born(9));
+        assert!(meant.check(two).is_err());
+        // What an earlier release made has no birth, and what is made in its place has one.
+        meant.deleted(two);
+        meant.see(&born(0));
+        meant.see(&born(1));
         assert!(meant.check(two).is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::queue_pair::Payload;
 use kvssd_nvme_spec::admin::AdminCommand;
-use kvssd_nvme_spec::named::{CreateNamespace, NAME_BYTES_MAX, NamespaceEntry, SetCache, read_name};
+use kvssd_nvme_spec::named::{CreateNamespace, NAME_BYTES_MAX, NamespaceEntry, SetCache, read_name, set_meant_birth};
 use kvssd_nvme_spec::{Status, write_text};
 use kvssd_runtime::time::Instant;
 use kvssd_types::NamespaceId;
@@ -24,6 +24,14 @@ enum Change<'a> {
     Create(&'a CreateNamespace),
     Delete(NamespaceId, &'a str),
     Cache(NamespaceId, &'a SetCache),
+}
+
+/// What a command names that is done.
+#[derive(Clone, Copy)]
+struct Made {
+    id: NamespaceId,
+    /// `None` of a drive that does not say it.
+    birth: Option<u32>,
 }
 
 /// Makes a namespace.
@@ -57,8 +65,8 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
         let listed = link.unless_lost(&association, listed, deadline).map_err(|error| doubt(may_be_made, error))?;
         let Some(listed) = listed else { continue };
         let listed = listed.ok_or_else(|| Error::not_in_the_command_set("namespaces that are made and deleted"))?;
-        let found = listed.iter().any(|entry| change.is_of(entry));
-        match (change, found) {
+        let found = listed.iter().find(|entry| change.is_of(entry));
+        match (change, found.is_some()) {
             (Change::Cache(..), true) => {}
             (Change::Cache(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
             (_, true) if may_be_made => return Err(change.doubt(link, "there is one that is called so")),
@@ -71,10 +79,10 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
             }
             (Change::Create(_), false) | (Change::Delete(..), true) => {}
         }
-        match change.send(&association, deadline) {
-            Ok(id) => {
-                change.note(link, id);
-                return Ok(id);
+        match change.send(&association, found, deadline) {
+            Ok(made) => {
+                change.note(link, made);
+                return Ok(made.id);
             }
             Err(Failure::Final(Error::InvalidNamespace(_))) if may_be_made && !matches!(change, Change::Cache(..)) => {
                 return Err(change.doubt(link, "there is one that is called so"));
@@ -103,16 +111,24 @@ impl Change<'_> {
     }
 
     /// Notes what this client did.
-    fn note(&self, link: &Link, made: NamespaceId) {
+    fn note(&self, link: &Link, made: Made) {
         match self {
-            Change::Create(wanted) => link.meant.made(made, read_name(&wanted.name).unwrap_or_default()),
+            Change::Create(wanted) => {
+                link.meant.made(made.id, read_name(&wanted.name).unwrap_or_default(), made.birth);
+            }
             Change::Delete(id, _) => link.meant.deleted(*id),
             Change::Cache(..) => {}
         }
     }
 
-    fn send(&self, association: &Association, deadline: Instant) -> Result<NamespaceId, Failure> {
-        let (entry, data) = match self {
+    /// Sends it, for the namespace that was found.
+    fn send(
+        &self,
+        association: &Association,
+        found: Option<&NamespaceEntry>,
+        deadline: Instant,
+    ) -> Result<Made, Failure> {
+        let (mut entry, data) = match self {
             Change::Create(wanted) => (AdminCommand::CreateNamespace.entry(0), wanted.as_bytes().to_vec()),
             Change::Delete(id, name) => {
                 let mut data = vec![0; NAME_BYTES_MAX];
@@ -121,10 +137,14 @@ impl Change<'_> {
             }
             Change::Cache(id, wanted) => (AdminCommand::SetCache.entry(id.0), wanted.as_bytes().to_vec()),
         };
+        if let Some(found) = found {
+            set_meant_birth(&mut entry, found.birth());
+        }
         let completion = association.call_admin(&entry, &Payload::Out(data.into()), deadline)?.entry;
-        let number = NamespaceId(completion.dword0.get());
+        let birth = Some((completion.result() >> 32) as u32).filter(|birth| *birth > 0);
+        let made = Made { id: NamespaceId(completion.dword0.get()), birth };
         Err(match (completion.status(), self) {
-            (Ok(Status::Success), _) => return Ok(number),
+            (Ok(Status::Success), _) => return Ok(made),
             (Ok(Status::OperationDenied), Change::Delete(NamespaceId(1), _)) => {
                 Error::InvalidNamespace("namespace 1 stays: what names no namespace is in it".to_owned())
             }

@@ -193,7 +193,7 @@ impl Run<'_> {
                 match result {
                     Ok(reply) => completed(*index, reply),
                     Err(error) => {
-                        let error = self.link.explain(*namespace, error);
+                        let error = self.link.explain(*namespace, retransmission, error);
                         self.fail(error);
                     }
                 }

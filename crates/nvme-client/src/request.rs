@@ -14,6 +14,8 @@ use crate::queue_pair::{Completion, Payload};
 use kvssd_nvme_spec::extended::{IteratorRange, PairsReader};
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListReader};
+use kvssd_nvme_spec::named::set_meant_birth;
+use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub(crate) struct NamespaceLimits {
     pub(crate) delete_needs_key: bool,
     /// The connection, if the drive has the commands of [`kvssd_nvme_spec::extended`]: iterators are its own.
     pub(crate) extended: Option<u32>,
+    /// Which namespace of its number it is, as the drive tells it ([`kvssd_nvme_spec::named`]).
+    pub(crate) birth: Option<u32>,
 }
 
 /// A command, ready to be submitted.
@@ -150,7 +154,11 @@ impl Request {
                 return Err(Error::not_in_the_command_set("blocks"));
             }
         };
-        Ok(Request { entry: command.entry(namespace.0), payload, operation })
+        let mut entry = command.entry(namespace.0);
+        if let Some(birth) = limits.birth {
+            set_meant_birth(&mut entry, birth);
+        }
+        Ok(Request { entry, payload, operation })
     }
 
     /// The most data that any command may get, in bytes.
@@ -252,7 +260,9 @@ pub(crate) fn outcome(operation: Operation, completion: Completion, namespace: N
             return Outcome::Done(Err(Error::Refused(format!("the drive answers with status {code:03x}h"))));
         }
     };
+    let is_quota = completion.entry.dword0.get() == HOST_QUOTA;
     let done = match status {
+        Status::CapacityExceeded if is_quota => Err(Error::QuotaExceeded),
         Status::Success => reply(operation, completion).map(Some),
         Status::KeyDoesNotExist if !matches!(operation, Operation::Store { .. }) => Ok(None),
         Status::NamespaceNotReady | Status::TransientTransportError | Status::CommandAborted | Status::QueueDeleted => {

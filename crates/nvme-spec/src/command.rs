@@ -32,7 +32,7 @@ pub struct SubmissionEntry {
     pub dword2: U32,
     /// Command dword 3; of a Key Value command bytes 4 to 7 of the key.
     pub dword3: U32,
-    /// MPTR, unused here.
+    /// MPTR; here which namespace is meant ([`named`](crate::named)).
     pub metadata: U64,
     /// SGL1: where the data is, or is to go.
     pub data: SglDescriptor,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Get Features C1h       -> dword 0: "KVx1", of a controller that has this and the commands of `extended.rs`
-//!   admin C1h, create      data: what it is to be, 128 B            -> dword 0: its number
+//!   admin C1h, create      data: what it is to be, 128 B            -> dword 0: its number, dword 1: its birth
 //!   admin C5h, delete      namespace: its number, data: its name, 64 B; both must be those of one namespace
 //!   admin C9h, cache       namespace: its number, data: what cache it is to be, 256 B
 //!   Get Log Page C1h       16 B | 128 B a namespace
@@ -21,7 +21,16 @@
 //! ```
 //!
 //! Texts are padded with zeros. A namespace that a host may not read is not in its page.
+//!
+//! Numbers come again, and births do not. So a command may say which namespace it means by its number, whatever its
+//! controller was told: in the metadata pointer, which nothing else uses here. On another one it gets what one on a missing
+//! namespace gets.
+//!
+//! ```text
+//!   any I/O command, admin C5h, C9h    metadata pointer: 31:0 birth | 63:32 "KVx1"; anything else says nothing
+//! ```
 
+use crate::SubmissionEntry;
 use crate::structure::{layout, structures};
 use alloc::vec::Vec;
 use zerocopy::little_endian::{U32, U64};
@@ -109,12 +118,29 @@ impl NamespaceEntry {
         self.flags.get() >> BIRTH_SHIFT
     }
 
-    /// Sets the birth to what 24 bits have room for of a number; 0 for one that is not known.
+    /// Sets the birth to what is told of a number.
     pub fn set_birth(&mut self, birth: u64) {
         let flags = self.flags.get() & ((1 << BIRTH_SHIFT) - 1);
-        let birth = birth.checked_sub(1).map_or(0, |birth| birth % BIRTH_MAX + 1);
-        self.flags = (flags | (birth as u32) << BIRTH_SHIFT).into();
+        self.flags = (flags | told_birth(birth) << BIRTH_SHIFT).into();
     }
+}
+
+/// What is told of a birth: as much as 24 bits have room for; 0 for one that is not known.
+#[must_use]
+pub fn told_birth(birth: u64) -> u32 {
+    birth.checked_sub(1).map_or(0, |birth| (birth % BIRTH_MAX + 1) as u32)
+}
+
+/// Which birth a command means by its namespace's number; `None` if it does not say.
+#[must_use]
+pub fn meant_birth(entry: &SubmissionEntry) -> Option<u32> {
+    let metadata = entry.metadata.get();
+    (metadata >> 32 == u64::from(SIGNATURE)).then_some(metadata as u32)
+}
+
+/// Has a command say which birth it means, as [`NamespaceEntry::birth`] tells it.
+pub fn set_meant_birth(entry: &mut SubmissionEntry, birth: u32) {
+    entry.metadata = (u64::from(SIGNATURE) << 32 | u64::from(birth)).into();
 }
 
 /// What cache a namespace is to be: the data of the command that makes it one.

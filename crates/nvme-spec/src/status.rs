@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+/// Dword 0 beside [`Status::CapacityExceeded`] where the host's own quota is full, whatever room the drive has: "KVq1".
+pub const HOST_QUOTA: u32 = u32::from_le_bytes(*b"KVq1");
+
 /// Bits of a status field: type in 10:8, code in 7:0.
 const CODE_BITS: u16 = 0x7ff;
 

@@ -6,6 +6,7 @@ use crate::controller::{Controller, ControllerKind};
 use crate::identify::identify;
 use crate::limits::IO_QUEUES_MAX;
 use crate::logs::log_page;
+use crate::management::Meant;
 use crate::status::{absent, status_of};
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
@@ -40,6 +41,8 @@ pub(crate) struct Admin<'a> {
     pub(crate) local: SocketAddr,
     pub(crate) now: Nanos,
     pub(crate) namespace: u32,
+    /// Which birth of that number it means, if it says.
+    pub(crate) birth: Option<u32>,
     /// The command's data to the controller.
     pub(crate) data: &'a [u8],
     /// Length of the host's buffer.
@@ -98,21 +101,22 @@ impl Admin<'_> {
             return Err(Status::ClientSuperseded.into());
         }
         let host = &self.controller.host.nqn;
-        let number = if *command == AdminCommand::CreateNamespace {
-            let number = subsystem.create_namespace(host, self.data)?;
+        let meant = Meant { id: self.namespace, birth: self.birth };
+        let (number, birth) = if *command == AdminCommand::CreateNamespace {
+            let (number, birth) = subsystem.create_namespace(host, self.data)?;
             tracing::info!(host, number, "a host has made a namespace");
-            number
+            (number, birth)
         } else if *command == AdminCommand::SetCache {
-            subsystem.set_cache(host, self.namespace, self.data)?;
+            subsystem.set_cache(host, meant, self.data)?;
             tracing::info!(host, number = self.namespace, "a host has made a namespace a cache, another one, or none");
             return Ok(Success::with_result(self.namespace.into()));
         } else {
-            subsystem.delete_namespace(host, self.namespace, self.data)?;
+            subsystem.delete_namespace(host, meant, self.data)?;
             tracing::info!(host, number = self.namespace, "a host has deleted a namespace");
-            self.namespace
+            (self.namespace, 0)
         };
         self.controller.know(number, self.view.accesses().get(&number).copied());
-        Ok(Success::with_result(number.into()))
+        Ok(Success::with_result(u64::from(birth) << 32 | u64::from(number)))
     }
 
     /// Attaches a namespace to controllers, or detaches it, for a host that may manage namespaces. All hosts of those

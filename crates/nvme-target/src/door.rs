@@ -28,7 +28,7 @@ const PART_BYTES: usize = 64 << 10;
 const SHOWN_CHARS: usize = 300;
 
 /// A transport in the clear or by TLS.
-pub(crate) struct Door<T> {
+pub struct Door<T> {
     inner: T,
     subsystem: Arc<Subsystem>,
     way: Way,
@@ -64,7 +64,8 @@ struct Offer {
 }
 
 impl<T: Transport> Door<T> {
-    pub(crate) fn new(inner: T, subsystem: Arc<Subsystem>) -> Door<T> {
+    /// A transport over one that has just connected.
+    pub fn new(inner: T, subsystem: Arc<Subsystem>) -> Door<T> {
         Door { inner, subsystem, way: Way::Unknown, secured: None, unsent: Vec::new(), sent: 0 }
     }
 

@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) struct IoCommand {
     pub(crate) command_id: u16,
     pub(crate) namespace: u32,
+    /// Which birth of that number it means, if it says (see [`kvssd_nvme_spec::named`]).
+    pub(crate) meant: Option<u32>,
     pub(crate) command: KvCommand,
     /// The serial of a change, if its host numbers them (see [`kvssd_nvme_spec::numbered`]).
     pub(crate) serial: Option<u64>,

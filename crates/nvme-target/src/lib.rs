@@ -60,6 +60,8 @@ mod transport;
 mod view;
 
 pub use connection::Connection;
+#[cfg(feature = "tls")]
+pub use door::Door;
 pub use limits::Limits;
 pub use metrics_page::metrics_page;
 pub use metrics_server::serve_metrics;

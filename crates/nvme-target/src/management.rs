@@ -15,7 +15,7 @@ use kvssd_cache::CacheAttributes;
 use kvssd_device::Partitions;
 use kvssd_ftl::{NamespaceAttributes, NamespaceInfo};
 use kvssd_nvme_spec::Status;
-use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, SetCache, read_name};
+use kvssd_nvme_spec::named::{CreateNamespace, FLAG_ORDERED, NAME_BYTES_MAX, SetCache, read_name, told_birth};
 use kvssd_types::{KvError, NamespaceId};
 
 impl Subsystem {
@@ -40,8 +40,8 @@ impl Subsystem {
         self.with_drive(set).unwrap_or(false)
     }
 
-    /// Makes a namespace for a host; returns its number. It outlives the process when this returns.
-    pub(crate) fn create_namespace(&self, host: &str, data: &[u8]) -> Result<u32, Status> {
+    /// Makes a namespace for a host; returns its number, and what is told of its birth. It outlives the process when this returns.
+    pub(crate) fn create_namespace(&self, host: &str, data: &[u8]) -> Result<(u32, u32), Status> {
         let wanted = CreateNamespace::from_data(data).ok_or(Status::SglLengthInvalid)?;
         let attributes = attributes(wanted).ok_or(Status::InvalidField)?;
         self.on_namespaces(host, |executor| {
@@ -53,21 +53,23 @@ impl Subsystem {
             let created = drive.create_namespace(attributes.clone()).map_err(|error| refused(&error))?;
             drive.commit().map_err(|error| status_of(&error))?;
             // While nobody else has the drive: who sees it there sees it here.
-            self.namespaces.add(created.0);
-            Ok(created.0)
+            let birth =
+                drive.namespaces().iter().find(|info| info.id == created).map_or(0, |info| told_birth(info.birth));
+            self.namespaces.add(created.0, birth);
+            Ok((created.0, birth))
         })
     }
 
-    /// Deletes the namespace of that number and name for a host. The first one stays.
-    pub(crate) fn delete_namespace(&self, host: &str, id: u32, data: &[u8]) -> Result<(), Status> {
+    /// Deletes the namespace of that number and name for a host, if it is the one that is meant. The first one stays.
+    pub(crate) fn delete_namespace(&self, host: &str, meant: Meant, data: &[u8]) -> Result<(), Status> {
+        let id = meant.id;
         let name = read_name(data.get(..NAME_BYTES_MAX).ok_or(Status::SglLengthInvalid)?);
         if NamespaceId(id) == NamespaceId::FIRST {
             return Err(Status::OperationDenied);
         }
         self.on_namespaces(host, |executor| {
             let drive = &mut executor.drive;
-            let is_it = |info: &NamespaceInfo| info.id.0 == id && info.attributes.name.as_deref() == name;
-            if !drive.namespaces().iter().any(is_it) {
+            if !drive.namespaces().iter().any(|info| meant.is_it(info, name)) {
                 return Err(absent(id));
             }
             drive.delete_namespace(NamespaceId(id)).map_err(|error| refused(&error))?;
@@ -80,8 +82,9 @@ impl Subsystem {
         })
     }
 
-    /// Makes the namespace of that number and name a cache for a host, another one, or none.
-    pub(crate) fn set_cache(&self, host: &str, id: u32, data: &[u8]) -> Result<(), Status> {
+    /// Makes the namespace of that number and name a cache for a host, another one, or none, if it is the one that is meant.
+    pub(crate) fn set_cache(&self, host: &str, meant: Meant, data: &[u8]) -> Result<(), Status> {
+        let id = meant.id;
         let wanted = SetCache::from_data(data).ok_or(Status::SglLengthInvalid)?;
         let name = read_name(&wanted.name);
         let text = read_name(&wanted.cache);
@@ -94,8 +97,7 @@ impl Subsystem {
         })?;
         self.on_namespaces(host, |executor| {
             let drive = &mut executor.drive;
-            let is_it = |info: &NamespaceInfo| info.id.0 == id && info.attributes.name.as_deref() == name;
-            if !drive.namespaces().iter().any(is_it) {
+            if !drive.namespaces().iter().any(|info| meant.is_it(info, name)) {
                 return Err(absent(id));
             }
             drive.set_cache(NamespaceId(id), cache).map_err(|error| refused(&error))?;
@@ -136,6 +138,20 @@ impl Subsystem {
             changed
         };
         self.with_executor(change).ok_or(Status::InternalError)?
+    }
+}
+
+/// The namespace that a command means: its number, and which one of that number if it says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meant {
+    pub(crate) id: u32,
+    pub(crate) birth: Option<u32>,
+}
+
+impl Meant {
+    fn is_it(self, info: &NamespaceInfo, name: Option<&str>) -> bool {
+        let is_born_so = self.birth.is_none_or(|birth| birth == told_birth(info.birth));
+        info.id.0 == self.id && info.attributes.name.as_deref() == name && is_born_so
     }
 }
 
@@ -189,8 +205,9 @@ mod tests {
         let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
         let mut wanted = CreateNamespace::zeroed();
         write_text(&mut wanted.name, "new");
-        let create = || subsystem.create_namespace("nqn.host", wanted.as_bytes());
-        let delete = || subsystem.delete_namespace("nqn.host", 2, &wanted.name).map(|()| 2);
+        let create = || subsystem.create_namespace("nqn.host", wanted.as_bytes()).map(|(id, _)| id);
+        let meant = Meant { id: 2, birth: None };
+        let delete = || subsystem.delete_namespace("nqn.host", meant, &wanted.name).map(|()| 2);
         assert_eq!(create(), Ok(2));
         for waits in [&create as &(dyn Fn() -> Result<u32, Status> + Sync), &delete] {
             subsystem.set_rights(Rights::everybody());

@@ -3,22 +3,33 @@
 use crate::lock::lock;
 use kvssd_device::CacheInfo;
 use kvssd_ftl::NamespaceInfo;
-use kvssd_nvme_spec::named::{CacheEntry, FLAG_CACHE, FLAG_ORDERED, NamespaceEntry, caches_page, namespaces_page};
+use kvssd_nvme_spec::named::{
+    CacheEntry, FLAG_CACHE, FLAG_ORDERED, NamespaceEntry, caches_page, namespaces_page, told_birth,
+};
 use kvssd_nvme_spec::write_text;
 use kvssd_runtime::sync::{Mutex, PoisonError, RwLock};
 use kvssd_types::NamespaceId;
 use std::collections::BTreeMap;
 
-/// The numbers of all namespaces, each with a number that no other namespace of this service has.
+/// The numbers of all namespaces, and which one each is.
 pub(crate) struct Namespaces {
-    living: RwLock<BTreeMap<u32, u64>>,
+    living: RwLock<BTreeMap<u32, Living>>,
     born: Mutex<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Living {
+    /// A number that no other namespace of this service has.
+    born: u64,
+    /// What hosts are told of its birth.
+    birth: u32,
 }
 
 impl Namespaces {
     /// With those that there are when the service begins.
-    pub(crate) fn new(living: impl IntoIterator<Item = u32>) -> Self {
-        Namespaces { living: RwLock::new(living.into_iter().map(|id| (id, 0)).collect()), born: Mutex::new(0) }
+    pub(crate) fn new(infos: &[NamespaceInfo]) -> Self {
+        let living = |info: &NamespaceInfo| (info.id.0, Living { born: 0, birth: told_birth(info.birth) });
+        Namespaces { living: RwLock::new(infos.iter().map(living).collect()), born: Mutex::new(0) }
     }
 
     /// Whether there is a namespace of that number.
@@ -26,15 +37,21 @@ impl Namespaces {
         self.living.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
-    /// All of them.
-    pub(crate) fn living(&self) -> BTreeMap<u32, u64> {
-        self.living.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What hosts are told of the birth of the one that has that number.
+    pub(crate) fn birth(&self, id: u32) -> Option<u32> {
+        self.living.read().unwrap_or_else(PoisonError::into_inner).get(&id).map(|living| living.birth)
     }
 
-    pub(crate) fn add(&self, id: u32) {
+    /// All of them.
+    pub(crate) fn living(&self) -> BTreeMap<u32, u64> {
+        let living = self.living.read().unwrap_or_else(PoisonError::into_inner);
+        living.iter().map(|(&id, living)| (id, living.born)).collect()
+    }
+
+    pub(crate) fn add(&self, id: u32, birth: u32) {
         let mut born = lock(&self.born);
         *born += 1;
-        self.living.write().unwrap_or_else(PoisonError::into_inner).insert(id, *born);
+        self.living.write().unwrap_or_else(PoisonError::into_inner).insert(id, Living { born: *born, birth });
     }
 
     pub(crate) fn remove(&self, id: u32) {

@@ -1,9 +1,11 @@
 //! Whether a Store keeps to its host's quota.
 
+use crate::completion::Failure;
 use crate::rights::{Held, HostRights};
 use crate::status::status_of;
 use kvssd_device::Partitions;
 use kvssd_nvme_spec::Status;
+use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_types::{Key, NamespaceId, StoreCondition};
 
 /// Checks a Store. Only where it would exceed the quota as a new pair is the old one looked at.
@@ -14,7 +16,7 @@ pub(crate) fn check_quota(
     key: Key<'_>,
     value_bytes: u64,
     condition: StoreCondition,
-) -> Result<(), Status> {
+) -> Result<(), Failure> {
     if !rights.quota.is_bounded() {
         return Ok(());
     }
@@ -40,7 +42,7 @@ pub(crate) fn check_quota(
         }
         // Who stores into a cache has others leave for it.
         if !could_fit || !drive.let_go(namespace).map_err(|error| status_of(&error))? {
-            return Err(Status::CapacityExceeded);
+            return Err(Failure { status: Status::CapacityExceeded, result: HOST_QUOTA.into() });
         }
     }
 }

@@ -150,7 +150,7 @@ impl Subsystem {
         Subsystem {
             options,
             hosts,
-            namespaces: Namespaces::new(drive.namespaces().iter().map(|info| info.id.0)),
+            namespaces: Namespaces::new(&drive.namespaces()),
             metrics,
             value_bytes_max: drive.first().value_bytes_max(),
             value_granularity_bytes: drive.first().design().grain_bytes,

@@ -12,7 +12,7 @@ create_exception!(kvssd, Error, PyException, "What can go wrong, of any kind.");
 create_exception!(kvssd, OpenError, Error, "There is no drive, or it is in use, or it is none that can be opened.");
 create_exception!(kvssd, InvalidError, Error, "A key, a value, a batch or an option that cannot be.");
 create_exception!(kvssd, NamespaceError, Error, "There is no such namespace.");
-create_exception!(kvssd, FullError, Error, "The drive is full: deletes make room.");
+create_exception!(kvssd, FullError, Error, "The drive is full, or this host's quota is: deletes make room.");
 create_exception!(kvssd, ReadOnlyError, Error, "The store was opened to be read.");
 create_exception!(kvssd, RefusedError, Error, "The drive does not do that, and goes on.");
 create_exception!(kvssd, DamagedError, Error, "Bytes are not what was written; other pairs may be whole.");
@@ -33,7 +33,7 @@ pub(crate) fn of_store(error: &StoreError) -> PyErr {
         | StoreError::InvalidValue { .. }
         | StoreError::BatchTooLarge { .. } => InvalidError::new_err(line),
         StoreError::NoNamespace { .. } => NamespaceError::new_err(line),
-        StoreError::Full => FullError::new_err(line),
+        StoreError::Full | StoreError::QuotaFull => FullError::new_err(line),
         StoreError::ReadOnly => ReadOnlyError::new_err(line),
         StoreError::Forked { .. } => ForkedError::new_err(line),
         StoreError::Refused { .. } | StoreError::TooManyNamespaces { .. } => RefusedError::new_err(line),

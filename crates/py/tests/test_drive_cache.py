@@ -11,7 +11,7 @@ from pathlib import Path
 
 import kvssd
 import pytest
-from kvssd.drive_cache import DriveCache
+from kvssd.drive_cache import DriveCache, _with_timeout
 
 VALUE = os.urandom(300_000)
 
@@ -42,6 +42,23 @@ def test_it_makes_an_image_for_large_values_and_finds_it_again(tmp_path: Path) -
         cache.close()
         # What comes later is a miss.
         assert cache.get(b"small") is None and not cache.put(b"small", b"1") and b"small" not in cache
+
+
+def test_a_url_has_a_short_timeout_unless_it_says_another() -> None:
+    for drive in [
+        "nvme+tcp://host",
+        "nvme+tcp://host/nqn.a?ns=2",
+        "nvme+tcp://host?",
+        "nvme+tcp://host/nqn.a?host=nqn.b:timeout=3",
+        "nvme+tcp://host?tls-key-file=/keys/timeout=9.key",
+        "nvme+tcp://host/nqn.timeout=1",
+    ]:
+        limited = _with_timeout(drive)
+        assert limited.startswith(drive) and limited.partition("?")[2].split("&")[-1] == "timeout=2"
+        # Nothing is added twice.
+        assert _with_timeout(limited) == limited
+    for drive in ["drive.kv", "nvme+tcp://host?timeout=7", "nvme+tcp://host?ns=1&timeout=7&depth=3"]:
+        assert _with_timeout(drive) == drive
 
 
 def test_what_is_refused_stays_out_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -188,20 +188,38 @@ impl Testbed {
     }
 }
 
-/// The designs of these names, or the default ones, with parameters put over them.
+/// The designs of these names, or the default ones, with parameters put over those that have them.
 ///
 /// # Errors
-/// When there is no such design, or it has no such parameter.
+/// When there is no such design, or none of them has such a parameter.
 pub fn designs(names: &[String], parameters: &[Assignment]) -> Result<Vec<Design>, DesignError> {
     let mut designs = if names.is_empty() {
         DEFAULT_DESIGNS.iter().map(|name| kvssd_designs::named(name)).collect::<Result<Vec<_>, _>>()?
     } else {
         names.iter().map(|name| kvssd_designs::named(name)).collect::<Result<Vec<_>, _>>()?
     };
-    for design in &mut designs {
-        for (key, value) in parameters {
+    for (key, value) in parameters {
+        let mut is_known = false;
+        for design in designs.iter_mut().filter(|design| has(design, key)) {
             design.set(key, value)?;
+            is_known = true;
+        }
+        match &mut designs[..] {
+            _ if is_known => {}
+            // It says which it has.
+            [design] => design.set(key, value)?,
+            several => {
+                let names: Vec<&str> = several.iter().map(|design| design.name).collect();
+                let known: Vec<&str> = several[0].parameters().into_iter().map(|(key, _)| key).collect();
+                let (first, known) = (names[0], known.join(", "));
+                let why = format!("none of {} has such a parameter ({first} has: {known})", names.join(", "));
+                return Err(DesignError::Parameter { key: key.clone(), why });
+            }
         }
     }
     Ok(designs)
+}
+
+fn has(design: &Design, key: &str) -> bool {
+    matches!(key, "index" | "layout") || design.parameters().iter().any(|(known, _)| *known == key)
 }

@@ -93,7 +93,10 @@ fn rows(runs: &[&RunReport]) -> Vec<Vec<String>> {
 const FIGURES: [Figure; 18] = [
     ("records", |run| grouped(run.records)),
     ("operations", |run| grouped(run.operations)),
-    ("throughput, op/s", |run| grouped(run.throughput_ops_s as u64)),
+    (
+        "throughput, op/s",
+        |run| if run.simulated_ns == 0 { "-".to_owned() } else { grouped(run.throughput_ops_s as u64) },
+    ),
     ("retrieve mean", |run| mean(run, "retrieve")),
     ("retrieve p50 / p99", |run| percentiles(run, "retrieve")),
     ("retrieve p99.9 / max", |run| tail(run, "retrieve")),

@@ -183,6 +183,8 @@ impl Run {
         let page_bytes = f64::from(subject.profile.geometry.page_bytes);
         let per = |bytes: f64, by: u64| (by > 0).then(|| bytes / by as f64);
         let simulated = measured.end - measured.start;
+        // In no time nothing has a rate.
+        let a_second = |count: u64| if simulated == Nanos::ZERO { 0.0 } else { count as f64 / simulated.as_seconds() };
         let Utilization { live_bytes, pair_bytes, .. } = engine.utilization();
         let dram = engine.dram();
         let (gc, growth) = (engine.gc_counters(), engine.growth_counters());
@@ -195,8 +197,8 @@ impl Run {
             seed: subject.seed,
             records: subject.records,
             operations: measured.operations,
-            throughput_ops_s: measured.operations as f64 / simulated.as_seconds().max(1e-9),
-            retrieved_bytes_s: measured.retrieved_bytes as f64 / simulated.as_seconds().max(1e-9),
+            throughput_ops_s: a_second(measured.operations),
+            retrieved_bytes_s: a_second(measured.retrieved_bytes),
             latency_ns: measured.commands().map(|(name, took)| (name, took.summary())).collect(),
             sequence_latency_ns: measured.sequences.iter().map(|(name, took)| (*name, took.summary())).collect(),
             latency_histograms: measured

@@ -1,6 +1,6 @@
 //! The command line of `kvssd replay`.
 
-use super::units::{count, named, scale, size};
+use super::units::{cache_bytes, count, named, scale};
 use super::{Assignment, Experiment, assignment};
 use clap::{Args, ValueEnum};
 use kvssd_cache::{AdmissionRule, EvictionKind};
@@ -71,7 +71,7 @@ pub struct ReplayOptions {
     #[arg(long, value_enum, default_value = "host", requires = "cache")]
     pub cache_in: CacheIn,
     /// Bytes of keys and values that the cache holds [default: three quarters of the flash]
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "cache")]
+    #[arg(long, value_name = "SIZE", value_parser = cache_bytes, requires = "cache")]
     pub cache_bytes: Option<u64>,
     /// Who comes into the cache: asked=2 (at the second miss), at-most=65536 (bytes), a-day=100000000000 (bytes written); all must agree
     #[arg(long, value_name = "RULE", requires = "cache")]
@@ -86,7 +86,7 @@ pub struct ReplayOptions {
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     pub time_scale: f64,
     /// Erases that a block outlives, for the drive's years of life; the default is that of three bits a cell
-    #[arg(long, default_value_t = BLOCK_ERASES_MAX, value_name = "N")]
+    #[arg(long, default_value_t = BLOCK_ERASES_MAX, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub block_erases: u32,
     /// Reads the trace and says what is in it; no drive is simulated
     #[arg(long)]

@@ -50,12 +50,22 @@ pub fn small_size(text: &str) -> Result<u32, String> {
 
 /// Bytes of a value in an image.
 pub fn value_bytes(text: &str) -> Result<u32, String> {
-    let bytes = size(text)?;
+    let bytes = at_least_4kib(size(text)?)?;
     let most = u64::from(LARGE_VALUE_BYTES_MAX);
     u32::try_from(bytes.min(most + 1))
         .ok()
         .filter(|bytes| *bytes <= LARGE_VALUE_BYTES_MAX)
         .ok_or_else(|| format!("a value has {} MiB at the most", most >> 20))
+}
+
+/// Bytes of the largest value where values are large, and of a cache.
+pub fn at_least_4kib(bytes: u64) -> Result<u64, String> {
+    if bytes < 4 << 10 { Err("it is 4KiB at the least".to_owned()) } else { Ok(bytes) }
+}
+
+/// Bytes of a cache.
+pub fn cache_bytes(text: &str) -> Result<u64, String> {
+    at_least_4kib(size(text)?)
 }
 
 /// One of several that have names: help, manual and completions list them.

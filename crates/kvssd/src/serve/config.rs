@@ -16,7 +16,7 @@
 
 use crate::arguments::units::{count, size};
 use crate::fail::Failure;
-use crate::text::one_line;
+use crate::text::{one_line, refuse_pipe};
 use kvssd_nvme_auth::{Credentials, Secret, TlsKey, read_secret, read_tls_key};
 use kvssd_nvme_target::{HostRights, Namespaces, Quota, Rate, Rights};
 use serde::Deserialize;
@@ -72,6 +72,8 @@ impl Config {
     /// Why it says nothing about a drive with these namespaces, in a line with its name.
     pub fn load(path: &Path, known: &[Known]) -> Result<Self, Failure> {
         let wrong = Failure::of_input(path);
+        // SIGHUP has it read while hosts are served.
+        refuse_pipe(path).map_err(&wrong)?;
         let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
         Config::parse(&text, known, path.parent().unwrap_or(Path::new(""))).map_err(wrong)
     }
@@ -112,6 +114,13 @@ impl WrittenRights {
                 Some(0) => Err(format!("{key} = 0: leave the host out to refuse it")),
                 rate => Ok(rate.and_then(NonZeroU64::new)),
             };
+        let bound =
+            |key: &str, value: &Option<Value>, read: fn(&str) -> Result<u64, String>| match number(key, value, read)? {
+                Some(0) => {
+                    Err(format!("{key} = 0: list its namespaces under read_only, or leave {key} out for no bound"))
+                }
+                bound => Ok(bound),
+            };
         let manage = self.manage.unwrap_or(false);
         if manage && self.read_write.as_ref().and_then(Value::as_str) != Some("all") {
             return Err("manage = true: who makes and deletes namespaces sees all; add read_write = \"all\"".to_owned());
@@ -121,8 +130,8 @@ impl WrittenRights {
             read_write: chosen("read_write", &self.read_write)?,
             read_only: chosen("read_only", &self.read_only)?,
             quota: Quota {
-                pairs_max: number("pairs_max", &self.pairs_max, count)?,
-                bytes_max: number("bytes_max", &self.bytes_max, size)?,
+                pairs_max: bound("pairs_max", &self.pairs_max, count)?,
+                bytes_max: bound("bytes_max", &self.bytes_max, size)?,
             },
             rate: Rate {
                 operations_per_second: rate("operations_per_second", &self.operations_per_second, count)?,
@@ -232,6 +241,8 @@ mod tests {
             ("[others]\nread_only = [2.5]", &["others", "2.5"]),
             ("[others]\nread_write = \"all\"\nbytes_max = \"many\"", &["bytes_max", "many", "4GiB"]),
             ("[others]\nread_write = \"all\"\npairs_max = -1", &["pairs_max", "-1"]),
+            ("[others]\nread_write = \"all\"\npairs_max = 0", &["pairs_max = 0", "read_only"]),
+            ("[others]\nread_write = \"all\"\nbytes_max = \"0MiB\"", &["bytes_max = 0", "read_only"]),
             ("[others]\nread_write = \"all\"\noperations_per_second = 0", &["operations_per_second"]),
             ("[others]\nread_write = \"all\"\nconnections_max = 0", &["connections_max = 0"]),
             ("connections_max = 1\n[others]\nread_write = \"all\"", &["connections_max = 1", "65536"]),

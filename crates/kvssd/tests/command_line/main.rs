@@ -10,6 +10,8 @@ mod documents;
 mod embedded;
 mod estimate;
 #[cfg(unix)]
+mod joints;
+#[cfg(unix)]
 mod lives;
 mod namespaces;
 mod page;

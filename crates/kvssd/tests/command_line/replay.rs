@@ -74,12 +74,84 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         ("bare.csv --column colour=k", &["colour is no meaning", "value_size"]),
         ("bare.csv --format twitter --column key=k", &["--column is for --format csv", "twitter"]),
         ("bare.csv --repeat 0", &["--repeat"]),
+        ("bare.csv --column key=key --column key=k", &["--column key=", "more than once"]),
+        ("bare.csv --cache lru --cache-bytes 0", &["--cache-bytes", "4KiB"]),
+        ("bare.csv --cache lru --cache-bytes 1", &["--cache-bytes", "4KiB"]),
+        ("bare.csv --value-bytes-max 1", &["--value-bytes-max", "4KiB"]),
+        ("bare.csv --block-erases 0", &["--block-erases"]),
+        ("bare.csv --design block --scale 1/4096", &["too small", "--scale 1/512 makes it large enough"]),
+        (
+            "bare.csv --design block --design tessera --set design.colour=3",
+            &["design.colour", "none of block, tessera"],
+        ),
+        ("bare.csv --design tessera --set design.placement_handles=3", &["tessera has no such parameter"]),
+        ("bare.csv --design block --design tessera --set design.placement_handles=many", &["placement_handles"]),
         ("- --format csv --design plus --repeat 2", &["read once only", "--repeat"]),
         ("bare.csv --design nonsense", &["nonsense"]),
         ("-", &["--design"]),
     ] {
         desk.refuses(&format!("replay {arguments}"), names);
     }
+}
+
+#[test]
+fn a_trace_without_a_request_is_said_to_be_one() {
+    let desk = Desk::new();
+    desk.put("empty", "");
+    desk.put("lines", "\n\n");
+    desk.put("header.csv", "key,op\n");
+    desk.put("bad", "no,line\n");
+    for arguments in [
+        "empty",
+        "empty --format csv",
+        "empty --format vscsi",
+        "empty --format lcs",
+        "lines --format twitter",
+        "header.csv",
+        "header.csv --repeat 3",
+        "bad --format twitter --bad-lines skip",
+    ] {
+        for way in ["--design plus", "--dry-run"] {
+            desk.refuses(&format!("replay {arguments} {way}"), &[arguments.split(' ').next().unwrap(), "no request"]);
+        }
+    }
+    desk.refuses("replay empty --format csv", &["begins with a header"]);
+}
+
+#[test]
+fn a_setting_is_for_the_designs_that_have_it() {
+    let desk = Desk::new();
+    desk.put("t.csv", "key,op,value_size\na,set,100\na,get,100\n");
+    let both = "--design block --design tessera --scale 1/64 --set design.placement_handles=3";
+    let found = runs(&desk.prints(&format!("replay t.csv {both} --set design.fingerprint_bits=12 --json -")));
+    assert_eq!((&found[0]["design"], &found[1]["design"]), (&"block".into(), &"tessera".into()));
+}
+
+#[test]
+fn a_mark_of_byte_order_is_no_part_of_a_trace() {
+    let desk = Desk::new();
+    let traces = [
+        "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n1740553426.194521,Write,131072,Tier-2,layer0,Evict\n",
+        "key,op,value_size\na,set,100\n",
+        "0,k,1,2,3,get,0\n",
+    ];
+    for text in traces {
+        desk.put("plain", text);
+        desk.put("marked", &format!("\u{feff}{text}"));
+        let of = |file: &str| desk.prints(&format!("replay {file} --dry-run --json -"));
+        assert_eq!(of("plain"), of("marked"));
+    }
+}
+
+#[test]
+fn what_takes_no_time_has_no_rate() {
+    let desk = Desk::new();
+    // Of a key that is not there memory alone is asked, and the drive not at all.
+    desk.put("t.csv", "key,op\na,replace\n");
+    let printed = desk.prints("replay t.csv --design plus --scale 1/512 --warm-up 0 --json -");
+    let run = &runs(&printed)[0];
+    let (rate, took) = (number(run, "/throughput_ops_s"), number(run, "/simulated_ns"));
+    assert!(rate.is_finite() && (took > 0.0) == (rate > 0.0), "{rate} {took}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::desk::Desk;
 use crate::serve::{Queue, Service};
 use kvssd_nvme_spec::Status;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,8 @@ fn each_host_does_what_it_may_and_the_log_says_who_came() {
     let listed = desk.prints(&format!("namespace list {}", guest(1)));
     assert_eq!(listed.lines().skip(1).count(), 2, "{listed}");
     let large = "v".repeat(1000);
-    assert!(complaint(&desk, &format!("put {} large {large}", guest(1))).contains("full"));
+    let said = complaint(&desk, &format!("put {} large {large}", guest(1)));
+    assert!(said.contains("this host's quota is full") && !said.contains("the drive is full"), "{said}");
     assert!(complaint(&desk, &format!("get {} key", url(&service, "nqn.stranger", 1))).contains("nqn.stranger"));
     wait_for(
         &desk,
@@ -88,6 +89,7 @@ fn sighup_reads_the_rights_anew_and_a_bad_file_changes_nothing() {
     for (text, why) in [
         ("[hosts.\"nqn.guest\"]\nread_only = [\"nothing\"]", "\"nothing\""),
         ("connections_max = 77\n[others]\nread_only = \"all\"", "connections_max"),
+        ("[others]\nread_write = \"all\"\npairs_max = 0", "pairs_max = 0"),
     ] {
         desk.put("target.toml", text);
         service.signal("-HUP");
@@ -111,6 +113,47 @@ fn sighup_reads_the_rights_anew_and_a_bad_file_changes_nothing() {
         complaint(&desk, &format!("get {} k", url(&service, "nqn.guest", 1))).contains("does not let nqn.guest in")
     );
     assert_eq!(desk.prints(&format!("get {} k", url(&service, "nqn.writer", 1))), "v");
+    assert_eq!(service.end("-TERM"), Some(0));
+}
+
+/// Who opens a pipe waits for somebody that writes to it: the service would take no signal any more.
+#[test]
+fn a_pipe_is_no_file_of_rights() {
+    let (desk, service) = served(RIGHTS);
+    let pipe = |file: &str| assert!(Command::new("mkfifo").arg(desk.path(file)).status().unwrap().success());
+    std::fs::remove_file(desk.path("target.toml")).unwrap();
+    pipe("target.toml");
+    service.signal("-HUP");
+    wait_for(&desk, &["target.toml", "no regular file", "all rights stay as they were"]);
+    std::fs::remove_file(desk.path("target.toml")).unwrap();
+    desk.put("target.toml", RIGHTS);
+    service.signal("-HUP");
+    wait_for(&desk, &["target.toml", "as it says now"]);
+    assert_eq!(service.end("-TERM"), Some(0));
+    pipe("pipe");
+    for arguments in ["--config pipe", "--timed ./pipe", "--config ."] {
+        let said = complaint(&desk, &format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"));
+        assert!(said.contains("no regular file"), "{said}");
+    }
+    let said = complaint(&desk, "serve pipe --listen 127.0.0.1:0");
+    assert!(said.contains("pipe"), "{said}");
+}
+
+/// A host without rights sees no namespace, no name and no size: nor does who is none.
+#[test]
+fn other_machines_are_told_nothing_by_metrics_unless_that_is_wanted() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    desk.put("target.toml", RIGHTS);
+    for (arguments, names) in [
+        ("--metrics 0.0.0.0:0", &["--metrics 0.0.0.0:0", "names and sizes", "127.0.0.1", "--insecure"][..]),
+        ("--metrics [::]:0 --config target.toml", &["--metrics [::]:0", "--insecure"]),
+        ("--metrics 0.0.0.0:0 --timed pm983", &["--metrics 0.0.0.0:0"]),
+    ] {
+        desk.refuses(&format!("serve drive.kv --listen 127.0.0.1:0 {arguments}"), names);
+    }
+    let service = Service::start(&desk, "--metrics 0.0.0.0:0 --insecure");
+    assert!(service.message.contains("metrics on http://0.0.0.0:"), "{}", service.message);
     assert_eq!(service.end("-TERM"), Some(0));
 }
 

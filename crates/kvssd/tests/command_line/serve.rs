@@ -19,7 +19,7 @@ const NQN: &str = "nqn.2025-01.org.kvssd:drive";
 pub struct Service {
     child: Child,
     pub address: SocketAddr,
-    message: String,
+    pub message: String,
 }
 
 impl Service {

@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 5] = [
     ("host.secret", "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"),
 ];
 
-fn desk() -> Desk {
+pub fn desk() -> Desk {
     let desk = Desk::new();
     for (file, text) in FILES {
         desk.put(file, &format!("{text}\n"));

@@ -13,11 +13,10 @@ use crate::status::absent;
 use crate::view::View;
 use kvssd_nvme_spec::admin::AdminCommand;
 use kvssd_nvme_spec::command::{DataPointer, FLAGS_SGL};
-use kvssd_nvme_spec::extended;
 use kvssd_nvme_spec::fabrics::{FABRICS_OPCODE, FabricsCommand};
 use kvssd_nvme_spec::identify::IDENTIFY_BYTES;
 use kvssd_nvme_spec::kv::KvCommand;
-use kvssd_nvme_spec::{Status, SubmissionEntry};
+use kvssd_nvme_spec::{Status, SubmissionEntry, extended, named};
 use kvssd_types::{Command, NamespaceId, Nanos};
 use std::sync::Arc;
 
@@ -27,6 +26,8 @@ const TO_CONTROLLER: u8 = 0b01;
 const NOT_ABORTED: u64 = 1;
 /// The most data to the controller of an admin command.
 const ADMIN_DATA_BYTES_MAX: u32 = IDENTIFY_BYTES as u32;
+/// The birth of a namespace of which it is not known.
+const UNKNOWN: u32 = 0;
 
 impl Connection {
     /// Processes a command capsule.
@@ -106,12 +107,18 @@ impl Connection {
     }
 
     fn permit(&self, entry: &SubmissionEntry) -> Result<(), Status> {
-        self.permit_on(entry.namespace.get(), CommandKind::of_opcode(entry.opcode))
+        let kind = CommandKind::of_opcode(entry.opcode);
+        self.permit_on((entry.namespace.get(), named::meant_birth(entry)), kind)
     }
 
-    fn permit_on(&self, namespace: u32, kind: CommandKind) -> Result<(), Status> {
+    fn permit_on(&self, (namespace, meant): (u32, Option<u32>), kind: CommandKind) -> Result<(), Status> {
+        let is_another = match meant {
+            Some(birth) if birth != UNKNOWN => self.subsystem.namespaces.birth(namespace) != Some(birth),
+            Some(_) => self.strange.contains(&namespace) || self.subsystem.namespaces.birth(namespace) != meant,
+            None => self.strange.contains(&namespace),
+        };
         // The one that the host means is gone.
-        if self.strange.contains(&namespace) {
+        if is_another {
             return Err(absent(namespace));
         }
         self.view()?.permit(namespace, kind)
@@ -193,16 +200,16 @@ impl Connection {
             | KvCommand::DestroyIterator { .. } => {}
         }
         let (command_id, namespace) = (entry.command_id.get(), entry.namespace.get());
-        let serial = kvssd_nvme_spec::numbered::serial(entry);
+        let (serial, meant) = (kvssd_nvme_spec::numbered::serial(entry), named::meant_birth(entry));
         let scope = scope_of(namespace, &command, self.subsystem.partitions());
-        Ok(IoCommand { command_id, namespace, command, serial, value, arrived, share: None, scope })
+        Ok(IoCommand { command_id, namespace, meant, command, serial, value, arrived, share: None, scope })
     }
 
     /// Refuses the commands that wait and are on what the host may not use any more.
     pub(super) fn refuse_ready(&mut self, now: Nanos) {
         for ready in std::mem::take(&mut self.ready) {
             let kind = CommandKind::of(&ready.command);
-            match self.permit_on(ready.namespace, kind) {
+            match self.permit_on((ready.namespace, ready.meant), kind) {
                 Ok(()) => self.ready.push_back(ready),
                 Err(status) => {
                     let completion = Completion::new(ready.command_id, kind, now, Err(status.into()));
@@ -293,6 +300,7 @@ impl Connection {
                 local: self.local,
                 now,
                 namespace: entry.namespace.get(),
+                birth: named::meant_birth(entry),
                 data,
                 room_bytes: room_bytes(entry) as usize,
             }

@@ -151,7 +151,7 @@ fn what_cannot_be_changes_nothing() {
     let (own, other) = (manager.controller, guest.controller);
     let mut discovery = Queue::greeted(target.address, false, false);
     let got = discovery.connect(admin_connect(0), CONTROLLER_ANY, DISCOVERY_NQN, HOST_NQN);
-    let of_discovery = got.entry.result() as u16;
+    let of_discovery = got.entry.dword0.get() as u16;
     let admin = &mut manager.admin;
     for (select, namespace, list, wanted) in [
         (ATTACH, 1, &[own][..], Status::NamespaceAlreadyAttached),
@@ -256,7 +256,7 @@ fn an_attachment_is_its_controllers_and_its_namespaces() {
         data[16] = letter;
         let got = manager.admin.ask(AdminCommand::CreateNamespace.entry(0).with_data(inside(128)), &data);
         assert_eq!(got.status(), Status::Success);
-        got.entry.result()
+        got.entry.dword0.get()
     });
     assert!(numbers.into_iter().any(|number| number == 2));
     assert!(seen(&mut manager.admin).0.contains(&2));

@@ -9,7 +9,8 @@ use kvssd_nvme_spec::identify::read_namespace_list;
 use kvssd_nvme_spec::kv::{KvCommand, StoreOptions};
 use kvssd_nvme_spec::log_page::page;
 use kvssd_nvme_spec::named::{
-    CreateNamespace, FLAG_ORDERED, NamespaceEntry, SIGNATURE, namespaces_count, read_name, read_namespaces,
+    CreateNamespace, FLAG_ORDERED, NamespaceEntry, SIGNATURE, SetCache, namespaces_count, read_name, read_namespaces,
+    set_meant_birth,
 };
 use kvssd_nvme_spec::pdu::Pdu;
 use kvssd_nvme_spec::{Status, write_text};
@@ -368,4 +369,56 @@ fn who_has_not_looked_changes_nothing_in_a_namespace_that_came_in_anothers_place
     assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::Success);
     replace(&mut maker.admin, 3, "first");
     assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::InvalidField);
+}
+
+/// A command that says which namespace it means is executed on that one alone, whatever its controller has been told.
+#[test]
+fn a_command_that_says_which_namespace_it_means_comes_to_no_other() {
+    let target = Target::new();
+    let (mut maker, mut host) = (Host::new(&target), Host::named(target.address, READER));
+    let made = try_create(&mut maker.admin, wanted("mine").as_bytes()).entry.result();
+    let (number, birth) = (made as u32, (made >> 32) as u32);
+    assert_eq!((number, birth), (2, list(&mut host.admin)[1].birth()));
+    let store = |host: &mut Host, birth: u32, name: &[u8]| {
+        let command = KvCommand::Store { key: key(name), value_bytes: 1, options: StoreOptions::default() };
+        let mut entry = command.entry(2).with_data(inside(b"v"));
+        set_meant_birth(&mut entry, birth);
+        host.io.ask(entry, b"v").status()
+    };
+    assert_eq!(store(&mut host, birth, b"before"), Status::Success);
+    // One is under way: its value is still to come.
+    let late = KvCommand::Store { key: key(b"late"), value_bytes: 9000, options: StoreOptions::default() };
+    let mut late = late.entry(2).with_data(DataPointer::Transport { length_bytes: 9000 });
+    late.command_id = 40.into();
+    set_meant_birth(&mut late, birth);
+    host.io.send(&Pdu::Command { entry: late, data: &[] });
+    let Heard::R2t(40, tag, 0, 9000) = host.io.hear() else { panic!("no R2T") };
+    let name = replace(&mut maker.admin, 2, "mine");
+    // From here on its controller means the new one by 2.
+    let new = list(&mut host.admin)[1].birth();
+    assert_eq!(store_in(&mut host, 2, b"whichever", b"v"), Status::Success);
+    host.io.send_data(40, tag, &[1; 9000]);
+    let Heard::Response(late) = host.io.hear() else { panic!("no answer") };
+    assert_eq!((late.command_id.get(), late.status()), (40, Ok(Status::InvalidField)));
+    for (stale, status) in [(birth, Status::InvalidField), (0, Status::InvalidField), (new, Status::Success)] {
+        assert_eq!(store(&mut host, stale, b"k"), status, "{stale}");
+    }
+    // On the maker's controller nobody has looked, and on a new one nobody has to.
+    assert_eq!(store(&mut Host::named(target.address, READER), new, b"k"), Status::Success);
+    assert_eq!(store(&mut Host::named(target.address, READER), birth, b"k"), Status::InvalidField);
+    for stale in [&b"before"[..], b"late"] {
+        assert_eq!(exist_in(&mut maker, 2, stale), Status::KeyDoesNotExist);
+    }
+    // So with the commands that delete it, and that make it a cache.
+    let mut data = [0; 64];
+    write_text(&mut data, &name);
+    let mut cache = SetCache::zeroed();
+    write_text(&mut cache.name, &name);
+    for (birth, status) in [(birth, Status::InvalidField), (new, Status::Success)] {
+        for (command, data) in [(AdminCommand::SetCache, cache.as_bytes()), (AdminCommand::DeleteNamespace, &data)] {
+            let mut entry = command.entry(2).with_data(inside(data));
+            set_meant_birth(&mut entry, birth);
+            assert_eq!(maker.admin.ask(entry, data).status(), status, "{command:?} {birth}");
+        }
+    }
 }

@@ -222,6 +222,8 @@ def _close(store: Store) -> None:
 
 
 def _with_timeout(drive: str) -> str:
-    if not drive.startswith(_SCHEME) or "timeout=" in drive:
+    query = drive.partition("?")[2]
+    # A name of a host or a file may have the word, too.
+    if not drive.startswith(_SCHEME) or any(part.startswith("timeout=") for part in query.split("&")):
         return drive
     return f"{drive}{'&' if '?' in drive else '?'}timeout={_TIMEOUT_SECONDS}"

@@ -49,6 +49,11 @@ impl<'a> Feed<'a> {
         [lines + self.reader.lines(), bad + self.reader.bad_lines()]
     }
 
+    /// The error of a trace without requests.
+    pub(super) fn empty(&self) -> TraceError {
+        self.reader.empty()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.next == self.requests.len()
     }

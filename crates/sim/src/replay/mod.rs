@@ -249,6 +249,9 @@ impl ReplaySetup {
                 }
             }
         }
+        if begun == 0 {
+            return Err(feed.empty().into());
+        }
         if begun <= self.warm_up && self.warm_up > 0 {
             return Err(SimError::Setup(format!("--warm-up {}: the trace has {begun} requests", self.warm_up)));
         }

@@ -66,6 +66,9 @@ impl TraceSummary {
                 return Err(SimError::Interrupted);
             }
         }
+        if counts == [0; Action::ALL.len()] {
+            return Err(reader.empty().into());
+        }
         (summary.lines, summary.bad_lines) = (reader.lines(), reader.bad_lines());
         summary.unique_keys = largest.len() as u64;
         summary.working_set_bytes = largest.into_values().fold(0, u64::saturating_add);

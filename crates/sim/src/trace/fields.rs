@@ -33,6 +33,11 @@ impl fmt::Display for BadRecord {
     }
 }
 
+/// A text without the mark of byte order that some programs begin files with.
+pub(super) fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 /// A number in decimal digits and nothing else.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {

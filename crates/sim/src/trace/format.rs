@@ -1,7 +1,7 @@
 //! The seam: what a format is, and which there are.
 
 use super::Requests;
-use super::fields::BadRecord;
+use super::fields::{BadRecord, unmarked};
 use super::formats::{ColumnName, Csv, Ibm, Lcs, LmCache, Meta, MlPerf, Mooncake, OracleGeneral, Twitter, Vscsi};
 use kvssd_types::named_enum;
 
@@ -102,7 +102,8 @@ impl TraceName {
         if LmCache::is_begun(sample) {
             return Some(TraceName::LmCache);
         }
-        let line = sample.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
+        let line =
+            unmarked(sample).split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty())?;
         TOLD.into_iter().find(|name| name.format(0).parse(line, &mut Requests::new()).is_ok())
     }
 }

@@ -1,5 +1,6 @@
 //! A trace from its bytes: cuts them into lines or records, numbers these, and says what is done about bad ones.
 
+use super::fields::unmarked;
 use super::{BadRecord, Framing, Requests, TraceFormat};
 use std::io::{self, Read};
 use thiserror::Error;
@@ -37,6 +38,14 @@ pub enum TraceError {
     #[error("line {number} has more than {LINE_BYTES_MAX} bytes: this is no such trace")]
     Long {
         /// Its number, from 1 on.
+        number: u64,
+    },
+    /// Nothing is asked for.
+    #[error("it has no request ({what}s that were read: {number})")]
+    Empty {
+        /// `line` or `record`.
+        what: &'static str,
+        /// How many there are, a header and bad ones among them.
         number: u64,
     },
     /// It is to be read once more.
@@ -112,6 +121,7 @@ impl<'a> TraceReader<'a> {
         while requests.len() < wanted {
             let Some((from, to)) = self.next_piece()? else { return Ok(()) };
             self.number += 1;
+            let from = if self.number == 1 { to - self.without_mark(from, to) } else { from };
             if from == to {
                 continue;
             }
@@ -177,6 +187,18 @@ impl<'a> TraceReader<'a> {
                 Err(why) => return Err(TraceError::Io { what: self.what(), number: self.number, why }),
             }
         }
+    }
+
+    /// The length of the first line behind a mark of byte order, which is no part of what it says.
+    fn without_mark(&self, from: usize, to: usize) -> usize {
+        let piece = &self.buffer[from..to];
+        if self.format.framing() == Framing::Lines { unmarked(piece).len() } else { piece.len() }
+    }
+
+    /// The error of a trace without requests.
+    #[must_use]
+    pub fn empty(&self) -> TraceError {
+        TraceError::Empty { what: self.what(), number: self.number }
     }
 
     fn what(&self) -> &'static str {

@@ -32,6 +32,14 @@ pub struct ColumnName {
     name: String,
 }
 
+impl ColumnName {
+    /// What the column means, as it was given.
+    #[must_use]
+    pub fn meaning(&self) -> &'static str {
+        self.meaning
+    }
+}
+
 impl FromStr for ColumnName {
     type Err = String;
 
@@ -119,8 +127,6 @@ impl TraceFormat for Csv {
     }
 
     fn parse(&mut self, line: &[u8], requests: &mut Requests) -> Result<(), BadRecord> {
-        // A mark of byte order before the header is no part of a name.
-        let line = if self.columns.is_none() { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         self.row.split(line)?;
         let Some(columns) = self.columns else {
             self.columns = Some(self.header()?);
