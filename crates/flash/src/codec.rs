@@ -8,6 +8,7 @@
 //! Little endian; the CRC covers the page's address u32 and the erases of its block u32, which are not written, then everything
 //! behind it and then the data area. So a page that lies elsewhere, or is of an earlier life of its block, is no page.
 
+use crate::checksum::{crc32c, crc32c_append};
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitImage};
 
 /// Bytes of the out-of-band area that the codec takes for itself.
@@ -105,7 +106,7 @@ pub fn origin(
         return None;
     }
     let (data, oob) = bytes.split_at(data_bytes);
-    let behind = |seed: u32| crc32c::crc32c_append(crc32c::crc32c_append(seed, &oob[4..]), data);
+    let behind = |seed: u32| crc32c_append(crc32c_append(seed, &oob[4..]), data);
     // The checksum is a sum of what each bit of the seed makes of it, and of what the bytes do.
     let of_bytes = behind(0);
     let mut rest = u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) ^ of_bytes;
@@ -120,7 +121,7 @@ pub fn origin(
             (rest, wanted) = (rest ^ column, wanted ^ bits);
         }
     }
-    candidates.find(|&candidate| crc32c::crc32c(&seed(candidate)) == wanted)
+    candidates.find(|&candidate| crc32c(&seed(candidate)) == wanted)
 }
 
 /// Whose page this may be that is not the one that was looked for: an earlier life of its block, or one of the pages around it, whose blocks
@@ -147,7 +148,7 @@ fn seed(identity: PageIdentity) -> [u8; 8] {
 }
 
 fn checksum(identity: PageIdentity, data: &[u8], oob: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&seed(identity)), &oob[4..]), data)
+    crc32c_append(crc32c_append(crc32c(&seed(identity)), &oob[4..]), data)
 }
 
 #[cfg(test)]
