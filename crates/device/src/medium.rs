@@ -123,6 +123,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.look(page, see)
     }
 
+    fn heads_bytes(&self) -> u64 {
+        self.image.heads_bytes()
+    }
+
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         self.image.fetch(first, pages);
     }

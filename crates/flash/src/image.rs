@@ -81,6 +81,9 @@ use std::io::IoSliceMut;
 use std::path::Path;
 use table::Table;
 
+/// The part of the memory for pages that the firmware has for the heads of records. An estimate.
+const HEADS_SHARE: u64 = 16;
+
 /// How an image is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
@@ -102,7 +105,7 @@ pub struct OpenOptions {
     pub sync: bool,
     /// Nothing is written, and others may read at the same time.
     pub read_only: bool,
-    /// Pages that are kept in memory, read or written, in bytes. 0 keeps the last 64 that were read, and none that are written.
+    /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read, and none that are written.
     pub cache_bytes: u64,
 }
 
@@ -128,6 +131,8 @@ pub struct ImageBacking {
     opened: OpenedPages,
     /// Whether pages that are written are kept in memory.
     keeps_written: bool,
+    /// See [`Backing::heads_bytes`].
+    heads_bytes: u64,
     /// The page that was asked for last, and whether that was the one behind the page before it.
     asked: (PageAddress, bool),
     /// Room for a unit that is written.
@@ -145,9 +150,11 @@ impl ImageBacking {
         if !sync && !disk.is_read_only() {
             disk.file.prepare_staging(layout.staging_offset, 2 * layout.half_bytes);
         }
+        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes / HEADS_SHARE };
         ImageBacking {
-            opened: OpenedPages::new(&layout.geometry, cache_bytes),
+            opened: OpenedPages::new(&layout.geometry, cache_bytes - heads_bytes),
             keeps_written: cache_bytes > 0,
+            heads_bytes,
             asked: (PageAddress(0), false),
             disk,
             layout,
@@ -243,6 +250,10 @@ impl Backing for ImageBacking {
             self.asked = (page, page.0 == before.0.wrapping_add(1));
         }
         Ok(self.opened.get(page).expect("it was opened just now"))
+    }
+
+    fn heads_bytes(&self) -> u64 {
+        self.heads_bytes
     }
 
     fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {

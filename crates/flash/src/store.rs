@@ -166,6 +166,11 @@ pub trait Backing: Send + Sync {
         Ok(())
     }
 
+    /// So much memory a firmware may take for what it knows of pages, so as to ask for fewer of them: of a medium whose pages are dear.
+    fn heads_bytes(&self) -> u64 {
+        0
+    }
+
     /// The bytes from these on, of these pages, will be looked at soon: memory may begin to bring them closer.
     fn warm(&self, places: &[(PageAddress, usize)]) {
         let _ = places;

@@ -4,6 +4,7 @@ mod at_hand;
 mod caches;
 mod drive;
 mod durability;
+mod heads;
 mod images;
 mod large_records;
 mod partitions;
