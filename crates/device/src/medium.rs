@@ -103,6 +103,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.noted(programmed)
     }
 
+    fn copies(&self) -> bool {
+        self.unwritten.is_none() && self.image.copies()
+    }
+
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         if let Some(unwritten) = &self.unwritten
             && let Some(unit) = unwritten.unit(page)

@@ -232,6 +232,10 @@ impl Backing for ImageBacking {
         Ok(self.try_program(unit, &content, span)?)
     }
 
+    fn copies(&self) -> bool {
+        true
+    }
+
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         if !self.is_programmed(page) {
             return Err(MediaError::Damaged { page, why: "it was never written" });

@@ -74,6 +74,11 @@ pub trait Backing: Send + Sync {
     /// [`MediaError`] when the medium failed to take it.
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError>;
 
+    /// Whether it copies what it is given, so that bytes may be shared with it that are a small part of what would be kept for them.
+    fn copies(&self) -> bool {
+        false
+    }
+
     /// A page that was programmed.
     ///
     /// # Errors
