@@ -131,6 +131,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.image.heads_bytes()
     }
 
+    fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.unwritten.is_none() && self.image.read_through(first, out, is_wanted)
+    }
+
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         self.image.fetch(first, pages);
     }

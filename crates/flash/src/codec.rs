@@ -84,12 +84,16 @@ pub fn verify<'a>(
         return Err("not the length of a page");
     }
     let (data, oob) = bytes.split_at(data_bytes);
+    Ok((verify_areas(identity, data, oob)?, data))
+}
+
+/// As [`verify`], of areas that lie apart, each as long as the geometry says: gives the firmware's out-of-band bytes.
+pub(crate) fn verify_areas<'a>(identity: PageIdentity, data: &[u8], oob: &'a [u8]) -> Result<&'a [u8], &'static str> {
     if u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) != checksum(identity, data, oob) {
         return Err(CHECKSUM_DIFFERS);
     }
     let length = usize::from(u16::from_le_bytes([oob[4], oob[5]]));
-    let payload = oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")?;
-    Ok((payload, data))
+    oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")
 }
 
 /// Which page the bytes are of, if they are whole and of one of `candidates`: what the checksum must have begun with follows from the

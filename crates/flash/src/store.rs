@@ -105,6 +105,14 @@ pub trait Backing: Send + Sync {
         let _ = (first, pages);
     }
 
+    /// Reads whole pages of one unit, from `first` on, to `out`, the data area of one behind that of the other, if their out-of-band areas
+    /// are those that are wanted. Gives whether it did: where not, [`Backing::page`] has them, or says what is wrong. Nothing is kept for the next
+    /// who asks.
+    fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let _ = (first, out, is_wanted);
+        false
+    }
+
     /// Drops the content of a block.
     ///
     /// # Errors

@@ -291,7 +291,7 @@ fn read_value(io: &mut Io<'_>, place: Grain, head: RecordHead, wanted: (u32, u32
     let first_page = io.packing().page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);
-    Ok(Reply::Retrieved { value: value_of(io, place, parts)?, value_bytes: head.value_bytes })
+    Ok(Reply::Retrieved { value: value_of(io, place, &parts)?, value_bytes: head.value_bytes })
 }
 
 pub(crate) fn delete(

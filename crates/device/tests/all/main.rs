@@ -7,6 +7,7 @@ mod durability;
 mod heads;
 mod images;
 mod large_records;
+mod long_values;
 mod partitions;
 mod requests;
 mod validation_pm983;
