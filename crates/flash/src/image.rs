@@ -157,7 +157,9 @@ impl ImageBacking {
         if !sync && !disk.is_read_only() {
             disk.file.prepare_staging(layout.staging_offset, 2 * layout.half_bytes);
         }
-        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes / HEADS_SHARE };
+        let geometry = &layout.geometry;
+        let pages_bytes = geometry.pages() * u64::from(geometry.page_bytes + geometry.oob_bytes);
+        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes.min(pages_bytes) / HEADS_SHARE };
         ImageBacking {
             opened: OpenedPages::new(&layout.geometry, cache_bytes - heads_bytes),
             keeps_written: cache_bytes > 0,
