@@ -10,7 +10,6 @@
 //! takes the same virtual time with and without.
 
 use crate::address::Grain;
-use crate::io::Io;
 use crate::record::RecordHead;
 use kvssd_types::Key;
 
@@ -59,7 +58,8 @@ impl Heads {
         Heads { sets: vec![[EMPTY; WAYS]; sets] }
     }
 
-    fn is_on(&self) -> bool {
+    /// Whether any can be kept.
+    pub(crate) fn is_on(&self) -> bool {
         !self.sets.is_empty()
     }
 
@@ -111,36 +111,6 @@ impl Heads {
         let spread = record.place.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let number = ((u128::from(spread) * self.sets.len() as u128) >> 64) as usize;
         self.is_on().then_some(number)
-    }
-}
-
-impl Io<'_> {
-    /// A pair was appended.
-    pub(crate) fn note_head(&mut self, place: Grain, key: Key<'_>, value_bytes: u32) {
-        if self.media.heads.is_on() {
-            let record = self.record_at(place);
-            self.media.heads.note(record, key, value_bytes);
-        }
-    }
-
-    /// A pair was copied to another place.
-    pub(crate) fn move_head(&mut self, from: Grain, to: Grain) {
-        if self.media.heads.is_on() {
-            let (before, after) = (self.record_at(from), self.record_at(to));
-            self.media.heads.copy(before, after);
-            self.media.heads.forget(from);
-        }
-    }
-
-    /// The head of the record at a place, if it is known to be the key's.
-    pub(crate) fn known_head(&self, place: Grain, key: Key<'_>) -> Option<RecordHead> {
-        let heads = &self.media.heads;
-        heads.is_on().then(|| heads.find(self.record_at(place), key))?
-    }
-
-    fn record_at(&self, place: Grain) -> Record {
-        let space = &self.media.space;
-        Record { place, generation: space.superblocks.get(space.packing.superblock_of(place)).generation }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod aside;
 mod deaths;
+mod heads;
 mod replaced;
 mod writes;
 
@@ -13,7 +14,6 @@ use crate::oob::OobFormat;
 use crate::packing::Packing;
 use crate::record::RecordHead;
 use crate::spent::{Spent, SpentOn};
-use crate::value::ValuePart;
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
@@ -311,7 +311,12 @@ impl<'a> Io<'a> {
 
     /// Appends whole pages of a unit to the value of the record at `place`, which goes on in all of them, without a way round; gives whether the
     /// medium has one.
-    pub(crate) fn read_through(&mut self, run: &[ValuePart], place: Grain, value: &mut ValueBuilder) -> bool {
+    pub(crate) fn read_through(
+        &mut self,
+        run: &[(PageAddress, Range<usize>)],
+        place: Grain,
+        value: &mut ValueBuilder,
+    ) -> bool {
         let Media { flash, log, .. } = &mut *self.media;
         let (first, page_bytes) = (run[0].0, flash.geometry().page_bytes as usize);
         let is_gathered = log.open_page(flash.geometry(), first).is_some();
