@@ -103,6 +103,10 @@ impl<B: Backing> Backing for Medium<B> {
         self.noted(programmed)
     }
 
+    fn copies(&self) -> bool {
+        self.unwritten.is_none() && self.image.copies()
+    }
+
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         if let Some(unwritten) = &self.unwritten
             && let Some(unit) = unwritten.unit(page)
@@ -121,6 +125,14 @@ impl<B: Backing> Backing for Medium<B> {
             return true;
         }
         self.image.look(page, see)
+    }
+
+    fn heads_bytes(&self) -> u64 {
+        self.image.heads_bytes()
+    }
+
+    fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.unwritten.is_none() && self.image.read_through(first, out, is_wanted)
     }
 
     fn fetch(&mut self, first: PageAddress, pages: u32) {

@@ -8,6 +8,7 @@
 //! Little endian; the CRC covers the page's address u32 and the erases of its block u32, which are not written, then everything
 //! behind it and then the data area. So a page that lies elsewhere, or is of an earlier life of its block, is no page.
 
+use crate::checksum::{crc32c, crc32c_append};
 use crate::{BlockAddress, Geometry, PageAddress, PageView, UnitImage};
 
 /// Bytes of the out-of-band area that the codec takes for itself.
@@ -83,12 +84,16 @@ pub fn verify<'a>(
         return Err("not the length of a page");
     }
     let (data, oob) = bytes.split_at(data_bytes);
+    Ok((verify_areas(identity, data, oob)?, data))
+}
+
+/// As [`verify`], of areas that lie apart, each as long as the geometry says: gives the firmware's out-of-band bytes.
+pub(crate) fn verify_areas<'a>(identity: PageIdentity, data: &[u8], oob: &'a [u8]) -> Result<&'a [u8], &'static str> {
     if u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) != checksum(identity, data, oob) {
         return Err(CHECKSUM_DIFFERS);
     }
     let length = usize::from(u16::from_le_bytes([oob[4], oob[5]]));
-    let payload = oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")?;
-    Ok((payload, data))
+    oob[OOB_HEAD_BYTES as usize..].get(..length).ok_or("the out-of-band length is too large")
 }
 
 /// Which page the bytes are of, if they are whole and of one of `candidates`: what the checksum must have begun with follows from the
@@ -105,7 +110,7 @@ pub fn origin(
         return None;
     }
     let (data, oob) = bytes.split_at(data_bytes);
-    let behind = |seed: u32| crc32c::crc32c_append(crc32c::crc32c_append(seed, &oob[4..]), data);
+    let behind = |seed: u32| crc32c_append(crc32c_append(seed, &oob[4..]), data);
     // The checksum is a sum of what each bit of the seed makes of it, and of what the bytes do.
     let of_bytes = behind(0);
     let mut rest = u32::from_le_bytes([oob[0], oob[1], oob[2], oob[3]]) ^ of_bytes;
@@ -120,7 +125,7 @@ pub fn origin(
             (rest, wanted) = (rest ^ column, wanted ^ bits);
         }
     }
-    candidates.find(|&candidate| crc32c::crc32c(&seed(candidate)) == wanted)
+    candidates.find(|&candidate| crc32c(&seed(candidate)) == wanted)
 }
 
 /// Whose page this may be that is not the one that was looked for: an earlier life of its block, or one of the pages around it, whose blocks
@@ -147,7 +152,7 @@ fn seed(identity: PageIdentity) -> [u8; 8] {
 }
 
 fn checksum(identity: PageIdentity, data: &[u8], oob: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&seed(identity)), &oob[4..]), data)
+    crc32c_append(crc32c_append(crc32c(&seed(identity)), &oob[4..]), data)
 }
 
 #[cfg(test)]

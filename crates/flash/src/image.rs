@@ -77,9 +77,17 @@ use kvssd_types::Nanos;
 use layout::Layout;
 use opened::OpenedPages;
 use staging::Staging;
+use std::collections::VecDeque;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::path::Path;
 use table::Table;
+
+/// The part of the memory for pages that the firmware has for the heads of records. An estimate.
+const HEADS_SHARE: u64 = 16;
+
+/// Runs of pages that are remembered until they are asked for: those of a record of 2 MiB, and as many.
+const WANTED_MAX: usize = 128;
 
 /// How an image is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +110,7 @@ pub struct OpenOptions {
     pub sync: bool,
     /// Nothing is written, and others may read at the same time.
     pub read_only: bool,
-    /// Pages that are kept in memory, read or written, in bytes. 0 keeps the last 64 that were read, and none that are written.
+    /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read, and none that are written.
     pub cache_bytes: u64,
 }
 
@@ -128,6 +136,10 @@ pub struct ImageBacking {
     opened: OpenedPages,
     /// Whether pages that are written are kept in memory.
     keeps_written: bool,
+    /// See [`Backing::heads_bytes`].
+    heads_bytes: u64,
+    /// Runs of pages that will be asked for.
+    wanted: VecDeque<Range<u32>>,
     /// The page that was asked for last, and whether that was the one behind the page before it.
     asked: (PageAddress, bool),
     /// Room for a unit that is written.
@@ -145,9 +157,14 @@ impl ImageBacking {
         if !sync && !disk.is_read_only() {
             disk.file.prepare_staging(layout.staging_offset, 2 * layout.half_bytes);
         }
+        let geometry = &layout.geometry;
+        let pages_bytes = geometry.pages() * u64::from(geometry.page_bytes + geometry.oob_bytes);
+        let heads_bytes = if disk.is_read_only() { 0 } else { cache_bytes.min(pages_bytes) / HEADS_SHARE };
         ImageBacking {
-            opened: OpenedPages::new(&layout.geometry, cache_bytes),
+            opened: OpenedPages::new(&layout.geometry, cache_bytes - heads_bytes),
             keeps_written: cache_bytes > 0,
+            heads_bytes,
+            wanted: VecDeque::new(),
             asked: (PageAddress(0), false),
             disk,
             layout,
@@ -206,13 +223,23 @@ impl ImageBacking {
         row < self.table.get(geometry.block_index(block)).units_programmed
     }
 
+    fn erases_of(&self, page: PageAddress) -> u32 {
+        let geometry = &self.layout.geometry;
+        self.table.get(geometry.block_index(geometry.block_of(geometry.unit_of(page)).0)).erases
+    }
+
+    /// How many pages of a run that will be asked for come from this one on, which is forgotten.
+    fn pages_wanted(&mut self, page: PageAddress) -> Option<u32> {
+        let number = self.wanted.iter().position(|run| run.contains(&page.0))?;
+        self.wanted.remove(number).map(|run| run.end - page.0)
+    }
+
     /// Has a page at hand, and up to so many of its unit with it. What is wrong with those is found when they are asked for.
     fn open_pages(&mut self, first: PageAddress, pages: u32) -> Result<(), MediaError> {
         let mut places: Vec<IoSliceMut<'_>> = self.opened.places(first, pages).map(IoSliceMut::new).collect();
         let pages = places.len() as u32;
         self.disk.read_each(self.layout.page_at(first), &mut places, "pages")?;
-        let block = self.layout.geometry.block_of(self.layout.geometry.unit_of(first)).0;
-        let erases = self.table.get(self.layout.geometry.block_index(block)).erases;
+        let erases = self.erases_of(first);
         for page in (first.0 + 1..first.0 + pages).map(PageAddress) {
             let _ = self.opened.open(PageIdentity { page, erases });
         }
@@ -225,6 +252,10 @@ impl Backing for ImageBacking {
         Ok(self.try_program(unit, &content, span)?)
     }
 
+    fn copies(&self) -> bool {
+        true
+    }
+
     fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         if !self.is_programmed(page) {
             return Err(MediaError::Damaged { page, why: "it was never written" });
@@ -235,14 +266,21 @@ impl Backing for ImageBacking {
                 self.opened.ask_again(page);
             }
         } else {
-            // If the last record ran on into a second page, so does this one as a rule, and to ask twice costs more than to read on.
-            let left = self.layout.geometry.pages_per_program - page.0 % self.layout.geometry.pages_per_program;
-            self.open_pages(page, if has_run_on { left.min(2) } else { 1 })?;
+            let pages = self.pages_wanted(page).unwrap_or_else(|| {
+                // If the last record ran on into a second page, so does this one as a rule, and to ask twice costs more than to read on.
+                let left = self.layout.geometry.pages_per_program - page.0 % self.layout.geometry.pages_per_program;
+                if has_run_on { left.min(2) } else { 1 }
+            });
+            self.open_pages(page, pages)?;
         }
         if page != before {
             self.asked = (page, page.0 == before.0.wrapping_add(1));
         }
         Ok(self.opened.get(page).expect("it was opened just now"))
+    }
+
+    fn heads_bytes(&self) -> u64 {
+        self.heads_bytes
     }
 
     fn look(&self, page: PageAddress, see: &mut dyn FnMut(PageView<'_>)) -> bool {
@@ -257,15 +295,36 @@ impl Backing for ImageBacking {
         self.opened.warm(places);
     }
 
+    /// They are read when one of them is asked for.
     fn fetch(&mut self, first: PageAddress, pages: u32) {
-        let wanted = first.0..first.0 + pages;
-        let mut missing = wanted.clone().map(PageAddress).filter(|&page| !self.opened.holds(page));
-        if let (Some(first), Some(_)) = (missing.next(), missing.next())
-            && self.is_programmed(first)
-        {
-            // What is wrong is found again when the page is asked for.
-            let _ = self.open_pages(first, wanted.end - first.0);
+        if pages > 1 {
+            if self.wanted.len() == WANTED_MAX {
+                self.wanted.pop_front();
+            }
+            self.wanted.push_back(first.0..first.0 + pages);
         }
+    }
+
+    fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let Geometry { page_bytes, oob_bytes, .. } = self.layout.geometry;
+        let pages = first.0..first.0 + out.len() as u32 / page_bytes;
+        if !self.is_programmed(first) || pages.clone().any(|page| self.opened.holds(PageAddress(page))) {
+            return false;
+        }
+        self.pages_wanted(first);
+        self.bytes.resize(pages.len() * oob_bytes as usize, 0);
+        let areas = out.chunks_exact_mut(page_bytes as usize).zip(self.bytes.chunks_exact_mut(oob_bytes as usize));
+        let mut places: Vec<IoSliceMut<'_>> =
+            areas.flat_map(|(data, oob)| [IoSliceMut::new(data), IoSliceMut::new(oob)]).collect();
+        if self.disk.read_each(self.layout.page_at(first), &mut places, "pages").is_err() {
+            return false;
+        }
+        let erases = self.erases_of(first);
+        let areas = out.chunks_exact(page_bytes as usize).zip(self.bytes.chunks_exact(oob_bytes as usize));
+        pages.zip(areas).all(|(page, (data, oob))| {
+            let identity = PageIdentity { page: PageAddress(page), erases };
+            codec::verify_areas(identity, data, oob).is_ok_and(&mut *is_wanted)
+        })
     }
 
     fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {

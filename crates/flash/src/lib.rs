@@ -23,6 +23,7 @@
 //! What it does not do: decide where anything goes (that is firmware), or know what a key is.
 
 mod blob;
+pub mod checksum;
 pub mod codec;
 mod counters;
 mod emulator;

@@ -74,6 +74,11 @@ pub trait Backing: Send + Sync {
     /// [`MediaError`] when the medium failed to take it.
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError>;
 
+    /// Whether it copies what it is given, so that bytes may be shared with it that are a small part of what would be kept for them.
+    fn copies(&self) -> bool {
+        false
+    }
+
     /// A page that was programmed.
     ///
     /// # Errors
@@ -98,6 +103,14 @@ pub trait Backing: Send + Sync {
     /// wrong with one, [`Backing::page`] says.
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         let _ = (first, pages);
+    }
+
+    /// Reads whole pages of one unit, from `first` on, to `out`, the data area of one behind that of the other, if their out-of-band areas
+    /// are those that are wanted. Gives whether it did: where not, [`Backing::page`] has them, or says what is wrong. Nothing is kept for the next
+    /// who asks.
+    fn read_through(&mut self, first: PageAddress, out: &mut [u8], is_wanted: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let _ = (first, out, is_wanted);
+        false
     }
 
     /// Drops the content of a block.
@@ -164,6 +177,11 @@ pub trait Backing: Send + Sync {
     /// [`MediaError`] when the medium failed.
     fn commit(&mut self) -> Result<(), MediaError> {
         Ok(())
+    }
+
+    /// So much memory a firmware may take for what it knows of pages, so as to ask for fewer of them: of a medium whose pages are dear.
+    fn heads_bytes(&self) -> u64 {
+        0
     }
 
     /// The bytes from these on, of these pages, will be looked at soon: memory may begin to bring them closer.

@@ -75,6 +75,11 @@ fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> R
         io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
     }
     io.cpu(io.costs().key_compare_ns);
+    if value_bytes == 0
+        && let Some(head) = io.known_head(place, key)
+    {
+        return Ok(Some(head));
+    }
     Ok(RecordHead::matching(io.data(page)?, start, page_bytes, key))
 }
 
@@ -210,14 +215,16 @@ pub(crate) fn append_pair(
     record.clear();
     write_record(key, value, record);
     packing.lay_out(&head, record);
-    io.append(NewRecord {
+    let place = io.append(NewRecord {
         stream: Stream::User,
         kind: Kind::Pair,
         tag,
         bytes: record,
         unbroken_bytes: packing.unbroken_bytes(&head),
         cause: Cause::User,
-    })
+    })?;
+    io.note_head(place, key, head.value_bytes);
+    Ok(place)
 }
 
 /// Binds a key to a pair that was appended; the one before dies.
@@ -233,6 +240,7 @@ pub(crate) fn bind_pair(
     io.note(Change::Bound { tag, note, pair, old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         let freed = packing.grains_of_record(&old.head);
+        io.media.heads.forget(old.place);
         io.pair_died(tag, old.place, freed)?;
         utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
@@ -250,6 +258,7 @@ pub(crate) fn unbind_pair(
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
+    io.media.heads.forget(found.place);
     note_key(io, index, key, 0);
     io.note(Change::Unbound { tag: position.tag, note: position.note, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
@@ -282,7 +291,7 @@ fn read_value(io: &mut Io<'_>, place: Grain, head: RecordHead, wanted: (u32, u32
     let first_page = io.packing().page_of(place);
     let unread: Vec<_> = parts.iter().filter(|(page, _)| *page != first_page).cloned().collect();
     io.read_parts(&unread, Cause::User);
-    Ok(Reply::Retrieved { value: value_of(io, place, parts)?, value_bytes: head.value_bytes })
+    Ok(Reply::Retrieved { value: value_of(io, place, &parts)?, value_bytes: head.value_bytes })
 }
 
 pub(crate) fn delete(

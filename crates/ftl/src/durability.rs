@@ -24,12 +24,13 @@ use crate::space::Run;
 use crate::spent::SpentOn;
 use crate::staging::{Item, LogPosition, encode, encode_before};
 use crate::superblock::{State, Superblock};
+use kvssd_flash::checksum::crc32c;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Records from this length on are staged from where they lie: shorter ones are quicker in one piece.
+/// Records from this length on may go straight to flash.
 const LARGE_BYTES: usize = 16 << 10;
 /// A checkpoint is due when the journal has become as long as the last one, and at least this many pages.
 const CHECKPOINT_PAGES_MIN: u64 = 16;
@@ -132,14 +133,11 @@ impl Io<'_> {
         if self.media.durable.power_loss != PowerLoss::Protected {
             return Ok(());
         }
-        if let Some(follows) = follows.filter(|follows| follows.len() >= LARGE_BYTES) {
-            let head = encode_before(item, follows.as_ref());
-            self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
-            return Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?);
-        }
-        let bytes = encode(item, follows.unwrap_or(&Rope::default()).as_ref());
-        self.media.durable.staged_bytes += bytes.len() as u64;
-        Ok(self.media.flash.backing().stage(&bytes, self.clock)?)
+        let nothing = Rope::default();
+        let follows = follows.unwrap_or(&nothing);
+        let head = encode_before(item, follows.as_ref());
+        self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
+        Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?)
     }
 
     /// How many of the first bytes of a record, which begins in a log's open page, need not be staged: those that fill units, with the padding
@@ -350,7 +348,7 @@ fn gathered_items(block: &GatheredBlock) -> impl Iterator<Item = (Item, Rope)> {
 /// An image behind room for its head, with the head.
 fn with_head(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = (bytes.len() - CHECKPOINT_HEAD_BYTES) as u64;
-    let crc = crc32c::crc32c(&bytes[CHECKPOINT_HEAD_BYTES..]);
+    let crc = crc32c(&bytes[CHECKPOINT_HEAD_BYTES..]);
     bytes[..4].copy_from_slice(&CHECKPOINT_MAGIC);
     bytes[4..12].copy_from_slice(&length.to_le_bytes());
     bytes[12..CHECKPOINT_HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
@@ -362,7 +360,7 @@ pub(crate) fn image(bytes: &[u8]) -> Option<Image> {
     let (head, rest) = bytes.split_at_checked(CHECKPOINT_HEAD_BYTES)?;
     let crc = u32::from_le_bytes(head[12..].try_into().ok()?);
     let body = rest.get(..image_bytes(head)? as usize)?;
-    (crc32c::crc32c(body) == crc).then(|| Image::decode(body))?
+    (crc32c(body) == crc).then(|| Image::decode(body))?
 }
 
 /// The bytes of the image whose head the page begins with, if it is one.

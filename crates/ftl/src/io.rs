@@ -2,6 +2,7 @@
 
 mod aside;
 mod deaths;
+mod heads;
 mod replaced;
 mod writes;
 
@@ -17,7 +18,7 @@ use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
 use kvssd_flash::{Cause, CoreCosts, Flash, PageAddress, PageView};
-use kvssd_types::{KvError, NamespaceId, Nanos, PlacementHandle, RequestId};
+use kvssd_types::{KvError, NamespaceId, Nanos, PlacementHandle, RequestId, ValueBuilder};
 use std::ops::Range;
 
 /// Flash, log and cores, with the clock of the command or task at work.
@@ -306,6 +307,26 @@ impl<'a> Io<'a> {
             )));
         }
         Ok(data)
+    }
+
+    /// Appends whole pages of a unit to the value of the record at `place`, which goes on in all of them, without a way round; gives whether the
+    /// medium has one.
+    pub(crate) fn read_through(
+        &mut self,
+        run: &[(PageAddress, Range<usize>)],
+        place: Grain,
+        value: &mut ValueBuilder,
+    ) -> bool {
+        let Media { flash, log, .. } = &mut *self.media;
+        let (first, page_bytes) = (run[0].0, flash.geometry().page_bytes as usize);
+        let is_gathered = log.open_page(flash.geometry(), first).is_some();
+        let is_whole = run.iter().all(|(_, bytes)| bytes.len() == page_bytes);
+        if is_gathered || !is_whole || !flash.is_programmed(first) {
+            return false;
+        }
+        let mut is_of_it = |oob: &[u8]| OobFormat::continued(oob) == Some(place);
+        let backing = flash.backing();
+        value.push_filled(run.len() * page_bytes, |room| backing.read_through(first, room, &mut is_of_it))
     }
 
     /// A page of a closed superblock that was read, with its out-of-band area.

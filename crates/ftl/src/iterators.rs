@@ -388,7 +388,7 @@ impl Live {
             return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
         }
         parts[0].1.start += head.bytes();
-        Ok((ahead.key.clone(), Some(value_of(io, place, parts)?)))
+        Ok((ahead.key.clone(), Some(value_of(io, place, &parts)?)))
     }
 
     /// Has the values that follow read, as many as the degree says and the buffer takes.

@@ -37,6 +37,7 @@ mod engine;
 mod gathered;
 mod gc;
 mod growth;
+mod heads;
 mod held;
 pub mod index;
 mod io;

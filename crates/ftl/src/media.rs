@@ -8,12 +8,14 @@
 //! | [`Durable`] | what a mount will read: journal, clients, the write buffer's memory |
 //! | [`Controller`] | the cores |
 //! | [`Held`] | what iterators keep |
+//! | [`Heads`] | whose records lie where, as far as the host's memory has room |
 //! | [`Gathered`] | blocks of which a part has come |
 
 use crate::controller::Controller;
 use crate::dram::DramUse;
 use crate::durable::Durable;
 use crate::gathered::Gathered;
+use crate::heads::Heads;
 use crate::held::Held;
 use crate::log::Log;
 use crate::oob::OobFormat;
@@ -34,12 +36,13 @@ pub struct Media {
     pub(crate) durable: Durable,
     pub(crate) controller: Controller,
     pub(crate) held: Held,
+    pub(crate) heads: Heads,
     pub(crate) gathered: Gathered,
 }
 
 impl Media {
     pub(crate) fn new(
-        flash: Flash,
+        mut flash: Flash,
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
@@ -47,6 +50,7 @@ impl Media {
     ) -> Self {
         let geometry = *flash.geometry();
         Media {
+            heads: Heads::new(flash.backing().heads_bytes()),
             flash,
             space: Space::new(geometry, packing, validity),
             log: Log::new(&geometry, format, placement_handles),
@@ -66,6 +70,7 @@ impl Media {
             durable: self.durable.clone(),
             controller: self.controller.clone(),
             held: self.held.clone(),
+            heads: self.heads.clone(),
             gathered: self.gathered.clone(),
         })
     }

@@ -27,6 +27,7 @@ use crate::log::Log;
 use crate::oob::{Kind, Stream};
 use crate::packing::Packing;
 use crate::placement::LogId;
+use kvssd_flash::checksum::{crc32c, crc32c_append};
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Flash, Geometry, MediaError, PageAddress, SuperblockId};
 use kvssd_types::NamespaceId;
@@ -67,27 +68,26 @@ const HEAD_BYTES: usize = 8;
 /// No sequence number, and no number of a journal page, is so high.
 const NUMBERS_END: u64 = 1 << 48;
 
+/// Room for an item as a rule.
+const ITEM_BYTES: usize = 64;
+
 /// The bytes of an item and those that follow it.
 pub(crate) fn encode(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
-    let mut bytes = postcard::to_extend(item, vec![0; HEAD_BYTES]).expect("an item is plain data");
+    let mut bytes = encode_before(item, follows);
     follows.show(|piece| bytes.extend_from_slice(piece));
-    let (length, crc) = (bytes.len() - HEAD_BYTES, crc32c::crc32c(&bytes[HEAD_BYTES..]));
-    put_head(&mut bytes, length, crc);
     bytes
 }
 
 /// The bytes of an item, which says that those of `follows` stand behind it.
 pub(crate) fn encode_before(item: &Item, follows: RopeRef<'_>) -> Vec<u8> {
-    let mut bytes = postcard::to_extend(item, vec![0; HEAD_BYTES]).expect("an item is plain data");
-    let (mut length, mut crc) = (bytes.len() - HEAD_BYTES, crc32c::crc32c(&bytes[HEAD_BYTES..]));
-    follows.show(|piece| (length, crc) = (length + piece.len(), crc32c::crc32c_append(crc, piece)));
-    put_head(&mut bytes, length, crc);
-    bytes
-}
-
-fn put_head(bytes: &mut [u8], length: usize, crc: u32) {
+    let mut bytes = Vec::with_capacity(ITEM_BYTES);
+    bytes.resize(HEAD_BYTES, 0);
+    let mut bytes = postcard::to_extend(item, bytes).expect("an item is plain data");
+    let (mut length, mut crc) = (bytes.len() - HEAD_BYTES, crc32c(&bytes[HEAD_BYTES..]));
+    follows.show(|piece| (length, crc) = (length + piece.len(), crc32c_append(crc, piece)));
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
     bytes[4..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
+    bytes
 }
 
 /// The body of what was staged next, and the rest.
@@ -95,7 +95,7 @@ fn body(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
     let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let (body, rest) = rest.split_at_checked(number(0) as usize)?;
-    let is_whole = !body.is_empty() && crc32c::crc32c(body) == number(4);
+    let is_whole = !body.is_empty() && crc32c(body) == number(4);
     is_whole.then_some((body, rest))
 }
 
@@ -272,16 +272,14 @@ mod tests {
     use kvssd_flash::rope::Rope;
 
     #[test]
-    fn an_item_that_stands_before_its_bytes_is_the_one_that_has_them() {
+    fn an_item_stands_before_its_bytes() {
         let mut follows = Rope::default();
         follows.push_literal(b"record");
         follows.push_zeros(3000);
         follows.push_blob(vec![7; 500].into());
         let item = Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12));
-        let (whole, mut parted) = (encode(&item, follows.as_ref()), encode_before(&item, follows.as_ref()));
-        assert!(parted.len() < 40, "none of the bytes are in it");
-        follows.as_ref().show(|piece| parted.extend_from_slice(piece));
-        assert_eq!(parted, whole);
+        let whole = encode(&item, follows.as_ref());
+        assert!(encode_before(&item, follows.as_ref()).len() < 40, "none of the bytes are in it");
         let mut items = Items(&whole);
         let (read, behind) = items.next().unwrap().unwrap();
         assert!(matches!(read, Item::Appended(Stream::User, Kind::Pair, (1, 77), Grain(12))));
@@ -299,8 +297,8 @@ mod tests {
             assert_eq!(Items(&bytes).filter(Result::is_ok).count(), kinds);
         }
         bytes[last - 1] = 200;
-        let (length, crc) = (last + 1 - end - HEAD_BYTES, crc32c::crc32c(&bytes[end + HEAD_BYTES..]));
-        put_head(&mut bytes[end..], length, crc);
+        let crc = crc32c(&bytes[end + HEAD_BYTES..]);
+        bytes[end + 4..end + HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
         assert!(Items(&bytes).nth(1).unwrap().is_err());
     }
 }

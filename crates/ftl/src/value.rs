@@ -47,14 +47,28 @@ pub(crate) fn by_page(parts: impl Iterator<Item = ValuePart>) -> Vec<ValuePart> 
     pages.into_iter().collect()
 }
 
+/// Values from this length on are not kept among the pages of others, which they would drive out.
+const THROUGH_BYTES_MIN: usize = 256 << 10;
+
 /// The value of the record at `place` whose parts are in the controller. A page that belongs to another record has no
 /// part of it, whatever led there.
-pub(crate) fn value_of(io: &mut Io<'_>, place: Grain, parts: Vec<ValuePart>) -> Result<Value, KvError> {
+pub(crate) fn value_of(io: &mut Io<'_>, place: Grain, parts: &[ValuePart]) -> Result<Value, KvError> {
+    let geometry = *io.media.flash.geometry();
     let first = io.packing().page_of(place);
-    let mut value = ValueBuilder::with_length(parts.iter().map(|(_, range)| range.len()).sum());
-    for (page, range) in parts {
-        let data = if page == first { io.data(page)? } else { io.continued(page, place)? };
-        data.push_to(range, &mut value);
+    let length = parts.iter().map(|(_, range)| range.len()).sum();
+    let goes_on = |(left, _): &ValuePart, (right, bytes): &ValuePart| {
+        let is_next = *left != first && right.0 == left.0 + 1 && geometry.unit_of(*left) == geometry.unit_of(*right);
+        length >= THROUGH_BYTES_MIN && is_next && bytes.len() == geometry.page_bytes as usize
+    };
+    let mut value = ValueBuilder::with_length(length);
+    for run in parts.chunk_by(goes_on) {
+        if run.len() > 1 && io.read_through(run, place, &mut value) {
+            continue;
+        }
+        for (page, range) in run.iter().cloned() {
+            let data = if page == first { io.data(page)? } else { io.continued(page, place)? };
+            data.push_to(range, &mut value);
+        }
     }
     Ok(value.build())
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 /// So much is held at a time. Of the memory that an ordinary process may lock (8 MiB in today's systems) it is little.
 const HELD_BYTES: usize = 256 << 10;
-/// Longer writes are not worth their copy: of those the system's call is a small part.
-const WRITE_BYTES_MAX: usize = HELD_BYTES / 4;
+/// Longer writes are left to the system: its call costs less than to have as many pages ready.
+const WRITE_BYTES_MAX: usize = 8 << 10;
 /// What is held begins at a multiple of this.
 const STEP_BYTES: usize = 4096;
 
@@ -21,6 +21,8 @@ pub struct Mapping {
     /// Where it begins in the file.
     begin: u64,
     held: Range<usize>,
+    /// Whether the last write was a short one.
+    was_short: bool,
 }
 
 impl Mapping {
@@ -32,23 +34,29 @@ impl Mapping {
     pub fn of(file: &File, begin: u64, bytes: u64) -> io::Result<Mapping> {
         place::check(file)?;
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut mapping = Mapping { memory: Memory::of(file, begin, bytes)?, begin, held: 0..0 };
+        let mut mapping = Mapping { memory: Memory::of(file, begin, bytes)?, begin, held: 0..0, was_short: true };
         mapping.hold(file, 0)?;
         Ok(mapping)
     }
 
-    /// Writes `bytes` to the file from `at` on; gives whether it did: what is long, or reaches beyond the region, is left to the system. `file` is
-    /// that of the region. The bytes outlive the process from then on; a process that is killed meanwhile has written any of them.
+    /// Writes `bytes` to the file from `at` on; gives whether it did. Left to the system is what is long, or reaches beyond the region, and the first
+    /// that is short behind one that is long and has left what is held: who writes so will write on so, and would have made ready what a long one
+    /// passes by. `file` is that of the region. The bytes outlive the process from then on; a process that is killed meanwhile has written any of them.
     ///
     /// # Errors
     /// When the part of the file that `at` lies in cannot be made ready. Nothing is written then, and the mapping is of no use any more.
     pub fn write(&mut self, file: &File, at: u64, bytes: &[u8]) -> io::Result<bool> {
         let Some(at) = at.checked_sub(self.begin).and_then(|at| usize::try_from(at).ok()) else { return Ok(false) };
         let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= self.memory.bytes());
-        if !fits || bytes.len() > WRITE_BYTES_MAX {
+        let is_short = bytes.len() <= WRITE_BYTES_MAX;
+        let goes_on = std::mem::replace(&mut self.was_short, is_short) && is_short;
+        if !fits || !is_short {
             return Ok(false);
         }
         if at < self.held.start || at + bytes.len() > self.held.end {
+            if !goes_on {
+                return Ok(false);
+            }
             self.hold(file, at)?;
         }
         self.memory.copy_in(at, bytes);
@@ -136,7 +144,11 @@ mod tests {
             assert!(!mapping.write(&file, at, bytes).unwrap(), "{} bytes at {at}", bytes.len());
         }
         assert!(read(&file, 0, (BEGIN + REGION_BYTES) as usize).iter().all(|byte| *byte == 0));
-        assert!(mapping.write(&file, BEGIN + 4095, &long[1..]).unwrap(), "over the end of what is held");
+        assert!(mapping.write(&file, BEGIN + 4095, &long[1..]).unwrap(), "in what is held");
+        let beyond = BEGIN + 2 * HELD_BYTES as u64;
+        assert!(!mapping.write(&file, beyond - 9000, &long).unwrap());
+        let short: Vec<bool> = (0..3).map(|number| mapping.write(&file, beyond + number, b"s").unwrap()).collect();
+        assert_eq!(short, [false, true, true], "nothing is made ready for one that is short between long ones");
     }
 
     /// What lies behind the end of a file cannot be held, which is an error and no signal.

@@ -155,6 +155,16 @@ impl ValueBuilder {
         }
     }
 
+    /// Appends so many bytes, which `fill` puts where they are wanted; none when it says that it has not.
+    pub fn push_filled(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> bool) -> bool {
+        self.settle();
+        let is_filled = fill(self.take(count));
+        if !is_filled {
+            self.filled -= count;
+        }
+        is_filled
+    }
+
     /// Appends described bytes.
     pub fn push_pattern(&mut self, next: Pattern) {
         if next.length == 0 {
@@ -233,6 +243,24 @@ mod tests {
             prop_assert_eq!(&described, &Value::Pattern(whole));
             prop_assert_eq!(&real.build(), &Value::Pattern(whole));
         }
+    }
+
+    #[test]
+    fn bytes_that_were_not_filled_in_are_none() {
+        let mut value = ValueBuilder::with_length(6);
+        value.push_bytes(b"ab");
+        assert!(!value.push_filled(3, |room| {
+            room.fill(9);
+            false
+        }));
+        assert!(value.push_filled(2, |room| {
+            room.copy_from_slice(b"cd");
+            true
+        }));
+        value.push_pattern(Pattern { seed: 1, offset: 0, length: 2 });
+        assert!(value.push_filled(1, |room| room[0] == 0));
+        let bytes = value.build().to_vec();
+        assert_eq!((&bytes[..4], bytes.len()), (&b"abcd"[..], 7));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The header of an image, and where its regions lie. The bytes are drawn in `image.rs`.
 
 use super::error::{ImageFault, damaged};
+use crate::checksum::{crc32c, crc32c_append};
 use crate::{Geometry, PageAddress, codec};
 
 /// The version of the format of an image of one part.
@@ -294,7 +295,7 @@ fn page_stride(geometry: &Geometry) -> u64 {
 }
 
 fn checksum(header: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&header[..CRC_AT]), &header[CRC_GOES_ON_AT..])
+    crc32c_append(crc32c(&header[..CRC_AT]), &header[CRC_GOES_ON_AT..])
 }
 
 /// Whether addresses of such a drive are in range: a profile is checked more closely, but a header may say anything.

@@ -21,6 +21,7 @@
 use super::disk::Disk;
 use super::error::{ImageError, damaged};
 use super::layout::{Layout, u32_at, u64_at};
+use crate::checksum::crc32c;
 use crate::rope::RopeRef;
 
 /// Bytes of a chunk before those that were staged: CRC, length, epoch, sure bytes.
@@ -259,7 +260,7 @@ impl Reader<'_> {
         }
         let length = if head.length == SUPERSEDED { 0 } else { head.length as usize };
         let Some(chunk) = self.bytes(at, HEAD_BYTES + length)? else { return Ok(None) };
-        let is_whole = u32_at(chunk, 0) == crc32c::crc32c(&chunk[4..]);
+        let is_whole = u32_at(chunk, 0) == crc32c(&chunk[4..]);
         Ok(is_whole.then_some((head, &chunk[HEAD_BYTES..])))
     }
 
@@ -287,6 +288,6 @@ fn put_head(chunk: &mut [u8], length: u32, epoch: u64, sure_bytes: u64) {
     chunk[4..8].copy_from_slice(&length.to_le_bytes());
     chunk[8..16].copy_from_slice(&epoch.to_le_bytes());
     chunk[16..HEAD_BYTES].copy_from_slice(&sure_bytes.to_le_bytes());
-    let crc = crc32c::crc32c(&chunk[4..]);
+    let crc = crc32c(&chunk[4..]);
     chunk[..4].copy_from_slice(&crc.to_le_bytes());
 }

@@ -6,6 +6,7 @@ use super::disk::Disk;
 use super::error::{ImageError, damaged};
 use super::layout::{ENTRY_BYTES, Layout, u32_at};
 use crate::BlockState;
+use crate::checksum::{crc32c, crc32c_append};
 use std::collections::BTreeSet;
 
 /// Entries are read and first written in pieces of this many.
@@ -99,7 +100,7 @@ fn entry(number: usize, state: BlockState) -> [u8; ENTRY_BYTES as usize] {
     let mut bytes = [0; ENTRY_BYTES as usize];
     bytes[..4].copy_from_slice(&state.units_programmed.to_le_bytes());
     bytes[4..8].copy_from_slice(&state.erases.to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&(number as u64).to_le_bytes()), &bytes[..CRC_AT]);
+    let crc = crc32c_append(crc32c(&(number as u64).to_le_bytes()), &bytes[..CRC_AT]);
     bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }

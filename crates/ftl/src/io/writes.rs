@@ -36,6 +36,7 @@ impl Io<'_> {
         let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
         let length = bytes.len();
         let straight = self.stage_begin(log, (kind, tag, place), bytes)?;
+        let copies = self.media.flash.backing().copies();
         let mut done = 0;
         while done < length {
             self.open(log, done > 0)?;
@@ -46,10 +47,10 @@ impl Io<'_> {
                 open.cause = cause;
             }
             let count = (page_bytes - open.data.len()).min(length - done);
-            if done < straight {
-                open.data.push_shared(bytes.as_ref(), done..done + count);
-            } else if count == length {
+            if count == length {
                 open.data.push_rope(bytes);
+            } else if copies {
+                open.data.push_shared(bytes.as_ref(), done..done + count);
             } else {
                 open.data.push_slice(bytes.as_ref(), done..done + count);
             }

@@ -68,7 +68,7 @@ impl<'a> Pdu<'a> {
         let Some(whole) = bytes.get(..parts.end) else { return Ok(Decoded::Needs(parts.end)) };
         let data = &whole[parts.data_begin..parts.data_end];
         let is_data_intact =
-            !parts.data_digest || crc32c::crc32c(data).to_le_bytes() == whole[parts.data_end..parts.end];
+            !parts.data_digest || crc_fast::crc32_iscsi(data).to_le_bytes() == whole[parts.data_end..parts.end];
         let pdu = typed(&parts, &head[COMMON_BYTES..], data).ok_or(Fault::header(AT_HEADER_BYTES))?;
         Ok(Decoded::Pdu { pdu, bytes: parts.end, is_data_intact })
     }
@@ -128,7 +128,7 @@ fn parts(common: &CommonHeader, sender: Sender, framing: &Framing) -> Result<Par
 fn check_header(head: &[u8], header_end: usize) -> Result<(), Fault> {
     let (header, digest) = head.split_at(header_end);
     let digest = digest.try_into().map_or(0, u32::from_le_bytes);
-    if crc32c::crc32c(header) == digest {
+    if crc_fast::crc32_iscsi(header) == digest {
         Ok(())
     } else {
         Err(Fault { status: FaultStatus::HeaderDigest, information: digest })

@@ -103,9 +103,9 @@ fn begin(
     out.extend_from_slice(common.as_bytes());
     out.extend_from_slice(rest);
     if header_digest {
-        let digest = crc32c::crc32c(&out[begin..]);
+        let digest = crc_fast::crc32_iscsi(&out[begin..]);
         out.extend_from_slice(&digest.to_le_bytes());
     }
     out.resize(begin + data_begin, 0);
-    data_digest.then(|| crc32c::crc32c(data).to_le_bytes())
+    data_digest.then(|| crc_fast::crc32_iscsi(data).to_le_bytes())
 }

@@ -15,9 +15,10 @@ use kvssd_tls::{Key, KeyHash, Session};
 use kvssd_types::Nanos;
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
+use std::iter::Copied;
 use std::path::Path;
+use std::slice::Iter;
 use std::sync::Arc;
-use std::vec::IntoIter;
 
 const NQN: &str = "nqn.2025-01.org.kvssd:any";
 const HOSTS: [&str; 2] = ["nqn.host:a", "nqn.host:b"];
@@ -65,7 +66,7 @@ pub fn run(subsystem: &Arc<Subsystem>, script: &[u8]) -> End {
     let now = Cell::new(Nanos(1));
     let mut peer = Peer {
         client: client(&preshared),
-        script: script.to_vec().into_iter(),
+        script: script.iter().copied(),
         now: &now,
         sent: Vec::new(),
         incoming: Vec::new(),
@@ -98,7 +99,7 @@ fn client(preshared: &[PresharedKey]) -> Session {
 /// What the target has at the other end of its socket.
 struct Peer<'a> {
     client: Session,
-    script: IntoIter<u8>,
+    script: Copied<Iter<'a, u8>>,
     now: &'a Cell<Nanos>,
     /// What it said last.
     sent: Vec<u8>,
