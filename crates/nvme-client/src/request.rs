@@ -14,7 +14,7 @@ use crate::queue_pair::{Completion, Payload};
 use kvssd_nvme_spec::extended::{IteratorRange, PairsReader};
 use kvssd_nvme_spec::kv::{KEY_BYTES_MAX, KvCommand, KvKey, LONG_KEY_BYTES_MAX, StoreOptions};
 use kvssd_nvme_spec::list::{LIST_HEADER_BYTES, ListReader};
-use kvssd_nvme_spec::named::set_meant_birth;
+use kvssd_nvme_spec::named::{CACHE_STAMP_BYTES, set_meant_birth};
 use kvssd_nvme_spec::status::HOST_QUOTA;
 use kvssd_nvme_spec::{Status, SubmissionEntry};
 use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Key, NamespaceId, Reply, StoreCondition, Value};
@@ -287,7 +287,10 @@ fn error_of(status: Status, operation: Operation, namespace: NamespaceId) -> Err
         }
         (Status::CapacityExceeded, _) => Error::CapacityExceeded,
         (Status::InvalidValueSize, Operation::Store { value_bytes, limits }) => {
-            Error::InvalidValue { value_bytes: value_bytes.into(), value_bytes_max: limits.value_bytes_max.into() }
+            // Larger ones are not sent: it is a cache.
+            let stamp_bytes = if limits.extended.is_some() { CACHE_STAMP_BYTES } else { 0 };
+            let value_bytes_max = u64::from(limits.value_bytes_max.saturating_sub(stamp_bytes));
+            Error::InvalidValue { value_bytes: value_bytes.into(), value_bytes_max }
         }
         (Status::NamespaceWriteProtected, _) => {
             Error::Refused("the drive lets this host read that namespace, and not change it".to_owned())

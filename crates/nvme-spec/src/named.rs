@@ -60,6 +60,8 @@ const BIRTH_SHIFT: u32 = 8;
 const BIRTH_MAX: u64 = (1 << (32 - BIRTH_SHIFT)) - 1;
 /// Length of a cache as text.
 pub const CACHE_TEXT_BYTES: usize = 176;
+/// What a cache keeps behind each value: the largest that a host can store there is so much smaller than Identify says.
+pub const CACHE_STAMP_BYTES: u32 = 8;
 /// Length of the page's header.
 pub const HEADER_BYTES: usize = 16;
 /// Length of an entry of the page.

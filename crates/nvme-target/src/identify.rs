@@ -19,6 +19,7 @@ use kvssd_nvme_spec::identify::{
     namespace_list,
 };
 use kvssd_nvme_spec::kv::KEY_BYTES_MAX;
+use kvssd_nvme_spec::named::told_birth;
 use kvssd_nvme_spec::{Status, write_padded, write_text};
 use kvssd_types::mix64;
 use zerocopy::IntoBytes;
@@ -229,12 +230,13 @@ fn independent_namespace(attributes: u8) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-/// NGUID: it follows from the subsystem's NQN, the namespace's number, which may come again, and its name.
+/// NGUID: it follows from the subsystem's NQN and the namespace's number, which may come again, birth and name.
 fn guid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
     let mixed = |hash: u64, byte: u8| mix64(hash ^ u64::from(byte));
     let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, mixed);
     let name = info.attributes.name.as_deref().unwrap_or_default();
-    let half = |salt: u64| name.bytes().fold(mix64(seed(salt) ^ u64::from(info.id.0)), mixed);
+    let which = u64::from(info.id.0) | u64::from(told_birth(info.birth)) << 32;
+    let half = |salt: u64| name.bytes().fold(mix64(seed(salt) ^ which), mixed);
     let (high, low) = (half(1), half(2));
     let mut guid = [0; 16];
     guid[..8].copy_from_slice(&high.to_be_bytes());

@@ -328,6 +328,10 @@ fn a_namespace_is_a_cache_on_an_image_and_on_a_url_and_refuses_no_host() {
     let mut service = Service::start(&desk, "127.0.0.1:0");
     let url = service.url("");
     desk.prints(&format!("namespace create {url} --name blocks --cache fifo --budget 500kB"));
+    let store = connect(&url).unwrap();
+    let most = store.stats().unwrap().value_bytes_max;
+    let too_large = store.namespace("blocks").unwrap().store(b"large", &value(1, most as usize)).unwrap_err();
+    assert!(too_large.to_string().contains(&format!("takes {}", most - 8)), "{too_large}");
     assert!(desk.prints(&format!("namespace list {url}")).contains(text));
     scope(|scope| {
         for host in 0..2u64 {

@@ -1,6 +1,8 @@
 //! Namespaces by their names: made, deleted and listed by hosts, and what other hosts notice of it.
 
 use crate::host::{Got, HOST_NQN, Heard, Host, NQN, Queue, Target, admin_connect, key};
+use kvssd_device::Drive;
+use kvssd_flash::OpenOptions;
 use kvssd_nvme_spec::admin::{AdminCommand, GetLogPage};
 use kvssd_nvme_spec::command::{DataPointer, NAMESPACE_ALL};
 use kvssd_nvme_spec::fabrics::{CONTROLLER_ANY, DISCOVERY_NQN};
@@ -14,7 +16,7 @@ use kvssd_nvme_spec::named::{
 };
 use kvssd_nvme_spec::pdu::Pdu;
 use kvssd_nvme_spec::{Status, write_text};
-use kvssd_nvme_target::{HostRights, Namespaces, Rights};
+use kvssd_nvme_target::{HostRights, Namespaces, Rights, SubsystemOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use zerocopy::IntoBytes;
@@ -369,6 +371,29 @@ fn who_has_not_looked_changes_nothing_in_a_namespace_that_came_in_anothers_place
     assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::Success);
     replace(&mut maker.admin, 3, "first");
     assert_eq!(store_in(&mut host, 3, b"k", b"v"), Status::InvalidField);
+}
+
+/// Hosts that know no births tell namespaces apart by NGUID and UUID, also those of one number and name.
+#[test]
+fn a_namespace_of_the_same_number_and_name_has_other_identifiers() {
+    let mut target = Target::new();
+    let mut maker = Host::new(&target);
+    assert_eq!(create(&mut maker.admin, &wanted("mine")), 2);
+    let before = maker.admin.identify(3, 0, 2).data;
+    let (mut number, mut name) = (2, replace(&mut maker.admin, 2, "mine"));
+    while number != 2 || name != "mine" {
+        assert_eq!(delete(&mut maker.admin, number, &name), Status::Success);
+        (number, name) = (create(&mut maker.admin, &wanted("mine")), "mine".to_owned());
+    }
+    let after = maker.admin.identify(3, 0, 2).data;
+    assert_ne!(before, after);
+    // They stay when the drive is served again.
+    drop(maker);
+    target.stop();
+    let folder = std::mem::replace(&mut target.folder, tempfile::tempdir().unwrap());
+    let drive = Drive::open(folder.path().join("drive.kv"), OpenOptions::default()).unwrap();
+    let target = Target::serving(drive, SubsystemOptions::new(NQN), folder);
+    assert_eq!(Host::new(&target).admin.identify(3, 0, 2).data, after);
 }
 
 /// A command that says which namespace it means is executed on that one alone, whatever its controller has been told.
