@@ -21,6 +21,8 @@ pub(crate) enum Pairs {
     OfAllSizes,
     /// Many, all small, and a part of them from the beginning.
     Small,
+    /// Few, half of them over many pages.
+    Large,
 }
 
 impl Pairs {
@@ -29,16 +31,17 @@ impl Pairs {
         match self {
             Pairs::OfAllSizes => 1000,
             Pairs::Small => 4000,
+            Pairs::Large => 200,
         }
     }
 
-    /// The bytes of a value: mostly small, now and then over many pages.
+    /// The bytes of a value. Each design takes the largest.
     fn length(self, random: &mut Random) -> u64 {
         match (self, random.below(40)) {
             (Pairs::Small, _) => random.below(100),
-            (Pairs::OfAllSizes, 0) => random.below(60_000),
+            (Pairs::OfAllSizes, 0) | (Pairs::Large, 0..20) => random.below(60_000),
             (Pairs::OfAllSizes, 1..6) => random.below(9000),
-            (Pairs::OfAllSizes, _) => random.below(2500),
+            (Pairs::OfAllSizes | Pairs::Large, _) => random.below(2500),
         }
     }
 }
@@ -65,7 +68,7 @@ const FAULTY: FaultRates = FaultRates {
 };
 /// Enough for as many failures, also of a drive of small pairs, which is read most: a die without spares fails for good, and so
 /// does the second page of a row whose first cannot move.
-const SPARES_PER_DIE: u32 = 256;
+const SPARES_PER_DIE: u32 = 512;
 
 /// A drive and what must be on it.
 pub(crate) struct Drive<'a> {

@@ -26,10 +26,8 @@ use serde::Serialize;
 use spaces::Spaces;
 use std::any::Any;
 
-/// One drive of so many holds many small pairs instead of a few of all sizes: its sections split, and its dead pairs fill pages.
-const DRIVES_OF_SMALL_PAIRS: u64 = 8;
-/// One drive of so many has several namespaces.
-const DRIVES_OF_NAMESPACES: u64 = 4;
+/// Of so many drives in a row each is of another kind, or of the usual one.
+const KINDS: u64 = 8;
 /// Lives of a drive before it is replaced by a new one.
 const CUTS_PER_DRIVE: u32 = 100;
 /// A campaign that has found so much need not go on.
@@ -114,17 +112,23 @@ impl Campaign {
     /// The firmware, the pairs and the namespaces of the drive with that seed.
     fn subject(&self, seed: u64) -> (Design, Pairs, Spaces) {
         let mut design = self.design.clone();
-        if seed % DRIVES_OF_NAMESPACES == 1 {
-            let has_many_logs = design.gc_victims_max > 1 && seed / DRIVES_OF_NAMESPACES % 2 == 1;
-            return (design, Pairs::OfAllSizes, Spaces::many(has_many_logs));
+        match seed % KINDS {
+            // Many small pairs: sections split, and dead pairs fill pages.
+            0 => {
+                design.index.begin_small();
+                // A design that has this parameter grows in the background or while commands wait; another refuses it.
+                let _ = design.set("incremental", &(seed / KINDS).is_multiple_of(2).to_string());
+                (design, Pairs::Small, Spaces::one())
+            }
+            1 => (design, Pairs::OfAllSizes, Spaces::many(false)),
+            // Collection moves records that run over many pages.
+            4 => (design, Pairs::Large, Spaces::one()),
+            5 => {
+                let has_many_logs = design.gc_victims_max > 1;
+                (design, Pairs::OfAllSizes, Spaces::many(has_many_logs))
+            }
+            _ => (design, Pairs::OfAllSizes, Spaces::one()),
         }
-        if !seed.is_multiple_of(DRIVES_OF_SMALL_PAIRS) {
-            return (design, Pairs::OfAllSizes, Spaces::one());
-        }
-        design.index.begin_small();
-        // A design that has this parameter grows in the background or while commands wait; another refuses it.
-        let _ = design.set("incremental", &(seed / DRIVES_OF_SMALL_PAIRS).is_multiple_of(2).to_string());
-        (design, Pairs::Small, Spaces::one())
     }
 
     /// Runs it.
