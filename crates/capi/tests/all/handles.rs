@@ -40,7 +40,7 @@ fn a_handle_means_its_own_namespace_whatever_has_its_number_now() {
     let desk = tempfile::tempdir().unwrap();
     served(&desk, |url| {
         let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
-        let proxied = format!("nvme+tcp://{}/nqn.2025-01.org.kvssd:test", cutter.address);
+        let proxied = by(&cutter);
         let (store, maker) = (open(&proxied), open(url));
         for is_cut in [false, true] {
             let number = maker.create_namespace(named("mine")).unwrap().id().0;
@@ -87,6 +87,14 @@ fn by(cutter: &Cutter) -> String {
     format!("nvme+tcp://{}/nqn.2025-01.org.kvssd:test", cutter.address)
 }
 
+/// A store at one address with a pair in a namespace that another one has made; the other one, and the namespace's number.
+fn with_mine(address: &str, of_other: &str) -> (Store, Store, u32) {
+    let (store, maker) = (open(address), open(of_other));
+    let number = maker.create_namespace(named("mine")).unwrap().id().0;
+    store.namespace("mine").unwrap().store(b"key", b"mine").unwrap();
+    (store, maker, number)
+}
+
 /// A command on its way arrives after the namespace was replaced, and after its own client has listed what there is: the
 /// worst order that threads can come in.
 #[test]
@@ -94,10 +102,8 @@ fn a_command_on_its_way_comes_to_no_other_namespace_whatever_is_listed_meanwhile
     let desk = tempfile::tempdir().unwrap();
     served(&desk, |url| {
         let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
-        let (store, maker) = (open(&by(&cutter)), open(url));
-        let number = maker.create_namespace(named("mine")).unwrap().id().0;
+        let (store, maker, number) = with_mine(&by(&cutter), url);
         let mine = store.namespace("mine").unwrap();
-        mine.store(b"key", b"mine").unwrap();
         maker.create_namespace(named("new")).unwrap();
         let stores = cutter.hold(|pdu| pdu[OPCODE_AT] == STORE);
         // The list by which a drive would be told that its client knows who has the number.
@@ -130,10 +136,8 @@ fn a_handle_whose_namespace_went_while_it_was_away_means_nothing_that_comes_late
     let desk = tempfile::tempdir().unwrap();
     served(&desk, |url| {
         let cutter = Cutter::new(url.trim_start_matches("nvme+tcp://"));
-        let (store, maker) = (open(&by(&cutter)), open(url));
-        let number = maker.create_namespace(named("mine")).unwrap().id().0;
+        let (store, maker, number) = with_mine(&by(&cutter), url);
         let mine = store.namespace("mine").unwrap();
-        mine.store(b"key", b"mine").unwrap();
         maker.delete_namespace("mine").unwrap();
         cutter.arm(STORE, false);
         assert!(mine.store(b"key", b"stale").is_err());
@@ -142,7 +146,7 @@ fn a_handle_whose_namespace_went_while_it_was_away_means_nothing_that_comes_late
         let name = if maker.namespace("other").unwrap().id().0 == number {
             "other".to_owned()
         } else {
-            replace_until(&maker, number)
+            replace(&maker, number, "other")
         };
         let other = maker.namespace(&name).unwrap();
         assert_eq!(other.id().0, number);
@@ -153,18 +157,6 @@ fn a_handle_whose_namespace_went_while_it_was_away_means_nothing_that_comes_late
         }
         assert_eq!(other.count().unwrap(), 0);
     });
-}
-
-/// Makes namespaces in the place of "other" until that number comes.
-fn replace_until(store: &Store, number: u32) -> String {
-    for round in 0..100 {
-        let name = format!("other {round}");
-        if store.create_namespace(named(&name)).unwrap().id().0 == number {
-            return name;
-        }
-        store.delete_namespace(&name).unwrap();
-    }
-    panic!("number {number} does not come again");
 }
 
 /// So many rounds of: another host replaces a namespace, and lets its new one be, while six threads of one client store by the

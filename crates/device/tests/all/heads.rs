@@ -1,24 +1,14 @@
 //! What is known of the heads of records: it spares the reads of what is replaced, and is never another record's.
 
-use crate::retrieve;
+use crate::{PATH, create_protected, retrieve};
 use kvssd_designs::DESIGNS;
-use kvssd_device::{CreateDrive, Drive};
+use kvssd_device::Drive;
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk};
-use kvssd_ftl::Design;
 use kvssd_types::{Command, Key, KvError, Random, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const PATH: &str = "drive.kv";
 const KEYS: u64 = 300;
-
-fn create(design: &Design) -> SimulatedDisk {
-    let profile = design.tiny_profile(&[("memory.power_loss", "protected")]).unwrap();
-    let disk = SimulatedDisk::new(1);
-    let drive = Drive::create_in(&disk.files(), Path::new(PATH), &profile, design, CreateDrive::default());
-    drive.unwrap().close().unwrap();
-    disk
-}
 
 fn open(disk: &SimulatedDisk, cache_bytes: u64) -> Drive {
     Drive::open_in(&disk.files(), Path::new(PATH), OpenOptions { sync: false, read_only: false, cache_bytes }).unwrap()
@@ -35,7 +25,7 @@ fn delete(drive: &mut Drive, key: &[u8]) -> bool {
 
 /// Bytes that are read of the disk while all keys are replaced, and then deleted; of a drive that is opened anew before, or not.
 fn bytes_read(cache_bytes: u64, anew: bool) -> u64 {
-    let disk = create(&kvssd_designs::named("plus").unwrap());
+    let disk = create_protected(&kvssd_designs::named("plus").unwrap());
     let mut drive = open(&disk, cache_bytes);
     let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
     keys.iter().for_each(|key| store(&mut drive, key, &[1; 3000]).unwrap());
@@ -65,7 +55,7 @@ fn heads_are_those_of_the_records_that_lie_there() {
         if !design.takes_keys() {
             continue;
         }
-        let disk = create(design);
+        let disk = create_protected(design);
         let (mut model, mut random) = (BTreeMap::<[u8; 8], Vec<u8>>::new(), Random::stream(7, cache_bytes));
         let mut moved = 0;
         for life in 0..3u8 {

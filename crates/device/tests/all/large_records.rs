@@ -1,28 +1,18 @@
 //! Large records, whose full units are not staged. Whatever call of the disk the process is killed at, what was answered is there, and what was
 //! not is there whole or not at all.
 
-use crate::retrieve;
+use crate::{PATH, create_protected, retrieve};
 use kvssd_designs::DESIGNS;
-use kvssd_device::{CreateDrive, Drive};
+use kvssd_device::Drive;
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk, Strike};
-use kvssd_ftl::Design;
 use kvssd_types::{BatchChange, Command, Key, KvError, NamespaceId, Reply, StoreCondition};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const PATH: &str = "drive.kv";
 /// Of a tiny drive a unit has 8 KiB, and a superblock 128.
 const SIZES: [usize; 8] = [30_000, 900, 16_500, 70_000, 9_000, 100_000, 40, 33_000];
 
 type Model = BTreeMap<u8, Vec<u8>>;
-
-fn create(design: &Design) -> SimulatedDisk {
-    let profile = design.tiny_profile(&[("memory.power_loss", "protected")]).unwrap();
-    let disk = SimulatedDisk::new(1);
-    let drive = Drive::create_in(&disk.files(), Path::new(PATH), &profile, design, CreateDrive::default());
-    drive.unwrap().close().unwrap();
-    disk
-}
 
 fn open(disk: &SimulatedDisk, sync: bool) -> Drive {
     Drive::open_in(&disk.files(), Path::new(PATH), OpenOptions { sync, read_only: false, cache_bytes: 0 }).unwrap()
@@ -88,7 +78,7 @@ fn verify(drive: &mut Drive, model: &mut Model, doubt: &Model, what: &str) {
 /// where the one before was torn off, and is killed too.
 fn kill_at_calls(stride: usize) {
     for design in &DESIGNS {
-        let disk = create(design);
+        let disk = create_protected(design);
         let mut before = Model::new();
         let mut drive = open(&disk, false);
         assert!(live(&mut drive, &mut before, 1, 30).is_empty());
@@ -136,7 +126,7 @@ fn a_kill_at_every_call_of_large_stores_leaves_all_or_nothing() {
 /// The bytes of a value go to the file once where the process alone must be outlived, and twice with `sync`.
 #[test]
 fn a_large_value_is_written_once() {
-    let disk = create(&DESIGNS[0]);
+    let disk = create_protected(&DESIGNS[0]);
     for (sync, copies) in [(false, 1), (true, 2)] {
         let mut drive = open(&disk, sync);
         disk.begin_trace();

@@ -1,12 +1,11 @@
 //! Long values, which are read past the pages that memory keeps.
 
-use crate::retrieve;
+use crate::{PATH, retrieve};
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
 use kvssd_flash::{DiskCall, OpenOptions, SimulatedDisk};
 use kvssd_types::{Command, Key, KvError, Random, StoreCondition};
 use std::path::Path;
 
-const PATH: &str = "drive.kv";
 const LENGTHS: [usize; 4] = [262_143, 262_144, 300_001, 500_000];
 
 fn value(number: usize) -> Vec<u8> {

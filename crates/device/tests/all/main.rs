@@ -12,12 +12,27 @@ mod partitions;
 mod requests;
 mod validation_pm983;
 
-use kvssd_device::Drive;
+use kvssd_device::{CreateDrive, Drive};
+use kvssd_flash::SimulatedDisk;
+use kvssd_ftl::Design;
 use kvssd_types::{Command, Key, KvError, Reply};
+use std::path::Path;
+
+/// Where a drive on a simulated disk is.
+const PATH: &str = "drive.kv";
 
 /// The names of the designs that an image can have.
 fn designs() -> impl Iterator<Item = &'static str> {
     kvssd_designs::DESIGNS.into_iter().map(|design| design.name)
+}
+
+/// A new tiny drive of a design, whose write buffer outlives the process.
+fn create_protected(design: &Design) -> SimulatedDisk {
+    let profile = design.tiny_profile(&[("memory.power_loss", "protected")]).unwrap();
+    let disk = SimulatedDisk::new(1);
+    let drive = Drive::create_in(&disk.files(), Path::new(PATH), &profile, design, CreateDrive::default());
+    drive.unwrap().close().unwrap();
+    disk
 }
 
 /// The whole value of a key, where there is one.
