@@ -46,6 +46,7 @@ impl Blob {
     }
 
     /// The bytes to change: copied first if there is another owner.
+    #[inline]
     pub fn make_mut(&mut self) -> &mut [u8] {
         let range = self.range();
         &mut Arc::make_mut(&mut self.memory)[range]
@@ -55,6 +56,7 @@ impl Blob {
 impl Deref for Blob {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.memory[self.range()]
     }

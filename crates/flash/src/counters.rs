@@ -31,6 +31,7 @@ pub struct PerCause([u64; Cause::ALL.len()]);
 impl PerCause {
     /// The sum over all causes.
     #[must_use]
+    #[inline]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

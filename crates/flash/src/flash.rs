@@ -173,6 +173,7 @@ impl Flash {
     }
 
     /// Nobody asks with a clock before `now` any more.
+    #[inline]
     pub fn advance(&mut self, now: Nanos) {
         self.clockwork.advance(now);
     }
@@ -218,6 +219,7 @@ impl Flash {
     /// own would be done, whichever is first. That read is not reserved: in the order of clocks it is the one that the
     /// other found done.
     #[must_use]
+    #[inline]
     pub fn ready_or_read(&self, page: PageAddress, ready: Nanos, at: Nanos) -> Nanos {
         if ready <= at {
             return at;
@@ -283,6 +285,7 @@ impl Flash {
     ///
     /// # Errors
     /// [`MediaError`] when it is not what was written.
+    #[inline]
     pub fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         self.nand.page(page)
     }
@@ -367,6 +370,7 @@ impl Flash {
 
     /// See [`Nand::is_programmed`].
     #[must_use]
+    #[inline]
     pub fn is_programmed(&self, page: PageAddress) -> bool {
         self.nand.is_programmed(page)
     }
@@ -394,11 +398,13 @@ impl Flash {
 
     /// See [`Backing::peek`].
     #[must_use]
+    #[inline]
     pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
         self.nand.peek(page, start)
     }
 
     /// See [`Backing::take`].
+    #[inline]
     pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         self.nand.take(page, start)
     }

@@ -194,6 +194,7 @@ impl Geometry {
 
     /// The block that `unit` lies in, and which of the block's units it is.
     #[must_use]
+    #[inline]
     pub fn block_of(&self, unit: UnitAddress) -> (BlockAddress, u32) {
         let (units, dies) = (self.units_per_superblock(), self.target_dies());
         let superblock = SuperblockId(quotient(unit.0, units));

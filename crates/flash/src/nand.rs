@@ -86,6 +86,7 @@ impl Nand {
     ///
     /// # Panics
     /// When the page was not programmed since its block was erased.
+    #[inline]
     pub fn page(&mut self, page: PageAddress) -> Result<PageView<'_>, MediaError> {
         assert!(self.is_programmed(page), "NAND rule: {page:?} is read before it was programmed");
         self.backing.page(page)
@@ -143,6 +144,7 @@ impl Nand {
 
     /// See [`Backing::peek`].
     #[must_use]
+    #[inline]
     pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
         self.backing.peek(page, start)
     }

@@ -254,6 +254,7 @@ impl Profile {
 
     /// The time that `bytes` take over the link.
     #[must_use]
+    #[inline]
     pub fn link_time(&self, bytes: u64) -> Nanos {
         let least = if bytes == 0 { 0 } else { u64::from(self.link.transfer_bytes_min) };
         Nanos::of_transfer(bytes.max(least), self.link.bytes_per_s)

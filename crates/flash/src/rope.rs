@@ -107,6 +107,7 @@ impl Rope {
     }
 
     /// Makes the rope empty and keeps its memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.code.clear();
         self.blobs.clear();
@@ -121,6 +122,7 @@ impl Rope {
     }
 
     /// Appends bytes.
+    #[inline]
     pub fn push_literal(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.head(bytes.len(), LITERAL);
@@ -139,6 +141,7 @@ impl Rope {
     }
 
     /// Appends zeros.
+    #[inline]
     pub fn push_zeros(&mut self, count: usize) {
         if count > 0 {
             self.head(count, ZEROS);
@@ -172,6 +175,7 @@ impl Rope {
     }
 
     /// Appends the bytes of a value.
+    #[inline]
     pub fn push_value(&mut self, value: &Value) {
         match value {
             Value::Bytes(bytes) => self.push_blob(Arc::clone(bytes).into()),
@@ -203,6 +207,7 @@ impl Rope {
         }
     }
 
+    #[inline]
     fn head(&mut self, length: usize, kind: usize) {
         put_number(&mut self.code, length << 2 | kind);
         self.length += length;
@@ -227,6 +232,7 @@ impl<'a> RopeRef<'a> {
 
     /// The runs that make up the bytes of `range`.
     #[must_use]
+    #[inline]
     pub fn slice(self, range: Range<usize>) -> Slice<'a> {
         let mut pieces = self.pieces();
         let position = pieces.skip_to(range.start);
@@ -291,6 +297,7 @@ impl<'a> RopeRef<'a> {
     /// # Panics
     /// When bytes in the range were forgotten.
     #[must_use]
+    #[inline]
     pub fn whole_blob(self, range: Range<usize>) -> Option<Blob> {
         if let Some(blob) = self.blob_slot(range.start).and_then(Option::as_ref)
             && blob.len() == range.len()
@@ -411,6 +418,7 @@ impl<'a> Pieces<'a> {
 impl<'a> Iterator for Pieces<'a> {
     type Item = Piece<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Piece<'a>> {
         let code = self.rope.code;
         if self.position >= code.len() {
@@ -451,6 +459,7 @@ pub struct Slice<'a> {
 impl<'a> Iterator for Slice<'a> {
     type Item = Piece<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Piece<'a>> {
         while self.position < self.range.end {
             let piece = self.pieces.next()?;

@@ -75,6 +75,7 @@ pub trait Backing: Send + Sync {
     fn program(&mut self, unit: UnitAddress, content: UnitImage, span: Span) -> Result<(), MediaError>;
 
     /// Whether it copies what it is given, so that bytes may be shared with it that are a small part of what would be kept for them.
+    #[inline]
     fn copies(&self) -> bool {
         false
     }
@@ -144,6 +145,7 @@ pub trait Backing: Send + Sync {
 
     /// Whether what is programmed and what is staged comes to be there in the order of the calls, so that who finds a unit finds all that came
     /// before it: what lies in full units need not be staged then.
+    #[inline]
     fn keeps_order(&self) -> bool {
         false
     }

@@ -37,6 +37,7 @@ impl DramUse {
 
     /// The sum.
     #[must_use]
+    #[inline]
     pub fn total_bytes(&self) -> u64 {
         self.parts.values().sum()
     }

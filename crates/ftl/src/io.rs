@@ -270,6 +270,7 @@ impl<'a> Io<'a> {
     /// The bytes of the record at `place`, if memory has them at hand. It is no read: it may only tell what to warm
     /// next.
     #[must_use]
+    #[inline]
     pub fn peek(&self, place: Grain) -> Option<&Blob> {
         let packing = self.media.space.packing;
         self.media.flash.peek(packing.page_of(place), packing.byte_in_page(place))

@@ -211,6 +211,7 @@ impl Packing {
     /// The bytes that the record with this head takes: its grains, and what may be left of the page before if it begins
     /// a page. Of chunks, its share of what is left at the ends of pages when all records are as large.
     #[must_use]
+    #[inline]
     pub fn bytes_charged(&self, head: &RecordHead) -> u64 {
         let (grains, per_page) = (u64::from(self.grains_of_record(head)), u64::from(self.grains_per_page));
         let charged = match self.layout {

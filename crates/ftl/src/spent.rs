@@ -54,12 +54,14 @@ impl Spent {
 
     /// All of it.
     #[must_use]
+    #[inline]
     pub fn total(&self) -> Nanos {
         self.0.iter().fold(Nanos::ZERO, |sum, &part| sum + part)
     }
 }
 
 impl AddAssign for Spent {
+    #[inline]
     fn add_assign(&mut self, other: Spent) {
         self.0.iter_mut().zip(other.0).for_each(|(part, other)| *part += other);
     }

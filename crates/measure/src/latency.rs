@@ -39,6 +39,7 @@ impl Latencies {
     }
 
     /// Adds the latency of a command.
+    #[inline]
     pub fn add(&mut self, latency: Nanos) {
         self.0.record(latency.0).expect("the histogram grows");
     }

@@ -18,6 +18,7 @@ impl<'a> Key<'a> {
     ///
     /// # Errors
     /// [`KvError::InvalidKeySize`] for an empty key and for one of more than [`KEY_BYTES_MAX`] bytes.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, KvError> {
         if (1..=KEY_BYTES_MAX).contains(&bytes.len()) {
             Ok(Key(bytes))

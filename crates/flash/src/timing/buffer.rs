@@ -31,6 +31,7 @@ impl WriteBuffer {
 
     /// For who holds a slot that is free from `held` on and needs one at `at`, before that: one that is free earlier, if there
     /// is one. Gives the moment from which the slot that is held now is free.
+    #[inline]
     pub fn exchange(&mut self, held: Nanos, at: Nanos) -> Nanos {
         if held <= at {
             return held;

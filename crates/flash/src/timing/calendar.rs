@@ -153,6 +153,7 @@ impl Calendar {
     ///
     /// Between things that go one after another whole, such as transfers, this errs to neither side: whoever is asked for
     /// late either pushes in, as if the next one could still be put off, or stays behind it.
+    #[inline]
     pub fn squeeze(&mut self, at: Nanos, length: Nanos) -> Nanos {
         if length == Nanos::ZERO {
             return at;
@@ -162,6 +163,7 @@ impl Calendar {
 
     /// Where [`Calendar::squeeze`] would begin.
     #[must_use]
+    #[inline]
     pub fn squeezed(&self, at: Nanos, length: Nanos) -> Nanos {
         self.first_gap(at, Nanos(length.0.div_ceil(2)))
     }
@@ -173,6 +175,7 @@ impl Calendar {
     }
 
     /// Drops what ended before `now`: nobody asks with an earlier clock any more.
+    #[inline]
     pub fn advance(&mut self, now: Nanos) {
         while self.taken.front().is_some_and(|first| first.1 <= now) {
             self.taken.pop_front();

@@ -84,6 +84,7 @@ impl Clockwork {
     }
 
     /// Nobody asks with a clock before `now` any more.
+    #[inline]
     pub fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
     }

@@ -81,11 +81,13 @@ impl SectionCache {
     }
 
     /// A section that is here.
+    #[inline]
     pub(crate) fn get(&self, ticket: Ticket) -> &Cached {
         &self.queue[self.position(ticket)]
     }
 
     /// A section that is here, to change its state.
+    #[inline]
     pub(crate) fn get_mut(&mut self, ticket: Ticket) -> &mut Cached {
         let position = self.position(ticket);
         &mut self.queue[position]

@@ -37,6 +37,7 @@ impl<'s, 'm> SectionEdit<'s, 'm> {
     }
 
     /// Its bytes, to be changed. Memory lets go of the section on flash: nobody will read that again.
+    #[inline]
     pub fn to_mut(&mut self) -> &mut Blob {
         if self.io.moves_dirty_nothing() && !self.cached.dirty && self.on_flash != Grain(0) {
             self.cached.moved = true;
@@ -53,6 +54,7 @@ impl<'s, 'm> SectionEdit<'s, 'm> {
 impl Deref for SectionEdit<'_, '_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.cached.bytes
     }
