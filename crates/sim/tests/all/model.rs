@@ -5,10 +5,15 @@ use kvssd_designs::{BLOCK, DESIGNS, PLUS};
 use kvssd_flash::Profile;
 use kvssd_ftl::{Design, IteratorPlan};
 use kvssd_measure::Quiet;
+use kvssd_sim::bench::THREADS;
 use kvssd_sim::dbbench::{DbBench, DbBenchSession, DbBenchmark};
 use kvssd_sim::workload::{Distribution, YcsbCore};
 use kvssd_sim::{Bench, RunReport};
 use kvssd_types::Random;
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 const OPERATIONS: u64 = 40_000;
 
@@ -28,6 +33,24 @@ fn run(bench: &Bench) -> RunReport {
     bench.run(&mut Quiet).unwrap_or_else(|error| panic!("{:?}: {error}", bench.designs)).remove(0)
 }
 
+type OnceMade = Arc<OnceLock<RunReport>>;
+
+/// The report of a design with so many threads. Several tests look at the same run: whoever comes first makes it.
+fn of_threads(design: &Design, threads: u32) -> RunReport {
+    static REPORTS: Mutex<BTreeMap<(&str, u32), OnceMade>> = Mutex::new(BTreeMap::new());
+    let report = REPORTS.lock().unwrap().entry((design.name, threads)).or_default().clone();
+    report.get_or_init(|| run(&Bench { threads, ..bench(design) })).clone()
+}
+
+/// Looks at all of them at once: the longest does not keep the others waiting.
+fn side_by_side<T: Sync>(all: &[T], look: impl Fn(&T) + Sync) {
+    let look = &look;
+    thread::scope(|scope| {
+        let looks: Vec<_> = all.iter().map(|one| scope.spawn(move || look(one))).collect();
+        looks.into_iter().for_each(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    });
+}
+
 /// The mean number of commands under way: what all of them took, by how long it all took.
 fn under_way(report: &RunReport) -> f64 {
     let took_ns: f64 = report.latency_ns.values().map(|latency| latency.mean * latency.count as f64).sum();
@@ -40,27 +63,31 @@ fn median_ns(report: &RunReport) -> f64 {
 
 #[test]
 fn twice_what_a_drive_can_do_makes_a_backlog_that_grows() {
-    for design in DESIGNS {
-        let most = run(&Bench { threads: 256, ..bench(&design) }).throughput_ops_s;
+    side_by_side(&DESIGNS, |design| {
+        let most = of_threads(design, 256).throughput_ops_s;
         let open = |operations| {
             let rate_per_s = Some(2.0 * most);
-            run(&Bench { rate_per_s, operations: Some(operations), ..bench(&design) })
+            let bench = Bench { rate_per_s, operations: Some(operations), ..bench(design) };
+            bench.experiments().unwrap().remove(0)
         };
-        let (short, long) = (open(OPERATIONS), open(3 * OPERATIONS));
+        let [short, long] = [open(OPERATIONS), open(3 * OPERATIONS)];
+        let filled = short.fill(&mut Quiet).unwrap();
+        let short = short.run_on(filled.snapshot(), &mut Quiet).unwrap().remove(0);
+        let long = long.run_on(filled, &mut Quiet).unwrap().remove(0);
         let name = design.name;
         let growth = median_ns(&long) / median_ns(&short);
         assert!(growth > 2.0, "{name}: the median grows {growth:.2} times while the backlog grows three times");
         let gain = long.throughput_ops_s / most;
         assert!(gain < 1.5, "{name}: {gain:.2} of what 256 threads get");
-    }
+    });
 }
 
 #[test]
 fn throughput_grows_with_threads_and_littles_law_holds() {
-    for design in DESIGNS {
+    side_by_side(&DESIGNS, |design| {
         let mut before = 0.0;
         for threads in [1, 4, 16, 64, 256] {
-            let report = run(&Bench { threads, ..bench(&design) });
+            let report = of_threads(design, threads);
             let (name, found) = (design.name, under_way(&report));
             let error = found / f64::from(threads) - 1.0;
             // At the end some threads are done before the others.
@@ -76,14 +103,17 @@ fn throughput_grows_with_threads_and_littles_law_holds() {
             );
             before = throughput;
         }
-    }
+    });
 }
 
 #[test]
 fn a_section_that_misses_is_read_or_shared_or_still_in_the_buffer() {
-    for design in DESIGNS.iter().filter(|design| !design.index.plan().is_ordered()) {
-        for threads in [1, 20, 256] {
-            let report = run(&Bench { threads, ..bench(design) });
+    side_by_side(&DESIGNS, |design| {
+        if design.index.plan().is_ordered() {
+            return;
+        }
+        for threads in [1, THREADS, 256] {
+            let report = of_threads(design, threads);
             let flash = &report.flash;
             let brought = flash.reads["index"] + flash.shared_reads["index"] + flash.buffer_hits["index"];
             let commands: u64 = report.latency_ns.values().map(|latency| latency.count).sum();
@@ -91,13 +121,13 @@ fn a_section_that_misses_is_read_or_shared_or_still_in_the_buffer() {
             let (found, name) = (brought as f64 / commands as f64, design.name);
             assert!(found > 0.97 * misses, "{name}, {threads} threads: {misses:.3} misses, {found:.3} pages brought");
         }
-    }
+    });
 }
 
 #[test]
 fn a_commands_time_goes_somewhere() {
-    for design in DESIGNS {
-        let report = run(&bench(&design));
+    side_by_side(&DESIGNS, |design| {
+        let report = of_threads(design, THREADS);
         for command in ["retrieve", "store"] {
             let latency = &report.latency_ns[command];
             let spent: u64 = report.spent_ns[command].values().sum();
@@ -113,14 +143,14 @@ fn a_commands_time_goes_somewhere() {
         for (name, busy) in &report.utilization {
             assert!(busy.mean <= busy.max && busy.max < 1.05, "{}: {name} {busy:?}", design.name);
         }
-    }
+    });
 }
 
 #[test]
 fn a_design_is_filled_as_far_alone_as_beside_others() {
     let both = Bench { designs: vec!["plus".to_owned(), "block".to_owned()], ..bench(&PLUS) };
     let beside = both.run(&mut Quiet).unwrap();
-    assert_eq!(beside[0].records, run(&bench(&PLUS)).records);
+    assert_eq!(beside[0].records, of_threads(&PLUS, THREADS).records);
     for report in beside {
         assert!((report.fill / 0.4 - 1.0).abs() < 0.1, "{} is filled to {:.3}", report.design, report.fill);
     }
@@ -220,7 +250,7 @@ fn collection_writes_what_greedy_collection_must() {
         ("nand.erase_ns", "29688"),
         ("memory.dram_bytes", "536870912"),
     ];
-    for fill in [0.648, 0.75, 0.801] {
+    side_by_side(&[0.648, 0.75, 0.801], |&fill| {
         let report = run(&Bench {
             designs: vec!["block".to_owned()],
             scale: 1.0 / 256.0,
@@ -238,7 +268,7 @@ fn collection_writes_what_greedy_collection_must() {
         let expected = Plain::new(256, 512, report.records as usize).amplification(9);
         let found = pages / stores;
         assert!((found / expected - 1.0).abs() < 0.05, "{fill}: {found:.2} programs a write, plainly {expected:.2}");
-    }
+    });
 }
 
 /// What `kvssd estimate` says of a busy drive, and of one that reads its index from flash: what is reckoned of a design without running
@@ -251,7 +281,7 @@ fn a_drive_on_paper_is_near_the_drive() {
     let overrides =
         [("geometry.pages_per_block", "8"), ("geometry.blocks_per_die", "65536"), ("memory.dram_bytes", "536870912")];
     let overrides: Vec<_> = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
-    for name in ["plus", "pink", "tessera"] {
+    side_by_side(&["plus", "pink", "tessera"], |&name| {
         let reads = Bench {
             records: Some(300_000),
             value_bytes: 450,
@@ -284,5 +314,5 @@ fn a_drive_on_paper_is_near_the_drive() {
                 );
             }
         }
-    }
+    });
 }

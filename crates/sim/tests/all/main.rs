@@ -1,0 +1,7 @@
+//! Workloads on drives. One program: each that is linked costs as much as many tests, and the longest test runs beside the others.
+
+mod batches;
+mod course;
+mod emulator;
+mod model;
+mod record;
