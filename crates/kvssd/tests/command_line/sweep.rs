@@ -209,7 +209,8 @@ fn a_sweep_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     desk.put("experiment.toml", &EXPERIMENT.replace("[axes]", "[axes]\nworkload = ['ycsb-a', 'ycsb-c']"));
     let whole = whole(&desk);
     let mut kills = 0;
-    for millis in (0..).map(|number| 20 + number * 37 % 200) {
+    // Each lives a little longer: on a busy machine it would not end otherwise.
+    for millis in (0..).map(|number| 20 + number * 37 % 200 + number) {
         let mut command = desk.command("sweep experiment.toml --out killed");
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
         sleep(Duration::from_millis(millis));
