@@ -206,6 +206,23 @@ fn modules_import_one_way() {
     }
 }
 
+/// To look for them in each crate takes longer than to run them.
+#[test]
+fn examples_in_the_documentation_are_run() {
+    for krate in entries(&crates()).iter().filter(|krate| read(&krate.join("Cargo.toml")).contains("doctest = false")) {
+        let is_example = |file: &PathBuf| {
+            let text = read(file);
+            let fences = text
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix("//")?.get(1..)?.trim().strip_prefix("```"));
+            // Every other one ends a block.
+            fences.step_by(2).any(|language| language.is_empty() || language == "no_run" || language == "rust")
+        };
+        let found: Vec<_> = source_files(&krate.join("src")).into_iter().filter(is_example).collect();
+        assert!(found.is_empty(), "{krate:?} does not run its examples: {found:?}");
+    }
+}
+
 #[test]
 fn no_source_file_is_too_long() {
     let files = source_files(&crates());
