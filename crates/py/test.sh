@@ -14,7 +14,8 @@ if ! cmp --quiet crates/py/requirements.txt "$environment/requirements.txt"; the
 fi
 export VIRTUAL_ENV=$environment PATH=$environment/bin:$PATH
 
-maturin develop --quiet --locked
+# With what the tests of the crate kvssd turn on: nothing but the package itself is built again.
+maturin develop --quiet --locked --features tls,kvssd/campaigns,kvssd/papers,kvssd/tls
 # What serves a drive on the wire, as `cargo test --workspace` builds it.
 cargo test --quiet --locked --workspace --no-run --test command_line
 export KVSSD=${CARGO_TARGET_DIR:-target}/debug/kvssd
