@@ -334,8 +334,7 @@ pub(crate) fn listed(
         return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max);
     }
     let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
-    let mut places = Vec::new();
-    index.list(io, from, keys_max, &mut places)?;
+    let places = index.list(io, from, keys_max)?;
     let packing = io.packing();
     let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
     pages.sort_unstable();
