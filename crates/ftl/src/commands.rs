@@ -7,7 +7,6 @@ use crate::journal::{Change, PairPlace};
 use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::log::NewRecord;
-use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};
 use crate::utilization::Utilization;
 use crate::value::{parts_of, value_of};
@@ -215,14 +214,7 @@ pub(crate) fn append_pair(
     record.clear();
     write_record(key, value, record);
     packing.lay_out(&head, record);
-    let place = io.append(NewRecord {
-        stream: Stream::User,
-        kind: Kind::Pair,
-        tag,
-        bytes: record,
-        unbroken_bytes: packing.unbroken_bytes(&head),
-        cause: Cause::User,
-    })?;
+    let place = io.append(NewRecord::pair(tag, record, packing.unbroken_bytes(&head)))?;
     io.note_head(place, key, head.value_bytes);
     Ok(place)
 }
