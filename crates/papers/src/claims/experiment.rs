@@ -114,6 +114,20 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    pub(super) const fn new(
+        ids: &'static [&'static str],
+        seconds: u32,
+        check: fn(&Context) -> Result<(), SimError>,
+        run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
+    ) -> Self {
+        Experiment { ids, seconds, check, run, assumptions: &[] }
+    }
+
+    pub(super) const fn assuming(mut self, assumptions: &'static [Assumption]) -> Self {
+        self.assumptions = assumptions;
+        self
+    }
+
     /// Refuses conditions under which a drive of it, or of its ablation, cannot be.
     ///
     /// # Errors
