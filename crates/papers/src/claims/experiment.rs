@@ -114,6 +114,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Of these claims, which takes so many seconds, and whose figures hang on nothing that is assumed.
     pub(super) const fn new(
         ids: &'static [&'static str],
         seconds: u32,
@@ -123,6 +124,7 @@ impl Experiment {
         Experiment { ids, seconds, check, run, assumptions: &[] }
     }
 
+    /// The same, whose figures may hang on these.
     pub(super) const fn assuming(mut self, assumptions: &'static [Assumption]) -> Self {
         self.assumptions = assumptions;
         self
