@@ -1,7 +1,6 @@
 //! Who leaves.
 
-mod fifo;
-mod lru;
+mod recency;
 mod s3_fifo;
 mod time_to_live;
 
@@ -62,8 +61,7 @@ impl EvictionKind {
 
     pub(crate) fn build(self) -> Box<dyn Eviction> {
         match self {
-            EvictionKind::Fifo => Box::<fifo::Fifo>::default(),
-            EvictionKind::Lru => Box::<lru::Lru>::default(),
+            EvictionKind::Fifo | EvictionKind::Lru => Box::new(recency::Recency::new(self.counts_hits())),
             EvictionKind::S3Fifo => Box::<s3_fifo::S3Fifo>::default(),
             EvictionKind::TimeToLive => Box::<time_to_live::TimeToLive>::default(),
         }

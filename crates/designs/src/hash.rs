@@ -212,31 +212,30 @@ impl<L: SectionLayout + Copy> SectionIndex for HashIndex<L> {
         view: &mut View<'_, '_, L>,
         from: Option<Position>,
         count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    ) -> Result<Vec<Grain>, KvError> {
         let mut slot = match from {
             // The table is full up and has no place for the key either: start where a search for it would.
             Some(Position { tag: Position::FULL, hash, .. }) => self.probe.slot(hash, 0),
             Some(Position { tag, .. }) => tag,
             None => 0,
         };
-        let mut left = count;
-        while slot < self.slots && left > 0 {
+        let mut places = Vec::new();
+        while slot < self.slots && places.len() < count {
             let (section, mut within) = (self.section_of(slot), self.within(slot));
             slot = (section + 1) * self.layout.slots();
             if view.is_nowhere(section) {
                 continue;
             }
             let ticket = view.load(section)?;
-            while left > 0
+            while places.len() < count
                 && let Some((at, entry)) = view.form().next(view.bytes(ticket), within)
             {
                 view.compare(1);
                 places.push(entry.place);
-                (within, left) = (at + 1, left - 1);
+                within = at + 1;
             }
         }
-        Ok(())
+        Ok(places)
     }
 
     fn first_tag(&self, hash: u64) -> u64 {

@@ -19,6 +19,7 @@
 //! | `tessera` | a directory in DRAM over small sections of packed fingerprints, which split one by one |
 
 mod bloom;
+mod bounds;
 mod directory;
 mod dram_hash;
 mod hash;

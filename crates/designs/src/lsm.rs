@@ -252,13 +252,7 @@ impl Index for Lsm {
         if self.memtable.is_full(&self.tables.form) { self.flush(io) } else { self.compact(io) }
     }
 
-    fn list(
-        &mut self,
-        _io: &mut Io<'_>,
-        _from: Option<Position>,
-        _count: usize,
-        _places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    fn list(&mut self, _io: &mut Io<'_>, _from: Option<Position>, _count: usize) -> Result<Vec<Grain>, KvError> {
         Err(KvError::InvalidCommand("it lists keys in their own order"))
     }
 

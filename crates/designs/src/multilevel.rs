@@ -330,8 +330,7 @@ impl SectionIndex for Multilevel {
         buckets: &mut Buckets<'_, '_>,
         from: Option<Position>,
         count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    ) -> Result<Vec<Grain>, KvError> {
         if !self.plan.iterators {
             return Err(KvError::InvalidCommand("it was built without iterators"));
         }
@@ -340,6 +339,7 @@ impl SectionIndex for Multilevel {
         let start = from.map(|from| order((from.note, self.form.signature(from.hash))));
         let newcomers = self.local.newcomers().chain(self.iterators.newcomers());
         let newcomers: Vec<_> = newcomers.map(order).collect();
+        let mut places = Vec::new();
         let mut next = Some(start.map_or((0, Grain(0)), |(first, _)| first));
         while places.len() < count
             && let Some(first) = next
@@ -362,7 +362,7 @@ impl SectionIndex for Multilevel {
             next = last.map(|(reversed, rest)| (reversed, Grain(rest.0 + 1)));
         }
         places.truncate(count);
-        Ok(())
+        Ok(places)
     }
 
     fn first_tag(&self, hash: u64) -> u64 {

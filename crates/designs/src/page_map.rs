@@ -119,17 +119,10 @@ impl Index for PageMap {
         Ok(())
     }
 
-    fn list(
-        &mut self,
-        _io: &mut Io<'_>,
-        from: Option<Position>,
-        count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    fn list(&mut self, _io: &mut Io<'_>, from: Option<Position>, count: usize) -> Result<Vec<Grain>, KvError> {
         let first = from.map_or(0, |from| from.tag as usize);
         let written = self.places.iter().skip(first).filter(|&&place| place != 0);
-        places.extend(written.take(count).map(|&place| Grain(place.into())));
-        Ok(())
+        Ok(written.take(count).map(|&place| Grain(place.into())).collect())
     }
 
     fn own_records(&self) -> Vec<OwnRecord> {

@@ -236,13 +236,11 @@ impl SectionIndex for Rhik {
         tables: &mut Tables<'_, '_>,
         from: Option<Position>,
         count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    ) -> Result<Vec<Grain>, KvError> {
         let start = from.map(|from| (self.form.signature(from.hash), from.place.unwrap_or(Grain(0))));
         let first = start.map_or((0, Grain(0)), |(tag, place)| Directory::order(tag, place));
-        let records = self.records_from(tables, first, count - places.len())?;
-        places.extend(records.into_iter().map(|(_, place)| place));
-        Ok(())
+        let records = self.records_from(tables, first, count)?;
+        Ok(records.into_iter().map(|(_, place)| place).collect())
     }
 
     fn first_tag(&self, hash: u64) -> u64 {

@@ -156,15 +156,13 @@ impl SectionIndex for Tessera {
         view: &mut Sections<'_, '_>,
         from: Option<Position>,
         count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    ) -> Result<Vec<Grain>, KvError> {
         let start = from.map(|from| Directory::order(self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
         let first = start.unwrap_or((0, Grain(0)));
-        let pairs = self.directory.pairs_from(view, first, count - places.len(), |number, section| {
-            self.form.entries(section, low_of(number)).collect()
-        })?;
-        places.extend(pairs.into_iter().map(|(_, place)| place));
-        Ok(())
+        let pairs = self
+            .directory
+            .pairs_from(view, first, count, |number, section| self.form.entries(section, low_of(number)).collect())?;
+        Ok(pairs.into_iter().map(|(_, place)| place).collect())
     }
 
     fn first_tag(&self, hash: u64) -> u64 {

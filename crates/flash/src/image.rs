@@ -53,8 +53,6 @@ mod layout;
 mod opened;
 mod order;
 mod parts;
-#[cfg(test)]
-mod power_loss;
 mod staging;
 mod system_file;
 mod table;

@@ -19,7 +19,6 @@ use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::limits::Limits;
 use crate::log::NewRecord;
-use crate::oob::{Kind, Stream};
 use crate::read_ahead::{AHEAD_PAGES, AheadPage, ReadAhead};
 use crate::spent::SpentOn;
 use crate::staging::Item;
@@ -351,14 +350,8 @@ fn put(
 ) -> Result<(), KvError> {
     let (packing, tag) = (io.packing(), position.tag);
     let block = packing.block();
-    let place = io.append(NewRecord {
-        stream: Stream::User,
-        kind: Kind::Pair,
-        tag,
-        unbroken_bytes: record.len(),
-        bytes: record,
-        cause: Cause::User,
-    })?;
+    let unbroken_bytes = record.len();
+    let place = io.append(NewRecord::pair(tag, record, unbroken_bytes))?;
     let old = position.place.map(|old| block.at(old));
     io.note(Change::Bound { tag, note: 0, pair: block.at(place), old });
     if let Some(old) = old {

@@ -7,7 +7,6 @@ use crate::journal::{Change, PairPlace};
 use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::log::NewRecord;
-use crate::oob::{Kind, Stream};
 use crate::record::{RecordHead, write_record};
 use crate::utilization::Utilization;
 use crate::value::{parts_of, value_of};
@@ -215,14 +214,7 @@ pub(crate) fn append_pair(
     record.clear();
     write_record(key, value, record);
     packing.lay_out(&head, record);
-    let place = io.append(NewRecord {
-        stream: Stream::User,
-        kind: Kind::Pair,
-        tag,
-        bytes: record,
-        unbroken_bytes: packing.unbroken_bytes(&head),
-        cause: Cause::User,
-    })?;
+    let place = io.append(NewRecord::pair(tag, record, packing.unbroken_bytes(&head)))?;
     io.note_head(place, key, head.value_bytes);
     Ok(place)
 }
@@ -334,8 +326,7 @@ pub(crate) fn listed(
         return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max);
     }
     let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
-    let mut places = Vec::new();
-    index.list(io, from, keys_max, &mut places)?;
+    let places = index.list(io, from, keys_max)?;
     let packing = io.packing();
     let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
     pages.sort_unstable();

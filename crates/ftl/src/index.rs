@@ -339,18 +339,12 @@ pub trait Index: DynClone + Send + Sync {
         let _ = numbers;
     }
 
-    /// Appends the places of up to `count` pairs to `places`, in the index's own order, from a position that was
+    /// The places of up to `count` pairs, in the index's own order, from a position that was
     /// located on: its key or the next one. The order stays as it is while no key comes or goes.
     ///
     /// # Errors
     /// What the flash operations answer.
-    fn list(
-        &mut self,
-        io: &mut Io<'_>,
-        from: Option<Position>,
-        count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError>;
+    fn list(&mut self, io: &mut Io<'_>, from: Option<Position>, count: usize) -> Result<Vec<Grain>, KvError>;
 
     /// The index's own records on flash.
     fn own_records(&self) -> Vec<OwnRecord>;

@@ -33,6 +33,13 @@ pub struct NewRecord<'a> {
     pub cause: Cause,
 }
 
+impl<'a> NewRecord<'a> {
+    /// That of a pair that a command writes.
+    pub(crate) fn pair(tag: u64, bytes: &'a mut Rope, unbroken_bytes: usize) -> Self {
+        NewRecord { stream: Stream::User, kind: Kind::Pair, tag, bytes, unbroken_bytes, cause: Cause::User }
+    }
+}
+
 /// The logs and what they are gathering.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {

@@ -84,23 +84,12 @@ fn longest_wait_ns(busy: &Busy, waits: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::commands::Commands;
-    use crate::load::{Load, Mix};
+    use crate::load::Load;
     use kvssd_designs::TESSERA;
     use kvssd_flash::Profile;
 
     fn busy() -> (Drive, Busy) {
-        let load = Load {
-            pairs: 80_000,
-            key_bytes: 8,
-            value_bytes: 1000,
-            overwrites: 80_000,
-            operations: 80_000,
-            mix: Mix::Points { retrieves: 0.5, stores: 0.5, modifies: false },
-            skew: 0.0,
-            ranks: 80_000,
-            clients: 20,
-            batch_pairs: 1,
-        };
+        let load = Load::half_and_half(80_000);
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 1024.0).unwrap();
         let drive = Drive::new(&profile, &TESSERA, &load).unwrap();
         let traffic = Traffic::default();

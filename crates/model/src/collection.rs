@@ -320,18 +320,8 @@ mod tests {
         let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 64.0).unwrap();
         for filled in [0.6, 0.75, 0.85] {
             let pairs = (filled * profile.geometry.raw_bytes() as f64 / 4096.0) as u64;
-            let load = Load {
-                pairs,
-                key_bytes: 8,
-                value_bytes: 4096,
-                overwrites: 8 * pairs,
-                operations: pairs,
-                mix: Mix::Points { retrieves: 0.0, stores: 1.0, modifies: false },
-                skew: 0.0,
-                ranks: pairs,
-                clients: 20,
-                batch_pairs: 1,
-            };
+            let mix = Mix::Points { retrieves: 0.0, stores: 1.0, modifies: false };
+            let load = Load { value_bytes: 4096, overwrites: 8 * pairs, mix, ..Load::half_and_half(pairs) };
             let drive = Drive::new(&profile, &BLOCK, &load).unwrap();
             let overwritten = Fluid::new(&drive, &load).filled().unwrap().overwritten(drive.free_low).unwrap();
             let traffic = overwritten.run(pairs as f64, drive.free_low, load.points(), &[1.0]).unwrap();

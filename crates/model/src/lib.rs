@@ -235,18 +235,7 @@ mod tests {
 
     fn load_of(profile: &Profile, filled: f64) -> Load {
         let pairs = (filled * profile.geometry.raw_bytes() as f64 / 1088.0) as u64;
-        Load {
-            pairs,
-            key_bytes: 8,
-            value_bytes: 1000,
-            overwrites: pairs,
-            operations: pairs,
-            mix: Mix::Points { retrieves: 0.5, stores: 0.5, modifies: false },
-            skew: 0.99,
-            ranks: 10_000_000_000,
-            clients: 20,
-            batch_pairs: 1,
-        }
+        Load { skew: 0.99, ranks: 10_000_000_000, ..Load::half_and_half(pairs) }
     }
 
     /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an overwrite and an operation for each pair are a millisecond; nothing is more than

@@ -25,6 +25,25 @@ pub struct Load {
     pub batch_pairs: u32,
 }
 
+#[cfg(test)]
+impl Load {
+    /// So many pairs of 1000 bytes, all alike; half of the commands retrieve, half store.
+    pub(crate) fn half_and_half(pairs: u64) -> Self {
+        Load {
+            pairs,
+            key_bytes: 8,
+            value_bytes: 1000,
+            overwrites: pairs,
+            operations: pairs,
+            mix: Mix::Points { retrieves: 0.5, stores: 0.5, modifies: false },
+            skew: 0.0,
+            ranks: pairs,
+            clients: 20,
+            batch_pairs: 1,
+        }
+    }
+}
+
 /// Commands for each operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {

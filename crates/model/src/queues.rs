@@ -231,7 +231,6 @@ fn highest(mut low: f64, mut high: f64, is_possible: impl Fn(f64) -> bool) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Mix;
     use kvssd_designs::{KAML, ORIGINAL};
     use kvssd_flash::Profile;
 
@@ -242,18 +241,7 @@ mod tests {
     }
 
     fn load(batch_pairs: u32) -> Load {
-        Load {
-            pairs: 80_000,
-            key_bytes: 8,
-            value_bytes: 1000,
-            overwrites: 80_000,
-            operations: 80_000,
-            mix: Mix::Points { retrieves: 0.5, stores: 0.5, modifies: false },
-            skew: 0.0,
-            ranks: 80_000,
-            clients: 20,
-            batch_pairs,
-        }
+        Load { batch_pairs, ..Load::half_and_half(80_000) }
     }
 
     /// Little's law holds with the waiting for room, and beside a collector that never rests commands are as fast as the drive lets them.

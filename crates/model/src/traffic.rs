@@ -36,9 +36,9 @@ impl Traffic {
         self.user_pages + self.index_pages + self.moved_pages + self.map_moved_pages
     }
 
-    /// With so many times as much collection.
-    pub(crate) fn paced(mut self, times: f64) -> Self {
-        for part in [
+    /// What collection reads, writes and does.
+    fn of_collection(&mut self) -> [&mut f64; 10] {
+        [
             &mut self.victim_reads,
             &mut self.map_victim_reads,
             &mut self.ask_reads,
@@ -49,29 +49,18 @@ impl Traffic {
             &mut self.moved,
             &mut self.erases,
             &mut self.victims,
-        ] {
-            *part *= times;
-        }
+        ]
+    }
+
+    /// With so many times as much collection.
+    pub(crate) fn paced(mut self, times: f64) -> Self {
+        self.of_collection().into_iter().for_each(|part| *part *= times);
         self
     }
 
     pub(crate) fn for_each_of(mut self, operations: f64) -> Self {
-        for sum in [
-            &mut self.look_up_reads,
-            &mut self.merge_reads,
-            &mut self.victim_reads,
-            &mut self.map_victim_reads,
-            &mut self.ask_reads,
-            &mut self.again_reads,
-            &mut self.user_pages,
-            &mut self.index_pages,
-            &mut self.moved_pages,
-            &mut self.map_moved_pages,
-            &mut self.asked,
-            &mut self.moved,
-            &mut self.erases,
-            &mut self.victims,
-        ] {
+        self.of_collection().into_iter().for_each(|sum| *sum /= operations);
+        for sum in [&mut self.look_up_reads, &mut self.merge_reads, &mut self.user_pages, &mut self.index_pages] {
             *sum /= operations;
         }
         self

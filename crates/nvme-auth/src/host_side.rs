@@ -1,6 +1,5 @@
 //! The host's side: it answers the challenge, and may challenge the controller.
 
-use crate::Progress;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::hash::Hash;
@@ -8,6 +7,7 @@ use crate::message::{Body, Message};
 use crate::parties::{Credentials, Parties};
 use crate::proof::{NO_CONCATENATION, Transcript, is_proved};
 use crate::randomness::Randomness;
+use crate::state::{Progress, State};
 use zeroize::Zeroizing;
 
 /// What a host lets the controller choose from.
@@ -33,10 +33,10 @@ pub struct HostSide {
     randomness: Randomness,
     offer: Offer,
     transaction: u16,
-    state: State,
+    state: State<Step>,
 }
 
-enum State {
+enum Step {
     /// The next message to the controller is a Negotiate.
     Negotiating,
     AwaitingChallenge,
@@ -45,10 +45,6 @@ enum State {
     AwaitingSuccess1(Hash, Option<Zeroizing<Vec<u8>>>),
     /// The next message is a Success2.
     Succeeding,
-    Authenticated,
-    /// The next message is a Failure2.
-    Failing(Failure),
-    Failed(Failure),
 }
 
 impl HostSide {
@@ -62,29 +58,21 @@ impl HostSide {
         offer: Offer,
         transaction: u16,
     ) -> Self {
-        HostSide { credentials, parties, randomness, offer, transaction, state: State::Negotiating }
+        HostSide { credentials, parties, randomness, offer, transaction, state: Step::Negotiating.into() }
     }
 
     /// How far it has come.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        match self.state {
-            State::Authenticated => Progress::Authenticated,
-            State::Failed(failure) => Progress::Failed(failure),
-            _ => Progress::UnderWay,
-        }
+        self.state.progress()
     }
 
     /// Takes a message of the controller (Authentication Receive).
     pub fn receive(&mut self, bytes: &[u8]) {
-        let state = std::mem::replace(&mut self.state, State::Failed(Failure::IncorrectMessage));
-        self.state = self.follow(state, bytes).unwrap_or_else(State::Failing);
+        self.state = self.state.take().followed(|step| self.follow(step, bytes));
     }
 
-    fn follow(&mut self, state: State, bytes: &[u8]) -> Result<State, Failure> {
-        if matches!(state, State::Failing(_) | State::Failed(_) | State::Authenticated) {
-            return Ok(state);
-        }
+    fn follow(&mut self, step: Step, bytes: &[u8]) -> Result<State<Step>, Failure> {
         let Message { transaction, body } = Message::decode(bytes)?;
         // A failure ends it, whatever it is of: nothing is proved.
         if let Body::Failure1(failure) = body {
@@ -93,17 +81,17 @@ impl HostSide {
         if transaction != self.transaction {
             return Err(Failure::IncorrectMessage);
         }
-        match (state, body) {
-            (State::AwaitingChallenge, Body::Challenge { hash, group, sequence, challenge, public }) => {
+        match (step, body) {
+            (Step::AwaitingChallenge, Body::Challenge { hash, group, sequence, challenge, public }) => {
                 self.reply(hash, group, sequence, &challenge, &public)
             }
-            (State::AwaitingSuccess1(hash, wanted), Body::Success1 { hash_bytes, response }) => {
+            (Step::AwaitingSuccess1(hash, wanted), Body::Success1 { hash_bytes, response }) => {
                 if usize::from(hash_bytes) != hash.bytes() {
                     return Err(Failure::HashNotUsable);
                 }
                 match (wanted, response) {
                     (None, _) => Ok(State::Authenticated),
-                    (Some(wanted), Some(response)) if is_proved(&wanted, &response) => Ok(State::Succeeding),
+                    (Some(wanted), Some(response)) if is_proved(&wanted, &response) => Ok(Step::Succeeding.into()),
                     (Some(_), _) => Err(Failure::WrongResponse),
                 }
             }
@@ -118,7 +106,7 @@ impl HostSide {
         sequence: u32,
         challenge: &[u8],
         public: &[u8],
-    ) -> Result<State, Failure> {
+    ) -> Result<State<Step>, Failure> {
         if !self.offer.hashes.contains(&hash) {
             return Err(Failure::HashNotUsable);
         }
@@ -142,21 +130,23 @@ impl HostSide {
             challenge: wanted.is_some().then(|| own.to_vec()),
             public: group.public(&self.randomness.exponent),
         };
-        Ok(State::Replying(Message { transaction, body }, hash, wanted))
+        Ok(Step::Replying(Message { transaction, body }, hash, wanted).into())
     }
 
     /// The next message to the controller (Authentication Send); `None` when it is the controller's turn.
     pub fn message(&mut self) -> Option<Vec<u8>> {
-        let state = std::mem::replace(&mut self.state, State::Failed(Failure::IncorrectMessage));
+        let state = self.state.take();
         let message = |body| Some(Message { transaction: self.transaction, body });
         let (state, message) = match state {
-            State::Negotiating => {
+            State::UnderWay(Step::Negotiating) => {
                 let Offer { hashes, groups } = self.offer.clone();
                 let body = Body::Negotiate { concatenation: NO_CONCATENATION, hashes, groups };
-                (State::AwaitingChallenge, message(body))
+                (Step::AwaitingChallenge.into(), message(body))
             }
-            State::Replying(reply, hash, wanted) => (State::AwaitingSuccess1(hash, wanted), Some(reply)),
-            State::Succeeding => (State::Authenticated, message(Body::Success2)),
+            State::UnderWay(Step::Replying(reply, hash, wanted)) => {
+                (Step::AwaitingSuccess1(hash, wanted).into(), Some(reply))
+            }
+            State::UnderWay(Step::Succeeding) => (State::Authenticated, message(Body::Success2)),
             State::Failing(failure) => (State::Failed(failure), message(Body::Failure2(failure))),
             other => (other, None),
         };

@@ -18,7 +18,7 @@
 //! | `hash`, `group` | SHA-256, 384, 512; no group, or ffdhe2048 to ffdhe8192 |
 //! | `message` | the layouts of all messages |
 //! | `proof` | what a response is computed from |
-//! | `host_side`, `controller_side` | who may say what when |
+//! | `host_side`, `controller_side`, `state` | who may say what when |
 //!
 //! Sources: NVM Express Base Specification 2.0, 8.13.5 (8.3.4.5 in later ones), as Linux (`drivers/nvme/common/auth.c`,
 //! `host/auth.c`, `target/fabrics-cmd-auth.c`) and SPDK (`lib/nvmf/auth.c`) read it; RFC 2104, RFC 7919.
@@ -42,6 +42,7 @@ mod private_file;
 mod proof;
 mod randomness;
 mod secret;
+mod state;
 mod tls_key;
 
 pub use controller_side::ControllerSide;
@@ -55,15 +56,5 @@ pub use parties::{Credentials, Parties};
 pub use private_file::FileError;
 pub use randomness::{RANDOMNESS_BYTES, Randomness};
 pub use secret::{Secret, SecretError};
+pub use state::Progress;
 pub use tls_key::{Derivation, PresharedKey, TlsKey, TlsKeyError, parties_of};
-
-/// How far an authentication has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// Messages are still to be exchanged.
-    UnderWay,
-    /// All proofs that were wanted were given.
-    Authenticated,
-    /// It is over, and nothing was proved.
-    Failed(Failure),
-}

@@ -189,8 +189,7 @@ fn refused(error: &KvError) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SubsystemOptions;
-    use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
+    use crate::subsystem::tests::new_in;
     use kvssd_nvme_spec::write_text;
     use std::thread;
     use std::time::Duration;
@@ -200,9 +199,7 @@ mod tests {
     #[test]
     fn who_may_not_manage_any_more_makes_and_deletes_nothing_that_waited() {
         let folder = tempfile::tempdir().unwrap();
-        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
-        let drive = Drive::create(folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
-        let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
+        let subsystem = new_in(folder.path());
         let mut wanted = CreateNamespace::zeroed();
         write_text(&mut wanted.name, "new");
         let create = || subsystem.create_namespace("nqn.host", wanted.as_bytes()).map(|(id, _)| id);

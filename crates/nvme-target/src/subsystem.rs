@@ -446,7 +446,7 @@ fn fail(burst: &mut Burst<'_>, completions: &mut Vec<Completion>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::controller::Host;
     use crate::identify::identify;
@@ -456,13 +456,19 @@ mod tests {
     use kvssd_nvme_spec::admin::Identify;
     use kvssd_nvme_spec::identify::cns;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+
+    /// Over a new drive in the folder.
+    pub(crate) fn new_in(folder: &Path) -> Subsystem {
+        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+        let drive = Drive::create(folder.join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
+        Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"))
+    }
 
     #[test]
     fn after_a_panic_of_the_firmware_the_drive_has_failed_and_no_namespace_is_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
-        let drive = Drive::create(folder.path().join("drive.kv"), &profile, &design, CreateDrive::default()).unwrap();
-        let subsystem = Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test"));
+        let subsystem = new_in(folder.path());
         assert!(!subsystem.has_failed() && subsystem.failure().is_none());
         let planted = catch_unwind(AssertUnwindSafe(|| subsystem.with_drive(|_| panic!("planted"))));
         assert!(planted.is_err());

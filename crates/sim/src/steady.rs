@@ -32,8 +32,7 @@ impl Steadiness {
     /// Of a figure of each round, at least two.
     #[must_use]
     pub fn of(figures: &[f64]) -> Self {
-        let count = figures.len() as f64;
-        let mean = figures.iter().sum::<f64>() / count;
+        let (count, mean) = count_and_mean(figures);
         let largest = figures.iter().copied().fold(f64::MIN, f64::max);
         let smallest = figures.iter().copied().fold(f64::MAX, f64::min);
         let middle = (count - 1.0) / 2.0;
@@ -63,11 +62,15 @@ impl Confidence {
     /// Of figures that do not depend on one another, at least two.
     #[must_use]
     pub fn of(figures: &[f64]) -> Self {
-        let count = figures.len() as f64;
-        let mean = figures.iter().sum::<f64>() / count;
+        let (count, mean) = count_and_mean(figures);
         let variance = figures.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Confidence { mean, half_width: student_t(figures.len() - 1) * (variance / count).sqrt() }
     }
+}
+
+fn count_and_mean(figures: &[f64]) -> (f64, f64) {
+    let count = figures.len() as f64;
+    (count, figures.iter().sum::<f64>() / count)
 }
 
 /// The quantile of 97.5 % of Student's t, by degrees of freedom; from 30 on by its expansion (Abramowitz and Stegun, 26.7.5), which then

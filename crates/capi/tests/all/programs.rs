@@ -44,18 +44,12 @@ fn a_simulated_drive_is_asked_and_forked() {
 
 #[test]
 fn iterators_meet_the_keys_of_a_group_in_the_order_of_the_key_space() {
-    let Some(desk) = desk_or_skip() else { return };
-    let program = compile(&desk, "iterators.c", &["-std=gnu11"]);
-    assert_eq!(output_of(&program, &[&image(&desk)]), "iterators meet what they must\n");
-    assert_eq!(said_over_the_wire(&desk, &program), "iterators meet what they must\n");
+    says_on_an_image_and_over_the_wire("iterators.c", "iterators meet what they must\n");
 }
 
 #[test]
 fn an_asynchronous_call_calls_back_once_whatever_other_threads_do() {
-    let Some(desk) = desk_or_skip() else { return };
-    let program = compile(&desk, "asynchronous.c", &["-std=gnu11"]);
-    assert_eq!(output_of(&program, &[&image(&desk)]), "every call calls back once\n");
-    assert_eq!(said_over_the_wire(&desk, &program), "every call calls back once\n");
+    says_on_an_image_and_over_the_wire("asynchronous.c", "every call calls back once\n");
 }
 
 #[test]
@@ -74,10 +68,7 @@ fn a_program_written_for_the_api_runs_as_it_is() {
 
 #[test]
 fn a_device_is_refused_to_a_forked_child() {
-    let Some(desk) = desk_or_skip() else { return };
-    let program = compile(&desk, "forked.c", &["-std=gnu11"]);
-    assert_eq!(output_of(&program, &[&image(&desk)]), "a device has one process\n");
-    assert_eq!(said_over_the_wire(&desk, &program), "a device has one process\n");
+    says_on_an_image_and_over_the_wire("forked.c", "a device has one process\n");
 }
 
 #[test]
@@ -85,6 +76,13 @@ fn a_drive_on_the_wire_is_a_device_like_another() {
     let Some(desk) = desk_or_skip() else { return };
     let program = compile(&desk, "wire.c", &["-std=gnu11"]);
     assert_eq!(said_over_the_wire(&desk, &program), "the wire makes no difference\n");
+}
+
+fn says_on_an_image_and_over_the_wire(source: &str, what: &str) {
+    let Some(desk) = desk_or_skip() else { return };
+    let program = compile(&desk, source, &["-std=gnu11"]);
+    assert_eq!(output_of(&program, &[&image(&desk)]), what);
+    assert_eq!(said_over_the_wire(&desk, &program), what);
 }
 
 /// What a program prints that is given the URL of a drive.

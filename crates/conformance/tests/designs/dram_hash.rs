@@ -1,6 +1,7 @@
 //! What `dram-hash` promises beyond the suite: keys that it knows whole, a cost that follows from the load factor, a limit, and a
 //! life with less DRAM than its table.
 
+use crate::design_with;
 use kvssd_conformance::{Drive, Medium};
 use kvssd_flash::Cause;
 use kvssd_ftl::{Design, ValidityKind};
@@ -8,9 +9,7 @@ use kvssd_types::{KvError, Random};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn kaml(parameters: &[(&str, &str)]) -> Design {
-    let mut design = kvssd_designs::named("kaml").unwrap();
-    parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
-    design
+    design_with("kaml", parameters)
 }
 
 /// The key of 8 bytes whose mixed word is `word`.

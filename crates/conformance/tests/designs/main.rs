@@ -14,8 +14,9 @@ mod rhik;
 mod tessera;
 mod wear;
 
-use kvssd_conformance::{Report, SUITE, run_check, selected};
+use kvssd_conformance::{Drive, Report, SUITE, run_check, selected};
 use kvssd_ftl::Design;
+use kvssd_types::Random;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -43,6 +44,26 @@ fn of_every_design<T: Send>(work: impl Fn(&Design) -> T + Sync) -> Vec<T> {
         let running: Vec<_> = designs.iter().map(|design| scope.spawn(move || work(design))).collect();
         running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
+}
+
+/// A design, with choices of its index.
+fn design_with(name: &str, parameters: &[(&str, &str)]) -> Design {
+    let mut design = kvssd_designs::named(name).unwrap();
+    parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
+    design
+}
+
+/// Fills a drive whose directory has one entry, and gives the number of its pairs and the bytes of its directory then.
+fn fill_and_grow(drive: &mut Drive) -> (u32, u64) {
+    let directory = |drive: &Drive| drive.engine.dram().parts()["index_directory"];
+    assert_eq!(directory(drive), 8);
+    let (mut stored, mut random) = (0u32, Random::new(3));
+    while drive.store(&stored.to_be_bytes(), 40).is_ok() {
+        stored += 1;
+        let number = random.below(stored.into()) as u32;
+        drive.verify(&number.to_be_bytes());
+    }
+    (stored, directory(drive))
 }
 
 fn every_design_passes(name: &str) {

@@ -1,5 +1,6 @@
 //! What `rhik` promises beyond the suite: one flash read, keys with the same signature, growth without an end.
 
+use crate::{design_with, fill_and_grow};
 use kvssd_conformance::{Drive, Medium};
 use kvssd_ftl::Design;
 use kvssd_types::Random;
@@ -7,9 +8,7 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 fn rhik(parameters: &[(&str, &str)]) -> Design {
-    let mut design = kvssd_designs::named("rhik").unwrap();
-    parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
-    design
+    design_with("rhik", parameters)
 }
 
 /// Pairs of keys that have the same signature of 32 bits.
@@ -57,15 +56,8 @@ fn it_grows_from_one_table_and_finds_everything_with_one_flash_read() {
     for incremental in ["true", "false"] {
         let design = rhik(&[("directory_bits", "0"), ("incremental", incremental)]);
         let mut drive = Drive::of(&design, Medium::Ropes, &[]);
-        let directory = |drive: &Drive| drive.engine.dram().parts()["index_directory"];
-        assert_eq!(directory(&drive), 8);
-        let (mut stored, mut random) = (0u32, Random::new(3));
-        while drive.store(&stored.to_be_bytes(), 40).is_ok() {
-            stored += 1;
-            let number = random.below(stored.into()) as u32;
-            drive.verify(&number.to_be_bytes());
-        }
-        assert!(stored > 20_000 && directory(&drive) >= 8 * 64, "{stored} pairs");
+        let (stored, directory_bytes) = fill_and_grow(&mut drive);
+        assert!(stored > 20_000 && directory_bytes >= 8 * 64, "{stored} pairs");
         assert_eq!(drive.engine.index_counters().flash_reads_max, 1);
         assert!(drive.engine.index_counters().flash_reads > 1000);
         let growth = drive.engine.growth_counters();

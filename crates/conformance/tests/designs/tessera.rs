@@ -1,5 +1,6 @@
 //! What `tessera` promises beyond the suite: keys with one tag, growth without an end, one flash read.
 
+use crate::{design_with, fill_and_grow};
 use kvssd_conformance::{Drive, Medium};
 use kvssd_ftl::Design;
 use kvssd_types::{KvError, Random};
@@ -9,9 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const TAG_BITS: u32 = 20;
 
 fn tessera(parameters: &[(&str, &str)]) -> Design {
-    let mut design = kvssd_designs::named("tessera").unwrap();
-    parameters.iter().for_each(|(key, value)| design.set(key, value).unwrap());
-    design
+    design_with("tessera", parameters)
 }
 
 /// Keys of one tag.
@@ -44,15 +43,8 @@ fn keys_of_one_tag_are_all_kept_until_their_bucket_cannot_count_them() {
 #[test]
 fn it_grows_from_one_section_and_finds_everything_with_one_flash_read() {
     let mut drive = Drive::of(&tessera(&[]), Medium::Ropes, &[]);
-    let directory = |drive: &Drive| drive.engine.dram().parts()["index_directory"];
-    assert_eq!(directory(&drive), 8);
-    let (mut stored, mut random) = (0u32, Random::new(3));
-    while drive.store(&stored.to_be_bytes(), 40).is_ok() {
-        stored += 1;
-        let number = random.below(stored.into()) as u32;
-        drive.verify(&number.to_be_bytes());
-    }
-    assert!(stored > 40_000 && directory(&drive) >= 8 * 512, "{stored} pairs");
+    let (stored, directory_bytes) = fill_and_grow(&mut drive);
+    assert!(stored > 40_000 && directory_bytes >= 8 * 512, "{stored} pairs");
     let counters = drive.engine.index_counters();
     assert_eq!(counters.flash_reads_max, 1);
     assert!(counters.flash_reads > 1000 && counters.collisions * 20 < counters.lookups, "{counters:?}");

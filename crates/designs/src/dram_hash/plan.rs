@@ -3,6 +3,7 @@
 use super::DramHash;
 use super::entry::{ENTRY_BYTES, PLACES};
 use super::page::HashPage;
+use crate::bounds;
 use kvssd_ftl::DramUse;
 use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
 
@@ -44,10 +45,7 @@ impl SectionPlan for DramHashPlan {
                 "design.flash_bytes_per_slot = {flash_bytes_per_slot}, and it is at least {ENTRY_BYTES}"
             ));
         }
-        if !(1..=100).contains(&load_percent_max) {
-            return Err(format!("design.load_percent_max = {load_percent_max}, and it is 1 to 100"));
-        }
-        Ok(())
+        bounds::check("load_percent_max", load_percent_max, 1..=100)
     }
 
     fn pairs_max(&self, room: &Room) -> Option<u64> {

@@ -3,6 +3,7 @@
 use super::Lsm;
 use super::page::entries_of;
 use super::table::TABLE_PAGES_MAX;
+use crate::bounds;
 use kvssd_ftl::DramUse;
 use kvssd_ftl::index::{Forecast, Index, IndexPlan, Outlook, Parameters, Room};
 
@@ -47,15 +48,9 @@ impl IndexPlan for LsmPlan {
 
     fn check(&self) -> Result<(), String> {
         let LsmPlan { table_pages, pinned_levels, bloom_bits } = *self;
-        let wrong = [
-            ("table_pages", table_pages, 1, TABLE_PAGES_MAX),
-            ("pinned_levels", pinned_levels, 0, super::summary::LEVELS_MAX as u32),
-            ("bloom_bits", bloom_bits, 0, 32),
-        ];
-        match wrong.into_iter().find(|&(_, value, low, high)| !(low..=high).contains(&value)) {
-            Some((name, value, low, high)) => Err(format!("design.{name} = {value}, and it is {low} to {high}")),
-            None => Ok(()),
-        }
+        bounds::check("table_pages", table_pages, 1..=TABLE_PAGES_MAX)?;
+        bounds::check("pinned_levels", pinned_levels, 0..=super::summary::LEVELS_MAX as u32)?;
+        bounds::check("bloom_bits", bloom_bits, 0..=32)
     }
 
     fn build(&self, room: &Room) -> Result<Box<dyn Index>, String> {

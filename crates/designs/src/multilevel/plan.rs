@@ -2,6 +2,7 @@
 
 use super::iterator::IteratorBuckets;
 use super::{LEVELS_MAX, Multilevel};
+use crate::bounds;
 use kvssd_ftl::DramUse;
 use kvssd_ftl::index::{Parameters, Room, SectionPlan};
 
@@ -26,9 +27,7 @@ impl SectionPlan for MultilevelPlan {
     }
 
     fn check(&self) -> Result<(), String> {
-        let bloom_bits = self.bloom_bits;
-        let can_be = (1..=64).contains(&bloom_bits);
-        can_be.then_some(()).ok_or(format!("design.bloom_bits = {bloom_bits}, and it is 1 to 64"))
+        bounds::check("bloom_bits", self.bloom_bits, 1..=64)
     }
 
     fn pairs_max(&self, room: &Room) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! What can be chosen of `rhik`, and how it is built.
 
 use super::Rhik;
+use crate::bounds;
 use crate::record_table::RecordTable;
 use kvssd_ftl::DramUse;
 use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
@@ -55,10 +56,7 @@ impl SectionPlan for RhikPlan {
         if directory_bits > DIRECTORY_BITS_MAX {
             return Err(format!("design.directory_bits = {directory_bits}, and it is at most {DIRECTORY_BITS_MAX}"));
         }
-        if !(1..=100).contains(&occupancy_percent) {
-            return Err(format!("design.occupancy_percent = {occupancy_percent}, and it is 1 to 100"));
-        }
-        Ok(())
+        bounds::check("occupancy_percent", occupancy_percent, 1..=100)
     }
 
     fn index(&self, room: &Room) -> Result<Rhik, String> {

@@ -2,6 +2,7 @@
 
 use super::Tessera;
 use super::packed::{BUCKET_BITS, PackedSections};
+use crate::bounds;
 use crate::directory::DEPTH_MAX;
 use kvssd_ftl::DramUse;
 use kvssd_ftl::index::{Forecast, Outlook, Parameters, Room, SectionForm, SectionIndex, SectionPlan};
@@ -45,9 +46,7 @@ impl SectionPlan for TesseraPlan {
 
     fn check(&self) -> Result<(), String> {
         let TesseraPlan { fingerprint_bits, section_bytes } = *self;
-        if !(1..=16).contains(&fingerprint_bits) {
-            return Err(format!("design.fingerprint_bits = {fingerprint_bits}, and it is 1 to 16"));
-        }
+        bounds::check("fingerprint_bits", fingerprint_bits, 1..=16)?;
         if !(128..=65536).contains(&section_bytes) || !section_bytes.is_multiple_of(64) {
             return Err(format!("design.section_bytes = {section_bytes}, and it is 128 to 65536 and a multiple of 64"));
         }

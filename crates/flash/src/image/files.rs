@@ -18,7 +18,7 @@ use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// A place for files.
+/// A place for files: what it does not say otherwise is as in the system's.
 pub trait Files: Debug + Send + Sync {
     /// A new file, open to be read and written.
     ///
@@ -36,19 +36,26 @@ pub trait Files: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Files::open`].
-    fn is_regular(&self, path: &Path) -> io::Result<bool>;
+    fn is_regular(&self, path: &Path) -> io::Result<bool> {
+        Ok(fs::metadata(path)?.is_file())
+    }
 
     /// Removes a file.
     ///
     /// # Errors
     /// What the system says.
-    fn remove(&self, path: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
 
     /// Makes the name of the file at `path` outlive the machine, which is its directory's business.
     ///
     /// # Errors
     /// What the system says.
-    fn sync_name(&self, path: &Path) -> io::Result<()>;
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()
+    }
 
     /// A number that tells a new image from all others.
     fn image_number(&self) -> u64 {
@@ -147,19 +154,6 @@ impl Files for SystemFiles {
 
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
         Ok(Box::new(SystemFile::new(File::options().read(true).write(!is_read_only).open(path)?)))
-    }
-
-    fn is_regular(&self, path: &Path) -> io::Result<bool> {
-        Ok(fs::metadata(path)?.is_file())
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn sync_name(&self, path: &Path) -> io::Result<()> {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()
     }
 }
 

@@ -65,6 +65,20 @@ impl Engine {
         }
     }
 
+    /// Does what an engine that has failed refuses; gives when it is done.
+    pub(super) fn administer(
+        &mut self,
+        at: Nanos,
+        work: impl FnOnce(&mut Engine) -> Result<Nanos, KvError>,
+    ) -> (Nanos, Result<(), KvError>) {
+        let worked = self.works().and_then(|()| work(self));
+        self.note_failure(&worked);
+        match worked {
+            Ok(done) => (done, Ok(())),
+            Err(error) => (at, Err(error)),
+        }
+    }
+
     pub(super) fn share_anew(&mut self) {
         self.dram_shared = 0;
         self.share_dram();
@@ -83,13 +97,10 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn free_all_numbers(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        let removed =
-            self.works().and_then(|()| if self.namespaces.holds_numbers() { self.finish_removals(at) } else { Ok(at) });
-        self.note_failure(&removed);
-        match removed {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer(
+            at,
+            |engine| if engine.namespaces.holds_numbers() { engine.finish_removals(at) } else { Ok(at) },
+        )
     }
 
     fn create(
@@ -129,12 +140,7 @@ impl Engine {
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn delete_namespace(&mut self, id: NamespaceId, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        let deleted = self.works().and_then(|()| self.delete(id, at));
-        self.note_failure(&deleted);
-        match deleted {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer(at, |engine| engine.delete(id, at))
     }
 
     fn delete(&mut self, id: NamespaceId, at: Nanos) -> Result<Nanos, KvError> {
@@ -152,12 +158,7 @@ impl Engine {
     /// # Errors
     /// [`KvError::NoSuchNamespace`], and what the flash operations answer.
     pub fn set_logs(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        let assigned = self.works().and_then(|()| self.assign(id, logs, at));
-        self.note_failure(&assigned);
-        match assigned {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer(at, |engine| engine.assign(id, logs, at))
     }
 
     fn assign(&mut self, id: NamespaceId, logs: Option<u32>, at: Nanos) -> Result<Nanos, KvError> {
@@ -176,12 +177,7 @@ impl Engine {
         cache: Option<CacheAttributes>,
         at: Nanos,
     ) -> (Nanos, Result<(), KvError>) {
-        let set = self.works().and_then(|()| self.make_cache(id, cache, at));
-        self.note_failure(&set);
-        match set {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer(at, |engine| engine.make_cache(id, cache, at))
     }
 
     fn make_cache(&mut self, id: NamespaceId, cache: Option<CacheAttributes>, at: Nanos) -> Result<Nanos, KvError> {
@@ -297,12 +293,8 @@ impl Engine {
     fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
         self.grown = self.grown.max(at);
         while let Some(id) = self.namespaces.dying() {
-            if !self.has_room_to_grow() {
-                self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
-                    break;
-                }
-                self.grown = self.grown.max(self.collector.clock);
+            if !self.make_room_to_grow()? {
+                break;
             }
             self.remove_some(id)?;
         }

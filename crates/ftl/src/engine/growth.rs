@@ -33,12 +33,20 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn compare(&mut self, at: Nanos) -> (Nanos, Result<(), KvError>) {
-        let compared = self.works().and_then(|()| self.compare_all(at));
-        self.note_failure(&compared);
-        match compared {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
+        self.administer(at, |engine| engine.compare_all(at))
+    }
+
+    /// Makes room for indexes to grow, in the background; gives whether there is some.
+    pub(super) fn make_room_to_grow(&mut self) -> Result<bool, KvError> {
+        if self.has_room_to_grow() {
+            return Ok(true);
         }
+        self.collector.clock = self.collector.clock.max(self.grown);
+        let has_room = self.reclaim_until(|engine| engine.has_room_to_grow())?;
+        if has_room {
+            self.grown = self.collector.clock;
+        }
+        Ok(has_room)
     }
 
     fn compare_all(&mut self, at: Nanos) -> Result<Nanos, KvError> {
@@ -55,12 +63,8 @@ impl Engine {
         while (1..before).contains(&left(self)) {
             before = left(self);
             self.grown = self.grown.max(done);
-            if !self.has_room_to_grow() {
-                self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
-                    break;
-                }
-                self.grown = self.grown.max(self.collector.clock);
+            if !self.make_room_to_grow()? {
+                break;
             }
             self.work_on(id, |io, namespace| {
                 let Namespace { index, utilization, .. } = namespace;
@@ -110,12 +114,8 @@ impl Engine {
         while self.keeps_out(namespace, is_change) {
             let growth = self.namespaces.living(namespace)?.index.growth();
             self.grown = self.grown.max(*at);
-            if !self.has_room_to_grow() {
-                self.collector.clock = self.collector.clock.max(self.grown);
-                if !self.reclaim_until(|engine| engine.has_room_to_grow())? {
-                    break;
-                }
-                self.grown = self.collector.clock;
+            if !self.make_room_to_grow()? {
+                break;
             }
             self.grow(namespace)?;
             self.namespaces.living(namespace)?.closed = (growth, self.grown);

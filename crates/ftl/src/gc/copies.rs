@@ -6,7 +6,7 @@ use crate::index::{Fate, Move};
 use crate::io::{Io, readable};
 use crate::log::NewRecord;
 use crate::namespace::Namespaces;
-use crate::oob::{Kind, Stream};
+use crate::oob::Stream;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId};
@@ -112,13 +112,7 @@ fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy:
         let count = (packing.page_bytes() as usize - start).min(length - copy.len());
         copy.push_slice(data, start..start + count);
     }
-    let to = io.append(NewRecord {
-        stream: Stream::Gc,
-        kind: Kind::Pair,
-        tag,
-        bytes: copy,
-        unbroken_bytes: packing.unbroken_bytes(&head),
-        cause: Cause::Gc,
-    })?;
+    let copied = NewRecord::pair(tag, copy, packing.unbroken_bytes(&head));
+    let to = io.append(NewRecord { stream: Stream::Gc, cause: Cause::Gc, ..copied })?;
     Ok(Move { tag, from, to, grains, fate: Fate::Dead })
 }

@@ -157,10 +157,10 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
         view: &mut View<'_, '_, Self::Form>,
         from: Option<Position>,
         count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    ) -> Result<Vec<Grain>, KvError> {
         let start = from.map(|from| (from.note, self.first_tag(from.hash), from.place.unwrap_or(Grain(0))));
         let first = start.map_or(0, |(level, tag, _)| self.section_at(tag, level.min(self.levels() - 1)));
+        let mut places = Vec::new();
         for section in first..self.sections() {
             if places.len() >= count {
                 break;
@@ -177,7 +177,7 @@ pub trait SectionIndex: Clone + Send + Sync + Sized {
             view.compare(listed.len() as u64);
             places.extend(listed.into_iter().take(count - places.len()).map(|(_, place)| place));
         }
-        Ok(())
+        Ok(places)
     }
 
     /// The bytes of what only DRAM knows of the index, with its sections, for a checkpoint.

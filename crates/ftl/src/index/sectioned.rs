@@ -277,16 +277,10 @@ impl<I: SectionIndex> Index for Sectioned<I> {
         self.sections.warm(numbers);
     }
 
-    fn list(
-        &mut self,
-        io: &mut Io<'_>,
-        from: Option<Position>,
-        count: usize,
-        places: &mut Vec<Grain>,
-    ) -> Result<(), KvError> {
+    fn list(&mut self, io: &mut Io<'_>, from: Option<Position>, count: usize) -> Result<Vec<Grain>, KvError> {
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
-        index.list(&mut view, from, count, places)
+        index.list(&mut view, from, count)
     }
 
     fn own_records(&self) -> Vec<OwnRecord> {

@@ -114,6 +114,22 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Of these claims, which takes so many seconds, and whose figures hang on nothing that is assumed.
+    pub(super) const fn new(
+        ids: &'static [&'static str],
+        seconds: u32,
+        check: fn(&Context) -> Result<(), SimError>,
+        run: fn(&Context, &mut dyn Observer) -> Result<Findings, SimError>,
+    ) -> Self {
+        Experiment { ids, seconds, check, run, assumptions: &[] }
+    }
+
+    /// The same, whose figures may hang on these.
+    pub(super) const fn assuming(mut self, assumptions: &'static [Assumption]) -> Self {
+        self.assumptions = assumptions;
+        self
+    }
+
     /// Refuses conditions under which a drive of it, or of its ablation, cannot be.
     ///
     /// # Errors

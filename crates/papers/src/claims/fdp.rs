@@ -37,8 +37,7 @@ const WRITTEN_OVER_CAPACITY: f64 = 4.0;
 const HANDLES: u32 = worker::CLASSES.len() as u32 + 1;
 
 /// The experiments.
-pub(super) const EXPERIMENTS: &[Experiment] =
-    &[Experiment { ids: &["fdp.1", "fdp.2"], seconds: 60, check, run: amplification, assumptions: &[] }];
+pub(super) const EXPERIMENTS: &[Experiment] = &[Experiment::new(&["fdp.1", "fdp.2"], 60, check, amplification)];
 
 /// The drives, with as little kept free as collection can do with.
 fn design(name: &str) -> Result<Design, SimError> {

@@ -34,11 +34,11 @@ const BOARD: &[Assumption] = &[Assumption::fact("reads of whole pages", &[("geom
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        ids: &["iter.1", "iter.2", "iter.4", "iter.7", "iter.10", "iter.11", "iter.12", "iter.13", "iter.14"],
-        seconds: 300,
+    Experiment::new(
+        &["iter.1", "iter.2", "iter.4", "iter.7", "iter.10", "iter.11", "iter.12", "iter.13", "iter.14"],
+        300,
         check,
-        run: |context, observer| {
+        |context, observer| {
             let bench = Bench::new(context)?;
             let mut cells = bench.sweep(DbBenchmark::FillRandom, observer)?;
             let random = cells.len();
@@ -47,54 +47,31 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
             let figures = drawn::of_sweep(&rows(&cells[..random]), &rows(&cells[random..]));
             Ok(Findings { claims, cells: cells.into_iter().map(Cell::Iter).collect(), figures })
         },
-        assumptions: BOARD,
-    },
-    Experiment {
-        ids: &["iter.3"],
-        seconds: 20,
-        check,
-        run: |context, observer| {
-            let bench = Bench::new(context)?;
-            let (found, figures) = bench.index_alone(observer)?;
-            Ok(Findings::from(bench.claim("iter.3", found)).with(figures))
-        },
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["iter.5"],
-        seconds: 20,
-        check,
-        run: |context, observer| {
-            let bench = Bench::new(context)?;
-            let cells = bench.threads(observer)?;
-            let claim = bench.claim("iter.5", by_threads(&rows(&cells)));
-            let figures = vec![drawn::threads(&cells)];
-            Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect(), figures })
-        },
-        assumptions: BOARD,
-    },
-    Experiment {
-        ids: &["iter.6", "iter.8"],
-        seconds: 60,
-        check,
-        run: |context, observer| {
-            let bench = Bench::new(context)?;
-            let (ours, verdict) = bench.summary(observer)?;
-            let summary = bench.claim("iter.6", (ours, verdict.by_construction()));
-            Ok(vec![summary, bench.claim("iter.8", bench.consistency(observer)?)].into())
-        },
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["iter.9"],
-        seconds: 20,
-        check,
-        run: |context, observer| {
-            let bench = Bench::new(context)?;
-            Ok(bench.claim("iter.9", bench.pinned(observer)?).into())
-        },
-        assumptions: &[],
-    },
+    )
+    .assuming(BOARD),
+    Experiment::new(&["iter.3"], 20, check, |context, observer| {
+        let bench = Bench::new(context)?;
+        let (found, figures) = bench.index_alone(observer)?;
+        Ok(Findings::from(bench.claim("iter.3", found)).with(figures))
+    }),
+    Experiment::new(&["iter.5"], 20, check, |context, observer| {
+        let bench = Bench::new(context)?;
+        let cells = bench.threads(observer)?;
+        let claim = bench.claim("iter.5", by_threads(&rows(&cells)));
+        let figures = vec![drawn::threads(&cells)];
+        Ok(Findings { claims: vec![claim], cells: cells.into_iter().map(Cell::Iter).collect(), figures })
+    })
+    .assuming(BOARD),
+    Experiment::new(&["iter.6", "iter.8"], 60, check, |context, observer| {
+        let bench = Bench::new(context)?;
+        let (ours, verdict) = bench.summary(observer)?;
+        let summary = bench.claim("iter.6", (ours, verdict.by_construction()));
+        Ok(vec![summary, bench.claim("iter.8", bench.consistency(observer)?)].into())
+    }),
+    Experiment::new(&["iter.9"], 20, check, |context, observer| {
+        let bench = Bench::new(context)?;
+        Ok(bench.claim("iter.9", bench.pinned(observer)?).into())
+    }),
 ];
 
 /// Builds every drive that will be run.

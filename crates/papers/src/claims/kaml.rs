@@ -49,55 +49,28 @@ const OF_READS: &[Assumption] = &[RANGE_LOCK, LONG_RANGE_LOCK, ENTRY];
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        ids: &["kaml.1"],
-        seconds: 200,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?])),
-        assumptions: OF_READS,
-    },
-    Experiment {
-        ids: &["kaml.2", "kaml.3", "kaml.4", "kaml.10", "kaml.11"],
-        seconds: 300,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(drives::small_records(bench)?.into())),
-        assumptions: OF_WRITES,
-    },
-    Experiment {
-        ids: &["kaml.5"],
-        seconds: 80,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(vec![drives::filling(bench)?])),
-        assumptions: OF_FILLING,
-    },
-    Experiment {
-        ids: &["kaml.6"],
-        seconds: 120,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(vec![logs::more_logs(bench)?])),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["kaml.7", "kaml.8"],
-        seconds: 400,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(oltp::transactions(bench)?.into())),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["kaml.9"],
-        seconds: 250,
-        check,
-        run: |context, observer| with(context, observer, |bench| Ok(vec![ycsb::workloads(bench)?])),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["kaml.12"],
-        seconds: 1,
-        check: |_| Ok(()),
-        run: |context, _| Ok(conflicts::under_page_locks(context.seed).into()),
-        assumptions: &[],
-    },
+    Experiment::new(&["kaml.1"], 200, check, |context, observer| {
+        with(context, observer, |bench| Ok(vec![drives::load_factors(bench)?]))
+    })
+    .assuming(OF_READS),
+    Experiment::new(&["kaml.2", "kaml.3", "kaml.4", "kaml.10", "kaml.11"], 300, check, |context, observer| {
+        with(context, observer, |bench| Ok(drives::small_records(bench)?.into()))
+    })
+    .assuming(OF_WRITES),
+    Experiment::new(&["kaml.5"], 80, check, |context, observer| {
+        with(context, observer, |bench| Ok(vec![drives::filling(bench)?]))
+    })
+    .assuming(OF_FILLING),
+    Experiment::new(&["kaml.6"], 120, check, |context, observer| {
+        with(context, observer, |bench| Ok(vec![logs::more_logs(bench)?]))
+    }),
+    Experiment::new(&["kaml.7", "kaml.8"], 400, check, |context, observer| {
+        with(context, observer, |bench| Ok(oltp::transactions(bench)?.into()))
+    }),
+    Experiment::new(&["kaml.9"], 250, check, |context, observer| {
+        with(context, observer, |bench| Ok(vec![ycsb::workloads(bench)?]))
+    }),
+    Experiment::new(&["kaml.12"], 1, |_| Ok(()), |context, _| Ok(conflicts::under_page_locks(context.seed).into())),
 ];
 
 /// Builds every drive that will be run.

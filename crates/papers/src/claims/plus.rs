@@ -102,22 +102,16 @@ const OF_SMALL_VALUES: &[Assumption] =
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        ids: &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],
-        seconds: 460,
+    Experiment::new(
+        &["plus.1", "plus.2", "plus.3", "plus.4", "plus.5", "plus.6", "plus.7"],
+        460,
         check,
-        run: against_original,
-        assumptions: EMULATOR,
-    },
-    Experiment { ids: &["plus.8"], seconds: 180, check, run: small_values, assumptions: OF_SMALL_VALUES },
-    Experiment { ids: &["plus.9"], seconds: 60, check, run: capacity, assumptions: &[] },
-    Experiment {
-        ids: &["plus.10", "plus.11", "plus.12"],
-        seconds: 1,
-        check: |_| Ok(()),
-        run: |_, _| Ok(reckoned::claims().into()),
-        assumptions: &[],
-    },
+        against_original,
+    )
+    .assuming(EMULATOR),
+    Experiment::new(&["plus.8"], 180, check, small_values).assuming(OF_SMALL_VALUES),
+    Experiment::new(&["plus.9"], 60, check, capacity),
+    Experiment::new(&["plus.10", "plus.11", "plus.12"], 1, |_| Ok(()), |_, _| Ok(reckoned::claims().into())),
 ];
 
 /// Builds every drive that will be run.

@@ -60,60 +60,29 @@ const ALL_AT_ONCE: Assumption = Assumption::fact("all tables are split at once",
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        ids: &["rhik.1"],
-        seconds: 45,
-        check,
-        run: |context, observer| Drives::new(context)?.flash_reads(observer),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["rhik.2"],
-        seconds: 60,
-        check,
-        run: |context, observer| Drives::new(context)?.misses(observer),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["rhik.3"],
-        seconds: 20,
-        check,
-        run: |context, observer| Drives::new(context)?.doubling(observer),
-        assumptions: &[IN_MEMORY],
-    },
-    Experiment {
-        ids: &["rhik.4", "rhik.5", "rhik.6"],
-        seconds: 5,
-        check: |_| Ok(()),
-        run: |context, _| {
+    Experiment::new(&["rhik.1"], 45, check, |context, observer| Drives::new(context)?.flash_reads(observer)),
+    Experiment::new(&["rhik.2"], 60, check, |context, observer| Drives::new(context)?.misses(observer)),
+    Experiment::new(&["rhik.3"], 20, check, |context, observer| Drives::new(context)?.doubling(observer))
+        .assuming(&[IN_MEMORY]),
+    Experiment::new(
+        &["rhik.4", "rhik.5", "rhik.6"],
+        5,
+        |_| Ok(()),
+        |context, _| {
             let (by_occupancy, drawn_occupancy) = failure::by_occupancy(context.seed);
             let (by_key_size, drawn_key_size) = failure::by_key_size(context.seed);
             let claims = vec![by_occupancy, by_key_size, directory(&context.profile)];
             Ok(Findings::from(claims).with([drawn_occupancy, drawn_key_size]))
         },
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["rhik.7"],
-        seconds: 60,
-        check,
-        run: |context, observer| Drives::new(context)?.throughput(observer),
-        assumptions: &[BY_SIGNATURE],
-    },
-    Experiment {
-        ids: &["rhik.8"],
-        seconds: 30,
-        check,
-        run: |context, observer| Ok(Drives::new(context)?.capacity(observer)?.into()),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["rhik.9"],
-        seconds: 150,
-        check,
-        run: |context, observer| Drives::new(context)?.growing(observer),
-        assumptions: &[IN_MEMORY, BY_SIGNATURE, ALL_AT_ONCE],
-    },
+    ),
+    Experiment::new(&["rhik.7"], 60, check, |context, observer| Drives::new(context)?.throughput(observer))
+        .assuming(&[BY_SIGNATURE]),
+    Experiment::new(&["rhik.8"], 30, check, |context, observer| Ok(Drives::new(context)?.capacity(observer)?.into())),
+    Experiment::new(&["rhik.9"], 150, check, |context, observer| Drives::new(context)?.growing(observer)).assuming(&[
+        IN_MEMORY,
+        BY_SIGNATURE,
+        ALL_AT_ONCE,
+    ]),
 ];
 
 /// Builds every drive that will be run.

@@ -42,68 +42,28 @@ const WIDE_TABLES: &[Assumption] = &[Assumption::guess(
 
 /// The experiments.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
-        ids: &["study.1", "study.4"],
-        seconds: 60,
-        check,
-        run: |context, observer| {
-            let bench = bench(context)?;
-            let grid = Grid::run(&bench, observer)?;
-            Ok(Findings::from(vec![grid.worst(&bench), grid.by_size(&bench)]).with(grid.drawn()))
-        },
-        assumptions: INDEX_CACHE,
-    },
-    Experiment {
-        ids: &["study.2"],
-        seconds: 10,
-        check,
-        run: |context, observer| orders(&bench(context)?, observer),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["study.3"],
-        seconds: 30,
-        check,
-        run: |context, observer| overflow(&bench(context)?, observer),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["study.5"],
-        seconds: 10,
-        check,
-        run: |context, observer| dips(&bench(context)?, observer),
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["study.6"],
-        seconds: 120,
-        check,
-        run: |context, observer| full_drives(&bench(context)?, observer),
-        assumptions: WIDE_TABLES,
-    },
-    Experiment {
-        ids: &["study.7", "study.8"],
-        seconds: 10,
-        check,
-        run: |context, observer| {
-            let bench = bench(context)?;
-            let ((space, space_drawn), (keys, keys_drawn)) = (space(&bench, observer)?, long_keys(&bench, observer)?);
-            Ok(Findings::from(vec![space, keys]).with([space_drawn, keys_drawn]))
-        },
-        assumptions: &[],
-    },
-    Experiment {
-        ids: &["study.9", "study.10"],
-        seconds: 60,
-        check,
-        run: |context, observer| {
-            let scale = context.scale.max(SCALE_MIN);
-            let raced = Bench { profile: context.profile.scaled(scale)?, scale, ..bench(context)? };
-            let races = Races::run(&raced, observer)?;
-            Ok(Findings::from(vec![races.processors(), races.latencies()]).with([races.drawn()]))
-        },
-        assumptions: &[],
-    },
+    Experiment::new(&["study.1", "study.4"], 60, check, |context, observer| {
+        let bench = bench(context)?;
+        let grid = Grid::run(&bench, observer)?;
+        Ok(Findings::from(vec![grid.worst(&bench), grid.by_size(&bench)]).with(grid.drawn()))
+    })
+    .assuming(INDEX_CACHE),
+    Experiment::new(&["study.2"], 10, check, |context, observer| orders(&bench(context)?, observer)),
+    Experiment::new(&["study.3"], 30, check, |context, observer| overflow(&bench(context)?, observer)),
+    Experiment::new(&["study.5"], 10, check, |context, observer| dips(&bench(context)?, observer)),
+    Experiment::new(&["study.6"], 120, check, |context, observer| full_drives(&bench(context)?, observer))
+        .assuming(WIDE_TABLES),
+    Experiment::new(&["study.7", "study.8"], 10, check, |context, observer| {
+        let bench = bench(context)?;
+        let ((space, space_drawn), (keys, keys_drawn)) = (space(&bench, observer)?, long_keys(&bench, observer)?);
+        Ok(Findings::from(vec![space, keys]).with([space_drawn, keys_drawn]))
+    }),
+    Experiment::new(&["study.9", "study.10"], 60, check, |context, observer| {
+        let scale = context.scale.max(SCALE_MIN);
+        let raced = Bench { profile: context.profile.scaled(scale)?, scale, ..bench(context)? };
+        let races = Races::run(&raced, observer)?;
+        Ok(Findings::from(vec![races.processors(), races.latencies()]).with([races.drawn()]))
+    }),
 ];
 
 /// Builds every drive that will be run.

@@ -261,14 +261,6 @@ impl TransactionEngine for CachedDrive {
         std::mem::take(&mut self.woken)
     }
 
-    fn background_at(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn background(&mut self, _at: Nanos) -> Result<(), SimError> {
-        Ok(())
-    }
-
     fn device(&self) -> &Device {
         &self.device
     }

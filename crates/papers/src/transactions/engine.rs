@@ -87,13 +87,18 @@ pub trait TransactionEngine {
     fn woken(&mut self) -> Vec<(TransactionId, Nanos)>;
 
     /// When it wants to do work of its own, in the background, if it does.
-    fn background_at(&self) -> Option<Nanos>;
+    fn background_at(&self) -> Option<Nanos> {
+        None
+    }
 
     /// Does a bounded step of that.
     ///
     /// # Errors
     /// When the drive is full or fails.
-    fn background(&mut self, at: Nanos) -> Result<(), SimError>;
+    fn background(&mut self, at: Nanos) -> Result<(), SimError> {
+        let _ = at;
+        Ok(())
+    }
 
     /// The drive that it lies on.
     fn device(&self) -> &Device;

@@ -264,14 +264,6 @@ impl TransactionEngine for Reference {
         std::mem::take(&mut self.woken)
     }
 
-    fn background_at(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn background(&mut self, _at: Nanos) -> Result<(), SimError> {
-        unreachable!("it does nothing in the background")
-    }
-
     fn device(&self) -> &Device {
         &self.device
     }

@@ -138,6 +138,25 @@ impl<'a> Trace<'a> {
 }
 
 impl ReplaySetup {
+    /// One command at a time on a drive that is no cache, each as soon as the one before is done.
+    #[must_use]
+    pub fn new(design: Design, profile: Profile, seed: u64) -> Self {
+        ReplaySetup {
+            design,
+            profile,
+            threads: 1,
+            queue_depth: 1,
+            pace: Pace::Closed,
+            time_scale: 1.0,
+            cache: None,
+            is_drives_cache: false,
+            value_bytes_max: None,
+            warm_up: 0,
+            block_erases_max: BLOCK_ERASES_MAX,
+            seed,
+        }
+    }
+
     /// Replays a trace on a new drive.
     ///
     /// # Errors

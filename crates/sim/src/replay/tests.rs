@@ -3,7 +3,7 @@
 mod blocks;
 mod cache;
 
-use super::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
+use super::{ReplaySetup, Trace};
 use crate::host::Pace;
 use crate::report::{RunReport, TraceReport};
 use crate::trace::{BadLines, TraceName, TraceReader};
@@ -17,20 +17,7 @@ use std::fmt::Write;
 
 fn setup(design: &Design, pace: Pace) -> ReplaySetup {
     let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 512.0).unwrap();
-    ReplaySetup {
-        design: design.clone(),
-        profile,
-        threads: 4,
-        queue_depth: 2,
-        pace,
-        time_scale: 1.0,
-        cache: None,
-        is_drives_cache: false,
-        value_bytes_max: None,
-        warm_up: 0,
-        block_erases_max: BLOCK_ERASES_MAX,
-        seed: 1,
-    }
+    ReplaySetup { threads: 4, queue_depth: 2, pace, ..ReplaySetup::new(design.clone(), profile, 1) }
 }
 
 fn replay(setup: &ReplaySetup, name: TraceName, text: &[u8]) -> RunReport {

@@ -25,6 +25,11 @@ impl BadRecord {
     pub const fn number(field: &'static str) -> Self {
         BadRecord::new(field, "is no number that can be")
     }
+
+    /// A header that lacks a column.
+    pub(super) const fn lacking(column: &'static str) -> Self {
+        BadRecord { field: column, why: "is no column that the header names", is_fatal: true }
+    }
 }
 
 impl fmt::Display for BadRecord {
@@ -138,6 +143,24 @@ impl Row {
     pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
         let start = if index == 0 { 0 } else { *self.ends[..self.count].get(index - 1)? };
         Some(&self.bytes[start..*self.ends[..self.count].get(index)?])
+    }
+
+    /// The field at an index, which a line must have.
+    pub(super) fn field(&self, index: usize) -> Result<&[u8], BadRecord> {
+        self.get(index).ok_or(BadRecord::new("the line", "has too few fields"))
+    }
+
+    /// The number in a column that may be missing, or empty.
+    pub(super) fn number_or(&self, otherwise: u64, index: Option<usize>, name: &'static str) -> Result<u64, BadRecord> {
+        match index.map(|index| self.field(index)).transpose()? {
+            None | Some(b"") => Ok(otherwise),
+            Some(text) => number(text).ok_or(BadRecord::number(name)),
+        }
+    }
+
+    /// The index of a column that the header must name.
+    pub(super) fn column(&self, name: &'static str) -> Result<usize, BadRecord> {
+        self.find(&[name]).ok_or(BadRecord::lacking(name))
     }
 
     /// The index of the column that the header names so, one of these ways.

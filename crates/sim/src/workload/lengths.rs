@@ -65,24 +65,27 @@ impl Lengths {
         Ok(Lengths(Law::Mix { sizes: all, percents: shares }))
     }
 
+    /// The smallest length and the largest.
+    fn bounds(&self) -> (u32, u32) {
+        match self.0 {
+            Law::Fixed(bytes) => (bytes, bytes),
+            Law::Uniform { min, max } | Law::Normal { min, max, .. } => (min, max),
+            Law::Mix { sizes, .. } => {
+                sizes.iter().fold((u32::MAX, 0), |(min, max), &size| (min.min(size), max.max(size)))
+            }
+        }
+    }
+
     /// The smallest length.
     #[must_use]
     pub fn bytes_min(&self) -> u32 {
-        match self.0 {
-            Law::Fixed(bytes) => bytes,
-            Law::Uniform { min, .. } | Law::Normal { min, .. } => min,
-            Law::Mix { sizes, .. } => sizes.into_iter().min().unwrap_or(0),
-        }
+        self.bounds().0
     }
 
     /// The largest length.
     #[must_use]
     pub fn bytes_max(&self) -> u32 {
-        match self.0 {
-            Law::Fixed(bytes) => bytes,
-            Law::Uniform { max, .. } | Law::Normal { max, .. } => max,
-            Law::Mix { sizes, .. } => sizes.into_iter().max().unwrap_or(0),
-        }
+        self.bounds().1
     }
 
     /// Draws a length.

@@ -37,18 +37,6 @@ impl Files for Traced {
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
         Ok(Box::new(TracedFile { file: SystemFiles.open(path, is_read_only)?, all: self.clone() }))
     }
-
-    fn is_regular(&self, path: &Path) -> io::Result<bool> {
-        SystemFiles.is_regular(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        SystemFiles.remove(path)
-    }
-
-    fn sync_name(&self, path: &Path) -> io::Result<()> {
-        SystemFiles.sync_name(path)
-    }
 }
 
 impl RawFile for TracedFile {

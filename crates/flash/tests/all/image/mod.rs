@@ -2,6 +2,7 @@
 
 mod damage;
 mod parts;
+mod power_loss;
 mod random;
 
 use kvssd_flash::{

@@ -152,12 +152,8 @@ fn of_range(paper: [f64; 2], ours: [f64; 2]) -> Verdict {
 fn updates(rows: &[Row], scale: &str) -> Claim {
     let ratios = || rows.iter().map(|row| Row::ratio(row.update));
     let [least, largest] = range(ratios().take(SMALL));
-    Claim::new(
-        "kaml.2",
-        format!("{least:.1}x to {largest:.1}x ({})", shown(ratios())),
-        of_range(paper::UPDATES, [least, largest]),
-        scale.to_owned(),
-    )
+    let ours = format!("{least:.1}x to {largest:.1}x ({})", shown(ratios()));
+    Claim::new("kaml.2", ours, of_range(paper::UPDATES, [least, largest]), scale)
 }
 
 fn latencies(rows: &[Row], scale: &str) -> Claim {
@@ -180,19 +176,15 @@ fn latencies(rows: &[Row], scale: &str) -> Claim {
             shown(inserts())
         ),
         Verdict::worst(papers.map(|(paper, ours)| Verdict::of(paper, ours, 1.0))),
-        scale.to_owned(),
+        scale,
     )
 }
 
 fn batches(rows: &[Row], scale: &str) -> Claim {
     let ratios = || rows.iter().map(|row| row.batched / row.update[0]);
     let [least, largest] = range(ratios());
-    Claim::new(
-        "kaml.4",
-        format!("{least:.2}x to {largest:.2}x ({})", shown(ratios())),
-        of_range(paper::BATCHES, [least, largest]),
-        scale.to_owned(),
-    )
+    let ours = format!("{least:.2}x to {largest:.2}x ({})", shown(ratios()));
+    Claim::new("kaml.4", ours, of_range(paper::BATCHES, [least, largest]), scale)
 }
 
 fn inserts(rows: &[Row], scale: &str) -> Claim {

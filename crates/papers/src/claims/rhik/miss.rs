@@ -6,9 +6,8 @@ use super::{ASYNC_DEPTH, Drives, HIGHER, drawn};
 use crate::claims::{Claim, Findings, Verdict, scale_name};
 use kvssd_ftl::Design;
 use kvssd_measure::Observer;
-use kvssd_sim::Pace;
 use kvssd_sim::SimError;
-use kvssd_sim::replay::{BLOCK_ERASES_MAX, ReplaySetup, Trace};
+use kvssd_sim::replay::{ReplaySetup, Trace};
 use kvssd_sim::trace::{BadLines, TraceName, TraceReader};
 
 /// The index of each cluster over its cache. The paper says of four of its eight that they need very little (022, 026, 052, 072), of two
@@ -62,20 +61,8 @@ impl Drives {
         let name = TraceName::Ibm;
         let text = ClusterTrace::new(objects, self.seed);
         let reader = TraceReader::new(text, b"", name.format(0), BadLines::Stop);
-        let setup = ReplaySetup {
-            design: design.clone(),
-            profile: self.profile.clone(),
-            threads: 1,
-            queue_depth: ASYNC_DEPTH,
-            pace: Pace::Closed,
-            time_scale: 1.0,
-            cache: None,
-            is_drives_cache: false,
-            value_bytes_max: None,
-            warm_up: 0,
-            block_erases_max: BLOCK_ERASES_MAX,
-            seed: self.seed,
-        };
+        let setup = ReplaySetup::new(design.clone(), self.profile.clone(), self.seed);
+        let setup = ReplaySetup { queue_depth: ASYNC_DEPTH, ..setup };
         let report = setup.replay(Trace::once(name, reader), observer)?;
         let counts = report.trace.unwrap_or_default();
         let wrong = counts.wrong_answers + report.failed_retrieves;

@@ -46,6 +46,19 @@ pub(super) fn cache(report: &RunReport) -> &CacheReport {
 /// Ten times as many bytes are stored as the drive has.
 #[test]
 fn a_full_cache_refuses_nothing_whatever_its_design_and_policy() {
+    full_caches_refuse_nothing(false, |_| {});
+}
+
+/// The same where the drive keeps the cache, in a namespace: it charges what it keeps to its DRAM, and who leaves to its flash.
+#[test]
+fn a_full_drive_that_is_a_cache_by_itself_refuses_nothing_whatever_its_design_and_policy() {
+    full_caches_refuse_nothing(true, |report| {
+        assert_eq!(cache(report).kept_by, Some("drive"));
+        assert!(report.dram.parts.contains_key("cache"), "{:?}", report.dram);
+    });
+}
+
+fn full_caches_refuse_nothing(is_drives_cache: bool, check: impl Fn(&RunReport)) {
     let requests = requests(60_000, 200_000, 1);
     let text = text(&requests);
     for (number, design) in DESIGNS.into_iter().enumerate() {
@@ -53,41 +66,16 @@ fn a_full_cache_refuses_nothing_whatever_its_design_and_policy() {
         // More than a drive takes: it says so when it is full.
         let kinds = EvictionKind::ALL;
         let plan = plan(kinds[number % kinds.len()], 2 * raw_bytes);
-        let setup = ReplaySetup { threads: 8, ..cached(&design, plan) };
+        let setup = ReplaySetup { threads: 8, is_drives_cache, ..cached(&design, plan) };
         let report = replay(&setup, TraceName::Csv, text.as_bytes());
         let (counts, cache) = (counts(&report), cache(&report));
         let name = design.name;
         assert_eq!(counts.refused_full, 0, "{name}");
         assert!(cache.hits.bytes - cache.hits.hit_bytes > 10 * raw_bytes, "{name}");
-        assert!(
-            cache.budget_bytes_end < cache.budget_bytes && cache.evicted > 1_000,
-            "{name}: {} evicted",
-            cache.evicted
-        );
-        assert!(cache.held_bytes > raw_bytes / 4, "{name} holds {} of {raw_bytes} bytes", cache.held_bytes);
-        assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{name}");
-    }
-}
-
-/// The same where the drive keeps the cache, in a namespace: it charges what it keeps to its DRAM, and who leaves to its flash.
-#[test]
-fn a_full_drive_that_is_a_cache_by_itself_refuses_nothing_whatever_its_design_and_policy() {
-    let requests = requests(60_000, 200_000, 1);
-    let text = text(&requests);
-    for (number, design) in DESIGNS.into_iter().enumerate() {
-        let raw_bytes = setup(&design, Pace::Closed).profile.geometry.raw_bytes();
-        let kinds = EvictionKind::ALL;
-        let plan = plan(kinds[number % kinds.len()], 2 * raw_bytes);
-        let setup = ReplaySetup { threads: 8, is_drives_cache: true, ..cached(&design, plan) };
-        let report = replay(&setup, TraceName::Csv, text.as_bytes());
-        let (counts, cache) = (counts(&report), cache(&report));
-        let name = design.name;
-        assert_eq!((counts.refused_full, cache.kept_by), (0, Some("drive")), "{name}");
-        assert!(cache.hits.bytes - cache.hits.hit_bytes > 10 * raw_bytes, "{name}");
         assert!(cache.budget_bytes_end < cache.budget_bytes && cache.evicted > 1_000, "{name}: {cache:?}");
         assert!(cache.held_bytes > raw_bytes / 4, "{name} holds {} of {raw_bytes} bytes", cache.held_bytes);
-        assert!(report.dram.parts.contains_key("cache"), "{name}: {:?}", report.dram);
         assert!(counts.life.is_some_and(|life| life.years > 0.0 && life.days > 0.0), "{name}");
+        check(&report);
     }
 }
 

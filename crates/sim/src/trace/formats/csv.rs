@@ -12,7 +12,7 @@
 //!
 //! Other columns are not looked at. What each of these is called may be said ([`ColumnName`]).
 
-use super::super::fields::{BadRecord, Row, number, small_letters, time_ns, ttl_ns};
+use super::super::fields::{BadRecord, Row, small_letters, time_ns, ttl_ns};
 use super::super::{Action, Framing, Request, Requests, TraceFormat};
 use std::str::FromStr;
 use xxhash_rust::xxh3::xxh3_64;
@@ -93,10 +93,8 @@ impl Csv {
     }
 
     fn header(&self) -> Result<Columns, BadRecord> {
-        let lacking =
-            |meaning| BadRecord { is_fatal: true, ..BadRecord::new(meaning, "is no column that the header names") };
         if let Some(missing) = self.names.iter().find(|column| self.row.find(&[&column.name]).is_none()) {
-            return Err(lacking(missing.meaning));
+            return Err(BadRecord::lacking(missing.meaning));
         }
         let find = |names: &[&str]| {
             let said = self.names.iter().find(|column| names.contains(&column.meaning));
@@ -106,7 +104,7 @@ impl Csv {
         let is_said = |names: &[&str]| self.names.iter().any(|column| names.contains(&column.meaning));
         let mut times = TIMES.iter().filter(|(names, _)| !is_time_said || is_said(names));
         Ok(Columns {
-            key: find(&["key"]).ok_or(lacking("key"))?,
+            key: find(&["key"]).ok_or(BadRecord::lacking("key"))?,
             operation: find(&["op", "operation"]),
             value_bytes: find(&["value_size", "size"]),
             key_bytes: find(&["key_size"]),
@@ -132,11 +130,7 @@ impl TraceFormat for Csv {
             self.columns = Some(self.header()?);
             return Ok(());
         };
-        let field = |index: usize| self.row.get(index).ok_or(BadRecord::new("the line", "has too few fields"));
-        let maybe = |index: Option<usize>, name, otherwise| match index.map(field).transpose()? {
-            None | Some(b"") => Ok(otherwise),
-            Some(text) => number(text).ok_or(BadRecord::number(name)),
-        };
+        let field = |index| self.row.field(index);
         let mut room = [0; 16];
         let action = match columns.operation.map(field).transpose()? {
             None => Some(Action::Fetch),
@@ -148,14 +142,14 @@ impl TraceFormat for Csv {
         };
         let request = Request {
             at_ns,
-            ttl_ns: ttl_ns(maybe(columns.ttl, "ttl", 0)?),
+            ttl_ns: ttl_ns(self.row.number_or(0, columns.ttl, "ttl")?),
             stream: columns.stream.map(field).transpose()?.map(xxh3_64),
             ..Request::new(
                 action.ok_or(BadRecord::new("op", "is none that is known"))?,
-                maybe(columns.value_bytes, "value size", self.value_bytes)?,
+                self.row.number_or(self.value_bytes, columns.value_bytes, "value size")?,
             )
         };
-        requests.push(field(columns.key)?, maybe(columns.key_bytes, "key_size", 0)?, request);
+        requests.push(field(columns.key)?, self.row.number_or(0, columns.key_bytes, "key_size")?, request);
         Ok(())
     }
 }

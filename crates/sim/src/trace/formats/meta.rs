@@ -39,14 +39,10 @@ impl Meta {
     }
 
     fn header(&self) -> Result<Columns, BadRecord> {
-        let must = |name: &'static str| {
-            let lacking = BadRecord { is_fatal: true, ..BadRecord::new(name, "is no column that the header names") };
-            self.row.find(&[name]).ok_or(lacking)
-        };
         Ok(Columns {
-            key: must("key")?,
-            operation: must("op")?,
-            count: must("op_count")?,
+            key: self.row.column("key")?,
+            operation: self.row.column("op")?,
+            count: self.row.column("op_count")?,
             value_bytes: self.row.find(&["size"]),
             key_bytes: self.row.find(&["key_size"]),
             time: self.row.find(&["op_time"]),
@@ -66,11 +62,8 @@ impl TraceFormat for Meta {
             self.columns = Some(self.header()?);
             return Ok(());
         };
-        let field = |index: usize| self.row.get(index).ok_or(BadRecord::new("the line", "has too few fields"));
-        let maybe = |index: Option<usize>, name| match index.map(field).transpose()? {
-            None | Some(b"") => Ok(0),
-            Some(text) => number(text).ok_or(BadRecord::number(name)),
-        };
+        let field = |index| self.row.field(index);
+        let maybe = |index, name| self.row.number_or(0, index, name);
         let mut room = [0; 16];
         let action = match small_letters(field(columns.operation)?, &mut room) {
             b"get" | b"get_lease" => Action::Get,

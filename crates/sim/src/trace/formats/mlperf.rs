@@ -35,8 +35,7 @@ impl MlPerf {
     fn header(&self) -> Result<[usize; NAMES.len()], BadRecord> {
         let mut columns = [0; NAMES.len()];
         for (column, name) in columns.iter_mut().zip(NAMES) {
-            let lacking = BadRecord { is_fatal: true, ..BadRecord::new(name, "is no column that the header names") };
-            *column = self.row.find(&[name]).ok_or(lacking)?;
+            *column = self.row.column(name)?;
         }
         Ok(columns)
     }
@@ -53,7 +52,7 @@ impl TraceFormat for MlPerf {
             self.columns = Some(self.header()?);
             return Ok(());
         };
-        let field = |index: usize| self.row.get(columns[index]).ok_or(BadRecord::new("the line", "has too few fields"));
+        let field = |index: usize| self.row.field(columns[index]);
         let action = match field(1)? {
             b"Read" => Action::Get,
             b"Write" => Action::Set,

@@ -6,10 +6,11 @@
 //!   durable: everything before the last sync -^             each sector behind it: after any of the writes to it
 //! ```
 
-use super::{CreateOptions, Files, ImageBacking, OpenOptions, RawFile, SystemFiles};
-use crate::rope::Rope;
-use crate::{
-    Backing, BlockAddress, BlockState, DieId, Geometry, PageAddress, Span, SuperblockId, UnitAddress, UnitBuilder,
+use super::GEOMETRY;
+use kvssd_flash::rope::Rope;
+use kvssd_flash::{
+    Backing, BlockAddress, BlockState, CreateOptions, DieId, Files, ImageBacking, OpenOptions, PageAddress, RawFile,
+    SECTOR_BYTES, Span, SuperblockId, SystemFiles, UnitAddress, UnitBuilder,
 };
 use kvssd_types::{Nanos, Random};
 use std::collections::BTreeMap;
@@ -18,19 +19,7 @@ use std::io::{self, IoSliceMut};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-const GEOMETRY: Geometry = Geometry {
-    channels: 2,
-    dies_per_channel: 1,
-    blocks_per_die: 3,
-    pages_per_block: 6,
-    pages_per_program: 2,
-    page_bytes: 512,
-    oob_bytes: 64,
-    superblock_dies: 0,
-    read_bytes_min: 0,
-};
 const BLOCKS: usize = 6;
-const SECTOR_BYTES: usize = 512;
 const ITEM_BYTES: usize = 40;
 const STAGING_BYTES: u64 = 2000;
 const SEEDS: u64 = 5;
@@ -59,18 +48,6 @@ impl Files for Recorded {
 
     fn open(&self, path: &Path, is_read_only: bool) -> io::Result<Box<dyn RawFile>> {
         Ok(Box::new(RecordedFile(SystemFiles.open(path, is_read_only)?, self.0.clone())))
-    }
-
-    fn is_regular(&self, path: &Path) -> io::Result<bool> {
-        SystemFiles.is_regular(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        SystemFiles.remove(path)
-    }
-
-    fn sync_name(&self, path: &Path) -> io::Result<()> {
-        SystemFiles.sync_name(path)
     }
 }
 
@@ -253,7 +230,7 @@ impl Life {
 fn cut(before: &[u8], history: &[Event], cut: usize, random: &mut Random) -> Vec<u8> {
     let history = &history[..cut];
     let durable = history.iter().rposition(|event| matches!(event, Event::Sync)).unwrap_or(0);
-    let mut bytes = before.to_vec();
+    let (mut bytes, sector_bytes) = (before.to_vec(), SECTOR_BYTES as usize);
     let mut loose: BTreeMap<usize, Vec<(usize, &[u8])>> = BTreeMap::new();
     for (index, event) in history.iter().enumerate() {
         let Event::Write(at, written) = event else { continue };
@@ -264,8 +241,8 @@ fn cut(before: &[u8], history: &[Event], cut: usize, random: &mut Random) -> Vec
         }
         let mut rest = &written[..];
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(SECTOR_BYTES - at % SECTOR_BYTES));
-            loose.entry(at / SECTOR_BYTES).or_default().push((at, piece));
+            let (piece, after) = rest.split_at(rest.len().min(sector_bytes - at % sector_bytes));
+            loose.entry(at / sector_bytes).or_default().push((at, piece));
             at += piece.len();
             rest = after;
         }
