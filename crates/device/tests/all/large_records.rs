@@ -123,6 +123,21 @@ fn a_kill_at_every_call_of_large_stores_leaves_all_or_nothing() {
     kill_at_calls(1);
 }
 
+/// Superblocks that large records lay in are emptied and erased while the write buffer's memory still says where those went.
+#[test]
+fn a_kill_behind_erases_loses_nothing_of_large_stores() {
+    for design in &DESIGNS {
+        let (disk, mut model) = (create_protected(design), Model::new());
+        for life in 1..30 {
+            let mut drive = open(&disk, false);
+            verify(&mut drive, &mut model, &Model::new(), &format!("{}, life {life}", design.name));
+            assert!(live(&mut drive, &mut model, life, 60 + usize::from(life)).is_empty());
+            drop(drive);
+            disk.kill();
+        }
+    }
+}
+
 /// The bytes of a value go to the file once where the process alone must be outlived, and twice with `sync`.
 #[test]
 fn a_large_value_is_written_once() {

@@ -2,6 +2,7 @@
 
 use super::Item;
 use crate::address::Grain;
+use crate::journal::Change;
 use crate::log::{Log, OpenLog};
 use crate::oob::{Kind, OobFormat};
 use crate::packing::Packing;
@@ -27,7 +28,7 @@ pub(super) struct Opened {
     pub(super) taken: Vec<usize>,
     /// The item with which each log opened its superblock; none when the log stood there before the memory began.
     current: BTreeMap<LogId, usize>,
-    /// When each superblock was opened last.
+    /// When each superblock was opened or erased last.
     last: BTreeMap<SuperblockId, usize>,
 }
 
@@ -35,12 +36,13 @@ impl Opened {
     pub(super) fn of(items: &[(Item, &[u8])]) -> Self {
         let numbered = items.iter().enumerate().filter_map(|(number, (item, _))| match *item {
             Item::Opened(_, superblock) | Item::OpenedBy(_, superblock) => Some((superblock, number)),
+            Item::Changed(Change::Erased { superblock }) => Some((superblock, number)),
             _ => None,
         });
         Opened { last: numbered.collect(), ..Opened::default() }
     }
 
-    /// Whether flash still has what a log wrote to its superblock: not if that was erased and opened again since.
+    /// Whether flash still has what a log wrote to its superblock: not if that was erased since.
     pub(super) fn is_last(&self, log: LogId, superblock: SuperblockId) -> bool {
         self.last.get(&superblock) <= self.current.get(&log)
     }

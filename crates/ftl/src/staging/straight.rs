@@ -3,7 +3,7 @@
 use super::Item;
 use super::refill::{Opened, Record, Refill};
 use crate::address::Grain;
-use kvssd_flash::{MediaError, PageAddress, SuperblockId, UnitAddress};
+use kvssd_flash::{MediaError, PageAddress, SuperblockId};
 
 /// How such a record ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,13 @@ impl<'a> End<'a> {
         ends.unwrap_or(End::Unknown)
     }
 
-    /// Whether the unit behind `units` of the record is one of it, when flash has it or has not.
-    fn has_unit(self, units: u32, is_in_flash: bool) -> bool {
+    /// Whether the unit behind `units` of the record is one of it. What was staged behind the units is believed: one that flash has not was
+    /// erased since, with all of its superblock.
+    fn has_unit(self, units: u32, is_in_flash: impl FnOnce() -> bool) -> bool {
         match self {
             End::Whole(_) => true,
             End::Torn(torn) => units < torn,
-            End::Unknown => is_in_flash,
+            End::Unknown => is_in_flash(),
         }
     }
 }
@@ -54,13 +55,8 @@ impl Refill<'_> {
         let (mut units, mut rest) = (0, bytes);
         while rest > 0 {
             let is_open = self.stream.superblock.is_some() || self.open(next(opened), opened);
-            let unit = self.geometry.unit_of(self.stream.page);
-            let is_in_flash = is_open && self.is_in_flash(unit, opened);
-            if !is_open || !end.has_unit(units, is_in_flash) {
+            if !is_open || !end.has_unit(units, || self.is_in_flash(opened)) {
                 break;
-            }
-            if !is_in_flash {
-                return Err(differs());
             }
             if units == 0 {
                 self.begin(record)?;
@@ -76,8 +72,9 @@ impl Refill<'_> {
         Ok(units)
     }
 
-    /// Whether a unit of the open superblock was programmed, or went with an erase since.
-    fn is_in_flash(&self, unit: UnitAddress, opened: &Opened) -> bool {
+    /// Whether the open unit was programmed, or went with an erase since.
+    fn is_in_flash(&self, opened: &Opened) -> bool {
+        let unit = self.geometry.unit_of(self.stream.page);
         let first = PageAddress(unit.0 * self.geometry.pages_per_program);
         !opened.is_last(self.id, self.geometry.superblock_of(first)) || self.flash.is_programmed(first)
     }
