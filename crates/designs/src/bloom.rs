@@ -4,7 +4,7 @@ use crate::record_table::Signature;
 use serde::{Deserialize, Serialize};
 
 /// Bits that a signature sets.
-const PROBES: u32 = 3;
+const PROBES: u64 = 3;
 
 /// Bits in DRAM. The bits of deleted keys stay, so that the filter errs a little more often as it ages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,24 +24,28 @@ impl Bloom {
 
     /// From now on `signature` may be there.
     pub(crate) fn add(&mut self, signature: Signature) {
-        for (word, bit) in self.places(signature) {
+        for probe in 0..PROBES {
+            let (word, bit) = self.place(signature, probe);
             self.words[word] |= 1 << bit;
         }
     }
 
     /// Whether `signature` may be there.
     pub(crate) fn may_have(&self, signature: Signature) -> bool {
-        self.places(signature).into_iter().all(|(word, bit)| self.words[word] >> bit & 1 == 1)
+        (0..PROBES).all(|probe| {
+            let (word, bit) = self.place(signature, probe);
+            self.words[word] >> bit & 1 == 1
+        })
     }
 
-    fn places(&self, signature: Signature) -> [(usize, u32); PROBES as usize] {
+    /// A bit of a signature.
+    #[inline]
+    fn place(&self, signature: Signature, probe: u64) -> (usize, u32) {
         let bits = self.words.len() as u128 * 64;
-        [0, 1, 2].map(|probe| {
-            let mixed = signature.wrapping_add(probe).wrapping_mul(0xd6e8_feb8_6659_fd93);
-            let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-            let bit = ((u128::from(mixed) * bits) >> 64) as u64;
-            ((bit / 64) as usize, (bit % 64) as u32)
-        })
+        let mixed = signature.wrapping_add(probe).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let bit = ((u128::from(mixed) * bits) >> 64) as u64;
+        ((bit / 64) as usize, (bit % 64) as u32)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod presets;
 
+use self::presets::ORDERED;
 pub use self::presets::{BLOCK, DESIGNS, ITER, KAML, MULTILEVEL, ORIGINAL, PINK, PLUS, RHIK, TESSERA};
 use kvssd_ftl::{Design, DesignError, DesignTable, IndexCatalogue, IndexChoice};
 use std::sync::{PoisonError, RwLock};
@@ -70,5 +71,25 @@ impl IndexCatalogue for Known {
 
     fn all(&self) -> Vec<IndexChoice> {
         all().into_iter().filter(Design::takes_keys).map(|design| design.index).collect()
+    }
+
+    fn ordered(&self) -> Option<IndexChoice> {
+        Some(ORDERED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wants_an_order_gets_filters_and_who_names_a_papers_tree_gets_that() {
+        let bits = |choice: &IndexChoice| {
+            let parameters = choice.parameters();
+            parameters.into_iter().find(|(key, _)| *key == "bloom_bits").map(|(_, bits)| bits)
+        };
+        let ordered = Known.ordered().unwrap();
+        let papers = Known.all().into_iter().find(|choice| choice.plan().name() == ordered.plan().name()).unwrap();
+        assert_eq!((bits(&ordered).as_deref(), bits(&papers).as_deref()), (Some("6"), Some("0")));
     }
 }

@@ -154,6 +154,11 @@ impl Design {
         std::iter::once(self.index.clone()).chain(self.indexes.all())
     }
 
+    /// The same, first of all those that a namespace gets which names none and is to keep keys in order.
+    pub(crate) fn ordered_choices(&self) -> impl Iterator<Item = IndexChoice> {
+        std::iter::once(self.index.clone()).chain(self.indexes.ordered()).chain(self.indexes.all())
+    }
+
     /// Its parameters and their values, as [`Design::set`] takes them.
     #[must_use]
     pub fn parameters(&self) -> Vec<(&'static str, String)> {

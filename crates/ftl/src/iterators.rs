@@ -28,6 +28,9 @@ use kvssd_flash::Cause;
 use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Pairs that room is made for before they are found. An estimate: what most hosts ask for at a time.
+const CHOSEN_ROOM: u32 = 64;
+
 /// All iterators of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Iterators {
@@ -291,7 +294,7 @@ impl Live {
         id: IteratorId,
         pairs_max: u32,
     ) -> Result<Vec<Ahead>, KvError> {
-        let (mut chosen, mut bytes) = (Vec::new(), 0);
+        let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(CHOSEN_ROOM) as usize), 0);
         while chosen.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX {
             match self.pull(io, ranges, id) {
                 Ok(Some(ahead)) => {

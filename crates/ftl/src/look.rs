@@ -4,9 +4,11 @@
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
 use crate::address::Grain;
+use crate::io::{Io, written};
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::record::RecordHead;
+use crate::space::Space;
 use crate::value::{ValuePart, each_part};
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{PageAddress, PageView};
@@ -23,26 +25,47 @@ pub(crate) struct Seen {
     pub(crate) rest: Vec<ValuePart>,
 }
 
+impl Seen {
+    /// The record at a place on its first page, if it is the key's, and what is wanted of its value, if anything.
+    fn on(
+        space: &Space,
+        data: RopeRef<'_>,
+        (place, key): (Grain, Key<'_>),
+        wanted: Option<(u32, u32)>,
+    ) -> Option<Self> {
+        let packing = space.packing;
+        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        let head = RecordHead::matching(data, start, packing.page_bytes() as usize, key)?;
+        let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
+        let mut value = ValueBuilder::with_length(wanted.len());
+        let mut parts = each_part(space, place, &head, wanted).peekable();
+        let here = parts.next_if(|(first, _)| *first == page);
+        let rest: Vec<ValuePart> = parts.collect();
+        // Of a value that is left to the command nothing is copied.
+        if let Some((_, range)) = here.filter(|_| rest.len() <= REST_PAGES_MAX) {
+            data.push_to(range, &mut value);
+        }
+        Some(Seen { place, head, value, rest })
+    }
+}
+
 impl Media {
     /// The record at a place, if it is the key's; none at all where it is not to be seen.
     pub(crate) fn record_at(&self, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Option<Seen>> {
         let packing = self.space.packing;
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
-        let mut seen = None;
-        self.look(page, None, &mut |data| {
-            let Some(head) = RecordHead::matching(data, start, packing.page_bytes() as usize, key) else { return };
-            let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
-            let mut value = ValueBuilder::with_length(wanted.len());
-            let mut parts = each_part(&self.space, place, &head, wanted).peekable();
-            let here = parts.next_if(|(first, _)| *first == page);
-            let rest: Vec<ValuePart> = parts.collect();
-            // Of a value that is left to the command nothing is copied.
-            if let Some((_, range)) = here.filter(|_| rest.len() <= REST_PAGES_MAX) {
-                data.push_to(range, &mut value);
-            }
-            seen = Some(Seen { place, head, value, rest });
-        })
-        .then_some(seen)
+        let (page, mut seen) = (packing.page_of(place), None);
+        self.look(page, None, &mut |data| seen = Seen::on(&self.space, data, (place, key), wanted)).then_some(seen)
+    }
+
+    /// As [`Media::record_at`], for who has the drive alone; with the whole value.
+    pub(crate) fn record(&mut self, place: Grain, key: Key<'_>) -> Option<Option<Seen>> {
+        let Media { flash, log, space, .. } = self;
+        let page = space.packing.page_of(place);
+        let data = match log.open_page(flash.geometry(), page) {
+            Some(data) => data,
+            None => written(flash, page).ok()?.data,
+        };
+        Some(Seen::on(space, data, (place, key), Some((0, u32::MAX))))
     }
 
     /// The value of a record whose first page was seen.
@@ -69,5 +92,16 @@ impl Media {
             }
         };
         self.flash.look(page, &mut see_view) && is_it
+    }
+}
+
+impl Io<'_> {
+    /// The value of a record whose first page was seen ([`Media::record`]).
+    pub(crate) fn value_of(&mut self, seen: Seen) -> Option<Value> {
+        let Seen { place, mut value, rest, .. } = seen;
+        for (page, range) in rest {
+            self.continued(page, place).ok()?.push_to(range, &mut value);
+        }
+        Some(value.build())
     }
 }

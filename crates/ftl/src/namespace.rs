@@ -115,7 +115,7 @@ impl Maker {
     fn kind(&self, attributes: &NamespaceAttributes) -> Result<IndexChoice, String> {
         let mut kind = match &attributes.index {
             Some(name) => IndexChoice::named(name, self.design.index_choices())?,
-            None if attributes.is_ordered => IndexChoice::ordered(self.design.index_choices())?,
+            None if attributes.is_ordered => IndexChoice::ordered(self.design.ordered_choices())?,
             None => self.design.index.clone(),
         };
         for (key, value) in &attributes.parameters {

@@ -11,8 +11,10 @@ use kvssd_types::{Command, IteratedPair, IteratorId, IteratorOptions, Reply};
 use std::iter::FusedIterator;
 use std::vec;
 
-/// Pairs of a page. Other threads wait while one is read, and what is read for nobody is lost; a command more costs little.
+/// Pairs of the first page, and of any: a page has twice those of the one before. Other threads wait while one is read, and what is read for
+/// nobody is lost; but whoever has read many goes on as a rule.
 const PAGE_PAIRS: u32 = 16;
+const PAGE_PAIRS_MAX: u32 = 64;
 
 /// A place in a range. It borrows nothing, so that it can be kept where a store cannot be borrowed; whoever keeps it ends it
 /// ([`RangeCursor::end`]), or the drive keeps what it shows until the store is closed.
@@ -20,6 +22,8 @@ const PAGE_PAIRS: u32 = 16;
 pub struct RangeCursor {
     iterator: IteratorId,
     is_begun: bool,
+    /// Of the next page.
+    pairs_max: u32,
 }
 
 /// Pairs of a range, as they were when it began. Ends after an error.
@@ -37,25 +41,28 @@ impl RangeCursor {
     /// As [`Namespace::range`].
     pub fn new(namespace: Namespace<'_>, options: &IteratorOptions<'_>) -> Result<Self, Error> {
         match namespace.ask(Command::CreateIterator { options: *options })? {
-            Some(Reply::IteratorCreated(iterator)) => Ok(RangeCursor { iterator, is_begun: false }),
+            Some(Reply::IteratorCreated(iterator)) => {
+                Ok(RangeCursor { iterator, is_begun: false, pairs_max: PAGE_PAIRS })
+            }
             other => unreachable!("{other:?} does not answer the creation of an iterator"),
         }
     }
 
     /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each
-    /// time. A page has 16 pairs at the most, and ends behind as many bytes as the largest value may have.
+    /// time. The first page has 16 pairs at the most, each other up to twice as many as the one before, 64 at the most; a page ends behind as many bytes as the largest value may have.
     ///
     /// # Errors
     /// As [`Range`]'s items.
     pub fn next_page(&mut self, namespace: Namespace<'_>) -> Result<Vec<Pair>, Error> {
-        let iterator = self.iterator;
+        let RangeCursor { iterator, pairs_max, .. } = *self;
         let command = match self.is_begun {
-            false => Command::Seek { iterator, key: None, pairs_max: PAGE_PAIRS },
-            true => Command::Next { iterator, pairs_max: PAGE_PAIRS },
+            false => Command::Seek { iterator, key: None, pairs_max },
+            true => Command::Next { iterator, pairs_max },
         };
         match namespace.ask(command)? {
             Some(Reply::Pairs(pairs)) => {
                 self.is_begun = true;
+                self.pairs_max = (2 * pairs_max).min(PAGE_PAIRS_MAX);
                 let owned = |(key, value): IteratedPair| (key, value.map_or_else(Vec::new, |value| value.to_vec()));
                 Ok(pairs.into_iter().map(owned).collect())
             }

@@ -78,6 +78,9 @@ pub const PINK: Design = with_all_indexes(
     IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 0 }),
 );
 
+/// For namespaces that want an order and no paper's tree: as PinK's, with filters, so that a key is looked for in one table or two.
+pub(super) const ORDERED: IndexChoice = IndexChoice::of(&LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits: 6 });
+
 /// A tree with iterators that read ahead (IterKVSSD paper).
 pub const ITER: Design = {
     let mut design = with_all_indexes(

@@ -10,13 +10,16 @@
 //! A step is one change of the journal ([`Change::Merged`]): it happened whole or not at all.
 
 use super::Lsm;
-use super::page::{Entry, TablePage};
+use super::page::{Entry, TablePage, order};
 use super::summary::Choice;
 use super::table::{NewTable, TableId, damaged, write_tables};
 use kvssd_flash::Blob;
 use kvssd_ftl::{Change, Io, TablePlace, readable};
 use kvssd_types::KvError;
 use std::sync::Arc;
+
+/// The part of the DRAM above which the pool gets no more filters. An estimate.
+const FILTERED_SHARE: u64 = 4;
 
 impl Lsm {
     /// Makes a table of level 0 of the MemTable.
@@ -73,8 +76,8 @@ impl Lsm {
             all.extend(entries_of(id, pages)?);
         }
         // A stable sort of runs that are sorted: newer ones stay before older ones.
-        all.sort_by_key(|(key, _)| *key);
-        all.dedup_by_key(|(key, _)| *key);
+        all.sort_by(|(left, _), (right, _)| order(left, right));
+        all.dedup_by(|(left, _), (right, _)| order(left, right).is_eq());
         let kept = all.into_iter().filter(|(_, entry)| !(is_last && entry.is_deleted()));
         Ok(write_tables(&self.tables.form, kept))
     }
@@ -100,7 +103,10 @@ impl Lsm {
         for &id in ids {
             let pages = self.tables.pages_of(id).map(|(id, page)| self.tables.content(io, id, page));
             let pages = pages.collect::<Result<Vec<Blob>, _>>();
-            let is_whole = pages.and_then(|pages| entries_of(id, &pages).map(|_| ()).map(|()| pages));
+            let is_whole = pages.and_then(|pages| {
+                let are_whole = pages.iter().all(|page| TablePage::new(page).is_whole());
+                are_whole.then_some(pages).ok_or_else(|| damaged(id))
+            });
             match readable(is_whole)? {
                 Some(pages) => read.push(pages),
                 None => {
@@ -113,7 +119,13 @@ impl Lsm {
     }
 
     fn write(&mut self, io: &mut Io<'_>, new: Vec<NewTable>, level: u8, age: u64) -> Result<Vec<TableId>, KvError> {
-        new.into_iter().map(|table| self.tables.write(io, table, level, age)).collect()
+        let mut written = Vec::with_capacity(new.len());
+        for mut table in new {
+            // A filter only saves time: a tree that has much of the DRAM without takes no more for one.
+            table.filter = table.filter.filter(|_| self.tables.dram_bytes() < self.budget_bytes / FILTERED_SHARE);
+            written.push(self.tables.write(io, table, level, age)?);
+        }
+        Ok(written)
     }
 
     /// Puts tables that were made in the place of others.
@@ -174,7 +186,8 @@ impl Lsm {
 
 /// The entries of a table's pages, in order.
 pub(super) fn entries_of(id: TableId, pages: &[Blob]) -> Result<Vec<(&[u8], Entry)>, KvError> {
-    let mut entries = Vec::new();
+    let count = pages.iter().map(|bytes| TablePage::new(bytes).count()).sum();
+    let mut entries = Vec::with_capacity(count);
     for bytes in pages {
         let page = TablePage::new(bytes);
         for index in 0..page.count() {

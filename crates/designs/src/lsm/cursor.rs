@@ -10,7 +10,7 @@
 //! the order of the keys that they stand at, so that going on compares the keys of two of them as a rule.
 
 use super::memtable::MemTable;
-use super::page::{Entry, TablePage};
+use super::page::{Entry, TablePage, order};
 use super::summary::{LEVELS_MAX, Summary};
 use super::table::{TableId, Tables, damaged};
 use kvssd_flash::Blob;
@@ -36,8 +36,8 @@ impl Direction {
     /// Which of two keys comes first.
     fn order(self, left: &[u8], right: &[u8]) -> Ordering {
         match self {
-            Direction::Up => left.cmp(right),
-            Direction::Down => right.cmp(left),
+            Direction::Up => order(left, right),
+            Direction::Down => order(right, left),
         }
     }
 }
@@ -154,10 +154,16 @@ impl Cursor {
         for run in &mut self.runs {
             (run.loaded, run.ahead) = (None, None);
             let ids = &self.summary.level(run.level)[run.tables.clone()];
-            let found = if is_up {
-                ids.partition_point(|&id| *tables.get(id).range.last < *key)
-            } else {
-                ids.partition_point(|&id| tables.get(id).range.first() <= key).wrapping_sub(1)
+            let range = |table: usize| &tables.get(ids[table]).range;
+            let behind = match run.level {
+                0 => usize::from(range(0).first() <= key),
+                level => self.summary.behind(tables, level, key),
+            };
+            // The last that begins at or before the key; upwards the next one, if that has no key from there on.
+            let found = match behind.checked_sub(1) {
+                Some(last) if !is_up || *range(last).last >= *key => last,
+                _ if is_up => behind,
+                _ => continue,
             };
             let Some(&id) = ids.get(found) else { continue };
             wanted.extend(tables.pages_of(id));
@@ -230,7 +236,7 @@ impl Cursor {
                 (key, entry)
             }
         };
-        while self.first_of_tables()?.is_some_and(|(first, _)| *first == *key) {
+        while self.first_of_tables()?.is_some_and(|(first, _)| order(first, &key).is_eq()) {
             let Some(number) = self.order.pop() else { break };
             self.runs[number].advance(io, tables, &self.summary, self.direction)?;
             self.line_up(number)?;

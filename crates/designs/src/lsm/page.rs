@@ -12,6 +12,7 @@
 use kvssd_flash::Blob;
 use kvssd_ftl::Grain;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 const HEAD_BYTES: usize = 3;
 const PLACE_BYTES: usize = 5;
@@ -22,6 +23,23 @@ pub(super) const ENTRY_BYTES: usize = PLACE_BYTES + VALUE_BYTES;
 const APART_BYTES: usize = 3;
 /// The most that one entry takes.
 pub(super) const ENTRY_BYTES_MAX: usize = APART_BYTES + kvssd_types::KEY_BYTES_MAX + ENTRY_BYTES;
+
+/// The first eight bytes of a key as a number: where those of two keys differ, the keys are in their order. Nearly all comparisons end there.
+#[inline]
+pub(super) fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    match key.first_chunk() {
+        Some(first) => bytes = *first,
+        None => bytes[..key.len()].copy_from_slice(key),
+    }
+    u64::from_be_bytes(bytes)
+}
+
+/// The order of two keys.
+#[inline]
+pub(super) fn order(left: &[u8], right: &[u8]) -> Ordering {
+    prefix(left).cmp(&prefix(right)).then_with(|| left.cmp(right))
+}
 
 /// What the tree knows of a key: where its pair lies, or that it was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,8 +64,8 @@ impl Entry {
     }
 
     fn write(&self, page: &mut Vec<u8>) {
-        page.extend_from_slice(&self.place.0.to_le_bytes()[..PLACE_BYTES]);
-        page.extend_from_slice(&self.value_bytes.to_le_bytes()[..VALUE_BYTES]);
+        let place = self.place.0 & ((1 << (8 * PLACE_BYTES)) - 1);
+        page.extend_from_slice(&(place | u64::from(self.value_bytes) << (8 * PLACE_BYTES)).to_le_bytes());
     }
 }
 
@@ -70,6 +88,13 @@ impl<'p> TablePage<'p> {
     /// The number of its entries.
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether all its entries are there.
+    pub(super) fn is_whole(&self) -> bool {
+        // Where keys are alike the last entry lies behind all others.
+        let first = if self.key_bytes > 0 { self.count.saturating_sub(1) } else { 0 };
+        (first..self.count).all(|index| self.get(index).is_some())
     }
 
     /// A key and its entry.
@@ -99,7 +124,7 @@ impl<'p> TablePage<'p> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = (low + high) / 2;
-            if self.at(middle)?.0 < key {
+            if order(self.at(middle)?.0, key).is_lt() {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -219,9 +244,16 @@ mod tests {
         }
 
         #[test]
+        fn keys_have_their_order(left in prop::collection::vec(0u8..3, 0..12), right in prop::collection::vec(0u8..3, 0..12)) {
+            prop_assert_eq!(order(&left, &right), left.cmp(&right));
+            prop_assert!(left > right || prefix(&left) <= prefix(&right));
+        }
+
+        #[test]
         fn any_bytes_are_a_page_or_make_no_sense(bytes in prop::collection::vec(any::<u8>(), 0..200), key in prop::collection::vec(any::<u8>(), 0..9)) {
             let page = TablePage::new(&bytes);
             let _ = (page.find(&key), page.get(3), page.get(usize::from(u16::MAX)));
+            prop_assert_eq!(page.is_whole(), (0..page.count()).all(|index| page.get(index).is_some()));
         }
     }
 

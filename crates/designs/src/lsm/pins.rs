@@ -44,6 +44,9 @@ impl Lsm {
     /// Lets go of pinned tables, the deepest first, until the others have room.
     pub(super) fn keep_to_budget(&mut self) {
         let fixed_bytes = self.dram_bytes();
+        if fixed_bytes + self.tables.pinned_bytes() <= self.budget_bytes {
+            return;
+        }
         let mut upper = self.leveled();
         while fixed_bytes + self.tables.pinned_bytes() > self.budget_bytes
             && let Some((_, id)) = upper.pop()

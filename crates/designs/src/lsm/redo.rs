@@ -114,14 +114,7 @@ impl Lsm {
             }
             let range = self.redo.ranges.remove(&place.table)?;
             self.redo.made.insert(place.table as TableId);
-            self.come(Table {
-                place: place.clone(),
-                range,
-                filter: None,
-                pinned: Vec::new(),
-                summaries: 1,
-                is_current: true,
-            })?;
+            self.come(Table::new(place.clone(), range, None))?;
         }
         Some(())
     }

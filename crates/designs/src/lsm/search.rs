@@ -10,16 +10,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 impl Lsm {
     /// The tables that may have a key and the page of each, newest first.
-    pub(super) fn candidate(&self, level: usize, turn: usize, key: &[u8]) -> Option<(TableId, usize)> {
+    pub(super) fn candidate(&self, level: usize, turn: usize, (key, hash): (&[u8], u64)) -> Option<(TableId, usize)> {
         let tables = self.summary.level(level);
         let id = match level {
             0 => tables[tables.len() - 1 - turn],
             _ => tables[self.summary.behind(&self.tables, level, key).checked_sub(1)?],
         };
-        let table = self.tables.get(id);
-        let page = table.range.page_of(key)?;
-        let may_have = table.filter.as_ref().is_none_or(|filter| filter.may_have(xxh3_64(key)));
-        may_have.then_some((id, page))
+        Some((id, self.tables.get(id).page_of(key, hash)?))
     }
 
     /// The runs of tables that a look-up goes through: level, and which of the tables of level 0, newest first.
@@ -28,15 +25,21 @@ impl Lsm {
         (0..level0).map(|turn| (0, turn)).chain((1..self.summary.depth()).map(|level| (level, 0)))
     }
 
+    /// What filters know a key by; nothing where there are none.
+    fn hash_of(&self, key: &[u8]) -> u64 {
+        if self.tables.form.filter_bits > 0 { xxh3_64(key) } else { 0 }
+    }
+
     /// What the tree knows of a key, deleted or not.
     pub(super) fn look_up(&mut self, io: &mut Io<'_>, key: &[u8]) -> Result<Option<Entry>, KvError> {
         io.cpu(io.costs().section_ns);
         if let Some(entry) = self.memtable.get(key) {
             return Ok(Some(entry));
         }
+        let hash = self.hash_of(key);
         for (level, turn) in self.runs() {
             io.cpu(io.costs().section_ns);
-            let Some((id, page)) = self.candidate(level, turn, key) else { continue };
+            let Some((id, page)) = self.candidate(level, turn, (key, hash)) else { continue };
             self.lookups.access();
             self.tables.fetch(io, &[(id, page)]);
             if let Some(entry) = self.tables.search(io, id, page, key)? {
@@ -51,8 +54,9 @@ impl Lsm {
         if let Some(entry) = self.memtable.get(key) {
             return Some(Some(entry));
         }
+        let hash = self.hash_of(key);
         for (level, turn) in self.runs() {
-            let Some((id, page)) = self.candidate(level, turn, key) else { continue };
+            let Some((id, page)) = self.candidate(level, turn, (key, hash)) else { continue };
             if let Some(entry) = self.tables.glance(sight, id, page, key)? {
                 return Some(Some(entry));
             }
@@ -68,9 +72,11 @@ impl Lsm {
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Option<Entry>>>, KvError> {
         let mut found: Vec<Option<Option<Entry>>> = keys.iter().map(|key| Some(self.memtable.get(key))).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| self.hash_of(key)).collect();
         let mut pending: Vec<usize> = (0..keys.len()).filter(|&number| found[number] == Some(None)).collect();
         for (level, turn) in self.runs() {
-            let wanted: Vec<_> = pending.iter().map(|&number| self.candidate(level, turn, keys[number])).collect();
+            let sought = pending.iter().map(|&number| (keys[number], hashes[number]));
+            let wanted: Vec<_> = sought.map(|sought| self.candidate(level, turn, sought)).collect();
             let mut left = Vec::new();
             for (numbers, pages) in pending.chunks(self.step_pages).zip(wanted.chunks(self.step_pages)) {
                 self.tables.fetch(io, &pages.iter().flatten().copied().collect::<Vec<_>>());

@@ -1,5 +1,6 @@
 //! The Summary: which tables form which level. Policies look at it; nothing here touches flash.
 
+use super::page::prefix;
 use super::table::{KeyRange, TableId, Tables};
 use kvssd_types::OwnedKey;
 use std::cmp::Reverse;
@@ -22,6 +23,8 @@ pub(super) const FANOUT: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
     levels: [Vec<TableId>; LEVELS_MAX],
+    /// The [`prefix`] of the first key of each: a search comes by few tables of the pool.
+    prefixes: [Vec<u64>; LEVELS_MAX],
 }
 
 /// What a step of compaction merges.
@@ -65,16 +68,24 @@ impl Summary {
             _ => self.behind(tables, level, tables.get(id).range.first()),
         };
         self.levels[level].insert(at, id);
+        self.prefixes[level].insert(at, prefix(tables.get(id).range.first()));
     }
 
     /// Takes a table out of a level.
     pub(super) fn remove(&mut self, level: usize, id: TableId) {
-        self.levels[level].retain(|&other| other != id);
+        if let Some(at) = self.levels[level].iter().position(|&other| other == id) {
+            self.levels[level].remove(at);
+            self.prefixes[level].remove(at);
+        }
     }
 
     /// How many tables of a level below 0 begin at or before a key.
     pub(super) fn behind(&self, tables: &Tables, level: usize, key: &[u8]) -> usize {
-        self.levels[level].partition_point(|&other| tables.get(other).range.first() <= key)
+        let (wanted, prefixes) = (prefix(key), &self.prefixes[level]);
+        let before = prefixes.partition_point(|&first| first < wanted);
+        let alike = prefixes[before..].partition_point(|&first| first == wanted);
+        let in_doubt = &self.levels[level][before..before + alike];
+        before + in_doubt.partition_point(|&other| tables.get(other).range.first() <= key)
     }
 
     /// The tables of a level below 0 that may have keys of a range.

@@ -7,7 +7,7 @@
 //!
 //! That a Summary has only ids is what makes versions cheap (IterKVSSD, section 4.2).
 
-use super::page::{Entry, PageWriter, TablePage};
+use super::page::{Entry, PageWriter, TablePage, prefix};
 use crate::bloom::Bloom;
 use kvssd_flash::rope::{Rope, RopeRef};
 use kvssd_flash::{Blob, PageAddress};
@@ -67,7 +67,7 @@ impl KeyRange {
     }
 
     /// The page in which a key would be, if it is not out of the range.
-    pub(super) fn page_of(&self, key: &[u8]) -> Option<usize> {
+    fn page_of(&self, key: &[u8]) -> Option<usize> {
         let behind = self.firsts.partition_point(|first| **first <= *key);
         behind.checked_sub(1).filter(|_| *key <= *self.last)
     }
@@ -126,12 +126,30 @@ pub(super) fn write_tables<'k>(form: &TableForm, entries: impl Iterator<Item = (
     tables
 }
 
+/// The [`prefix`]es of the keys of a [`KeyRange`], in one place. No bytes of a device: it has the keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fences {
+    firsts: [u64; TABLE_PAGES_MAX as usize],
+    last: u64,
+}
+
+impl Fences {
+    fn of(range: &KeyRange) -> Self {
+        let mut firsts = [u64::MAX; TABLE_PAGES_MAX as usize];
+        firsts.iter_mut().zip(&range.firsts).for_each(|(fence, first)| *fence = prefix(first));
+        Fences { firsts, last: prefix(&range.last) }
+    }
+}
+
 /// What DRAM knows of a table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Table {
     pub(super) place: TablePlace,
     pub(super) range: KeyRange,
     pub(super) filter: Option<Bloom>,
+    /// Made when the pool takes it in.
+    #[serde(skip)]
+    pub(super) fences: Fences,
     /// Its pages, while they stay in DRAM.
     #[serde(skip)]
     pub(super) pinned: Vec<Blob>,
@@ -144,6 +162,24 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// A table that is in the log, and in no summary yet.
+    pub(super) fn new(place: TablePlace, range: KeyRange, filter: Option<Bloom>) -> Self {
+        let fences = Fences::default();
+        Table { place, range, filter, fences, pinned: Vec::new(), summaries: 0, is_current: false }
+    }
+
+    /// The page in which a key would be, if it may be in the table; `hash` is that of the key, for the filter.
+    pub(super) fn page_of(&self, key: &[u8], hash: u64) -> Option<usize> {
+        let (wanted, Fences { firsts, last }) = (prefix(key), &self.fences);
+        let page = if wanted == *last || firsts.contains(&wanted) {
+            self.range.page_of(key)
+        } else {
+            let behind = firsts.iter().filter(|first| **first < wanted).count();
+            behind.checked_sub(1).filter(|_| wanted < *last)
+        };
+        page.filter(|_| self.filter.as_ref().is_none_or(|filter| filter.may_have(hash)))
+    }
+
     /// Bytes of DRAM except for pinned pages: id, level, age and count, and for each page a place.
     fn dram_bytes(&self) -> u64 {
         let filter_bytes = self.filter.as_ref().map_or(0, Bloom::bytes);
@@ -213,7 +249,8 @@ impl Tables {
     }
 
     /// Takes a table in, whose place says by which id.
-    pub(super) fn add(&mut self, table: Table) {
+    pub(super) fn add(&mut self, mut table: Table) {
+        table.fences = Fences::of(&table.range);
         let id = table.place.table as usize;
         if id >= self.slots.len() {
             self.free.extend(self.slots.len() as TableId..id as TableId);
@@ -245,14 +282,7 @@ impl Tables {
             pages.push(self.append(io, number_of(id, page), bytes.clone())?);
         }
         let place = TablePlace { table: id.into(), level, age, pages };
-        self.add(Table {
-            place,
-            range: new.range,
-            filter: new.filter,
-            pinned: Vec::new(),
-            summaries: 0,
-            is_current: false,
-        });
+        self.add(Table::new(place, new.range, new.filter));
         Ok(id)
     }
 
@@ -406,4 +436,38 @@ pub(super) fn number_of(id: TableId, page: usize) -> u64 {
 /// A page of a table makes no sense.
 pub(super) fn damaged(id: TableId) -> KvError {
     KvError::Unrecovered(format!("a page of table {id} of the index makes no sense"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::Summary;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Keys that are alike in their first eight bytes among others: what prefixes tell is what keys tell.
+        #[test]
+        fn prefixes_lead_to_the_table_and_the_page_that_keys_do(
+            keys in prop::collection::btree_set((0u8..4, prop::collection::vec(0u8..2, 0..3)), 4..60),
+            pages_max in 1u32..=4,
+            sought in (0u8..5, prop::collection::vec(0u8..3, 0..4)),
+        ) {
+            let key_of = |(first, rest): &(u8, Vec<u8>)| [&[b'k', 0, 0, 0, 0, 0, 0, *first][..], rest].concat();
+            let keys: BTreeSet<Vec<u8>> = keys.iter().map(key_of).collect();
+            let keys: Vec<OwnedKey> = keys.into_iter().map(Into::into).collect();
+            let (mut tables, mut summary) = (Tables::new(TableForm { page_bytes: 4096, pages_max, filter_bits: 0 }), Summary::default());
+            for (id, keys) in keys.chunks(2 * pages_max as usize).enumerate() {
+                let range = KeyRange { firsts: keys.chunks(2).map(|page| page[0].clone()).collect(), last: keys[keys.len() - 1].clone() };
+                let place = TablePlace { table: id as u64, level: 1, age: 0, pages: vec![Grain(1); range.firsts.len()] };
+                tables.add(Table::new(place, range, None));
+                summary.insert(&tables, id as TableId);
+            }
+            let sought = key_of(&sought);
+            let level = summary.level(1);
+            prop_assert_eq!(summary.behind(&tables, 1, &sought), level.iter().filter(|&&id| tables.get(id).range.first() <= &*sought).count());
+            for &id in level {
+                prop_assert_eq!(tables.get(id).page_of(&sought, 0), tables.get(id).range.page_of(&sought));
+            }
+        }
+    }
 }

@@ -14,6 +14,11 @@ pub trait IndexCatalogue: fmt::Debug + Send + Sync {
     fn all(&self) -> Vec<IndexChoice> {
         self.reserved()
     }
+
+    /// What a namespace gets that is to keep keys in order and names no index; the first of all that does so, where none is said.
+    fn ordered(&self) -> Option<IndexChoice> {
+        None
+    }
 }
 
 /// The same drives come of both.

@@ -60,12 +60,12 @@ impl Live {
         let (mut values, mut pages) = (Vec::with_capacity(chosen.len()), 0);
         for (ahead, (place, head)) in chosen.iter().zip(records) {
             fetch_rest(io, place, &head)?;
-            let seen = io.media.record_at(place, Key::new(&ahead.key).ok()?, Some((0, u32::MAX)))??;
+            let seen = io.media.record(place, Key::new(&ahead.key).ok()?)??;
             if seen.head != head {
                 return None;
             }
             pages += 1 + seen.rest.len();
-            values.push(Some(io.media.value_of(seen)?));
+            values.push(Some(io.value_of(seen)?));
         }
         Some((values, pages))
     }
