@@ -103,7 +103,8 @@ impl Association {
         association.limits(url.namespace, deadline)?;
         // While a connection was lost others may have got any number.
         if has_extensions && !is_first {
-            meant.compare(&association.admin.named(deadline)?);
+            let asked = meant.ask();
+            meant.compare(asked, &association.admin.named(deadline)?);
         }
         Ok(association)
     }
@@ -132,14 +133,17 @@ impl Association {
         if !self.has_extensions {
             return Ok(None);
         }
-        if let Some(birth) = self.meant.birth(namespace)? {
-            return Ok(Some(birth));
+        loop {
+            if let Some(birth) = self.meant.birth(namespace)? {
+                return Ok(Some(birth));
+            }
+            let asked = self.meant.ask();
+            let mut listed = self.admin.named(deadline)?;
+            listed.retain(|entry| entry.number.get() == namespace.0);
+            if self.meant.see(asked, &listed) && listed.is_empty() {
+                return Err(Error::NoNamespace(namespace.to_string()).into());
+            }
         }
-        let mut listed = self.admin.named(deadline)?;
-        listed.retain(|entry| entry.number.get() == namespace.0);
-        self.meant.see(&listed);
-        let birth = self.meant.birth(namespace)?;
-        Ok(Some(birth.ok_or_else(|| Error::NoNamespace(namespace.to_string()))?))
     }
 
     pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
@@ -151,8 +155,9 @@ impl Association {
         if !self.has_extensions {
             return Ok(None);
         }
+        let asked = self.meant.ask();
         let listed = self.admin.named(deadline)?;
-        self.meant.see(&listed);
+        self.meant.see(asked, &listed);
         Ok(Some(listed))
     }
 

@@ -29,6 +29,14 @@ struct State {
     names: BTreeMap<u32, (String, Option<u32>)>,
     /// Numbers that others have now.
     lost: BTreeSet<u32>,
+    /// Namespaces that this client has made and deleted.
+    changes: u64,
+}
+
+/// A moment before a list was asked for. What this client has made or deleted since may not be in the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    changes: u64,
 }
 
 impl Meant {
@@ -37,24 +45,33 @@ impl Meant {
         self.lock().names.is_empty()
     }
 
-    /// Compares a list of the drive's with what was seen.
-    pub(crate) fn compare(&self, listed: &[NamespaceEntry]) {
-        self.lock().compare(listed);
+    /// Who asks for a list takes the moment first.
+    pub(crate) fn ask(&self) -> Asked {
+        Asked { changes: self.lock().changes }
     }
 
-    /// Compares a list of the drive's with what was seen, and notes what was not.
-    pub(crate) fn see(&self, listed: &[NamespaceEntry]) {
+    /// Compares a list of the drive's with what was seen, unless it is too old.
+    pub(crate) fn compare(&self, asked: Asked, listed: &[NamespaceEntry]) {
+        self.lock().compare(asked, listed);
+    }
+
+    /// Compares a list of the drive's with what was seen, and notes what was not; `false` if the list is too old for that.
+    pub(crate) fn see(&self, asked: Asked, listed: &[NamespaceEntry]) -> bool {
         let mut state = self.lock();
-        state.compare(listed);
+        if !state.compare(asked, listed) {
+            return false;
+        }
         for entry in listed {
             let seen = || (name_of(entry).to_owned(), Some(entry.birth()));
             state.names.entry(entry.number.get()).or_insert_with(seen);
         }
+        true
     }
 
     /// This client has made one; a drive of an earlier release does not say of which birth.
     pub(crate) fn made(&self, id: NamespaceId, name: &str, birth: Option<u32>) {
         let mut state = self.lock();
+        state.changes += 1;
         state.lost.remove(&id.0);
         state.names.insert(id.0, (name.to_owned(), birth));
     }
@@ -62,6 +79,7 @@ impl Meant {
     /// This client has deleted one.
     pub(crate) fn deleted(&self, id: NamespaceId) {
         let mut state = self.lock();
+        state.changes += 1;
         state.names.remove(&id.0);
         state.lost.remove(&id.0);
     }
@@ -89,7 +107,10 @@ impl Meant {
 }
 
 impl State {
-    fn compare(&mut self, listed: &[NamespaceEntry]) {
+    fn compare(&mut self, asked: Asked, listed: &[NamespaceEntry]) -> bool {
+        if asked.changes != self.changes {
+            return false;
+        }
         for entry in listed {
             match self.names.get_mut(&entry.number.get()) {
                 Some((name, birth)) if name == name_of(entry) && birth.is_none_or(|birth| birth == entry.birth()) => {
@@ -101,6 +122,7 @@ impl State {
                 None => {}
             }
         }
+        true
     }
 }
 
@@ -120,30 +142,51 @@ mod tests {
         entry
     }
 
+    fn see(meant: &Meant, listed: &[NamespaceEntry]) {
+        assert!(meant.see(meant.ask(), listed));
+    }
+
+    fn compare(meant: &Meant, listed: &[NamespaceEntry]) {
+        meant.compare(meant.ask(), listed);
+    }
+
+    #[test]
+    fn a_list_from_before_a_change_says_nothing_of_it() {
+        let (meant, two) = (Meant::default(), NamespaceId(2));
+        see(&meant, &[entry(2, "a")]);
+        let asked = meant.ask();
+        meant.deleted(two);
+        assert!(!meant.see(asked, &[entry(2, "a")]), "it is deleted");
+        meant.made(two, "b", Some(5));
+        meant.compare(asked, &[entry(2, "a")]);
+        assert!(!meant.see(asked, &[entry(2, "a")]));
+        assert_eq!(meant.birth(two), Ok(Some(5)), "nobody else has its number");
+    }
+
     #[test]
     fn a_number_means_what_had_it_first() {
         let (meant, two) = (Meant::default(), NamespaceId(2));
         assert!(meant.is_empty());
-        meant.see(&[entry(1, ""), entry(2, "a")]);
-        meant.see(&[entry(1, "")]);
+        see(&meant, &[entry(1, ""), entry(2, "a")]);
+        see(&meant, &[entry(1, "")]);
         assert!(meant.check(two).is_ok(), "it is gone, and nobody has its number");
-        meant.compare(&[entry(1, ""), entry(2, "b"), entry(3, "c")]);
+        compare(&meant, &[entry(1, ""), entry(2, "b"), entry(3, "c")]);
         let refused = meant.check(two).unwrap_err().to_string();
         assert!(refused.contains("\"a\"") && refused.contains("open the drive again"), "{refused}");
         assert_eq!((meant.birth(NamespaceId::FIRST), meant.birth(NamespaceId(3))), (Ok(Some(0)), Ok(None)));
-        meant.see(&[entry(2, "a"), entry(3, "d")]);
+        see(&meant, &[entry(2, "a"), entry(3, "d")]);
         assert!(meant.check(two).is_err(), "one that is called so again may be another one");
         assert_eq!(meant.birth(NamespaceId(3)), Ok(Some(0)), "what was compared with was not noted");
         meant.made(two, "d", Some(5));
         assert_eq!(meant.birth(two), Ok(Some(5)));
         meant.deleted(two);
-        meant.see(&[entry(2, "e")]);
+        see(&meant, &[entry(2, "e")]);
         assert!(meant.check(two).is_ok());
         // Also one that was another's.
-        meant.see(&[entry(2, "f")]);
+        see(&meant, &[entry(2, "f")]);
         assert!(meant.check(two).is_err());
         meant.deleted(two);
-        meant.see(&[entry(2, "g")]);
+        see(&meant, &[entry(2, "g")]);
         assert!(meant.check(two).is_ok());
     }
 
@@ -157,15 +200,15 @@ mod tests {
         };
         meant.made(two, "a", None);
         assert_eq!(meant.birth(two), Ok(None));
-        meant.compare(&born(7));
-        meant.see(&born(7));
+        compare(&meant, &born(7));
+        see(&meant, &born(7));
         assert_eq!(meant.birth(two), Ok(Some(7)));
-        meant.see(&born(9));
+        see(&meant, &born(9));
         assert!(meant.check(two).is_err());
         // What an earlier release made has no birth, and what is made in its place has one.
         meant.deleted(two);
-        meant.see(&born(0));
-        meant.see(&born(1));
+        see(&meant, &born(0));
+        see(&meant, &born(1));
         assert!(meant.check(two).is_err());
     }
 }
