@@ -17,6 +17,18 @@ pub enum DriveError {
     /// The design does not fit the profile.
     #[error(transparent)]
     Design(#[from] DesignError),
+    /// The design has no room for its tables, or for what it keeps free, in a partition of that size.
+    #[error(
+        "{design} has no partition of {flash_bytes} bytes: {why}; another number of partitions, size or design may do"
+    )]
+    PartitionFit {
+        /// The design.
+        design: &'static str,
+        /// The flash of a partition.
+        flash_bytes: u64,
+        /// Why it does not fit.
+        why: String,
+    },
     /// The profile cannot be.
     #[error(transparent)]
     Profile(#[from] ProfileError),

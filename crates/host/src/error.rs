@@ -176,6 +176,7 @@ impl From<DriveError> for Error {
             DriveError::Image(error) => error.into(),
             DriveError::Design(_)
             | DriveError::Profile(_)
+            | DriveError::PartitionFit { .. }
             | DriveError::Size { .. }
             | DriveError::ValueSize { .. }
             | DriveError::PartitionSize { .. }

@@ -105,7 +105,13 @@ impl Drive {
             return Err(DriveError::Partitions { partitions });
         }
         // That it fits is found out before there is a file.
-        let engine = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere))?;
+        let built = design.build(&with(profile, PowerLoss::Ignored), Box::new(Nowhere));
+        let engine = built.map_err(|error| match error {
+            DesignError::DoesNotFit { design, why, .. } => {
+                DriveError::PartitionFit { design, flash_bytes: profile.geometry.raw_bytes(), why }
+            }
+            other => other.into(),
+        })?;
         let value_bytes_max = value_bytes_max.filter(|bytes| u64::from(*bytes) > engine.value_bytes_max());
         let profile = with(profile, PowerLoss::Protected);
         let staging_bytes = staging_bytes(&profile);

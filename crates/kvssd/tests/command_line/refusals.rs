@@ -71,6 +71,13 @@ fn a_report_that_cannot_be_written_is_refused_before_work_begins() {
 }
 
 #[test]
+fn a_partition_too_large_for_its_design_leaves_no_file() {
+    let desk = Desk::new();
+    desk.refuses("create drive.kv --size 600GiB", &["plus", "number of partitions"]);
+    assert!(!desk.path("drive.kv").exists());
+}
+
+#[test]
 fn records_that_do_not_fit_leave_no_file() {
     let arguments = "bench --scale 1/600 --records 140000 --json runs.json";
     Desk::new().refuses(arguments, &["full", "140000", "original"]);
