@@ -6,6 +6,7 @@ mod behind;
 mod collection;
 mod dram_hash;
 mod failure;
+mod filters;
 mod later;
 mod namespaces;
 mod parts;
