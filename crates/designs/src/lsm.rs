@@ -274,7 +274,7 @@ impl Index for Lsm {
         for (key, entry) in self.everything(io, &mut contents.faults) {
             contents.entries.push(IndexEntry { tag: tag_of(&key), place: entry.place, note: 0 });
         }
-        contents.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        contents.sort();
         contents
     }
 

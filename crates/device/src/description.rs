@@ -24,15 +24,15 @@ pub(crate) struct Description {
     pub(crate) value_bytes_max: Option<u32>,
 }
 
-/// The text's tables.
+/// The text's tables, with the profile's as it is written or read.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct Text<P> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value_bytes_max: Option<u32>,
     design: DesignTable,
     out_of_band: OobFormat,
-    profile: Profile,
+    profile: P,
 }
 
 impl Description {
@@ -47,7 +47,7 @@ impl Description {
             value_bytes_max: *value_bytes_max,
             design: design.table(),
             out_of_band: design.oob_format(&profile.geometry),
-            profile: profile.clone(),
+            profile,
         };
         toml::to_string(&text).expect("a description is plain data")
     }
@@ -57,6 +57,7 @@ impl Description {
 pub(crate) fn read(text: &str) -> Result<Description, String> {
     let Text { value_bytes_max, design, out_of_band, profile } =
         toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    let profile = Profile::from_table(profile)?;
     let power_loss = profile.memory.power_loss;
     if power_loss != PowerLoss::Protected {
         return Err(format!("memory.power_loss is {}, and a drive in a file is protected", power_loss.name()));

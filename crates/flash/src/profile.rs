@@ -190,7 +190,8 @@ impl Profile {
                 return Err(fail(format!("there is no such profile ({known}) and no such file")));
             }
         };
-        let written: Profile = toml::from_str(&text).map_err(|error| fail(one_line(&error)))?;
+        let written = toml::from_str(&text).map_err(|error| fail(one_line(&error)))?;
+        let written = Profile::from_table(written).map_err(fail)?;
         // With every key, also those that a profile need not have.
         let mut table = toml::Table::try_from(&written).expect("a profile is a TOML table");
         table.entry("emulator").or_insert_with(emulator_off);
@@ -201,11 +202,18 @@ impl Profile {
         for (key, value) in overrides {
             put_over(&mut table, key, value).map_err(fail)?;
         }
-        let mut profile: Profile = serde::Deserialize::deserialize(toml::Value::Table(table))
-            .map_err(|error: toml::de::Error| fail(one_line(&error)))?;
+        let mut profile = Profile::from_table(table).map_err(fail)?;
         profile.check().map_err(fail)?;
         profile.file = (profile.name != name).then(|| name.to_owned());
         Ok(profile)
+    }
+
+    /// What a profile file says, as it stands: numbers are not looked at. Every program reads profiles with this one.
+    ///
+    /// # Errors
+    /// When a key is unknown or missing, or of another type.
+    pub fn from_table(table: toml::Table) -> Result<Profile, String> {
+        table.try_into().map_err(|error| one_line(&error))
     }
 
     /// The same testbed with a `factor` of the capacity and of the memory: fewer blocks a die, everything else alike.

@@ -47,6 +47,13 @@ pub struct IndexContents {
     pub faults: Vec<IndexFault>,
 }
 
+impl IndexContents {
+    /// Brings entries that were noted in any order into that of tag and place.
+    pub fn sort(&mut self) {
+        self.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+    }
+}
+
 /// Whether look-ups find the pairs that live: it is told of each, in any order
 /// ([`Index::audit`](crate::index::Index::audit)).
 pub trait Audit {

@@ -95,7 +95,7 @@ impl<I: SectionIndex> Sectioned<I> {
         &mut self,
         io: &mut Io<'_>,
         pairs: &[(u64, Grain)],
-        mut tell: impl FnMut(&mut Self, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError>,
+        tell: &mut dyn FnMut(&mut Self, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError>,
     ) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
@@ -209,9 +209,11 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             return moves.iter_mut().zip(bound).try_for_each(|(pair, is_bound)| self.relocate_one(io, pair, is_bound));
         }
         // So that each section is changed in one go.
-        moves.sort_unstable_by_key(|pair| (self.index.section_of(pair.tag), pair.tag, pair.from));
+        moves.sort_by_cached_key(|pair| (self.index.section_of(pair.tag), pair.tag, pair.from));
         let pairs: Vec<(u64, Grain)> = moves.iter().map(|pair| (pair.tag, pair.from)).collect();
-        self.each_pair(io, &pairs, |this, io, number, is_bound| this.relocate_one(io, &mut moves[number], is_bound))
+        self.each_pair(io, &pairs, &mut |this, io, number, is_bound| {
+            this.relocate_one(io, &mut moves[number], is_bound)
+        })
     }
 
     fn is_bound(&mut self, io: &mut Io<'_>, tag: u64, place: Grain) -> Result<bool, KvError> {
@@ -228,7 +230,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
 
     fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
         let mut bound = vec![None; pairs.len()];
-        self.each_pair(io, pairs, |_, _, number, is_bound| {
+        self.each_pair(io, pairs, &mut |_, _, number, is_bound| {
             bound[number] = is_bound;
             Ok(())
         })?;
@@ -309,7 +311,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             let faults = second.contents(io).faults.into_iter();
             contents.faults.extend(faults.map(|fault| IndexFault { loses_pairs: false, ..fault }));
         }
-        contents.entries.sort_unstable_by_key(|entry| (entry.tag, entry.place));
+        contents.sort();
         contents
     }
 
