@@ -43,6 +43,12 @@ pub(crate) trait Backend: Send + Sync {
     /// All namespaces, in the order of their numbers.
     fn namespaces(&self) -> Result<Vec<NamespaceInfo>, Error>;
 
+    /// Whether a number still means the namespace that had it when this store saw it first. Only on the wire can another host have put another one
+    /// there; a list that was asked for just now has shown it.
+    fn check_meant(&self, _namespace: NamespaceId) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Creates a namespace; returns its number.
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error>;
 

@@ -41,6 +41,7 @@ impl<'a> Namespace<'a> {
     /// [`Error::NoNamespace`], [`Error::Failed`].
     pub fn info(&self) -> Result<NamespaceInfo, Error> {
         let found = self.store.namespaces()?.into_iter().find(|info| info.id == self.id);
+        self.store.drive()?.check_meant(self.id)?;
         found.ok_or_else(|| Error::NoNamespace { name: self.id.to_string() })
     }
 
@@ -60,6 +61,7 @@ impl<'a> Namespace<'a> {
     /// As [`Namespace::info`].
     pub fn cache(&self) -> Result<Option<CacheInfo>, Error> {
         self.store.check_owner()?;
+        self.info()?;
         let caches = self.store.drive()?.caches()?;
         Ok(caches.into_iter().find(|(id, _)| *id == self.id).map(|(_, cache)| cache))
     }

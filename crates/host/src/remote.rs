@@ -55,6 +55,10 @@ impl Backend for Remote {
         }
     }
 
+    fn check_meant(&self, namespace: NamespaceId) -> Result<(), Error> {
+        Ok(self.0.check_meant(namespace)?)
+    }
+
     fn create_namespace(&self, attributes: NamespaceAttributes) -> Result<NamespaceId, Error> {
         let id = self.0.create_namespace(&wanted_of(&attributes)?)?;
         if let Some(cache) = &attributes.cache {

@@ -95,6 +95,14 @@ impl Client {
         self.link.query(Association::named)
     }
 
+    /// Whether a number still means the namespace that had it when this client saw it first, by what the drive has listed since.
+    ///
+    /// # Errors
+    /// [`Error::NoNamespace`] when another one has it.
+    pub fn check_meant(&self, namespace: NamespaceId) -> Result<(), Error> {
+        self.link.meant.check(namespace)
+    }
+
     /// Makes an empty namespace, once; returns its number.
     ///
     /// # Errors

@@ -67,7 +67,8 @@ fn perform(link: &Link, change: &Change<'_>) -> Result<NamespaceId, Error> {
         let listed = listed.ok_or_else(|| Error::not_in_the_command_set("namespaces that are made and deleted"))?;
         let found = listed.iter().find(|entry| change.is_of(entry));
         match (change, found.is_some()) {
-            (Change::Cache(..), true) => {}
+            // One that another host has put there may be called so, too.
+            (Change::Cache(id, _), true) => link.meant.check(*id)?,
             (Change::Cache(id, _), false) => return Err(Error::NoNamespace(id.to_string())),
             (_, true) if may_be_made => return Err(change.doubt(link, "there is one that is called so")),
             (Change::Delete(id, _), false) if may_be_made => return Ok(*id),

@@ -2,7 +2,7 @@
 
 use crate::programs::served;
 use crate::proxy::{Cutter, OPCODE_AT};
-use kvssd_host::{Missing, NamespaceAttributes, Options, Store};
+use kvssd_host::{CacheAttributes, Missing, NamespaceAttributes, Options, Store};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
@@ -19,6 +19,29 @@ pub fn open(url: &str) -> Store {
 
 pub fn named(name: &str) -> NamespaceAttributes {
     NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }
+}
+
+/// A handle makes no cache of what another host has put in the place of its namespace: pairs would leave it, and be lost.
+#[test]
+fn a_handle_makes_no_cache_of_another_namespace() {
+    let desk = tempfile::tempdir().unwrap();
+    served(&desk, |url| {
+        let (store, maker) = (open(url), open(url));
+        let mine = store.create_namespace(named("mine")).unwrap();
+        let name = replace(&maker, mine.id().0, "mine");
+        let other = maker.namespace(&name).unwrap();
+        assert!(mine.set_cache(Some(&cache())).is_err());
+        assert_eq!(other.cache().unwrap(), None);
+        other.set_cache(Some(&cache())).unwrap();
+        assert!(
+            mine.set_cache(None).is_err() && mine.cache().is_err() && mine.info().is_err() && mine.count().is_err()
+        );
+        assert!(other.cache().unwrap().is_some());
+    });
+}
+
+fn cache() -> CacheAttributes {
+    "lru budget=1048576".parse().unwrap()
 }
 
 /// Makes namespaces in the place of that one until its number comes again.
