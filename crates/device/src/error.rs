@@ -92,6 +92,16 @@ pub enum DriveError {
     },
 }
 
+impl DriveError {
+    /// The same, of one partition of several.
+    pub(crate) fn in_partition(mut self, number: usize) -> DriveError {
+        if let DriveError::Failed { why, .. } | DriveError::Mount { why, .. } = &mut self {
+            *why = format!("partition {number}: {why}");
+        }
+        self
+    }
+}
+
 /// Why a design gives no drive in the image at `path`.
 pub(crate) fn mount_error(path: &Path, error: DesignError) -> DriveError {
     let path = path.to_owned();

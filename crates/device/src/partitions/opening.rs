@@ -26,6 +26,7 @@ const STAGING_SLACK_BYTES: u64 = 8 << 20;
 /// A partition before its mount.
 pub struct Mount {
     unmounted: Unmounted,
+    number: usize,
     decided: BatchSequence,
 }
 
@@ -35,7 +36,7 @@ impl Mount {
     /// # Errors
     /// As [`Drive::open`].
     pub fn run(self) -> Result<Drive, DriveError> {
-        self.unmounted.mount(None, self.decided)
+        self.unmounted.mount(None, self.decided).map_err(|error| error.in_partition(self.number))
     }
 }
 
@@ -58,10 +59,13 @@ impl Mounts {
         let is_read_only = options.read_only;
         let unmounted =
             |image| Unmounted { image, description: description.clone(), path: path.to_owned(), is_read_only };
-        let mut unmounted = images.into_iter().map(unmounted);
-        let first = unmounted.next().expect("an image has a partition").mount(None, BatchSequence::default())?;
+        let is_only = images.len() == 1;
+        let mut unmounted = images.into_iter().map(unmounted).enumerate();
+        let (number, first) = unmounted.next().expect("an image has a partition");
+        let first = first.mount(None, BatchSequence::default());
+        let first = first.map_err(|error| if is_only { error } else { error.in_partition(number) })?;
         let decided = first.engine().decided();
-        let others = unmounted.map(|unmounted| Mount { unmounted, decided }).collect();
+        let others = unmounted.map(|(number, unmounted)| Mount { unmounted, number, decided }).collect();
         Ok(Mounts { first, others, path: path.to_owned(), is_read_only })
     }
 

@@ -409,6 +409,30 @@ fn golden_images_of_partitions_are_read_and_written() {
 }
 
 /// Keys are spread evenly, and the place of a key is of its bytes and namespace alone: images depend on it.
+/// Where a drive is damaged is said by partition, as [`Drive::check`] says it.
+#[test]
+fn a_mount_that_fails_says_in_which_partition() {
+    let desk = tempfile::tempdir().unwrap();
+    let path = desk.path().join("drive.kv");
+    let (profile, design) = (image_profile(64 << 20).unwrap(), image_design("plus").unwrap());
+    let options = CreateDrive { partitions: 3, ..CreateDrive::default() };
+    let files: Arc<dyn Files> = Arc::new(SystemFiles);
+    let drives = Drive::create_all_in(&files, &path, &profile, &design, options).unwrap();
+    drives.into_iter().for_each(|drive| drive.close().unwrap());
+    let whole = fs::read(&path).unwrap();
+    // Where the header has the offset of the pages, and the bytes of a partition.
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let (pages_offset, part_bytes) = (number(128), number(136));
+    for partition in 0..3 {
+        let mut damaged = whole.clone();
+        damaged[partition * part_bytes + pages_offset..(partition + 1) * part_bytes].fill(0);
+        fs::write(&path, damaged).unwrap();
+        let options = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
+        let error = Drive::open_all_in(&files, &path, options).err().unwrap().to_string();
+        assert!(error.contains(&format!("drive.kv: partition {partition}: ")), "{error}");
+    }
+}
+
 #[test]
 fn keys_are_spread_over_partitions() {
     let mut counts = [0; 8];
