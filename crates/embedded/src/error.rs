@@ -24,7 +24,7 @@ pub enum EmbeddedError {
         why: std::io::Error,
     },
     /// A store did not do what it was asked for.
-    #[error("{store}: {why}")]
+    #[error("store {store}: {why}")]
     Store {
         /// The store.
         store: &'static str,
@@ -32,7 +32,7 @@ pub enum EmbeddedError {
         why: String,
     },
     /// A store gave back something else than was put.
-    #[error("{store}: record {record}: {why}")]
+    #[error("store {store}: record {record}: {why}")]
     WrongValue {
         /// The store.
         store: &'static str,
