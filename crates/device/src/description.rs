@@ -1,6 +1,7 @@
 //! What an image says of the drive in it: a TOML text from which its design and its profile are built again.
 //!
 //! ```text
+//!   # drive 0123456789abcdef   what tells the drive from others: a comment, since nobody needs it to read the bytes
 //!   value_bytes_max   only of a drive of large values
 //!   [design]         name, what it is made of and each of its parameters, as text
 //!   [out_of_band]    the widths of entries
@@ -20,9 +21,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Description {
     pub(crate) profile: Profile,
     pub(crate) design: Design,
+    /// What tells the drive from all others; none of drives that were made before there was such a number.
+    pub(crate) identity: Option<u64>,
     /// The largest value, of a drive whose values may be larger than a record.
     pub(crate) value_bytes_max: Option<u32>,
 }
+
+/// Before the drive's identity.
+const IDENTITY: &str = "# drive ";
 
 /// The text's tables, with the profile's as it is written or read.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +47,7 @@ impl Description {
     /// # Panics
     /// When the design has a bug planted in it: no image says so.
     pub(crate) fn text(&self) -> String {
-        let Description { profile, design, value_bytes_max } = self;
+        let Description { profile, design, identity, value_bytes_max } = self;
         assert!(design.planted.is_none(), "a planted bug cannot be written down");
         let text = Text {
             value_bytes_max: *value_bytes_max,
@@ -49,7 +55,8 @@ impl Description {
             out_of_band: design.oob_format(&profile.geometry),
             profile,
         };
-        toml::to_string(&text).expect("a description is plain data")
+        let identity = identity.map_or_else(String::new, |identity| format!("{IDENTITY}{identity:016x}\n"));
+        identity + &toml::to_string(&text).expect("a description is plain data")
     }
 }
 
@@ -69,7 +76,8 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
     let design = Design { out_of_band: Some(out_of_band), ..design };
     // Scaling is what looks at every number.
     let profile = profile.scaled(1.0).map_err(|error| error.to_string())?;
-    Ok(Description { profile, design, value_bytes_max })
+    let identity = text.lines().next().and_then(|line| u64::from_str_radix(line.strip_prefix(IDENTITY)?, 16).ok());
+    Ok(Description { profile, design, identity, value_bytes_max })
 }
 
 #[cfg(test)]
@@ -89,8 +97,9 @@ mod tests {
             for mut design in DESIGNS {
                 design.set("gc_low_superblocks", "17").unwrap();
                 design.out_of_band = Some(design.oob_format(&profile.geometry));
-                for value_bytes_max in [None, Some(LARGE_VALUE_BYTES_MAX)] {
-                    let description = Description { profile: profile.clone(), design: design.clone(), value_bytes_max };
+                for (identity, value_bytes_max) in [(None, None), (Some(0x12ab), Some(LARGE_VALUE_BYTES_MAX))] {
+                    let (profile, design) = (profile.clone(), design.clone());
+                    let description = Description { profile, design, identity, value_bytes_max };
                     assert_eq!(read(&description.text()).unwrap(), description, "{}", description.text());
                 }
             }
@@ -100,7 +109,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let profile = Profile::load("kvvirt", &protected()).unwrap();
-        let text = Description { profile, design: PLUS, value_bytes_max: Some(1 << 28) }.text();
+        let text = Description { profile, design: PLUS, identity: None, value_bytes_max: Some(1 << 28) }.text();
         for (old, new, named) in [
             ("268435456", "268435457", "value_bytes_max"),
             ("protected", "volatile", "volatile"),

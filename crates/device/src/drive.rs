@@ -53,6 +53,8 @@ pub struct CreateDrive {
     pub cache_bytes: u64,
     /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX); none for what a record holds: 2 MiB, or a superblock where that is less.
     pub value_bytes_max: Option<u32>,
+    /// What tells the drive from all others, on the wire too; none of a drive that nobody needs to know again.
+    pub identity: Option<u64>,
     /// Partitions, up to [`PARTITIONS_MAX`](crate::PARTITIONS_MAX): as many threads change the drive side by side. 0 is 1.
     pub partitions: u32,
 }
@@ -61,6 +63,7 @@ pub struct CreateDrive {
 pub struct Drive {
     pub(crate) clocked: Clocked,
     design: Design,
+    identity: Option<u64>,
     /// Of a drive that was made for them.
     pub(crate) large: Option<LargeValues>,
     caches: Caches,
@@ -115,15 +118,15 @@ impl Drive {
 
     /// The first life of a drive.
     pub(crate) fn begin(image: ImageBacking, description: Description) -> Result<Drive, DesignError> {
-        let Description { profile, design, value_bytes_max } = description;
+        let Description { profile, design, identity, value_bytes_max } = description;
         let medium = Medium::new(image);
         let medium_state = medium.state();
         let mut clocked = Clocked::new(Device::over(design.build(&profile, Box::new(medium))?, &profile), Nanos::ZERO);
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, false)).transpose()?;
         let caches = caches::of(&clocked, large.as_ref(), false);
-        let (mounted, is_read_only, merges) = (None, false, Merges::default());
+        let (mounted, is_read_only, merges, share) = (None, false, Merges::default(), Vec::new());
         let mut drive =
-            Drive { clocked, design, large, caches, mounted, medium_state, is_read_only, merges, share: Vec::new() };
+            Drive { clocked, design, identity, large, caches, mounted, medium_state, is_read_only, merges, share };
         drive.commit()?;
         Ok(drive)
     }
@@ -372,6 +375,12 @@ impl Drive {
         &self.design
     }
 
+    /// What tells the drive from all others; none of one that was made before there was such a number, or without.
+    #[must_use]
+    pub fn identity(&self) -> Option<u64> {
+        self.identity
+    }
+
     /// The hardware.
     #[must_use]
     pub fn profile(&self) -> &Profile {
@@ -390,7 +399,7 @@ impl Unmounted {
     /// with the batches that the first has decided.
     pub(crate) fn mount(self, times: Option<&Profile>, decided: BatchSequence) -> Result<Drive, DriveError> {
         let Unmounted { image, description, path, is_read_only } = self;
-        let Description { mut profile, design, value_bytes_max } = description;
+        let Description { mut profile, design, identity, value_bytes_max } = description;
         if let Some(times) = times {
             profile = profile.with_times_of(times);
         }
@@ -402,9 +411,9 @@ impl Unmounted {
         let large = value_bytes_max.map(|bytes| LargeValues::open(bytes, &mut clocked, is_read_only)).transpose();
         let large = large.map_err(|error| mount_error(&path, error.into()))?;
         let caches = caches::of(&clocked, large.as_ref(), is_read_only);
-        let (mounted, merges) = (Some(report), Merges::default());
+        let (mounted, merges, share) = (Some(report), Merges::default(), Vec::new());
         let mut drive =
-            Drive { clocked, design, large, caches, mounted, medium_state, is_read_only, merges, share: Vec::new() };
+            Drive { clocked, design, identity, large, caches, mounted, medium_state, is_read_only, merges, share };
         if !is_read_only {
             // What an earlier process wrote and was killed before it had made it safe is read from here on: it must be as safe as the rest.
             drive.commit().map_err(|error| mount_error(&path, error.into()))?;

@@ -201,6 +201,7 @@ fn create(files: &Arc<dyn Files>, path: &Path, options: &Options) -> Result<Vec<
     let design = image_design(&options.design).map_err(|error| invalid(error.to_string()))?;
     let Options { create_bytes, preallocate, sync, value_bytes_max, cache_bytes, partitions, .. } = *options;
     let profile = partition_profile(create_bytes, partitions).map_err(|error| invalid(error.to_string()))?;
-    let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, partitions };
+    let identity = Some(files.image_number());
+    let create = CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, identity, partitions };
     Ok(Drive::create_all_in(files, path, &profile, &design, create)?)
 }

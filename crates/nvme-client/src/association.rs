@@ -69,6 +69,9 @@ impl Association {
         let Subsystem { nqn, addresses } = resolve(url, host, deadline)?;
         let admin = AdminQueue::connect(url, host, &addresses, &nqn, deadline)?;
         let controller = admin.identify_controller(deadline)?;
+        if !meant.is_drive(controller.serial) {
+            return Err(another_drive(url).into());
+        }
         admin.request_io_queue(deadline)?;
         let recognition = match is_read_only {
             true => None,
@@ -189,6 +192,12 @@ impl Association {
     pub(crate) fn shut_down(&self) -> Result<(), Failure> {
         self.admin.shut_down()
     }
+}
+
+fn another_drive(url: &DriveUrl) -> Error {
+    Error::Unreachable(format!(
+        "{url}: another drive answers there than the one that was opened; open it again for the one that is there now"
+    ))
 }
 
 /// MDTS in bytes.

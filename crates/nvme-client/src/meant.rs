@@ -10,6 +10,8 @@
 //! Every command says its birth, and the drive compares it while nobody can change the namespaces: nothing that happens
 //! between this table and the drive leads a command elsewhere. To refuse a number here says earlier and better why.
 //! A drive of an earlier release takes no births; there a number means what its controller saw first.
+//!
+//! And which drive an address means: the one that answered first. Another one there is refused whole, whatever its namespaces.
 
 use crate::Error;
 use kvssd_nvme_spec::named::{NamespaceEntry, read_name};
@@ -25,6 +27,8 @@ pub(crate) struct Meant {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The serial number of the drive.
+    drive: Option<[u8; 20]>,
     /// Names, and what the drive says of their births; `None` before it has.
     names: BTreeMap<u32, (String, Option<u32>)>,
     /// Numbers that others have now.
@@ -40,6 +44,11 @@ pub(crate) struct Asked {
 }
 
 impl Meant {
+    /// Whether the drive with that serial number is the one that was connected to first.
+    pub(crate) fn is_drive(&self, serial: [u8; 20]) -> bool {
+        *self.lock().drive.get_or_insert(serial) == serial
+    }
+
     /// Whether any namespace was seen.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().names.is_empty()

@@ -100,6 +100,9 @@ pub(crate) fn identify(
     }
 }
 
+/// The serial number of a drive without an identity, and of discovery controllers.
+const SERIAL: &str = "KVSSD0000000001";
+
 /// Identify data of an inactive namespace.
 fn zeros() -> Vec<u8> {
     vec![0; IDENTIFY_BYTES]
@@ -129,7 +132,7 @@ fn controllers(view: View<'_>, controller: &Controller, from: u16, namespace: Op
 
 fn common(controller: &Controller) -> IdentifyController {
     let mut data = IdentifyController::zeroed();
-    write_padded(&mut data.serial, "KVSSD0000000001");
+    write_padded(&mut data.serial, SERIAL);
     write_padded(&mut data.model, "kvssd key-value drive");
     write_padded(&mut data.firmware, env!("CARGO_PKG_VERSION"));
     data.controller = controller.id.into();
@@ -149,6 +152,7 @@ fn common(controller: &Controller) -> IdentifyController {
 fn io_controller(subsystem: &Subsystem, controller: &Controller) -> IdentifyController {
     let health = subsystem.health();
     let mut data = common(controller);
+    write_padded(&mut data.serial, &serial(subsystem));
     write_text(&mut data.subsystem_nqn, &subsystem.options.nqn);
     // Bit 1: more than one controller.
     data.multi_path = 1 << 1;
@@ -230,10 +234,15 @@ fn independent_namespace(attributes: u8) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-/// NGUID: it follows from the subsystem's NQN and the namespace's number, which may come again, birth and name.
+/// The serial number: it follows from the drive's identity, so that hosts take no other drive for it.
+fn serial(subsystem: &Subsystem) -> String {
+    subsystem.identity.map_or_else(|| SERIAL.to_owned(), |identity| format!("KVS{identity:016X}"))
+}
+
+/// NGUID: it follows from the subsystem's NQN, the drive's identity, and the namespace's number, which may come again, birth and name.
 fn guid(subsystem: &Subsystem, info: &NamespaceInfo) -> [u8; 16] {
     let mixed = |hash: u64, byte: u8| mix64(hash ^ u64::from(byte));
-    let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, mixed);
+    let seed = |salt: u64| subsystem.options.nqn.bytes().fold(salt, mixed) ^ subsystem.identity.unwrap_or_default();
     let name = info.attributes.name.as_deref().unwrap_or_default();
     let which = u64::from(info.id.0) | u64::from(told_birth(info.birth)) << 32;
     let half = |salt: u64| name.bytes().fold(mix64(seed(salt) ^ which), mixed);

@@ -70,6 +70,8 @@ pub struct Subsystem {
     /// Which controllers have them.
     pub(crate) attachments: Arc<Attachments>,
     pub(crate) metrics: Metrics,
+    /// What tells the drive from all others, if something does.
+    pub(crate) identity: Option<u64>,
     pub(crate) value_bytes_max: u64,
     /// NOVG: values take flash in multiples of this.
     pub(crate) value_granularity_bytes: u32,
@@ -152,6 +154,7 @@ impl Subsystem {
             hosts,
             namespaces: Namespaces::new(&drive.namespaces()),
             metrics,
+            identity: drive.first().identity(),
             value_bytes_max: drive.first().value_bytes_max(),
             value_granularity_bytes: drive.first().design().grain_bytes,
             values_in: MemoryBudget::new(limits.values_bytes_max),

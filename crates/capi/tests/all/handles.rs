@@ -1,6 +1,6 @@
 //! Handles of namespaces: what was meant for one comes to no other that has its number later.
 
-use crate::programs::served;
+use crate::programs::{image_at, served, served_at};
 use crate::proxy::{Cutter, OPCODE_AT};
 use kvssd_host::{CacheAttributes, Missing, NamespaceAttributes, Options, Store};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,6 +19,41 @@ pub fn open(url: &str) -> Store {
 
 pub fn named(name: &str) -> NamespaceAttributes {
     NamespaceAttributes { name: Some(name.to_owned()), ..NamespaceAttributes::PLAIN }
+}
+
+/// Another drive that is served at the address of the one that was opened gets nothing that was meant for that one, though its
+/// namespaces have the same numbers, names and births. Who opens it anew has it, and the first one is known when it comes back.
+#[test]
+fn another_drive_at_the_same_address_gets_nothing() {
+    let desk = tempfile::tempdir().unwrap();
+    let [first, other] = ["first.kv", "other.kv"].map(|name| desk.path().join(name));
+    let mut opened = None;
+    served_at(image_at(&first).as_ref(), "127.0.0.1:0", |url| {
+        let store = open(url);
+        store.create_namespace(named("mine")).unwrap().store(b"key", b"1").unwrap();
+        store.store(b"key", b"1").unwrap();
+        opened = Some((store, url.to_owned()));
+    });
+    let (store, url) = opened.unwrap();
+    let address = url.trim_start_matches("nvme+tcp://");
+    let refused =
+        |error: kvssd_host::Error| assert!(error.to_string().contains("another drive answers there"), "{error}");
+    served_at(image_at(&other).as_ref(), address, |url| {
+        let new = open(url);
+        new.create_namespace(named("mine")).unwrap();
+        for _ in 0..2 {
+            refused(store.store(b"stale", b"2").unwrap_err());
+            refused(store.retrieve(b"key").unwrap_err());
+            refused(store.own_namespace().store_each([(&b"stale"[..], &b"2"[..])], |_| {}).unwrap_err());
+            refused(store.namespaces().unwrap_err());
+        }
+        let counts = [new.own_namespace(), new.namespace("mine").unwrap()].map(|namespace| namespace.count().unwrap());
+        assert_eq!(counts, [0, 0]);
+    });
+    served_at(&first, address, |_| {
+        store.store(b"key", b"2").unwrap();
+        assert_eq!(store.namespace("mine").unwrap().retrieve(b"key").unwrap(), Some(b"1".to_vec()));
+    });
 }
 
 /// A handle makes no cache of what another host has put in the place of its namespace: pairs would leave it, and be lost.

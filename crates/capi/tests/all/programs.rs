@@ -18,7 +18,7 @@ fn image(desk: &TempDir) -> String {
     image_at(&desk.path().join("drive.kv"))
 }
 
-fn image_at(path: &Path) -> String {
+pub fn image_at(path: &Path) -> String {
     let options = Options { missing: Missing::CreateNew, create_bytes: 128 << 20, ..Options::default() };
     Store::open(path, options).unwrap().close().unwrap();
     text(path)
@@ -96,10 +96,16 @@ fn said_over_the_wire(desk: &TempDir, program: &Path) -> String {
 pub fn served(desk: &TempDir, work: impl FnOnce(&str)) -> PathBuf {
     let path = desk.path().join("served.kv");
     let _ = std::fs::remove_file(&path);
+    served_at(Path::new(&image_at(&path)), "127.0.0.1:0", work);
+    path
+}
+
+/// Serves an image at that address while somebody works with its URL.
+pub fn served_at(path: &Path, address: &str, work: impl FnOnce(&str)) {
     let open = OpenOptions { sync: false, read_only: false, cache_bytes: 0 };
-    let drive = Drive::open(Path::new(&image_at(&path)), open).unwrap();
+    let drive = Drive::open(path, open).unwrap();
     let subsystem = Arc::new(Subsystem::new(drive, SubsystemOptions::new("nqn.2025-01.org.kvssd:test")));
-    let server = Server::bind(Arc::clone(&subsystem), "127.0.0.1:0".parse().unwrap()).unwrap();
+    let server = Server::bind(Arc::clone(&subsystem), address.parse().unwrap()).unwrap();
     let (url, stop) = (format!("nvme+tcp://{}", server.address()), Arc::new(AtomicBool::new(false)));
     let until = Arc::clone(&stop);
     let service = thread::spawn(move || server.serve(&until));
@@ -108,7 +114,6 @@ pub fn served(desk: &TempDir, work: impl FnOnce(&str)) -> PathBuf {
     service.join().unwrap();
     subsystem.close().unwrap();
     worked.unwrap();
-    path
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Drive {
             let why = format!("{} takes blocks, and a drive in a file takes keys", design.name);
             return Err(DesignError::Parameter { key: "name".to_owned(), why }.into());
         }
-        let CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, partitions } = options;
+        let CreateDrive { preallocate, sync, value_bytes_max, cache_bytes, identity, partitions } = options;
         if let Some(value_bytes) = value_bytes_max.filter(|bytes| *bytes > LARGE_VALUE_BYTES_MAX) {
             return Err(DriveError::ValueSize { value_bytes });
         }
@@ -122,7 +122,7 @@ impl Drive {
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
         let out_of_band = Some(design.oob_format(&profile.geometry));
         let design = Design { out_of_band, compares_later: false, ..design.clone() };
-        let description = Description { profile, design, value_bytes_max };
+        let description = Description { profile, design, identity, value_bytes_max };
         let (geometry, text) = (description.profile.geometry, description.text());
         let images = ImageBacking::create_parts_in(files, path, geometry, &text, partitions.max(1), options)?;
         let begun = images.into_iter().map(|image| Drive::begin(image, description.clone()));
@@ -157,7 +157,7 @@ impl Drive {
     /// As [`Drive::check`].
     pub fn check_in(files: &Arc<dyn Files>, path: &Path) -> Result<CheckReport, DriveError> {
         let options = OpenOptions { sync: false, read_only: true, cache_bytes: 0 };
-        let (images, Description { profile, design, value_bytes_max }) = open_images(files, path, options)?;
+        let (images, Description { profile, design, value_bytes_max, .. }) = open_images(files, path, options)?;
         let mut decided = BatchSequence::default();
         let mut reports = Vec::new();
         for (number, image) in images.into_iter().enumerate() {
