@@ -20,6 +20,7 @@ use kvssd_measure::{Latencies, LatencySummary, Observer, columns, grouped, size}
 use kvssd_types::{Nanos, Random};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
 
 /// Operations that a thread gives the client in one call, at most, and bytes of values; but never less than it has under way.
@@ -88,7 +89,7 @@ struct Target<'a> {
 /// [`EmbeddedError`]: the plan cannot be, the drive is not reached, failed or gave a wrong value, or the observer ended it.
 pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<WireReport, EmbeddedError> {
     check(plan)?;
-    let records = Records::new(plan.seed, plan.value_bytes, plan.records);
+    let records = Records::new(of_this_run(plan.seed), plan.value_bytes, plan.records);
     let target = Target { plan, records, versions: Versions::new(plan.records) };
     let store = connect_to(&plan.url).map_err(failed)?;
     observer.begin("fill", plan.records);
@@ -108,6 +109,13 @@ pub fn measure_wire(plan: &WirePlan, observer: &mut dyn Observer) -> Result<Wire
     removed.map_err(failed)?;
     store.close().map_err(failed)?;
     Ok(WireReport { measurements })
+}
+
+/// What the keys of this run are made from. Others may measure the drive at the same time, with the same seed: no key is theirs, or one of
+/// them deletes what another one looks for.
+fn of_this_run(seed: u64) -> u64 {
+    // Keyed by what the system has drawn for this process.
+    RandomState::new().hash_one((seed, std::process::id()))
 }
 
 fn check(plan: &WirePlan) -> Result<(), EmbeddedError> {
@@ -350,4 +358,15 @@ fn since(start: Instant) -> Nanos {
 #[expect(clippy::needless_pass_by_value, reason = "as errors are mapped")]
 fn failed(error: Error) -> EmbeddedError {
     EmbeddedError::Store { store: NAME, why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_of_one_seed_share_no_key() {
+        let keys = || Records::new(of_this_run(1), 100, 1).key(0);
+        assert_ne!(keys(), keys());
+    }
 }
