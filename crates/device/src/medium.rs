@@ -206,4 +206,8 @@ impl<B: Backing> Backing for Medium<B> {
     fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         if self.unwritten.is_some() { None } else { self.image.take(page, start) }
     }
+
+    fn let_go(&mut self, page: PageAddress) {
+        self.image.let_go(page);
+    }
 }

@@ -408,4 +408,9 @@ impl Flash {
     pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
         self.nand.take(page, start)
     }
+
+    /// See [`Backing::let_go`].
+    pub fn let_go(&mut self, page: PageAddress) {
+        self.nand.let_go(page);
+    }
 }

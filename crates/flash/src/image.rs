@@ -293,6 +293,10 @@ impl Backing for ImageBacking {
         self.opened.warm(places);
     }
 
+    fn let_go(&mut self, page: PageAddress) {
+        self.opened.forget(page);
+    }
+
     /// They are read when one of them is asked for.
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         if pages > 1 {

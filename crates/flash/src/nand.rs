@@ -154,6 +154,11 @@ impl Nand {
         self.backing.take(page, start)
     }
 
+    /// See [`Backing::let_go`].
+    pub fn let_go(&mut self, page: PageAddress) {
+        self.backing.let_go(page);
+    }
+
     /// How often a superblock was erased: all its blocks are at once.
     #[must_use]
     pub fn superblock_erases(&self, superblock: SuperblockId) -> u32 {

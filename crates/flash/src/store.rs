@@ -204,6 +204,11 @@ pub trait Backing: Send + Sync {
         let _ = (page, start);
         None
     }
+
+    /// Nothing of a page is wanted any more: what keeps pages closer than flash keeps others in its place. It can be read all the same.
+    fn let_go(&mut self, page: PageAddress) {
+        let _ = page;
+    }
 }
 
 /// Keeps ropes: a drive full of generated values costs a few per cent of its capacity in memory.

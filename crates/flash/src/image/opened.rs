@@ -173,7 +173,7 @@ impl OpenedPages {
         }
     }
 
-    /// A page is written anew.
+    /// A page is written anew, or not wanted any more.
     pub(super) fn forget(&mut self, page: PageAddress) {
         let set = self.set_of(page);
         if let Some(way) = set.way_of(page) {
@@ -257,6 +257,9 @@ impl Set {
     }
 
     fn choose(&mut self) -> usize {
+        if let Some(empty) = self.pages.iter().position(Option::is_none) {
+            return empty;
+        }
         loop {
             let at = usize::from(self.hand);
             self.hand = ((at + 1) % WAYS) as u8;
@@ -306,6 +309,12 @@ mod tests {
         assert_eq!((0..=256).filter(|&page| pages.holds(PageAddress(page))).count(), 256);
         pages.forget(PageAddress(256));
         assert!(pages.get(PageAddress(256)).is_none());
+        keep(&mut pages, 512);
+        assert_eq!(
+            (0..=512).filter(|&page| pages.holds(PageAddress(page))).count(),
+            256,
+            "what is forgotten makes room"
+        );
         assert_eq!(OpenedPages::new(&GEOMETRY, 0).sets.len() * WAYS, 64);
         assert_eq!(OpenedPages::new(&GEOMETRY, u64::MAX).sets.len() as u64, GEOMETRY.pages());
     }

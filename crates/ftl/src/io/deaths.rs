@@ -16,10 +16,13 @@ impl Io<'_> {
         self.media.space.vacate(place, grains);
     }
 
-    /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes.
+    /// As [`Io::vacate`] and [`Io::forget`]: the record lives no more, and nobody will read its bytes. A page that was nothing else takes no
+    /// room in a cache.
     pub fn discard(&mut self, place: Grain, grains: u32) {
         self.vacate(place, grains);
-        self.forget(place);
+        if self.forget(place) && grains == self.media.space.packing.grains_per_page {
+            self.media.flash.let_go(self.media.space.packing.page_of(place));
+        }
     }
 
     /// Nobody will read the bytes of the record at `place` any more: memory may let go of them, though flash keeps
