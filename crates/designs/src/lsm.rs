@@ -26,6 +26,7 @@ mod plan;
 mod ranges;
 mod redo;
 mod search;
+mod shape;
 mod summary;
 mod table;
 
@@ -33,7 +34,8 @@ use self::cursor::Cursor;
 use self::memtable::MemTable;
 use self::page::Entry;
 use self::redo::Redo;
-use self::summary::{LEVEL0_TABLES_MAX, LEVELS_MAX, Summary};
+use self::shape::Shape;
+use self::summary::{Progress, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use kvssd_ftl::index::{
     Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
@@ -53,6 +55,9 @@ const STEP_TABLES_MAX: usize = 40;
 const STEP_SHARE: u64 = 8;
 const STEP_TABLES_MIN: usize = 4;
 
+/// Tables that a change may bring, at the least: DRAM must have room for what the pool knows of so many. An estimate.
+const FEW_TABLES: u64 = 8;
+
 /// The index.
 #[derive(Clone)]
 pub struct Lsm {
@@ -60,8 +65,8 @@ pub struct Lsm {
     memtable: Arc<MemTable>,
     summary: Arc<Summary>,
     tables: Tables,
-    /// The key behind which the next step of compaction begins in each level.
-    ends: [OwnedKey; LEVELS_MAX],
+    shape: Shape,
+    progress: Progress,
     /// The age of the next table of level 0.
     age: u64,
     /// Pages that a step of compaction reads at the most.
@@ -69,6 +74,7 @@ pub struct Lsm {
     /// No step reads more, however much DRAM there is.
     step_pages_max: usize,
     page_grains: u32,
+    superblock_pages: u32,
     /// Grains of the drive.
     grains: u64,
     budget_bytes: u64,
@@ -89,9 +95,11 @@ impl Lsm {
             memtable: Arc::default(),
             summary: Arc::default(),
             tables: Tables::new(form),
-            ends: Default::default(),
+            shape: Shape::of(&plan, &form, room.superblock_pages, 0),
+            progress: Progress::default(),
             age: 0,
             page_grains: room.page_bytes / room.grain_bytes,
+            superblock_pages: room.superblock_pages,
             grains: room.grains,
             step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
             step_pages_max: room.superblock_pages.min(STEP_TABLES_MAX as u32 * plan.table_pages) as usize,
@@ -106,7 +114,7 @@ impl Lsm {
 
     /// DRAM of the MemTable.
     fn memtable_bytes(&self) -> u64 {
-        self.memtable.bytes().max(self.tables.form.table_bytes())
+        self.memtable.bytes().max(u64::from(self.shape.memtable_tables) * self.tables.form.table_bytes())
     }
 
     /// DRAM of a step of compaction: the pages that it reads side by side.
@@ -122,8 +130,8 @@ impl Lsm {
 
     /// Whether DRAM has no room for what the pool knows of another few tables.
     fn is_short(&self) -> bool {
-        let tables = LEVEL0_TABLES_MAX as u64 * 4 * kvssd_types::KEY_BYTES_MAX as u64;
-        self.dram_bytes() + tables > self.budget_bytes
+        let tables = FEW_TABLES.max(self.shape.memtable_tables.into());
+        self.dram_bytes() + tables * 4 * kvssd_types::KEY_BYTES_MAX as u64 > self.budget_bytes
     }
 
     /// The position of a key of which the tree knows that.
@@ -132,6 +140,10 @@ impl Lsm {
         let tag = if found.is_none() && self.is_short() { Position::FULL } else { tag_of(key.bytes()) };
         let (place, value_bytes) = found.map(|entry| (entry.place, entry.value_bytes)).unzip();
         Position { tag, place, hash: tag, note: 0, value_bytes }
+    }
+
+    fn memtable_is_full(&self) -> bool {
+        self.memtable.is_full(&self.tables.form, self.shape.memtable_tables)
     }
 
     fn change(&mut self, key: &[u8], entry: Entry) {
@@ -186,7 +198,7 @@ impl Index for Lsm {
             if pair.fate != Fate::Moved {
                 continue;
             }
-            if self.memtable.is_full(&self.tables.form) {
+            if self.memtable_is_full() {
                 self.flush(io)?;
             }
             let (key, value_bytes) = record_at(io, from)?;
@@ -240,8 +252,8 @@ impl Index for Lsm {
         if self.unreadable.is_some() {
             return Growth::None;
         }
-        let must = self.memtable.is_full(&self.tables.form) || self.summary.level(0).len() >= LEVEL0_TABLES_MAX;
-        match (must, self.summary.is_due()) {
+        let must = self.memtable_is_full() || self.summary.level(0).len() >= self.shape.level0_tables_max();
+        match (must, self.summary.is_due(&self.shape)) {
             (true, _) => Growth::Changes,
             (false, true) => Growth::Background,
             (false, false) => Growth::None,
@@ -249,7 +261,7 @@ impl Index for Lsm {
     }
 
     fn grow(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        if self.memtable.is_full(&self.tables.form) { self.flush(io) } else { self.compact(io) }
+        if self.memtable_is_full() { self.flush(io) } else { self.compact(io) }
     }
 
     fn list(&mut self, _io: &mut Io<'_>, _from: Option<Position>, _count: usize) -> Result<Vec<Grain>, KvError> {
@@ -287,6 +299,7 @@ impl Index for Lsm {
         let TableForm { page_bytes, pages_max, .. } = self.tables.form;
         let share = usize::try_from(bytes / STEP_SHARE / u64::from(page_bytes)).unwrap_or(usize::MAX);
         self.step_pages = share.min(self.step_pages_max).max(STEP_TABLES_MIN * pages_max as usize);
+        self.shape = Shape::of(&self.plan, &self.tables.form, self.superblock_pages, bytes);
         self.keep_to_budget();
     }
 
@@ -302,7 +315,9 @@ impl Index for Lsm {
     }
 
     fn footprint_bytes(&self) -> u64 {
-        self.tables.flash_bytes() + self.memtable.bytes().next_multiple_of(self.tables.form.page_bytes.into())
+        let come_bytes = self.shape.tables_to_come(self.summary.level(0).len()) as u64 * self.tables.form.table_bytes();
+        let memtable_bytes = self.memtable.bytes().next_multiple_of(self.tables.form.page_bytes.into());
+        self.tables.flash_bytes() + come_bytes.max(memtable_bytes)
     }
 
     fn counters(&self) -> IndexCounters {

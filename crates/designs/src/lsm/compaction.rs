@@ -22,7 +22,7 @@ use std::sync::Arc;
 const FILTERED_SHARE: u64 = 4;
 
 impl Lsm {
-    /// Makes a table of level 0 of the MemTable.
+    /// Makes tables of level 0 of the MemTable, of one age.
     pub(super) fn flush(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         if self.memtable.is_empty() {
             return Ok(());
@@ -37,8 +37,9 @@ impl Lsm {
 
     /// Does a step of compaction, if one is due.
     pub(super) fn compact(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        let Some(choice) = self.summary.choose(&self.tables, &self.ends, self.step_pages) else { return Ok(()) };
-        if let ([only], []) = (&choice.upper[..], &choice.lower[..]) {
+        let Lsm { summary, tables, shape, progress, .. } = self;
+        let Some(choice) = summary.choose(tables, shape, progress, self.step_pages) else { return Ok(()) };
+        if let ([only], [], None) = (&choice.upper[..], &choice.lower[..], &choice.cut) {
             return self.sink(io, *only, choice.level);
         }
         let inputs: Vec<TableId> = choice.upper.iter().chain(&choice.lower).copied().collect();
@@ -59,7 +60,8 @@ impl Lsm {
         let sunk = self.merge(&choice, upper, lower)?;
         made.extend(self.write(io, sunk, level + 1, 0)?);
         let last = |id: &TableId| self.tables.get(*id).range.last.clone();
-        self.ends[choice.level] = choice.cut.clone().or(choice.upper.iter().map(last).max()).unwrap_or_default();
+        self.progress.ends[choice.level] =
+            choice.cut.clone().or(choice.upper.iter().map(last).max()).unwrap_or_default();
         self.replace(io, &inputs, &made)
     }
 
@@ -84,7 +86,7 @@ impl Lsm {
 
     /// Moves a table that overlaps nothing below to the next level as it is.
     fn sink(&mut self, io: &mut Io<'_>, id: TableId, level: usize) -> Result<(), KvError> {
-        self.ends[level] = self.tables.get(id).range.last.clone();
+        self.progress.ends[level] = self.tables.get(id).range.last.clone();
         let before = self.tables.get(id).place.clone();
         let after = TablePlace { level: before.level + 1, age: 0, ..before.clone() };
         self.note_merged(io, vec![before], vec![after.clone()]);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   MemTable ----+
-//!   level 0 table, newest first ---+
+//!   level 0, each age, newest first ---+
 //!   level 1 ... level 7: a table at a time ---+-> the least key (or the greatest); of runs that have it, the newest
 //! ```
 //!
@@ -11,7 +11,7 @@
 
 use super::memtable::MemTable;
 use super::page::{Entry, TablePage, order};
-use super::summary::{LEVELS_MAX, Summary};
+use super::summary::Summary;
 use super::table::{TableId, Tables, damaged};
 use kvssd_flash::Blob;
 use kvssd_ftl::{Io, SpentOn};
@@ -122,10 +122,8 @@ pub(super) struct Cursor {
 
 impl Cursor {
     pub(super) fn new(summary: Arc<Summary>, memtable: Arc<MemTable>, direction: Direction, reads_ahead: bool) -> Self {
-        let run = |level, tables| Run { level, tables, loaded: None, ahead: None };
-        let newest_first = (0..summary.level(0).len()).rev().map(|table| run(0, table..table + 1));
-        let deeper = (1..LEVELS_MAX).map(|level| run(level, 0..summary.level(level).len()));
-        let runs = newest_first.chain(deeper.filter(|run| !run.tables.is_empty())).collect();
+        let there = summary.runs().filter(|(_, tables)| !tables.is_empty());
+        let runs = there.map(|(level, tables)| Run { level, tables, loaded: None, ahead: None }).collect();
         Cursor { memtable, direction, reads_ahead, in_memory: None, runs, order: Vec::new(), is_lost: false, summary }
     }
 
@@ -155,10 +153,7 @@ impl Cursor {
             (run.loaded, run.ahead) = (None, None);
             let ids = &self.summary.level(run.level)[run.tables.clone()];
             let range = |table: usize| &tables.get(ids[table]).range;
-            let behind = match run.level {
-                0 => usize::from(range(0).first() <= key),
-                level => self.summary.behind(tables, level, key),
-            };
+            let behind = self.summary.behind_in(tables, run.level, run.tables.clone(), key);
             // The last that begins at or before the key; upwards the next one, if that has no key from there on.
             let found = match behind.checked_sub(1) {
                 Some(last) if !is_up || *range(last).last >= *key => last,

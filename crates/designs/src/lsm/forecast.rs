@@ -1,7 +1,8 @@
 //! What the tree will do, on paper.
 
 use super::page::entries_of;
-use super::summary::{FANOUT, LEVEL0_TABLES, LEVELS_MAX};
+use super::shape::LEVEL0_MEMTABLES;
+use super::summary::{FANOUT, LEVELS_MAX};
 use super::{Lsm, LsmPlan};
 use kvssd_ftl::index::{AtTimes, Changes, Forecast, Outlook, Visit};
 
@@ -15,9 +16,10 @@ impl Lsm {
         let (pages, page_bytes) = (f64::from(table_pages), f64::from(outlook.room.page_bytes));
         let key_bytes = outlook.key_bytes as usize;
         let full = LsmPlan::tables(table_pages, outlook.pairs, key_bytes, outlook.room.page_bytes);
-        let flushes =
-            outlook.changes.map(|changes| changes / entries_of(table_pages, outlook.room.page_bytes, key_bytes) as u64);
-        let levels = levels_of(full as f64, flushes);
+        let flushed_pages = table_pages * self.shape.memtable_tables;
+        let flushed = entries_of(flushed_pages, outlook.room.page_bytes, key_bytes) as u64;
+        let flushes = outlook.changes.map(|changes| changes / flushed);
+        let levels = levels_of(full as f64, flushes, f64::from(self.shape.memtable_tables));
         let all: f64 = levels.iter().sum();
         let known_bytes = all * self.tables.form.known_bytes(key_bytes) as f64;
         let fixed_bytes = (self.memtable_bytes() + self.step_bytes()) as f64 + known_bytes;
@@ -26,7 +28,7 @@ impl Lsm {
         let let_through = (-f64::from(bloom_bits) * std::f64::consts::LN_2.powi(2)).exp();
         let (mut visits, mut above) = (Vec::new(), 0.0);
         // The memtable is half full.
-        let newest_share = 0.5 / full as f64;
+        let newest_share = 0.5 * f64::from(self.shape.memtable_tables) / full as f64;
         for (level, &tables) in levels.iter().enumerate() {
             if tables == 0.0 {
                 continue;
@@ -37,12 +39,12 @@ impl Lsm {
             let deeper = (1.0 - above - here).max(0.0);
             let passes = deeper * let_through + here;
             if level == 0 {
-                visits.extend((0..).zip(newest(outlook, table_pages, flushes)).map(|(table, (reads, at_times))| {
+                visits.extend((0..).zip(newest(outlook, flushed_pages, flushes)).map(|(table, (reads, at_times))| {
                     Visit {
-                        pieces: pages,
+                        pieces: f64::from(flushed_pages),
                         reached: passes,
                         in_dram: 1.0 - reads * (1.0 - pinned / tables),
-                        newer: newest_share + f64::from(table) / full as f64,
+                        newer: newest_share * (1.0 + 2.0 * f64::from(table)),
                         at_times: Some(at_times),
                     }
                 }));
@@ -56,7 +58,7 @@ impl Lsm {
             above += here;
         }
         let entry_pages = pages / entries_of(table_pages, outlook.room.page_bytes, key_bytes) as f64;
-        let changes = Changes::Merged { pages: writes_of(&levels) * entry_pages };
+        let changes = Changes::Merged { pages: writes_of(&levels, self.shape.level0_tables as f64) * entry_pages };
         // By halves, of the entries of a page.
         let comparisons = (entries_of(1, outlook.room.page_bytes, key_bytes).max(1) as f64).log2();
         Forecast {
@@ -73,22 +75,23 @@ impl Lsm {
 
 /// The tables of each level of a tree of so many. Level 0 has those that were flushed since it was merged, or, while changes go on, half
 /// of the most that it has then; the levels between it and the last are sized by the last.
-fn levels_of(tables: f64, flushes: Option<u64>) -> Vec<f64> {
-    let least = LEVEL0_TABLES as f64;
+fn levels_of(tables: f64, flushes: Option<u64>, flushed: f64) -> Vec<f64> {
+    let least = LEVEL0_MEMTABLES as f64 * flushed;
     let depth = (1..LEVELS_MAX - 1).find(|&level| tables <= least * FANOUT.pow(level as u32) as f64);
     let depth = depth.unwrap_or(LEVELS_MAX - 1);
     let sized = (1..=depth).map(|level| (tables / FANOUT.pow((depth - level) as u32) as f64).max(least).min(tables));
-    let newest = flushes.map_or((least - 1.0) / 2.0, |flushes| (flushes % LEVEL0_TABLES as u64) as f64);
+    let newest =
+        flushes.map_or((least - flushed) / 2.0, |flushes| (flushes % LEVEL0_MEMTABLES as u64) as f64 * flushed);
     std::iter::once(newest).chain(sized).collect()
 }
 
 /// Tables of level 0 overlap, and are visited one by one, the newest first. Of each, the share of look-ups that read it from flash: there are
 /// as many as are known, or any number as often as any other; and of their newest pages any number is in the write buffer, till a unit is full.
-fn newest(outlook: &Outlook, table_pages: u32, flushes: Option<u64>) -> impl Iterator<Item = (f64, AtTimes)> {
-    let (unit_pages, table_pages) = (outlook.unit_pages.max(1), table_pages);
-    let known = flushes.map(|flushes| (flushes % LEVEL0_TABLES as u64) as u32);
-    let counts = known.map_or(0..LEVEL0_TABLES as u32, |tables| tables..tables + 1);
-    (0..LEVEL0_TABLES as u32 - 1).map(move |table| {
+fn newest(outlook: &Outlook, flushed_pages: u32, flushes: Option<u64>) -> impl Iterator<Item = (f64, AtTimes)> {
+    let (unit_pages, table_pages) = (outlook.unit_pages.max(1), flushed_pages);
+    let known = flushes.map(|flushes| (flushes % LEVEL0_MEMTABLES as u64) as u32);
+    let counts = known.map_or(0..LEVEL0_MEMTABLES as u32, |tables| tables..tables + 1);
+    (0..LEVEL0_MEMTABLES as u32 - 1).map(move |table| {
         let (mut reads, mut beside, mut states) = (0.0, 0.0, 0.0);
         for tables in counts.clone() {
             for buffered in 0..unit_pages {
@@ -108,9 +111,9 @@ fn newest(outlook: &Outlook, table_pages: u32, flushes: Option<u64>) -> impl Ite
 
 /// How often an entry is written on its way to the last level: each time with what it sinks into, which is as many times as much as
 /// that level is larger.
-fn writes_of(levels: &[f64]) -> f64 {
+fn writes_of(levels: &[f64], level0_tables: f64) -> f64 {
     let sinks = levels.windows(2).enumerate().map(|(level, pair)| {
-        let upper = if level == 0 { LEVEL0_TABLES as f64 } else { pair[0] };
+        let upper = if level == 0 { level0_tables } else { pair[0] };
         1.0 + LEVEL_SHARE * pair[1] / upper
     });
     1.0 + sinks.sum::<f64>()

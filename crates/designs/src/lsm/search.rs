@@ -6,23 +6,16 @@ use super::table::TableId;
 use kvssd_ftl::index::Sight;
 use kvssd_ftl::{Io, readable};
 use kvssd_types::KvError;
+use std::ops::Range;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Lsm {
-    /// The tables that may have a key and the page of each, newest first.
-    pub(super) fn candidate(&self, level: usize, turn: usize, (key, hash): (&[u8], u64)) -> Option<(TableId, usize)> {
-        let tables = self.summary.level(level);
-        let id = match level {
-            0 => tables[tables.len() - 1 - turn],
-            _ => tables[self.summary.behind(&self.tables, level, key).checked_sub(1)?],
-        };
+    /// The table of a run that may have a key, and the page.
+    fn candidate(&self, level: usize, run: Range<usize>, (key, hash): (&[u8], u64)) -> Option<(TableId, usize)> {
+        let behind = self.summary.behind_in(&self.tables, level, run.clone(), key);
+        let id = self.summary.level(level)[run.start + behind.checked_sub(1)?];
         Some((id, self.tables.get(id).page_of(key, hash)?))
-    }
-
-    /// The runs of tables that a look-up goes through: level, and which of the tables of level 0, newest first.
-    pub(super) fn runs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let level0 = self.summary.level(0).len();
-        (0..level0).map(|turn| (0, turn)).chain((1..self.summary.depth()).map(|level| (level, 0)))
     }
 
     /// What filters know a key by; nothing where there are none.
@@ -36,10 +29,10 @@ impl Lsm {
         if let Some(entry) = self.memtable.get(key) {
             return Ok(Some(entry));
         }
-        let hash = self.hash_of(key);
-        for (level, turn) in self.runs() {
+        let (hash, summary) = (self.hash_of(key), Arc::clone(&self.summary));
+        for (level, run) in summary.runs() {
             io.cpu(io.costs().section_ns);
-            let Some((id, page)) = self.candidate(level, turn, (key, hash)) else { continue };
+            let Some((id, page)) = self.candidate(level, run, (key, hash)) else { continue };
             self.lookups.access();
             self.tables.fetch(io, &[(id, page)]);
             if let Some(entry) = self.tables.search(io, id, page, key)? {
@@ -55,8 +48,8 @@ impl Lsm {
             return Some(Some(entry));
         }
         let hash = self.hash_of(key);
-        for (level, turn) in self.runs() {
-            let Some((id, page)) = self.candidate(level, turn, (key, hash)) else { continue };
+        for (level, run) in self.summary.runs() {
+            let Some((id, page)) = self.candidate(level, run, (key, hash)) else { continue };
             if let Some(entry) = self.tables.glance(sight, id, page, key)? {
                 return Some(Some(entry));
             }
@@ -73,10 +66,11 @@ impl Lsm {
     ) -> Result<Vec<Option<Option<Entry>>>, KvError> {
         let mut found: Vec<Option<Option<Entry>>> = keys.iter().map(|key| Some(self.memtable.get(key))).collect();
         let hashes: Vec<u64> = keys.iter().map(|key| self.hash_of(key)).collect();
+        let summary = Arc::clone(&self.summary);
         let mut pending: Vec<usize> = (0..keys.len()).filter(|&number| found[number] == Some(None)).collect();
-        for (level, turn) in self.runs() {
+        for (level, run) in summary.runs() {
             let sought = pending.iter().map(|&number| (keys[number], hashes[number]));
-            let wanted: Vec<_> = sought.map(|sought| self.candidate(level, turn, sought)).collect();
+            let wanted: Vec<_> = sought.map(|sought| self.candidate(level, run.clone(), sought)).collect();
             let mut left = Vec::new();
             for (numbers, pages) in pending.chunks(self.step_pages).zip(wanted.chunks(self.step_pages)) {
                 self.tables.fetch(io, &pages.iter().flatten().copied().collect::<Vec<_>>());

@@ -139,6 +139,12 @@ impl Fences {
         firsts.iter_mut().zip(&range.firsts).for_each(|(fence, first)| *fence = prefix(first));
         Fences { firsts, last: prefix(&range.last) }
     }
+
+    /// The prefixes of the first key of a page, and of one that none of its keys comes behind.
+    fn ends(&self, page: usize) -> (u64, u64) {
+        let next = self.firsts.get(page + 1).copied().unwrap_or(u64::MAX);
+        (self.firsts.get(page).copied().unwrap_or(0), next.min(self.last))
+    }
 }
 
 /// What DRAM knows of a table.
@@ -376,9 +382,10 @@ impl Tables {
         page: usize,
         key: &[u8],
     ) -> Result<Option<Entry>, KvError> {
+        let ends = self.get(id).fences.ends(page);
         let find = |bytes: &[u8]| {
             let page = TablePage::new(bytes);
-            (page.count(), page.find(key))
+            (page.count(), page.find(key, ends))
         };
         let (count, found) = match self.get(id).pinned.get(page) {
             Some(pinned) => find(pinned),
@@ -395,12 +402,13 @@ impl Tables {
     /// As [`Tables::search`], of a page that is to be seen without changing anything.
     pub(super) fn glance(&self, sight: &dyn Sight, id: TableId, page: usize, key: &[u8]) -> Option<Option<Entry>> {
         let table = self.get(id);
+        let ends = table.fences.ends(page);
         if let Some(pinned) = table.pinned.get(page) {
-            return TablePage::new(pinned).find(key);
+            return TablePage::new(pinned).find(key, ends);
         }
         let mut found = None;
         sight.look(*table.place.pages.get(page)?, &mut |data| {
-            found = self.in_page(data, |bytes| TablePage::new(bytes).find(key)).flatten();
+            found = self.in_page(data, |bytes| TablePage::new(bytes).find(key, ends)).flatten();
         });
         found
     }

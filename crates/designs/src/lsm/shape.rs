@@ -1,0 +1,51 @@
+//! How much a tree gathers before it merges. That is the program's choice, not the image's: any tree can be gone on with in another way.
+
+use super::LsmPlan;
+use super::table::TableForm;
+
+/// Tables of a MemTable at the most: what is flushed is one change of the journal. An estimate.
+const MEMTABLE_TABLES_MAX: u32 = 40;
+/// The part of the DRAM, and of the pages of a superblock, that a MemTable may take: a step of garbage collection may flush one. Estimates.
+const MEMTABLE_DRAM_SHARE: u64 = 16;
+const MEMTABLE_SUPERBLOCK_SHARE: u32 = 4;
+/// MemTables that gather in level 0 before they are merged into level 1. An estimate: with more a look-up goes through more runs, with fewer
+/// an entry is merged more often.
+pub(super) const LEVEL0_MEMTABLES: usize = 4;
+
+/// How much a tree gathers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Full tables that the MemTable takes.
+    pub(super) memtable_tables: u32,
+    /// Tables of level 0 that are merged into level 1 when there are so many.
+    pub(super) level0_tables: usize,
+    /// Whether level 0 is merged range by range, all ages at once; the papers merge its oldest tables, and all that these overlap.
+    pub(super) by_ranges: bool,
+}
+
+impl Shape {
+    /// Of a tree in so many bytes of DRAM. The papers' trees have no filters, and a MemTable of one table.
+    pub(super) fn of(plan: &LsmPlan, form: &TableForm, superblock_pages: u32, dram_bytes: u64) -> Self {
+        let by_ranges = plan.bloom_bits > 0;
+        let affordable = dram_bytes / MEMTABLE_DRAM_SHARE / form.table_bytes();
+        let flushed_max = superblock_pages / MEMTABLE_SUPERBLOCK_SHARE / form.pages_max;
+        let larger = (affordable.min(MEMTABLE_TABLES_MAX.into()) as u32).min(flushed_max).max(1);
+        let memtable_tables = if by_ranges { larger } else { 1 };
+        Shape { memtable_tables, level0_tables: LEVEL0_MEMTABLES * memtable_tables as usize, by_ranges }
+    }
+
+    /// Commands wait while level 0 has so many.
+    pub(super) fn level0_tables_max(&self) -> usize {
+        match self.by_ranges {
+            true => self.level0_tables + self.memtable_tables as usize,
+            false => 2 * self.level0_tables,
+        }
+    }
+
+    /// Tables that may be flushed before something that is there twice is merged, when level 0 has so many and the MemTable begins: a full
+    /// drive that is overwritten must have room for them. Those of the papers are few.
+    pub(super) fn tables_to_come(&self, level0_tables: usize) -> usize {
+        let most = self.level0_tables_max() + self.memtable_tables as usize;
+        if self.by_ranges { most.saturating_sub(level0_tables) } else { 0 }
+    }
+}
