@@ -172,9 +172,10 @@ impl Log {
 
     /// The log that gathers the unit of a page.
     fn gathering(&self, geometry: &Geometry, page: PageAddress) -> Option<&OpenLog> {
-        let target = geometry.target_of(geometry.superblock_of(page)) as usize;
-        let mut logs = self.logs.iter().skip(target).step_by(self.targets as usize);
-        logs.find(|log| log.superblock.is_some() && geometry.unit_of(log.page) == geometry.unit_of(page))
+        let superblock = geometry.superblock_of(page);
+        let target = geometry.target_of(superblock) as usize;
+        let mut logs = (target..self.logs.len()).step_by(self.targets as usize).map(|number| &self.logs[number]);
+        logs.find(|log| log.superblock == Some(superblock) && geometry.unit_of(log.page) == geometry.unit_of(page))
     }
 
     /// The data of a page that is still being gathered.
