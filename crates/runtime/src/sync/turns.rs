@@ -1,14 +1,23 @@
+use super::atomic::{AtomicUsize, Ordering};
 use super::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::thread::yield_now;
 use std::ops::{Deref, DerefMut};
-use std::sync::{LockResult, PoisonError};
+use std::sync::{LockResult, PoisonError, TryLockError};
+
+/// How often who finds the value taken lets others run before it sleeps. An estimate: a turn takes a few microseconds, to be woken tens.
+const YIELDS_MAX: usize = 16;
+
+/// How many may wait awake for one value.
+const AWAKE_MAX: usize = 2;
 
 /// A value that threads look at side by side, and change in turns.
 ///
-/// Who finds it taken waits at a mutex, which goes to whoever runs just then. With a [`RwLock`] alone all would sleep where there are many
-/// changes.
+/// Who finds it taken waits at a mutex, which goes to whoever runs just then: one of them awake for a little, which keeps the cores busy where
+/// there are several values. With a [`RwLock`] alone all would sleep where there are many changes.
 #[derive(Debug, Default)]
 pub struct Turns<T> {
     turn: Mutex<()>,
+    awake: AtomicUsize,
     value: RwLock<T>,
 }
 
@@ -24,7 +33,7 @@ pub struct Turn<'a, T> {
 impl<T> Turns<T> {
     /// A value that nobody has.
     pub const fn new(value: T) -> Self {
-        Turns { turn: Mutex::new(()), value: RwLock::new(value) }
+        Turns { turn: Mutex::new(()), awake: AtomicUsize::new(0), value: RwLock::new(value) }
     }
 
     /// The value, to look at.
@@ -46,11 +55,36 @@ impl<T> Turns<T> {
     /// # Errors
     /// As [`Turns::look`].
     pub fn take(&self) -> LockResult<Turn<'_, T>> {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn();
         match self.value.write() {
             Ok(value) => Ok(Turn { value, turn }),
             Err(poisoned) => Err(PoisonError::new(Turn { value: poisoned.into_inner(), turn })),
         }
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.free_turn()
+            .or_else(|| self.awaited_turn())
+            .unwrap_or_else(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn free_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// A turn that comes soon. Few wait awake at a time: more would only take the cores from each other.
+    fn awaited_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_one_of_few = self.awake.fetch_add(1, Ordering::Relaxed) < AWAKE_MAX;
+        let turn = (0..if is_one_of_few { YIELDS_MAX } else { 0 }).find_map(|_| {
+            yield_now();
+            self.free_turn()
+        });
+        self.awake.fetch_sub(1, Ordering::Relaxed);
+        turn
     }
 
     /// Whether somebody panicked who could change it.
