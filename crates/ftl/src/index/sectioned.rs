@@ -27,6 +27,9 @@ pub struct Sectioned<I: SectionIndex> {
     redo_key: Option<OwnedKey>,
 }
 
+/// Is told of a pair, by its number among those that were asked about, whether it is bound.
+type Tell<'a, I> = dyn FnMut(&mut Sectioned<I>, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError> + 'a;
+
 impl<I: SectionIndex> Sectioned<I> {
     /// The empty index on a drive with pages of `page_bytes`.
     pub fn new(index: I, page_bytes: u32) -> Self {
@@ -91,12 +94,7 @@ impl<I: SectionIndex> Sectioned<I> {
     }
 
     /// Tells of each pair whether it is bound, and loads the sections of many together; none where that cannot be read.
-    fn each_pair(
-        &mut self,
-        io: &mut Io<'_>,
-        pairs: &[(u64, Grain)],
-        tell: &mut dyn FnMut(&mut Self, &mut Io<'_>, usize, Option<bool>) -> Result<(), KvError>,
-    ) -> Result<(), KvError> {
+    fn each_pair(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)], tell: &mut Tell<'_, I>) -> Result<(), KvError> {
         let (index, mut view) = self.parts(io);
         index.prepare(&mut view)?;
         let mut pending = Vec::with_capacity(pairs.len());
