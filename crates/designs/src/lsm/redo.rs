@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// No tree comes to be so old: what says so is damaged, and the next ages could not be counted.
+const AGE_MAX: u64 = 1 << 48;
+
 /// What a checkpoint holds of the tree.
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -46,16 +49,17 @@ impl Lsm {
             Arc::make_mut(&mut self.memtable).insert(&key, entry);
         }
         self.age = age;
-        Some(())
+        (age <= AGE_MAX).then_some(())
     }
 
     /// A table comes into the Summary. None when there can be no such table.
     fn come(&mut self, mut table: Table) -> Option<()> {
-        let TablePlace { table: number, level, pages, .. } = &table.place;
+        let TablePlace { table: number, level, age, pages } = &table.place;
         // There are no more tables than pages.
         let id =
             TableId::try_from(*number).ok().filter(|&id| u64::from(id) * u64::from(self.page_grains) < self.grains)?;
         let is_possible = usize::from(*level) < LEVELS_MAX
+            && *age < AGE_MAX
             && (1..=TABLE_PAGES_MAX as usize).contains(&pages.len())
             && table.range.firsts.len() == pages.len()
             && pages.iter().all(|page| page.0 < self.grains && page.0.is_multiple_of(self.page_grains.into()))
@@ -136,5 +140,38 @@ impl Lsm {
             self.tables.change(id, |table| table.filter = filter);
         }
         self.repin(io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LsmPlan;
+    use super::*;
+    use kvssd_ftl::index::{Index, Room};
+
+    /// A tree of tables of that age in level 0, as many as are merged.
+    fn saved(table_age: u64, age: u64) -> Vec<u8> {
+        let table = |number: u64| {
+            let place = TablePlace { table: number, level: 0, age: table_age, pages: vec![Grain(64 * number)] };
+            Table::new(place, KeyRange { firsts: vec![[number as u8].into()], last: [number as u8].into() }, None)
+        };
+        let saved = Saved { tables: (0..200).map(table).collect(), memtable: Vec::new(), age };
+        postcard::to_allocvec(&saved).unwrap()
+    }
+
+    #[test]
+    fn a_tree_of_impossible_ages_is_refused() {
+        let room =
+            Room { raw_bytes: 1 << 29, page_bytes: 4096, grain_bytes: 64, grains: 1 << 23, superblock_pages: 512 };
+        let restored = |bytes: &[u8]| {
+            let mut index = Lsm::new(LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 6 }, &room);
+            index.set_dram_budget(1 << 20);
+            index.restore(bytes)?;
+            let Lsm { summary, tables, shape, progress, .. } = &mut index;
+            Some(summary.choose(tables, shape, progress, 40).is_some())
+        };
+        assert_eq!(restored(&saved(3, 4)), Some(true));
+        assert_eq!(restored(&saved(u64::MAX, 4)), None);
+        assert_eq!(restored(&saved(3, u64::MAX)), None);
     }
 }
