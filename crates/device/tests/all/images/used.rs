@@ -31,7 +31,7 @@ const DRAM_BYTES: [(&str, u64); 8] = [
     ("pink", 700_000),
     ("iter", 700_000),
     ("kaml", 800_000),
-    ("tessera", 765_000),
+    ("tessera", 730_000),
 ];
 /// Bytes of an entry of the table of blocks.
 const ENTRY_BYTES: u64 = 16;
