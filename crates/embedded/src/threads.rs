@@ -125,6 +125,6 @@ mod tests {
             Ok(Latencies::new())
         };
         let error = work_together(4, &mut Quiet, work).err().unwrap();
-        assert_eq!(error.to_string(), "mine: it burns");
+        assert_eq!(error.to_string(), "store mine: it burns");
     }
 }
