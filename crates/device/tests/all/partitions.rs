@@ -408,7 +408,6 @@ fn golden_images_of_partitions_are_read_and_written() {
     }
 }
 
-/// Keys are spread evenly, and the place of a key is of its bytes and namespace alone: images depend on it.
 /// Where a drive is damaged is said by partition, as [`Drive::check`] says it.
 #[test]
 fn a_mount_that_fails_says_in_which_partition() {
@@ -433,6 +432,7 @@ fn a_mount_that_fails_says_in_which_partition() {
     }
 }
 
+/// Keys are spread evenly, and the place of a key is of its bytes and namespace alone: images depend on it.
 #[test]
 fn keys_are_spread_over_partitions() {
     let mut counts = [0; 8];
