@@ -74,9 +74,7 @@ pub struct Lsm {
     /// No step reads more, however much DRAM there is.
     step_pages_max: usize,
     page_grains: u32,
-    superblock_pages: u32,
-    /// Grains of the drive.
-    grains: u64,
+    room: Room,
     budget_bytes: u64,
     /// A table that compaction cannot read: nothing sinks any more.
     unreadable: Option<TableId>,
@@ -95,12 +93,11 @@ impl Lsm {
             memtable: Arc::default(),
             summary: Arc::default(),
             tables: Tables::new(form),
-            shape: Shape::of(&plan, &form, room.superblock_pages, 0),
+            shape: Shape::of(&plan, &form, room, 0),
             progress: Progress::default(),
             age: 0,
             page_grains: room.page_bytes / room.grain_bytes,
-            superblock_pages: room.superblock_pages,
-            grains: room.grains,
+            room: *room,
             step_pages: STEP_TABLES_MIN * plan.table_pages as usize,
             step_pages_max: room.superblock_pages.min(STEP_TABLES_MAX as u32 * plan.table_pages) as usize,
             budget_bytes: u64::MAX,
@@ -299,7 +296,7 @@ impl Index for Lsm {
         let TableForm { page_bytes, pages_max, .. } = self.tables.form;
         let share = usize::try_from(bytes / STEP_SHARE / u64::from(page_bytes)).unwrap_or(usize::MAX);
         self.step_pages = share.min(self.step_pages_max).max(STEP_TABLES_MIN * pages_max as usize);
-        self.shape = Shape::of(&self.plan, &self.tables.form, self.superblock_pages, bytes);
+        self.shape = Shape::of(&self.plan, &self.tables.form, &self.room, bytes);
         self.keep_to_budget();
     }
 

@@ -56,13 +56,14 @@ impl Lsm {
     fn come(&mut self, mut table: Table) -> Option<()> {
         let TablePlace { table: number, level, age, pages } = &table.place;
         // There are no more tables than pages.
-        let id =
-            TableId::try_from(*number).ok().filter(|&id| u64::from(id) * u64::from(self.page_grains) < self.grains)?;
+        let id = TableId::try_from(*number)
+            .ok()
+            .filter(|&id| u64::from(id) * u64::from(self.page_grains) < self.room.grains)?;
         let is_possible = usize::from(*level) < LEVELS_MAX
             && *age < AGE_MAX
             && (1..=TABLE_PAGES_MAX as usize).contains(&pages.len())
             && table.range.firsts.len() == pages.len()
-            && pages.iter().all(|page| page.0 < self.grains && page.0.is_multiple_of(self.page_grains.into()))
+            && pages.iter().all(|page| page.0 < self.room.grains && page.0.is_multiple_of(self.page_grains.into()))
             && self.tables.find(id.into()).is_none();
         (table.summaries, table.is_current) = (1, true);
         is_possible.then(|| self.tables.add(table))?;
@@ -161,8 +162,14 @@ mod tests {
 
     #[test]
     fn a_tree_of_impossible_ages_is_refused() {
-        let room =
-            Room { raw_bytes: 1 << 29, page_bytes: 4096, grain_bytes: 64, grains: 1 << 23, superblock_pages: 512 };
+        let room = Room {
+            raw_bytes: 1 << 29,
+            page_bytes: 4096,
+            grain_bytes: 64,
+            grains: 1 << 23,
+            superblock_pages: 512,
+            gathers: true,
+        };
         let restored = |bytes: &[u8]| {
             let mut index = Lsm::new(LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 6 }, &room);
             index.set_dram_budget(1 << 20);

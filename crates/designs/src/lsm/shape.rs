@@ -2,6 +2,7 @@
 
 use super::LsmPlan;
 use super::table::TableForm;
+use kvssd_ftl::index::Room;
 
 /// Tables of a MemTable at the most: what is flushed is one change of the journal. An estimate.
 const MEMTABLE_TABLES_MAX: u32 = 40;
@@ -24,11 +25,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Of a tree in so many bytes of DRAM. The papers' trees have no filters, and a MemTable of one table.
-    pub(super) fn of(plan: &LsmPlan, form: &TableForm, superblock_pages: u32, dram_bytes: u64) -> Self {
-        let by_ranges = plan.bloom_bits > 0;
+    /// Of a tree in so many bytes of DRAM. The papers' trees have a MemTable of one table; so has one with filters in a simulated drive, where
+    /// nothing but the filters tells it from them.
+    pub(super) fn of(plan: &LsmPlan, form: &TableForm, room: &Room, dram_bytes: u64) -> Self {
+        let by_ranges = room.gathers && plan.bloom_bits > 0;
         let affordable = dram_bytes / MEMTABLE_DRAM_SHARE / form.table_bytes();
-        let flushed_max = superblock_pages / MEMTABLE_SUPERBLOCK_SHARE / form.pages_max;
+        let flushed_max = room.superblock_pages / MEMTABLE_SUPERBLOCK_SHARE / form.pages_max;
         let larger = (affordable.min(MEMTABLE_TABLES_MAX.into()) as u32).min(flushed_max).max(1);
         let memtable_tables = if by_ranges { larger } else { 1 };
         Shape { memtable_tables, level0_tables: LEVEL0_MEMTABLES * memtable_tables as usize, by_ranges }

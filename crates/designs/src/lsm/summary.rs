@@ -273,6 +273,7 @@ mod tests {
     use super::super::LsmPlan;
     use super::super::table::{Table, TableForm};
     use super::*;
+    use kvssd_ftl::index::Room;
     use kvssd_ftl::{Grain, TablePlace};
     use proptest::prelude::*;
 
@@ -329,11 +330,21 @@ mod tests {
     #[test]
     fn the_papers_gather_one_table_and_the_store_what_memory_and_collection_allow() {
         let plan = |bloom_bits| LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits };
-        let tables = |bloom_bits, pages, bytes| {
-            let shape = Shape::of(&plan(bloom_bits), &FORM, pages, bytes);
+        let room = |superblock_pages, gathers| Room {
+            raw_bytes: 1 << 29,
+            page_bytes: 4096,
+            grain_bytes: 64,
+            grains: 1 << 23,
+            superblock_pages,
+            gathers,
+        };
+        let of = |bloom_bits, room: Room, bytes| {
+            let shape = Shape::of(&plan(bloom_bits), &FORM, &room, bytes);
             (shape.memtable_tables, shape.level0_tables, shape.level0_tables_max())
         };
+        let tables = |bloom_bits, pages, bytes| of(bloom_bits, room(pages, true), bytes);
         assert_eq!(tables(0, 256, 64 << 20), (1, 4, 8));
+        assert_eq!(of(6, room(256, false), 64 << 20), (1, 4, 8), "filters alone");
         assert_eq!(tables(6, 256, 64 << 20), (21, 84, 105));
         assert_eq!(tables(6, 2048, 64 << 20), (40, 160, 200));
         assert_eq!(tables(6, 256, 1 << 20), (5, 20, 25));

@@ -121,7 +121,7 @@ impl Drive {
         let staging_bytes = staging_bytes(&profile);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
         let out_of_band = Some(design.oob_format(&profile.geometry));
-        let design = Design { out_of_band, compares_later: false, ..design.clone() };
+        let design = Design { out_of_band, compares_later: false, gathers: true, ..design.clone() };
         let description = Description { profile, design, identity, value_bytes_max };
         let (geometry, text) = (description.profile.geometry, description.text());
         let images = ImageBacking::create_parts_in(files, path, geometry, &text, partitions.max(1), options)?;

@@ -19,6 +19,8 @@ pub struct Room {
     pub grains: u64,
     /// Pages of a superblock.
     pub superblock_pages: u32,
+    /// [`Design::gathers`](crate::Design::gathers).
+    pub gathers: bool,
 }
 
 /// The choices of an index, and how it is built from them.
