@@ -208,7 +208,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// What a profile file says, as it stands: numbers are not looked at. Every program reads profiles with this one.
+    /// What a profile file says, as it stands: numbers are not looked at. All TOML of profiles is read with this one.
     ///
     /// # Errors
     /// When a key is unknown or missing, or of another type.
