@@ -16,6 +16,7 @@
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
 //!   0  types  nvme-spec  nvme-auth  tls
 //!      mapping               pages of a file as memory: the unsafe code of an image
+//!      allocator             of programs
 //!      runtime               time, threads, locks, connections: of the machine or of a world; for the client, and 5 and above
 //! ```
 
@@ -24,8 +25,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 26] = [
+const FLOORS: [(&str, u32); 27] = [
     ("runtime", 0),
+    ("allocator", 0),
     ("mapping", 0),
     ("types", 0),
     ("nvme-spec", 0),

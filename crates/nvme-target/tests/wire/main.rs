@@ -1,6 +1,9 @@
 //! A target on a real socket, as hosts meet it: each command, each error, bytes in pieces of any size, and how known hosts
 //! attach.
 
+// The one that the program has: what a long run keeps of memory is to be what a service keeps.
+use kvssd_allocator as _;
+
 mod attach;
 mod attachment;
 mod authentication;
@@ -22,7 +25,3 @@ mod rights;
 mod soak;
 mod tls;
 mod together;
-
-/// The one that the program has: what a long run keeps of memory is to be what a service keeps.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
