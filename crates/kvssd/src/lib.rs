@@ -123,10 +123,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What the parser says before it goes on about usage.
+/// What the parser says, and what it proposes, before it goes on about usage.
 fn one_line(text: &str) -> String {
-    let message = text.split("\n\nUsage").next().unwrap_or(text).trim_start_matches("error: ");
-    message.split("\n\nFor more").next().unwrap_or(message).split_whitespace().collect::<Vec<_>>().join(" ")
+    let paragraphs = text.trim_start_matches("error: ").split("\n\n");
+    let said = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage") && !paragraph.starts_with("For more"));
+    let said = said.map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    said.collect::<Vec<_>>().join("; ").replace("; tip: ", "; ")
 }
 
 /// What an action gives back.

@@ -32,8 +32,9 @@ fn create(options: &CreateNamespaceOptions) -> Outcome {
         ..NamespaceAttributes::PLAIN
     };
     let store = open(image)?;
-    let created = store.create_namespace(attributes).map_err(Failure::of_store(image))?;
-    print(&format!("{}\n", created.id()))
+    let number = store.create_namespace(attributes).map_err(Failure::of_store(image))?.id();
+    store.close().map_err(Failure::of_store(image))?;
+    print(&format!("{number}\n"))
 }
 
 /// Deletes a namespace. All that was in it is gone when this is done.

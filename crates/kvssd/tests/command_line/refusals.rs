@@ -55,6 +55,7 @@ fn what_cannot_be_is_refused_before_work_begins() {
         ("--until rich", ["rich", "steady"]),
         ("--until steady --rounds 4", ["--rounds 4", "5"]),
         ("--value-bytes 2097153", ["2097153", "2097152"]),
+        ("--operation 5", ["'--operation' found; a similar", "--operations"]),
     ];
     let wrong: String = cases
         .iter()
