@@ -85,6 +85,12 @@ impl Report {
         self
     }
 
+    /// Whether it is of the one experiment of that hash.
+    #[must_use]
+    pub fn is_of(&self, hash: &str) -> bool {
+        matches!(&self.experiments[..], [asked] if asked.hash == hash)
+    }
+
     /// Retrieves that gave something else than was stored.
     #[must_use]
     pub fn failed_retrieves(&self) -> u64 {

@@ -43,6 +43,14 @@ impl Wanted {
         format!("{id}-{}", content_hash(&(id, format!("{:?}", self.conditions))))
     }
 
+    /// What was kept of it. What was copied from another one is not.
+    fn found(&self, kept: Option<&Kept>) -> Option<Found> {
+        let is_of_this = |found: &Found| {
+            found.ids.iter().eq(self.experiment.ids) && found.conditions == format!("{:?}", self.conditions)
+        };
+        kept?.found(&self.name()).filter(is_of_this)
+    }
+
     fn job<'a>(&'a self, kept: Option<&'a Kept>) -> Job<'a, Found> {
         Job {
             operations: (self.seconds() * OPERATIONS_PER_SECOND) as u64,
@@ -55,9 +63,8 @@ impl Wanted {
 
     /// Runs it, or takes what another process found by now.
     fn find(&self, kept: Option<&Kept>, observer: &mut dyn Observer) -> Result<Found, Failure> {
-        let name = self.name();
-        let claim = kept.map(|kept| kept.wait(&name, observer)).transpose()?;
-        if let Some(found) = kept.and_then(|kept| kept.found(&name)) {
+        let claim = kept.map(|kept| kept.wait(&self.name(), observer)).transpose()?;
+        if let Some(found) = self.found(kept) {
             return Ok(found);
         }
         let started = Instant::now();
@@ -72,8 +79,7 @@ impl Wanted {
 
 /// Runs them, but those that were kept; gives what was found in their order.
 pub fn run(wanted: &[Wanted], kept: Option<&Kept>) -> Result<Vec<Found>, Failure> {
-    let mut found: Vec<Option<Found>> =
-        wanted.iter().map(|wanted| kept.and_then(|kept| kept.found(&wanted.name()))).collect();
+    let mut found: Vec<Option<Found>> = wanted.iter().map(|wanted| wanted.found(kept)).collect();
     let left: Vec<&Wanted> =
         wanted.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(one, _)| one).collect();
     let limits = Limits::of_machine();

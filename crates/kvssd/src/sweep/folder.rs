@@ -34,10 +34,10 @@ impl Folder {
         Ok(Some(Folder { reports: Kept::open(&reports)? }))
     }
 
-    /// The report of a run, if it is there and whole.
+    /// The report of a run, if it is there and whole. One that was copied from another run's is not.
     #[must_use]
     pub fn found(&self, run: &Run) -> Option<Report> {
-        self.reports.found(&run.hash)
+        self.reports.found(&run.hash).filter(|report: &Report| report.is_of(&run.hash))
     }
 
     /// The right to make the report of a run; none while another process has it.

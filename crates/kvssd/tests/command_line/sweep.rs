@@ -243,11 +243,14 @@ fn what_is_there_is_not_run_again_and_what_is_broken_is() {
     let before = whole(&desk);
     let again = sweep(&desk, "--out whole");
     assert!(again.status.success() && !message(&again).contains("at once"), "{again:?}");
-    let broken = desk.path("whole").join("runs").read_dir().unwrap().next().unwrap().unwrap().path();
-    fs::write(&broken, "{").unwrap();
-    let again = message(&sweep(&desk, "--out whole"));
-    assert!(again.contains("1 run, up to 1 at once") && again.contains("7 more were run before"), "{again}");
-    assert_eq!(files(&desk.path("whole")), before);
+    let mut reports = desk.path("whole").join("runs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let (broken, other) = (reports.next().unwrap(), reports.next().unwrap());
+    for content in [b"{".to_vec(), fs::read(other).unwrap()] {
+        fs::write(&broken, content).unwrap();
+        let again = message(&sweep(&desk, "--out whole"));
+        assert!(again.contains("1 run, up to 1 at once") && again.contains("7 more were run before"), "{again}");
+        assert_eq!(files(&desk.path("whole")), before);
+    }
     desk.put("experiment.toml", &EXPERIMENT.replace("to = 2", "to = 3"));
     let longer = message(&sweep(&desk, "--out whole"));
     assert!(longer.contains("4 runs") && longer.contains("8 more were run before"), "{longer}");
