@@ -60,6 +60,11 @@ impl Description {
     }
 }
 
+/// A design as a drive in a file has it.
+pub(crate) fn in_a_file(design: Design, out_of_band: OobFormat) -> Design {
+    Design { out_of_band: Some(out_of_band), merges_by_ranges: true, ..design }
+}
+
 /// What `text` describes, or what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Description, String> {
     let Text { value_bytes_max, design, out_of_band, profile } =
@@ -73,7 +78,7 @@ pub(crate) fn read(text: &str) -> Result<Description, String> {
         return Err(format!("value_bytes_max is {bytes}, and may be {LARGE_VALUE_BYTES_MAX}"));
     }
     let design = kvssd_designs::from_table(design).map_err(|error| error.to_string())?;
-    let design = Design { out_of_band: Some(out_of_band), gathers: true, ..design };
+    let design = in_a_file(design, out_of_band);
     // Scaling is what looks at every number.
     let profile = profile.scaled(1.0).map_err(|error| error.to_string())?;
     let identity = text.lines().next().and_then(|line| u64::from_str_radix(line.strip_prefix(IDENTITY)?, 16).ok());
@@ -97,7 +102,7 @@ mod tests {
             for mut design in DESIGNS {
                 design.set("gc_low_superblocks", "17").unwrap();
                 design.out_of_band = Some(design.oob_format(&profile.geometry));
-                design.gathers = true;
+                design.merges_by_ranges = true;
                 for (identity, value_bytes_max) in [(None, None), (Some(0x12ab), Some(LARGE_VALUE_BYTES_MAX))] {
                     let (profile, design) = (profile.clone(), design.clone());
                     let description = Description { profile, design, identity, value_bytes_max };

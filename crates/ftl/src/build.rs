@@ -213,7 +213,7 @@ impl Design {
             grain_bytes: self.grain_bytes,
             grains: packing.grains_per_superblock * u64::from(geometry.superblocks()),
             superblock_pages: geometry.pages_per_superblock(),
-            gathers: self.gathers,
+            merges_by_ranges: self.merges_by_ranges,
         }
     }
 

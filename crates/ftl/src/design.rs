@@ -67,9 +67,9 @@ pub struct Design {
     /// do that later ([`Index::position_uncompared`](crate::index::Index::position_uncompared)). What they replace counts as pairs
     /// until then.
     pub compares_later: bool,
-    /// Whether trees that are no paper's, those with filters, gather more before they merge: in a drive in a file. It is no parameter, so that
-    /// what filters do to a simulated tree is their doing alone, and an image says nothing of it: any program goes on with any tree.
-    pub gathers: bool,
+    /// Whether trees that are no paper's, those with filters, gather more and merge level 0 by ranges: in a drive in a file. It is no parameter,
+    /// so that what filters do to a simulated tree is their doing alone, and an image says nothing of it: any program goes on with any tree.
+    pub merges_by_ranges: bool,
     /// Namespaces that a drive can have, up to 255; with more than one, out-of-band areas say whose a record is.
     pub namespaces_max: u32,
     /// The indexes that namespaces may choose, beside the drive's own.
@@ -138,7 +138,7 @@ impl Design {
             stores_behind_max: 0,
             gathered_blocks_max: 0,
             compares_later: false,
-            gathers: false,
+            merges_by_ranges: false,
             namespaces_max: 1,
             indexes: &OwnIndex,
             victims: VictimPolicy::Greedy,

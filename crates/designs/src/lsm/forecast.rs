@@ -121,21 +121,13 @@ fn writes_of(levels: &[f64], level0_tables: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shape::ROOM;
     use super::*;
-    use kvssd_ftl::index::Room;
 
     /// Pages of eight make a unit, and tables have three: of the newest two pages of eight are on flash, and of the third nearly all.
     #[test]
     fn the_newest_tables_are_read_where_a_unit_gathers() {
-        let room = Room {
-            raw_bytes: 1 << 29,
-            page_bytes: 4096,
-            grain_bytes: 64,
-            grains: 1 << 23,
-            superblock_pages: 512,
-            gathers: false,
-        };
-        let outlook = Outlook { room, dram_bytes: 0, pairs: 1, key_bytes: 8, changes: None, unit_pages: 8 };
+        let outlook = Outlook { room: ROOM, dram_bytes: 0, pairs: 1, key_bytes: 8, changes: None, unit_pages: 8 };
         let reads = |flushes| newest(&outlook, 3, flushes).map(|(reads, _)| reads).collect::<Vec<_>>();
         let are = |reads: Vec<f64>, wanted: [f64; 3]| {
             reads.iter().zip(wanted).all(|(read, wanted)| (read - wanted).abs() < 1e-9)

@@ -147,6 +147,7 @@ impl Lsm {
 #[cfg(test)]
 mod tests {
     use super::super::LsmPlan;
+    use super::super::shape::ROOM;
     use super::*;
     use kvssd_ftl::index::{Index, Room};
 
@@ -162,14 +163,7 @@ mod tests {
 
     #[test]
     fn a_tree_of_impossible_ages_is_refused() {
-        let room = Room {
-            raw_bytes: 1 << 29,
-            page_bytes: 4096,
-            grain_bytes: 64,
-            grains: 1 << 23,
-            superblock_pages: 512,
-            gathers: true,
-        };
+        let room = Room { merges_by_ranges: true, ..ROOM };
         let restored = |bytes: &[u8]| {
             let mut index = Lsm::new(LsmPlan { table_pages: 3, pinned_levels: 0, bloom_bits: 6 }, &room);
             index.set_dram_budget(1 << 20);

@@ -28,7 +28,7 @@ impl Shape {
     /// Of a tree in so many bytes of DRAM. The papers' trees have a MemTable of one table; so has one with filters in a simulated drive, where
     /// nothing but the filters tells it from them.
     pub(super) fn of(plan: &LsmPlan, form: &TableForm, room: &Room, dram_bytes: u64) -> Self {
-        let by_ranges = room.gathers && plan.bloom_bits > 0;
+        let by_ranges = room.merges_by_ranges && plan.bloom_bits > 0;
         let affordable = dram_bytes / MEMTABLE_DRAM_SHARE / form.table_bytes();
         let flushed_max = room.superblock_pages / MEMTABLE_SUPERBLOCK_SHARE / form.pages_max;
         let larger = (affordable.min(MEMTABLE_TABLES_MAX.into()) as u32).min(flushed_max).max(1);
@@ -51,3 +51,14 @@ impl Shape {
         if self.by_ranges { most.saturating_sub(level0_tables) } else { 0 }
     }
 }
+
+/// Of the drives of tests, in which trees merge as the papers' do.
+#[cfg(test)]
+pub(super) const ROOM: Room = Room {
+    raw_bytes: 1 << 29,
+    page_bytes: 4096,
+    grain_bytes: 64,
+    grains: 1 << 23,
+    superblock_pages: 512,
+    merges_by_ranges: false,
+};

@@ -271,6 +271,7 @@ fn range_of(tables: &Tables, ids: &[TableId]) -> KeyRange {
 #[cfg(test)]
 mod tests {
     use super::super::LsmPlan;
+    use super::super::shape::ROOM;
     use super::super::table::{Table, TableForm};
     use super::*;
     use kvssd_ftl::index::Room;
@@ -330,14 +331,7 @@ mod tests {
     #[test]
     fn the_papers_gather_one_table_and_the_store_what_memory_and_collection_allow() {
         let plan = |bloom_bits| LsmPlan { table_pages: 3, pinned_levels: 3, bloom_bits };
-        let room = |superblock_pages, gathers| Room {
-            raw_bytes: 1 << 29,
-            page_bytes: 4096,
-            grain_bytes: 64,
-            grains: 1 << 23,
-            superblock_pages,
-            gathers,
-        };
+        let room = |superblock_pages, merges_by_ranges| Room { superblock_pages, merges_by_ranges, ..ROOM };
         let of = |bloom_bits, room: Room, bytes| {
             let shape = Shape::of(&plan(bloom_bits), &FORM, &room, bytes);
             (shape.memtable_tables, shape.level0_tables, shape.level0_tables_max())

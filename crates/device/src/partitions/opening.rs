@@ -6,7 +6,7 @@
 //! ```
 
 use super::Partitions;
-use crate::description::Description;
+use crate::description::{Description, in_a_file};
 use crate::drive::{CreateDrive, Drive, Unmounted, open_images, system_files};
 use crate::error::{DriveError, mount_error};
 use crate::large::LARGE_VALUE_BYTES_MAX;
@@ -120,8 +120,8 @@ impl Drive {
         let profile = with(profile, PowerLoss::Protected);
         let staging_bytes = staging_bytes(&profile);
         let options = kvssd_flash::CreateOptions { preallocate, staging_bytes, sync, cache_bytes };
-        let out_of_band = Some(design.oob_format(&profile.geometry));
-        let design = Design { out_of_band, compares_later: false, gathers: true, ..design.clone() };
+        let design =
+            in_a_file(Design { compares_later: false, ..design.clone() }, design.oob_format(&profile.geometry));
         let description = Description { profile, design, identity, value_bytes_max };
         let (geometry, text) = (description.profile.geometry, description.text());
         let images = ImageBacking::create_parts_in(files, path, geometry, &text, partitions.max(1), options)?;

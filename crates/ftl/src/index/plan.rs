@@ -19,8 +19,8 @@ pub struct Room {
     pub grains: u64,
     /// Pages of a superblock.
     pub superblock_pages: u32,
-    /// [`Design::gathers`](crate::Design::gathers).
-    pub gathers: bool,
+    /// [`Design::merges_by_ranges`](crate::Design::merges_by_ranges).
+    pub merges_by_ranges: bool,
 }
 
 /// The choices of an index, and how it is built from them.
