@@ -1,20 +1,11 @@
-//! How pairs lie in a file: CSV lines without a header, or JSON lines.
+//! How pairs lie in a file, as its name says or the user.
 
 use crate::fail::Failure;
 use crate::output::is_stdout;
-use crate::text::{decode, field};
 use clap::ValueEnum;
-use kvssd_types::KEY_BYTES_MAX;
-use serde::{Deserialize, Serialize};
-use std::cell::Cell;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use kvssd_text::{PairReader, PairWriter};
+use std::io::{Read, Write};
 use std::path::Path;
-use std::rc::Rc;
-
-/// The longest line of a drive that takes such values: a pair of the largest size with each byte as an escape of six letters.
-fn line_bytes_max(value_bytes_max: u64) -> u64 {
-    6 * (KEY_BYTES_MAX as u64 + value_bytes_max) + 64
-}
 
 /// How pairs lie in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,234 +32,20 @@ impl Format {
             }),
         }
     }
-}
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonPair {
-    key: String,
-    value: String,
-}
-
-/// Counts the bytes that go by.
-struct Counted<R> {
-    inner: R,
-    bytes: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.bytes.set(self.bytes.get() + count as u64);
-        Ok(count)
-    }
-}
-
-/// A key and its value, unless the file is at its end.
-pub type MaybePair = Option<(Vec<u8>, Vec<u8>)>;
-
-type Input = Counted<Box<dyn Read>>;
-
-/// Reads pairs.
-pub struct PairReader<'a> {
-    lines: Lines,
-    bytes: Rc<Cell<u64>>,
-    path: &'a Path,
-    value_bytes_max: u64,
-}
-
-enum Lines {
-    Csv { reader: Box<csv::Reader<Input>>, record: csv::ByteRecord },
-    Json { reader: BufReader<Input>, number: u64, line: Vec<u8> },
-}
-
-impl<'a> PairReader<'a> {
-    /// Of `input`, whose name is `path`, for a drive that takes values of at most `value_bytes_max`.
-    pub fn new(format: Format, input: Box<dyn Read>, path: &'a Path, value_bytes_max: u64) -> Self {
-        let bytes = Rc::new(Cell::new(0));
-        let input = Counted { inner: input, bytes: Rc::clone(&bytes) };
-        let lines = match format {
-            Format::Csv => {
-                let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
-                Lines::Csv { reader: Box::new(reader), record: csv::ByteRecord::new() }
-            }
-            Format::Json => Lines::Json { reader: BufReader::new(input), number: 0, line: Vec::new() },
-        };
-        PairReader { lines, bytes, path, value_bytes_max }
-    }
-
-    /// Bytes that were read so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.get()
-    }
-
-    /// The next pair, if there is one.
-    pub fn next_pair(&mut self) -> Result<MaybePair, Failure> {
-        let (number, read) = match &mut self.lines {
-            Lines::Csv { reader, record } => {
-                let read = next_csv(reader, record);
-                (record.position().map_or(0, csv::Position::line), read)
-            }
-            Lines::Json { reader, number, line } => {
-                let read = next_json(reader, number, line, line_bytes_max(self.value_bytes_max));
-                (*number, read)
-            }
-        };
-        let checked = read.and_then(|pair| match &pair {
-            Some((key, _)) if !(1..=KEY_BYTES_MAX).contains(&key.len()) => {
-                Err(format!("a key has 1 to {KEY_BYTES_MAX} bytes, not {}", key.len()))
-            }
-            Some((_, value)) if value.len() as u64 > self.value_bytes_max => {
-                let (bytes, bytes_max) = (value.len(), self.value_bytes_max);
-                Err(format!("a value of {bytes} bytes is too large: this drive takes {bytes_max}"))
-            }
-            _ => Ok(pair),
-        });
-        checked.map_err(|why| Failure::Input { path: self.path.to_owned(), why: format!("line {number}: {why}") })
-    }
-}
-
-fn next_csv(reader: &mut csv::Reader<Input>, record: &mut csv::ByteRecord) -> Result<MaybePair, String> {
-    if !reader.read_byte_record(record).map_err(|error| error.to_string())? {
-        return Ok(None);
-    }
-    match (record.len(), record.get(0), record.get(1)) {
-        (2, Some(key), Some(value)) => Ok(Some((decode(key)?, decode(value)?))),
-        (fields, ..) => Err(format!("it has {fields} fields, and a pair is key,value")),
-    }
-}
-
-fn next_json(
-    reader: &mut BufReader<Input>,
-    number: &mut u64,
-    line: &mut Vec<u8>,
-    line_bytes_max: u64,
-) -> Result<MaybePair, String> {
-    loop {
-        line.clear();
-        *number += 1;
-        let read = reader.take(line_bytes_max + 1).read_until(b'\n', line);
-        if read.map_err(|error| error.to_string())? == 0 {
-            return Ok(None);
-        }
-        if line.len() as u64 > line_bytes_max {
-            return Err("it is longer than any pair".to_owned());
-        }
-        if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
-            let JsonPair { key, value } = serde_json::from_slice(line)
-                .map_err(|error| format!("it is no pair {{\"key\": \"...\", \"value\": \"...\"}}: {error}"))?;
-            return Ok(Some((decode(key.as_bytes())?, decode(value.as_bytes())?)));
-        }
-    }
-}
-
-/// Writes pairs.
-pub struct PairWriter<'a> {
-    lines: WrittenLines<'a>,
-}
-
-enum WrittenLines<'a> {
-    Csv(Box<csv::Writer<&'a mut dyn Write>>),
-    Json(&'a mut dyn Write),
-}
-
-impl<'a> PairWriter<'a> {
-    /// To `out`.
-    pub fn new(format: Format, out: &'a mut dyn Write) -> Self {
-        let lines = match format {
-            Format::Csv => WrittenLines::Csv(Box::new(csv::Writer::from_writer(out))),
-            Format::Json => WrittenLines::Json(out),
-        };
-        PairWriter { lines }
-    }
-
-    /// Writes a pair.
-    pub fn write(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        let (key, value) = (field(key), field(value));
-        match &mut self.lines {
-            WrittenLines::Csv(writer) => writer.write_record([&key, &value]).map_err(io_error),
-            WrittenLines::Json(out) => {
-                serde_json::to_writer(&mut *out, &JsonPair { key, value })?;
-                out.write_all(b"\n")
-            }
+    /// Reads pairs of it, for a drive that takes values of at most `value_bytes_max`.
+    pub fn reader(self, input: Box<dyn Read>, value_bytes_max: u64) -> PairReader {
+        match self {
+            Format::Csv => PairReader::csv(input, value_bytes_max),
+            Format::Json => PairReader::json(input, value_bytes_max),
         }
     }
 
-    /// Nothing more comes.
-    pub fn finish(self) -> io::Result<()> {
-        match self.lines {
-            WrittenLines::Csv(mut writer) => writer.flush(),
-            WrittenLines::Json(out) => out.flush(),
-        }
-    }
-}
-
-fn io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let texts: [&[u8]; 12] = [
-            b"plain",
-            b"a,b",
-            b"\"q\"",
-            b" space ",
-            b"two\nlines",
-            b"tab\t",
-            b"cr\r\n",
-            b"hex:00",
-            b"\0\x01\xff",
-            "\u{feff}mark".as_bytes(),
-            "\u{1f600}".as_bytes(),
-            b"#no comment",
-        ];
-        for format in [Format::Csv, Format::Json] {
-            for first in texts {
-                let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = vec![(first.to_vec(), Vec::new())];
-                pairs.extend(texts.map(|text| (text.to_vec(), [text, first].concat())));
-                let mut file = Vec::new();
-                let mut writer = PairWriter::new(format, &mut file);
-                pairs.iter().for_each(|(key, value)| writer.write(key, value).unwrap());
-                writer.finish().unwrap();
-                let mut reader = PairReader::new(format, Box::new(io::Cursor::new(file)), Path::new("-"), 8 << 20);
-                for pair in pairs {
-                    assert_eq!(reader.next_pair().unwrap(), Some(pair));
-                }
-                assert_eq!(reader.next_pair().unwrap(), None);
-            }
-        }
-    }
-
-    #[test]
-    fn a_wrong_line_is_named_with_its_number() {
-        for (format, text, named) in [
-            (Format::Csv, "a,1\nb\n", ["line 2", "1 fields"]),
-            (Format::Csv, "a,1\nb,2,3\n", ["line 2", "3 fields"]),
-            (Format::Csv, "a,1\n\"b\nb\",2\n,3\n", ["line 4", "1 to 255"]),
-            (Format::Csv, "hex:0,1\n", ["line 1", "hex:"]),
-            (Format::Csv, "a,12345678\nb,123456789\n", ["line 2", "takes 8"]),
-            (Format::Json, "{\"key\": \"a\", \"value\": \"1\"}\n\n{\"key\": \"b\"}\n", ["line 3", "value"]),
-            (Format::Json, "{\"key\": \"a\", \"value\": \"1\", \"more\": 1}\n", ["line 1", "more"]),
-            (Format::Json, "nonsense", ["line 1", "key"]),
-        ] {
-            let mut reader = PairReader::new(format, Box::new(text.as_bytes()), Path::new("pairs"), 8);
-            let failure = loop {
-                match reader.next_pair() {
-                    Ok(Some(_)) => {}
-                    Ok(None) => panic!("{text:?} is taken for right"),
-                    Err(failure) => break failure.to_string(),
-                }
-            };
-            assert!(failure.starts_with("pairs: ") && named.iter().all(|name| failure.contains(name)), "{failure}");
-            assert_eq!(failure.lines().count(), 1);
+    /// Writes pairs in it.
+    pub fn writer(self, out: &mut dyn Write) -> PairWriter<'_> {
+        match self {
+            Format::Csv => PairWriter::csv(out),
+            Format::Json => PairWriter::json(out),
         }
     }
 }

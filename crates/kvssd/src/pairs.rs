@@ -8,8 +8,8 @@ use crate::arguments::image::{DeleteOptions, ExistOptions, GetOptions, ListOptio
 use crate::arguments::namespace::InNamespace;
 use crate::fail::Failure;
 use crate::output::{self, is_stdout, print_bytes, write_to};
-use crate::text::{self, Bytes};
 use kvssd_host::{Missing, Namespace, Options, Store};
+use kvssd_text::{Bytes, line};
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn list(options: &ListOptions) -> Outcome {
     write_to(Path::new("-"), image, |out| {
         for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
             let key = key.map_err(Failure::of_store(image))?;
-            let written = writeln!(out, "{}", text::line(&key));
+            let written = writeln!(out, "{}", line(&key));
             written.map_err(Failure::of_output(Path::new("standard output")))?;
         }
         Ok(())
@@ -105,7 +105,7 @@ pub fn open_or_create(image: &Path, sync: bool, within: &InNamespace) -> Result<
 }
 
 fn no_key(image: &Path, key: &Bytes) -> Failure {
-    Failure::NoKey { path: image.to_owned(), key: text::line(&key.0) }
+    Failure::NoKey { path: image.to_owned(), key: line(&key.0) }
 }
 
 /// The bytes of a file, or of the standard input.

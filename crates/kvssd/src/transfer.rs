@@ -10,12 +10,13 @@
 use crate::Outcome;
 use crate::arguments::image::{DumpOptions, LoadOptions};
 use crate::fail::Failure;
-use crate::format::{Format, PairReader, PairWriter};
+use crate::format::Format;
 use crate::output::{is_stdout, note, write_to};
 use crate::pairs::{namespace, open_or_create, open_to_read};
 use crate::progress::Progress;
 use kvssd_host::{Batch, NamespaceId, Store};
 use kvssd_measure::Observer;
+use kvssd_text::PairReader;
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
@@ -44,8 +45,8 @@ pub fn load(options: &LoadOptions) -> Outcome {
     let mut progress = Progress::of_safe_work();
     progress.begin("bytes loaded", bytes);
     let value_bytes_max = store.stats().map_err(Failure::of_store(image))?.value_bytes_max;
-    let mut pairs = PairReader::new(format, input, file, value_bytes_max);
-    let loaded = load_all((&store, into), image, &mut pairs, &mut progress);
+    let mut pairs = format.reader(input, value_bytes_max);
+    let loaded = load_all((&store, into), [image, file], &mut pairs, &mut progress);
     drop(progress);
     // A wrong line takes nothing from those before it.
     let closed = store.close().map_err(Failure::of_store(image));
@@ -55,8 +56,8 @@ pub fn load(options: &LoadOptions) -> Outcome {
 
 fn load_all(
     (store, into): (&Store, NamespaceId),
-    image: &Path,
-    pairs: &mut PairReader<'_>,
+    [image, file]: [&Path; 2],
+    pairs: &mut PairReader,
     progress: &mut Progress,
 ) -> Result<u64, Failure> {
     let mut loaded = 0;
@@ -73,7 +74,7 @@ fn load_all(
                     batch.store_in(into, &key, &value);
                 }
                 Ok(None) => is_at_end = true,
-                Err(failure) => wrong = Some(failure),
+                Err(why) => wrong = Some(Failure::Input { path: file.to_owned(), why }),
             }
         }
         store.bulk(&batch).map_err(|error| Failure::Load { why: Box::new(Failure::of_store(image)(error)), loaded })?;
@@ -96,7 +97,7 @@ pub fn dump(options: &DumpOptions) -> Outcome {
     let pairs = from.info().map_err(Failure::of_store(image))?.utilization.pairs;
     progress.begin("pairs dumped", pairs);
     write_to(file, image, |out| {
-        let mut writer = PairWriter::new(format, out);
+        let mut writer = format.writer(out);
         for (number, pair) in (1..).zip(from.pairs()) {
             let (key, value) = pair.map_err(Failure::of_store(image))?;
             let written = writer.write(&key, &value);

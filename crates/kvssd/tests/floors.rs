@@ -12,7 +12,7 @@
 //!   3  designs               every index, on the firmware's public seam
 //!   2  ftl                   knows no NVMe and no design
 //!   1  flash  transactions   0 to 4: no wall clock, no threads, no order of hash maps, so that a seed tells everything
-//!      measure  cache
+//!      measure  cache  text
 //!      nvme-client           waits by way of the runtime, and is no part of the drive
 //!   0  types  nvme-spec  nvme-auth  tls
 //!      mapping               pages of a file as memory: the unsafe code of an image
@@ -25,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate's directory and floor; imports point down only.
-const FLOORS: [(&str, u32); 27] = [
+const FLOORS: [(&str, u32); 28] = [
     ("runtime", 0),
     ("allocator", 0),
     ("mapping", 0),
@@ -35,6 +35,7 @@ const FLOORS: [(&str, u32); 27] = [
     ("tls", 0),
     ("nvme-client", 1),
     ("flash", 1),
+    ("text", 1),
     ("transactions", 1),
     ("measure", 1),
     ("cache", 1),

@@ -2,9 +2,9 @@
 
 use super::namespace::InNamespace;
 use crate::format::Format;
-use crate::text::Bytes;
 use clap::Args;
 use kvssd_device::PARTITIONS_MAX;
+use kvssd_text::Bytes;
 use std::path::PathBuf;
 
 /// `kvssd create`.
