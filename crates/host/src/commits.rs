@@ -6,6 +6,9 @@
 //!   thread 3            execute -> ticket 3, waits ...........................................| safe
 //!   thread 4                                                      waits for the drive |  execute -> ticket 4, leads: ...
 //! ```
+//!
+//! A leader yields to those who are about to execute, and to those whom the commit before has let go: who writes writes again as a rule.
+//! Without that, threads would divide in two groups, each of which waits for a commit of the other.
 
 use crate::Error;
 use kvssd_runtime::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +18,9 @@ use kvssd_runtime::thread;
 /// How often a leader yields to threads that are about to execute. They execute within a few yields or not soon.
 const YIELDS_MAX: usize = 256;
 
+/// How often it yields to threads that may come again. An estimate: they need few, and of those that do not come it costs some 20 us once.
+const YIELDS_TO_RETURNING_MAX: usize = 64;
+
 /// The commits of a drive, and the threads that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
@@ -22,6 +28,8 @@ pub(crate) struct Commits {
     changed: Condvar,
     /// Threads that are about to execute a change.
     announced: AtomicUsize,
+    /// Threads that the last commit has let go, less those that have announced a change since.
+    returning: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +37,8 @@ struct State {
     /// The last ticket that is committed.
     committed: u64,
     is_led: bool,
+    /// Threads that wait for the one that leads.
+    waiting: usize,
     failure: Option<Error>,
 }
 
@@ -52,6 +62,7 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let mut state = self.commits.lock();
         state.is_led = false;
+        self.commits.returning.store(state.waiting + 1, Ordering::Relaxed);
         match self.committed.take() {
             Some(Ok(last)) => state.committed = state.committed.max(last),
             Some(Err(error)) => state.failure = Some(error),
@@ -65,6 +76,8 @@ impl Commits {
     /// Announces a change, until the guard is dropped.
     pub(crate) fn announce(&self) -> Announced<'_> {
         self.announced.fetch_add(1, Ordering::Relaxed);
+        // Of none there is none less.
+        let _ = self.returning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |threads| threads.checked_sub(1));
         Announced(&self.announced)
     }
 
@@ -80,22 +93,25 @@ impl Commits {
                 return Err(error.clone());
             }
             if state.is_led {
+                state.waiting += 1;
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.waiting -= 1;
                 continue;
             }
             state.is_led = true;
             drop(state);
             let mut lead = Lead { commits: self, committed: None };
-            self.yield_to_announced();
+            self.yield_to_others();
             lead.committed = Some(commit());
             drop(lead);
             state = self.lock();
         }
     }
 
-    fn yield_to_announced(&self) {
-        for _ in 0..YIELDS_MAX {
-            if self.announced.load(Ordering::Relaxed) == 0 {
+    fn yield_to_others(&self) {
+        for yields in 0..YIELDS_MAX {
+            let returning = if yields < YIELDS_TO_RETURNING_MAX { self.returning.load(Ordering::Relaxed) } else { 0 };
+            if self.announced.load(Ordering::Relaxed) + returning == 0 {
                 return;
             }
             thread::yield_now();
@@ -127,7 +143,7 @@ mod tests {
             drop(announced);
             let commit = || {
                 let last = executed.load(Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(4));
                 syncs.fetch_add(1, Ordering::SeqCst);
                 Ok(last)
             };
@@ -143,7 +159,8 @@ mod tests {
             }
         });
         let syncs = syncs.into_inner();
-        assert!(syncs < THREADS as u64 * CHANGES / 2, "{syncs} commits for {} changes", THREADS as u64 * CHANGES);
+        // All threads together: in two groups it would be twice as many.
+        assert!(syncs < 3 * CHANGES / 2, "{syncs} commits of {CHANGES} changes a thread");
     }
 
     #[test]
