@@ -254,13 +254,14 @@ impl RawStore {
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>, isolation: &str) -> PyResult<RawTransaction> {
         check_owner(&self.owner)?;
-        let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        let open = place.as_ref().ok_or_else(closed)?;
         // Nothing is kept from one transaction to the next, since others may change the store past them.
         let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };
-        let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
-        let manager = Arc::clone(open.transactions.get_or_init(make));
-        drop(place);
+        let manager = py.detach(|| {
+            let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            let open = place.as_ref().ok_or_else(closed)?;
+            let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
+            Ok::<_, PyErr>(Arc::clone(open.transactions.get_or_init(make)))
+        })?;
         RawTransaction::begin(py, manager, isolation)
     }
 }

@@ -281,6 +281,42 @@ def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> No
         pass
 
 
+WAITS_FOR_ANOTHER = """
+import kvssd, sys, threading, time
+
+store = kvssd.open(sys.argv[1])
+first, second = store.transaction(), store.transaction()
+first.__enter__()
+first[b"key"] = b"first"
+second.__enter__()
+values = []
+reads = threading.Thread(target=lambda: values.append(second[b"key"]))
+reads.start()
+time.sleep(0.2)
+
+def commit():
+    time.sleep(0.2)
+    first.__exit__(None, None, None)
+
+commits = threading.Thread(target=commit)
+commits.start()
+second.__exit__(ValueError, None, None)
+reads.join()
+commits.join()
+print(values)
+"""
+
+
+def test_a_transaction_that_is_ended_while_a_thread_waits_in_it_holds_nobody_up(
+    store: kvssd.Store, image: Path
+) -> None:
+    store.close()
+    # Who waits with the interpreter's lock hangs for ever, and could not be ended from here.
+    command = [sys.executable, "-c", WAITS_FOR_ANOTHER, str(image)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("[b'first']\n", "")
+
+
 def test_threads_share_a_store(store: kvssd.Store) -> None:
     store[b"count"] = b"0"
     failures: list[BaseException] = []
