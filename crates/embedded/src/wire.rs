@@ -212,7 +212,7 @@ impl Target<'_> {
             throughput_ops_s: operations as f64 / wall.as_secs_f64().max(1e-9),
             latency_ns: latencies.summary(),
             client_processor_ns: after.0 - before.0,
-            service_processor_ns: before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before)),
+            service_processor_ns: between(before.1, after.1),
         })
     }
 }
@@ -351,6 +351,11 @@ fn processor_ns(store: &Store) -> Result<(u64, Option<u64>), EmbeddedError> {
     Ok((threads::processor_ns(), service))
 }
 
+/// The time between two looks; none of a service that was begun anew in between, and its time with it.
+fn between(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    after?.checked_sub(before?)
+}
+
 fn since(start: Instant) -> Nanos {
     Nanos(start.elapsed().as_nanos() as u64)
 }
@@ -363,6 +368,12 @@ fn failed(error: Error) -> EmbeddedError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_that_was_begun_anew_has_no_time_in_place_of_none_that_it_took() {
+        assert_eq!((between(Some(3), Some(5)), between(Some(5), Some(3))), (Some(2), None));
+        assert_eq!((between(None, Some(3)), between(Some(3), None)), (None, None));
+    }
 
     #[test]
     fn two_runs_of_one_seed_share_no_key() {

@@ -144,8 +144,9 @@ impl Failure {
         move |error| Failure::Store { path: path.to_owned(), error: error.into() }
     }
 
-    /// That a file cannot be written.
+    /// That a file cannot be written, or the standard output, which is `-`.
     pub fn of_output(path: &Path) -> impl Fn(io::Error) -> Failure {
+        let path = if path == Path::new("-") { Path::new("standard output") } else { path };
         move |why| Failure::Output { path: path.to_owned(), why }
     }
 

@@ -31,6 +31,7 @@ mod report;
 #[cfg(feature = "papers")]
 mod reproduce;
 mod serve;
+mod signals;
 mod stat;
 mod sweep;
 mod text;

@@ -114,9 +114,7 @@ pub fn print(text: &str) -> Outcome {
 /// As [`print`].
 pub fn print_bytes(bytes: &[u8]) -> Outcome {
     match stdout().write_all(bytes).and_then(|()| stdout().flush()) {
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::of_output(Path::new("standard output"))(why))
-        }
+        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::of_output(Path::new("-"))(why)),
         _ => Ok(()),
     }
 }

@@ -71,7 +71,7 @@ pub fn list(options: &ListOptions) -> Outcome {
         for key in namespace.keys(from).take(count.unwrap_or(usize::MAX)) {
             let key = key.map_err(Failure::of_store(image))?;
             let written = writeln!(out, "{}", line(&key));
-            written.map_err(Failure::of_output(Path::new("standard output")))?;
+            written.map_err(Failure::of_output(Path::new("-")))?;
         }
         Ok(())
     })

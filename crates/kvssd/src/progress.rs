@@ -1,11 +1,12 @@
 //! Progress and Ctrl-C: a bar on a terminal, elsewhere a line now and then.
 
 use crate::output::{is_quiet, note, time};
+use crate::signals::end_on_signals;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use kvssd_measure::Observer;
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// How often a line is printed where there is no terminal.
@@ -73,15 +74,12 @@ impl Lines {
 
 /// Whether somebody pressed Ctrl-C, from the first call on.
 fn interrupted() -> Arc<AtomicBool> {
-    static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let set = || {
-        let flag = Arc::new(AtomicBool::new(false));
-        let on_signal = Arc::clone(&flag);
-        // Where another handler is set, that one serves.
-        let _ = ctrlc::set_handler(move || on_signal.store(true, Ordering::Relaxed));
+    static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
+        let flag = Arc::default();
+        end_on_signals(&flag, None);
         flag
-    };
-    Arc::clone(INTERRUPTED.get_or_init(set))
+    });
+    Arc::clone(&INTERRUPTED)
 }
 
 /// A bar of `total` operations, beside others if there are any.

@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::arguments::serve::ServeOptions;
 use crate::fail::Failure;
 use crate::output::{print, say};
+use crate::signals::end_on_signals;
 use crate::text::refuse_pipe;
 use config::{Config, Known};
 use kvssd_device::{Drive, Partitions};
@@ -45,7 +46,7 @@ pub fn run(options: &ServeOptions) -> Outcome {
     let subsystem = Arc::new(Subsystem::over(drives, subsystem_options));
     let stop = Arc::new(AtomicBool::new(false));
     let is_wanted = Arc::new(AtomicBool::new(false));
-    on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
+    end_on_signals(&stop, reload.as_ref().map(|_| &is_wanted));
     let server = Server::bind(Arc::clone(&subsystem), *listen)?;
     if !listen.ip().is_loopback() && !is_encrypted {
         let is_open = options.allow_hosts.is_empty() && options.config.is_none();
@@ -157,22 +158,6 @@ impl<'a> Reload<'a> {
         check_proved(self.options, &config.rights)?;
         Ok(config)
     }
-}
-
-/// Has signals end the service, and SIGHUP set `reload` where there is something to read anew.
-fn on_signals(stop: &Arc<AtomicBool>, reload: Option<&Arc<AtomicBool>>) {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    // Without a handler the service ends as kill -9 ends it, which is safe as well.
-    for signal in [SIGINT, SIGTERM] {
-        let _ = signal_hook::flag::register(signal, Arc::clone(stop));
-    }
-    #[cfg(unix)]
-    {
-        let flag = reload.unwrap_or(stop);
-        let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(flag));
-    }
-    #[cfg(not(unix))]
-    let _ = reload;
 }
 
 /// The partitions of the drive; one, with the times of another testbed, where that is asked for.

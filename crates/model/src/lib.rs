@@ -32,7 +32,8 @@ use crate::latency::Stall;
 use crate::queues::{Busy, Loop};
 use crate::traffic::Traffic;
 use kvssd_flash::Profile;
-use kvssd_ftl::Design;
+use kvssd_ftl::{Design, RecordLayout};
+use kvssd_types::BLOCK_BYTES;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -102,7 +103,11 @@ pub fn estimate(profile: &Profile, design: &Design, load: &Load) -> Result<Estim
     if load.operations == 0 || load.pairs == 0 {
         return Err(EstimateError::Load("drives without pairs and runs without operations"));
     }
-    reckon(&Drive::new(profile, design, load)?, load)
+    let mut load = *load;
+    if design.layout == RecordLayout::Blocks {
+        load.value_bytes = load.value_bytes.max(1).next_multiple_of(BLOCK_BYTES);
+    }
+    reckon(&Drive::new(profile, design, &load)?, &load)
 }
 
 fn reckon(drive: &Drive, load: &Load) -> Result<Estimate, EstimateError> {
@@ -236,6 +241,17 @@ mod tests {
     fn load_of(profile: &Profile, filled: f64) -> Load {
         let pairs = (filled * profile.geometry.raw_bytes() as f64 / 1088.0) as u64;
         Load { skew: 0.99, ranks: 10_000_000_000, ..Load::half_and_half(pairs) }
+    }
+
+    #[test]
+    fn hosts_of_a_block_drive_write_whole_blocks() {
+        let profile = Profile::load("kvvirt", &[]).unwrap().scaled(1.0 / 64.0).unwrap();
+        let estimate_of = |value_bytes| {
+            let load = Load { value_bytes, ..Load::half_and_half(100_000) };
+            estimate(&profile, &BLOCK, &load).unwrap()
+        };
+        assert_eq!(estimate_of(100), estimate_of(512));
+        assert_eq!(estimate_of(513), estimate_of(1024));
     }
 
     /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an overwrite and an operation for each pair are a millisecond; nothing is more than

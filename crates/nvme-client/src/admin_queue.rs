@@ -161,7 +161,12 @@ impl AdminQueue {
             let numbers: Vec<u32> = read_namespace_list(&list).filter(|&number| number > after).collect();
             for &number in numbers.iter().take(NAMESPACES_MAX - found.len()) {
                 let id = NamespaceId(number);
-                found.push((id, self.identify_namespace(id, deadline)?));
+                match self.identify_namespace(id, deadline) {
+                    Ok(identify) => found.push((id, identify)),
+                    // It was deleted since it was listed.
+                    Err(Failure::Final(Error::NoNamespace(_))) => {}
+                    Err(failure) => return Err(failure),
+                }
             }
             if numbers.len() < IDENTIFY_BYTES / 4 || found.len() == NAMESPACES_MAX {
                 return Ok(found);

@@ -52,7 +52,7 @@ impl RawDevice {
 
     /// What its flash did, and how full it is.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = self.lock().stats();
+        let stats = py.detach(|| self.lock().stats());
         let figures = [
             ("now_ns", stats.now_ns),
             ("flash_bytes", stats.flash_bytes),

@@ -254,13 +254,14 @@ impl RawStore {
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>, isolation: &str) -> PyResult<RawTransaction> {
         check_owner(&self.owner)?;
-        let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        let open = place.as_ref().ok_or_else(closed)?;
         // Nothing is kept from one transaction to the next, since others may change the store past them.
         let options = TransactionOptions { cache_bytes: 0, ..TransactionOptions::default() };
-        let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
-        let manager = Arc::clone(open.transactions.get_or_init(make));
-        drop(place);
+        let manager = py.detach(|| {
+            let place = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            let open = place.as_ref().ok_or_else(closed)?;
+            let make = || Arc::new(Transactions::new(Arc::clone(&open.store), &options));
+            Ok::<_, PyErr>(Arc::clone(open.transactions.get_or_init(make)))
+        })?;
         RawTransaction::begin(py, manager, isolation)
     }
 }
@@ -304,34 +305,6 @@ impl RawCursor {
     fn next_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let keys = self.store.get().on_pairs(py, self.namespace, |pairs| self.next_page(pairs))?;
         Ok(keys.iter().map(|key| PyBytes::new(py, key)).collect())
-    }
-
-    /// Pairs that come next, those whose keys begin with `prefix` and lie from `start` on and before `stop`, and whether there may be
-    /// more.
-    fn next_pairs<'py>(
-        &self,
-        py: Python<'py>,
-        prefix: Bytes,
-        start: Option<Bytes>,
-        stop: Option<Bytes>,
-    ) -> PyResult<(PagePairs<'py>, bool)> {
-        let is_wanted = |key: &[u8]| {
-            key.starts_with(&prefix)
-                && start.as_ref().is_none_or(|start| *key >= **start)
-                && stop.as_ref().is_none_or(|stop| *key < **stop)
-        };
-        let (pairs, more) = self.store.get().on_pairs(py, self.namespace, |pairs| {
-            let mut keys = self.next_page(pairs)?;
-            let more = !keys.is_empty();
-            keys.retain(|key| is_wanted(key));
-            let mut values = vec![None; keys.len()];
-            pairs.retrieve_each(keys.iter().map(AsRef::as_ref), |number, value| values[number] = value)?;
-            // A key that was deleted meanwhile has no value.
-            let found = keys.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?)));
-            Ok((found.collect::<Vec<_>>(), more))
-        })?;
-        let pairs = pairs.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value)));
-        Ok((pairs.collect(), more))
     }
 }
 

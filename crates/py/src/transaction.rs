@@ -73,8 +73,7 @@ impl RawTransaction {
     /// Ends it: all that it wrote is there for good, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        let open = self.take().ok_or_else(ended)?;
-        py.detach(|| open.commit()).map_err(of_transaction)
+        py.detach(|| self.take().ok_or_else(ended)?.commit().map_err(of_transaction))
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
@@ -82,8 +81,7 @@ impl RawTransaction {
         if check_owner(&self.owner).is_err() {
             return;
         }
-        let open = self.take();
-        py.detach(|| drop(open));
+        py.detach(|| drop(self.take()));
     }
 }
 
@@ -108,6 +106,7 @@ impl RawTransaction {
         Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open.map_err(of_transaction)?)) })
     }
 
+    /// Another thread may be at it, and wait for one that needs the interpreter: whoever takes it has not got the interpreter's lock.
     fn take(&self) -> Option<Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -3,7 +3,6 @@
 use crate::errors::{of_failure, of_simulation};
 use kvssd_cli::Failure;
 use kvssd_measure::Observer;
-use kvssd_sim::SimError;
 use pyo3::prelude::*;
 
 /// Asks Python now and then whether somebody wants it to end, and tells the function how far it is. What that raises ends it as well.
@@ -55,7 +54,8 @@ pub(crate) fn watched<T: Send>(
         (done, watch.raised)
     });
     match (done, raised) {
-        (Err(Failure::Sim(SimError::Interrupted)), Some(raised)) => Err(raised),
+        // Also where it was done before it could be ended.
+        (_, Some(raised)) => Err(raised),
         (Err(Failure::Sim(error)), _) => Err(of_simulation(&error)),
         (done, _) => done.map_err(|failure| of_failure(&failure)),
     }

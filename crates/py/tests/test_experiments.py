@@ -63,6 +63,14 @@ def test_progress_is_told_and_may_end_it() -> None:
         kvssd.bench("plus", progress=stop)
 
 
+def test_what_progress_raises_is_raised_also_where_all_was_done_by_then() -> None:
+    def stop(*at: object) -> None:
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        kvssd.bench("plus", scale="1/512", records=100, operations=10, progress=stop)
+
+
 def test_overrides_change_what_is_measured() -> None:
     runs = [small("plus", set={"nand.program_ns": ns})[0] for ns in (1_000, 10_000_000)]
     assert runs[0]["throughput_ops_s"] > 2 * runs[1]["throughput_ops_s"]

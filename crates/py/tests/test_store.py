@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
@@ -46,6 +47,41 @@ def test_a_store_is_a_mutable_mapping(store: kvssd.Store) -> None:
     assert store[b"empty"] == b""
     store.clear()
     assert list(store) == []
+
+
+def test_pairs_that_are_deleted_meanwhile_are_no_error(store: kvssd.Store) -> None:
+    pairs = {b"%d" % number: b"%d" % (number * number) for number in range(1000)}
+    for ordered in (False, True):
+        namespace = store.create_namespace(ordered=ordered)
+        namespace.update(pairs)
+        assert dict(namespace.items()) == pairs and namespace == pairs
+        assert sorted(namespace.values()) == sorted(pairs.values()) and b"81" in namespace.values()
+        items, values = iter(namespace.items()), iter(namespace.values())
+        assert pairs[next(items)[0]] and next(values)
+        namespace.clear()
+        assert len(namespace) == 0 and list(items) == [] and list(values) == []
+
+
+def test_to_clear_a_store_is_no_more_work_than_to_delete_its_pairs(store: kvssd.Store) -> None:
+    def pages_read() -> int:
+        firmware = store.stats()["firmware"]
+        assert firmware is not None
+        return firmware["pages_read"]
+
+    store.update({b"%d" % number: b"" for number in range(1000)})
+    before = pages_read()
+    store.clear()
+    assert len(store) == 0 and pages_read() - before < 5_000
+
+
+def test_of_large_values_a_scan_reads_few_at_a_time(store: kvssd.Store) -> None:
+    for number in range(60):
+        store[b"%d" % number] = bytes(500_000)
+    for pairs in (store.scan(), iter(store.items())):
+        tracemalloc.start()
+        assert len([None for _ in pairs]) == 60
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+        tracemalloc.stop()
 
 
 def test_text_is_not_taken_for_bytes(store: kvssd.Store) -> None:
@@ -279,6 +315,42 @@ def test_transactions_commit_abort_and_are_tried_again(store: kvssd.Store) -> No
         tx[b"alice"]
     with pytest.raises(ValueError), store.transaction("none"):  # type: ignore[arg-type]
         pass
+
+
+WAITS_FOR_ANOTHER = """
+import kvssd, sys, threading, time
+
+store = kvssd.open(sys.argv[1])
+first, second = store.transaction(), store.transaction()
+first.__enter__()
+first[b"key"] = b"first"
+second.__enter__()
+values = []
+reads = threading.Thread(target=lambda: values.append(second[b"key"]))
+reads.start()
+time.sleep(0.2)
+
+def commit():
+    time.sleep(0.2)
+    first.__exit__(None, None, None)
+
+commits = threading.Thread(target=commit)
+commits.start()
+second.__exit__(ValueError, None, None)
+reads.join()
+commits.join()
+print(values)
+"""
+
+
+def test_a_transaction_that_is_ended_while_a_thread_waits_in_it_holds_nobody_up(
+    store: kvssd.Store, image: Path
+) -> None:
+    store.close()
+    # Who waits with the interpreter's lock hangs for ever, and could not be ended from here.
+    command = [sys.executable, "-c", WAITS_FOR_ANOTHER, str(image)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("[b'first']\n", "")
 
 
 def test_threads_share_a_store(store: kvssd.Store) -> None:

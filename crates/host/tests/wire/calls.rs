@@ -148,6 +148,13 @@ fn namespaces_are_key_spaces_of_their_own() {
 }
 
 #[test]
+fn a_namespace_that_another_host_deletes_while_it_is_listed_is_left_out() {
+    let peer = Peer::new(Behaviour { loses_namespaces: true, ..PLAIN }, |_, _| Act::Answer);
+    let store = connect(&peer.url("")).unwrap();
+    assert_eq!(store.namespaces().unwrap().len(), 2);
+}
+
+#[test]
 fn many_commands_of_one_thread_are_under_way_together() {
     // Each answer takes a while, but the peer answers many at a time only if they are sent before.
     let peer = Peer::plain();

@@ -70,6 +70,8 @@ pub struct Behaviour {
     pub numbers: Numbers,
     /// Its firmware has panicked: whatever it is asked of namespaces is an internal error.
     pub has_failed: bool,
+    /// The last of the namespaces that it lists is deleted before it can be asked for.
+    pub loses_namespaces: bool,
 }
 
 /// What a drive knows of the changes that it has made.
@@ -93,6 +95,7 @@ pub const PLAIN: Behaviour = Behaviour {
     tells_of_deletes: true,
     numbers: Numbers::None,
     has_failed: false,
+    loses_namespaces: false,
 };
 
 /// One that knows changes again.

@@ -74,26 +74,65 @@ fn pages_of_the_manual_are_written_and_quiet_programs_say_nothing() {
 /// Starts a bench, interrupts it when it is at work, and gives what it printed.
 #[cfg(unix)]
 fn interrupted(desk: &Desk, arguments: &str) -> std::process::Output {
-    use std::process::{Command, Stdio};
-    use std::thread::sleep;
+    let child = begun(desk.command(arguments));
+    send("INT", &child);
+    ended(child)
+}
+
+/// A bench that is at work, and would go on for more than an hour.
+#[cfg(unix)]
+fn begun(mut command: std::process::Command) -> std::process::Child {
+    use std::process::Stdio;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    child
+}
+
+#[cfg(unix)]
+fn send(signal: &str, child: &std::process::Child) {
+    let signal = format!("-{signal}");
+    let kill = std::process::Command::new("kill").args([&signal, &child.id().to_string()]).status();
+    assert!(kill.expect("kill starts").success(), "the bench ended too early");
+}
+
+/// What a bench has printed that was interrupted.
+#[cfg(unix)]
+fn ended(mut child: std::process::Child) -> std::process::Output {
     use std::time::{Duration, Instant};
-    let mut child =
-        desk.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    // Time to get to work; the bench would go on for more than an hour.
-    sleep(Duration::from_secs(3));
     let interrupted = Instant::now();
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts");
-    assert!(kill.success(), "the bench ended too early");
     while child.try_wait().expect("the child can be waited for").is_none() {
         if interrupted.elapsed() > Duration::from_secs(10) {
             child.kill().expect("the child can be ended");
             panic!("the bench goes on after an interrupt");
         }
-        sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     let output = child.wait_with_output().expect("the child ended");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     output
+}
+
+/// As `nohup` does, and no terminal to be closed is needed.
+#[cfg(target_os = "linux")]
+#[test]
+fn work_that_ignores_hangups_from_its_beginning_outlives_its_terminal() {
+    let desk = Desk::new();
+    desk.prints("create drive.kv --size 64MiB");
+    for arguments in
+        ["bench --scale 1/512 --records 100000 --overwrites 1000000000", "serve drive.kv --listen 127.0.0.1:0"]
+    {
+        let program = desk.command(arguments);
+        let mut command = std::process::Command::new("sh");
+        command.current_dir(desk.path("")).args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+        command.arg(program.get_program()).args(program.get_args());
+        let mut child = begun(command);
+        send("HUP", &child);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        assert!(child.try_wait().expect("the child can be waited for").is_none(), "{arguments}: it ended");
+        send("TERM", &child);
+        let status = child.wait().expect("the child ended");
+        assert!(matches!(status.code(), Some(0 | 130)), "{arguments}: {status}");
+    }
 }
 
 #[cfg(unix)]

@@ -252,6 +252,19 @@ fn work_goes_on_when_nobody_can_be_told() {
     assert_eq!(done(&desk, &["get", "drive.kv", "key"], b""), b"value");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_output_that_is_full_is_named() {
+    let desk = desk_with_image("plus");
+    done(&desk, &["put", "drive.kv", "key", "value"], b"");
+    for arguments in ["get drive.kv key", "list drive.kv", "dump drive.kv", "stat drive.kv --json", "designs"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = desk.command(arguments).stdout(full).output().expect("the program starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.starts_with("kvssd: standard output: cannot be written: "), "{arguments}: {message}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_limit_of_the_size_of_files_is_said_and_loses_nothing() {

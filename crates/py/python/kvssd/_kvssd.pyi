@@ -93,9 +93,6 @@ class RawDevice:
 @final
 class RawCursor:
     def next_keys(self) -> list[bytes]: ...
-    def next_pairs(
-        self, prefix: Buffer, start: Buffer | None, stop: Buffer | None
-    ) -> tuple[list[tuple[bytes, bytes]], bool]: ...
 
 @final
 class RawRange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
 
@@ -155,11 +155,35 @@ class Namespace(MutableMapping[bytes, bytes]):
             finally:
                 window.end()
             return
+        head, first = _bytes(prefix), b"" if start is None else _bytes(start)
+        end = None if stop is None else _bytes(stop)
+        yield from self._pairs(lambda key: key.startswith(head) and first <= key and (end is None or key < end))
+
+    def _pairs(self, is_wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[tuple[bytes, bytes]]:
+        """Pairs as iteration meets their keys, but those that are deleted meanwhile: about as many values at a time as make a mebibyte."""
+        cursor, many = self._raw.keys(self._id, None), 1
+        while page := cursor.next_keys():
+            keys = [key for key in page if is_wanted(key)]
+            while keys:
+                some, keys = keys[:many], keys[many:]
+                pairs = [(key, value) for key, value in zip(some, self.get_many(some)) if value is not None]
+                is_little = sum(len(value) for _, value in pairs) < 1 << 20
+                many = min(2 * many, 256) if is_little else max(many // 2, 1)
+                yield from pairs
+
+    def items(self) -> ItemsView[bytes, bytes]:
+        """The pairs, as iteration meets their keys."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[bytes]:
+        """The values, as iteration meets their keys."""
+        return _Values(self)
+
+    def clear(self) -> None:
+        """Delete all pairs, one after the other: those that others store meanwhile may stay."""
         cursor = self._raw.keys(self._id, None)
-        more = True
-        while more:
-            pairs, more = cursor.next_pairs(prefix, start, stop)
-            yield from pairs
+        while keys := cursor.next_keys():
+            self._raw.batch([(self._id, key, None) for key in keys], False)
 
     def __repr__(self) -> str:
         try:
@@ -172,6 +196,28 @@ class Namespace(MutableMapping[bytes, bytes]):
 
     def _repr_html_(self) -> str:
         return html_table([["namespace", str(self._id)], *([key, str(value)] for key, value in self.info().items())])
+
+
+class _Items(ItemsView[bytes, bytes]):
+    """The pairs of a namespace: one whose key is deleted on the way is no error."""
+
+    def __init__(self, pairs: Namespace) -> None:
+        super().__init__(pairs)
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._pairs._pairs()
+
+
+class _Values(ValuesView[bytes]):
+    """The values of a namespace, as those of its pairs."""
+
+    def __init__(self, pairs: Namespace) -> None:
+        super().__init__(pairs)
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (value for _, value in self._pairs._pairs())
 
 
 class Store(Namespace):
@@ -379,6 +425,10 @@ class Transaction:
 
 def _id(namespace: Namespace | None, own: int) -> int:
     return own if namespace is None else namespace.id
+
+
+def _bytes(buffer: Buffer) -> bytes:
+    return memoryview(buffer).tobytes()
 
 
 def _text(value: object) -> str:

@@ -168,6 +168,23 @@ fn keys_that_stay_are_met_once_while_others_come_and_go() {
 }
 
 #[test]
+fn who_deletes_what_it_meets_reads_each_page_of_keys_once() {
+    for design in designs() {
+        let (_desk, store) = numbered(design, 2000);
+        let pages_read = || store.stats().unwrap().firmware.unwrap().pages_read;
+        let before = pages_read();
+        assert_eq!(store.keys(None).count(), 2000);
+        let listed = pages_read() - before;
+        for key in store.keys(None) {
+            assert!(store.delete(&key.unwrap()).unwrap());
+        }
+        let deleted = pages_read() - before - listed;
+        assert_eq!(store.keys(None).count(), 0, "{design}");
+        assert!(deleted <= 4 * (listed + 2000), "{design}: {deleted} pages, and {listed} to list the same");
+    }
+}
+
+#[test]
 fn a_key_to_list_from_need_not_be_there() {
     for design in designs() {
         let (_desk, store) = numbered(design, 600);

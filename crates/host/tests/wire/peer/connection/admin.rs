@@ -72,7 +72,10 @@ impl Connection {
                     return Ok(());
                 }
                 cns::COMMAND_SET_NAMESPACE if (1..=NAMESPACES).contains(&namespace) => self.kv_namespace(),
-                cns::COMMAND_SET_NAMESPACE_LIST => namespace_list(1..=NAMESPACES, namespace).to_vec(),
+                cns::COMMAND_SET_NAMESPACE_LIST => {
+                    let gone = u32::from(self.shared.behaviour.loses_namespaces);
+                    namespace_list(1..=NAMESPACES + gone, namespace).to_vec()
+                }
                 _ => {
                     self.answer(entry, Err(Status::InvalidNamespace));
                     return Ok(());
