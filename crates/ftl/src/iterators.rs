@@ -376,8 +376,7 @@ impl Live {
     }
 
     fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (Grain, RecordHead) {
-        let PairPlace { place, key_bytes, value_bytes } = ahead.pair;
-        (io.media.held.place_of(place, self.made), RecordHead { key_bytes, value_bytes })
+        (io.media.held.place_of(ahead.pair.place, self.made), ahead.pair.head())
     }
 
     /// A pair whose record is in the controller, in those parts.

@@ -82,8 +82,13 @@ impl Namespace {
         self.kind.saved(self.tags).with_cache(self.attributes.cache.as_ref())
     }
 
+    /// Whether its records may take `bytes` more, as far as its quota says.
+    pub(crate) fn has_quota_for(&self, bytes: u64) -> bool {
+        self.attributes.quota_bytes.is_none_or(|quota| self.utilization.record_bytes + bytes <= quota)
+    }
+
     /// Bytes of flash that it takes.
-    fn taken_bytes(&self) -> u64 {
+    pub(crate) fn taken_bytes(&self) -> u64 {
         self.utilization.record_bytes + self.index.footprint_bytes()
     }
 }

@@ -11,7 +11,7 @@ use super::growth::grow;
 use crate::address::Grain;
 use crate::attributes::NamespaceAttributes;
 use crate::commands;
-use crate::index::{Growth, Index, OwnRecord, Uncompared};
+use crate::index::{Growth, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
@@ -272,7 +272,7 @@ impl Engine {
             // It may know of pairs that it does not list yet.
             Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
             Growth::None if !namespace.index.uncompared().is_empty() => {
-                commands::compare(io, namespace.index.as_mut(), &mut namespace.utilization, Uncompared::Some)
+                commands::compare(io, namespace, Uncompared::Some)
             }
             Growth::None => remove_pairs(io, namespace),
         })?;
@@ -356,11 +356,10 @@ fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
 /// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until
 /// the next mount.
 fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
-    let Namespace { fate, index, utilization, .. } = namespace;
-    let NamespaceFate::Dies(from) = fate else { return Ok(()) };
-    let removed = remove_from(io, index.as_mut(), utilization, from.as_deref());
-    *fate = match readable(removed)? {
-        Some(None) if from.is_none() && utilization.pairs > 0 => NamespaceFate::Stays,
+    let NamespaceFate::Dies(from) = namespace.fate.clone() else { return Ok(()) };
+    let removed = remove_from(io, namespace, from.as_deref());
+    namespace.fate = match readable(removed)? {
+        Some(None) if from.is_none() && namespace.utilization.pairs > 0 => NamespaceFate::Stays,
         Some(last) => NamespaceFate::Dies(last),
         None => NamespaceFate::Stays,
     };
@@ -368,15 +367,10 @@ fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvErro
 }
 
 /// Removes some pairs from a key on; gives the last of them.
-fn remove_from(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    from: Option<&[u8]>,
-) -> Result<Option<OwnedKey>, KvError> {
-    let keys = commands::listed(io, index, from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
+fn remove_from(io: &mut Io<'_>, namespace: &mut Namespace, from: Option<&[u8]>) -> Result<Option<OwnedKey>, KvError> {
+    let keys = commands::listed(io, namespace.index.as_mut(), from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
     for key in &keys {
-        commands::delete(io, index, utilization, Key::new(key)?)?;
+        commands::delete(io, namespace, Key::new(key)?)?;
     }
     Ok(keys.last().cloned())
 }

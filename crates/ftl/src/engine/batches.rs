@@ -152,9 +152,9 @@ impl Engine {
             Ok(prepared) => prepared,
             Err(error) => return (at, at, Err(error)),
         };
-        let Engine { media, namespaces, record, locks, .. } = self;
+        let Engine { media, namespaces, locks, .. } = self;
         let mut io = Io::new(media, at, false);
-        let made = prepared.map_or(Ok(()), |prepared| batch::finish(&mut io, namespaces, record, changes, &prepared));
+        let made = prepared.map_or(Ok(()), |prepared| batch::finish(&mut io, namespaces, changes, &prepared));
         // What is half made must not be built upon.
         let made = made.map_err(|error| if error.is_fatal() { error } else { KvError::Failed(error.to_string()) });
         if made.is_ok() {

@@ -66,10 +66,7 @@ impl Engine {
             if !self.make_room_to_grow()? {
                 break;
             }
-            self.work_on(id, |io, namespace| {
-                let Namespace { index, utilization, .. } = namespace;
-                commands::compare(io, index.as_mut(), utilization, Uncompared::Some)
-            })?;
+            self.work_on(id, |io, namespace| commands::compare(io, namespace, Uncompared::Some))?;
             done = self.grown;
         }
         Ok(done)

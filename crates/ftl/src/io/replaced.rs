@@ -54,7 +54,7 @@ impl Io<'_> {
     /// # Errors
     /// As [`Io::pair_died`].
     pub fn pair_replaced(&mut self, tag: u64, note: u32, old: PairPlace) -> Result<(), KvError> {
-        let head = RecordHead { key_bytes: old.key_bytes, value_bytes: old.value_bytes };
+        let head = old.head();
         self.note(Change::Unbound { tag, note, old });
         self.pair_died(tag, old.place, self.packing().grains_of_record(&head))?;
         self.replaced.push(head);

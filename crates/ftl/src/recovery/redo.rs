@@ -8,7 +8,6 @@ use crate::io::Io;
 use crate::journal::{BatchNote, Change, PairPlace, TablePlace};
 use crate::media::Media;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
-use crate::record::RecordHead;
 use crate::recovery::damaged;
 use crate::space::OF_ANOTHER;
 use crate::superblock::{State, Superblock};
@@ -280,13 +279,11 @@ impl Redo<'_, '_> {
     }
 
     fn grains_of(&self, pair: &PairPlace) -> u32 {
-        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
-        self.io.packing().grains_of_record(&head)
+        self.io.packing().grains_of_record(&pair.head())
     }
 
     fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
-        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
-        let packing = self.io.packing();
+        let (head, packing) = (pair.head(), self.io.packing());
         let utilization = &mut self.named(self.io.namespace.0)?.utilization;
         if comes {
             utilization.add(&head, &packing);
