@@ -165,7 +165,7 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
             return Err(KvError::Unrecovered(why));
         }
         compare(io, namespace, Uncompared::Of(change.key))?;
-        let (position, found) = find(io, namespace.index.as_mut(), change.key, 0)?;
+        let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         if change.value.is_some() && position.tag == Position::FULL {
             // All that is lacking is told together.
             io.lacks.push(Lack::InNamespace(change.namespace));
@@ -242,7 +242,7 @@ fn make_new(
         let index = namespace.index.as_mut();
         // Those that came before it may have taken its place.
         if came.contains(&change.namespace) {
-            (position, _) = find(io, index, change.key, 0)?;
+            (position, _) = find(io, index, change.key)?;
         }
         if position.tag == Position::FULL {
             take_back(io, namespaces, changes, &prepared.planned[..number])?;
@@ -293,7 +293,7 @@ fn take_back(
     for planned in came {
         let change = &changes[planned.change];
         let namespace = of(io, namespaces, change.namespace)?;
-        let (position, found) = find(io, namespace.index.as_mut(), change.key, 0)?;
+        let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         let found = found.expect("a key that has just come is there");
         unbind_pair(io, namespace, (change.key, position, found))?;
     }

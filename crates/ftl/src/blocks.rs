@@ -110,8 +110,8 @@ fn key_of(number: &[u8; 8]) -> Key<'_> {
 /// The parts of pages that hold these parts of written blocks.
 fn pages_of(packing: Packing, wanted: impl Iterator<Item = (Grain, Range<usize>)>) -> Vec<ValuePart> {
     by_page(wanted.map(|(place, bytes)| {
-        let start = packing.byte_in_page(place);
-        (packing.page_of(place), start + bytes.start..start + bytes.end)
+        let (page, start) = packing.start_of(place);
+        (page, start + bytes.start..start + bytes.end)
     }))
 }
 
@@ -145,8 +145,8 @@ pub(crate) fn read(
     let push_old = |io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, value: &mut ValueBuilder| {
         match place {
             Some(place) => {
-                let start = packing.byte_in_page(place);
-                io.data(packing.page_of(place))?.push_to(start + bytes.start..start + bytes.end, value);
+                let (page, start) = packing.start_of(place);
+                io.data(page)?.push_to(start + bytes.start..start + bytes.end, value);
             }
             None => value.push_bytes(&vec![0; bytes.len()]),
         }
@@ -216,7 +216,7 @@ pub(crate) fn write(
         let now = io.settle();
         io.media.gathered.remove(block, now);
     }
-    io.media.scratch = record;
+    io.media.scratch = Some(record);
     if gathers {
         // A block whose rest cannot be read keeps its place: whoever finds none is told.
         let wanted = io.media.gathered.wanted_places();
@@ -311,7 +311,7 @@ fn write_out(io: &mut Io<'_>, namespace: &mut Namespace, block: u64) -> Result<(
     let handle = std::mem::replace(&mut io.handle, gathered.handle);
     let written = put(io, namespace, &mut record, position).map_err(KvError::in_a_change);
     io.handle = handle;
-    io.media.scratch = record;
+    io.media.scratch = Some(record);
     written?;
     let now = io.settle();
     io.media.gathered.remove(block, now);
@@ -320,12 +320,11 @@ fn write_out(io: &mut Io<'_>, namespace: &mut Namespace, block: u64) -> Result<(
 
 /// Appends to `record` what a mapped block holds already.
 fn keep(io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, record: &mut Rope) -> Result<(), KvError> {
-    let packing = io.packing();
     match place {
         _ if bytes.is_empty() => {}
         Some(place) => {
-            let start = packing.byte_in_page(place);
-            record.push_slice(io.data(packing.page_of(place))?, start + bytes.start..start + bytes.end);
+            let (page, start) = io.packing().start_of(place);
+            record.push_slice(io.data(page)?, start + bytes.start..start + bytes.end);
         }
         None => record.push_zeros(bytes.len()),
     }

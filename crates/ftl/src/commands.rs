@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::log::NewRecord;
 use crate::namespace::Namespace;
 use crate::record::{RecordHead, write_record};
+use crate::spent::SpentOn;
 use crate::value::{parts_of, value_of};
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Key, KvError, Nanos, OwnedKey, Reply, StoreCondition, Value};
@@ -20,18 +21,42 @@ pub(crate) struct Found {
     pub(crate) head: RecordHead,
 }
 
+/// How the records that a look-up meets are compared with its key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comparison {
+    /// So many bytes of the value are read with the head of a record, as far as they are in its page.
+    value_bytes: usize,
+    /// No record is read ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
+    is_trusting: bool,
+    /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
+    retry: Nanos,
+}
+
 /// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's:
-/// it is an error when the key is found nowhere else. With the head of a record `value_bytes` of its value are read, as
-/// far as they are in the page. An index that knows whole keys reads no record.
-pub(crate) fn find(
+/// it is an error when the key is found nowhere else. An index that knows whole keys reads no record.
+pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
+    look_up(io, index, key, Comparison::default())
+}
+
+/// As [`find`], for a command that a paper's emulator has trust a signature.
+fn find_by_signature(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     key: Key<'_>,
-    value_bytes: usize,
+) -> Result<(Position, Option<Found>), KvError> {
+    let is_trusting = io.media.controller.emulator.signatures_trusted;
+    look_up(io, index, key, Comparison { is_trusting, ..Comparison::default() })
+}
+
+fn look_up(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+    comparison: Comparison,
 ) -> Result<(Position, Option<Found>), KvError> {
     let (mut found, mut unreadable) = (None, None);
     let position = index.locate(io, key, &mut |io, place| {
-        found = match head_at(io, place, key, value_bytes) {
+        found = match head_at(io, place, key, comparison) {
             Err(error @ KvError::Unrecovered(_)) => {
                 // The first: those that were not compared are looked at before all others.
                 unreadable.get_or_insert((error, place));
@@ -39,6 +64,9 @@ pub(crate) fn find(
             }
             head => head?.map(|head| Found { place, head }),
         };
+        if found.is_none() {
+            io.wait_until(io.clock + comparison.retry, SpentOn::Core);
+        }
         Ok(found.is_some())
     })?;
     if let (Some(place), Some(value_bytes)) = (position.place, position.value_bytes) {
@@ -51,25 +79,18 @@ pub(crate) fn find(
     }
 }
 
-/// As [`find`], for a command that a paper's emulator has trust a signature.
-fn find_by_signature(
+/// Reads the head of the record at `place`; none when it is another key's.
+fn head_at(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    place: Grain,
     key: Key<'_>,
-) -> Result<(Position, Option<Found>), KvError> {
-    io.trusts = io.media.controller.emulator.signatures_trusted;
-    let found = find(io, index, key, 0);
-    io.trusts = false;
-    found
-}
-
-/// Reads the head of the record at `place`, with the first bytes of its value; none when it is another key's.
-fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> Result<Option<RecordHead>, KvError> {
+    Comparison { value_bytes, is_trusting, .. }: Comparison,
+) -> Result<Option<RecordHead>, KvError> {
     let packing = io.packing();
-    let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+    let (page, start) = packing.start_of(place);
     let page_bytes = packing.page_bytes() as usize;
     let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
-    if !io.trusts {
+    if !is_trusting {
         io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
     }
     io.cpu(io.costs().key_compare_ns);
@@ -168,7 +189,7 @@ fn look_up_for(
     let index = namespace.index.as_mut();
     let (position, found) = match condition {
         StoreCondition::Always => find_by_signature(io, index, key)?,
-        _ => find(io, index, key, 0)?,
+        _ => find(io, index, key)?,
     };
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
@@ -201,7 +222,7 @@ pub(crate) fn append_pair(io: &mut Io<'_>, (key, value, tag): (Key<'_>, &Value, 
     write_record(key, value, &mut record);
     packing.lay_out(&head, &mut record);
     let place = io.append(NewRecord::pair(tag, &mut record, packing.unbroken_bytes(&head)));
-    io.media.scratch = record;
+    io.media.scratch = Some(record);
     let place = place?;
     io.note_head(place, key, head.value_bytes);
     Ok(place)
@@ -252,11 +273,14 @@ pub(crate) fn retrieve(
     offset_bytes: u32,
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
-    let until = offset_bytes.saturating_add(length_bytes) as usize;
-    io.retry = Nanos(io.media.controller.emulator.retry_ns);
-    let (position, found) = find(io, index, key, until)?;
+    let comparison = Comparison {
+        value_bytes: offset_bytes.saturating_add(length_bytes) as usize,
+        is_trusting: false,
+        retry: Nanos(io.media.controller.emulator.retry_ns),
+    };
+    let (position, found) = look_up(io, index, key, comparison)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
-    if position.value_bytes.is_some() && head_at(io, place, key, until)? != Some(head) {
+    if position.value_bytes.is_some() && head_at(io, place, key, comparison)? != Some(head) {
         return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
     }
     read_value(io, place, head, (offset_bytes, length_bytes))
@@ -283,7 +307,7 @@ pub(crate) fn delete(io: &mut Io<'_>, namespace: &mut Namespace, key: Key<'_>) -
 }
 
 pub(crate) fn exist(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<Reply, KvError> {
-    let (_, found) = find(io, index, key, 0)?;
+    let (_, found) = find(io, index, key)?;
     found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)
 }
 
@@ -306,19 +330,12 @@ pub(crate) fn listed(
     if let Some(ranges) = index.ranges() {
         return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max);
     }
-    let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
+    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
     let places = index.list(io, from, keys_max)?;
     let packing = io.packing();
     let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
     pages.sort_unstable();
     pages.dedup();
     io.read_all(&pages, Cause::User);
-    let mut keys = Vec::with_capacity(places.len());
-    for place in places {
-        let data = io.data(packing.page_of(place))?;
-        let start = packing.byte_in_page(place);
-        let head = packing.head(data, start)?;
-        keys.push(head.key(data, start, &mut [0; 255]).into());
-    }
-    Ok(keys)
+    places.into_iter().map(|place| io.key_at(place).map(|(_, key)| key)).collect()
 }

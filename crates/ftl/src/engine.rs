@@ -11,10 +11,10 @@ mod room;
 
 use self::batches::{Phase, Share};
 use self::glance::Glances;
+pub use self::growth::GrowthCounters;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
 use crate::batch::EntryLocks;
 use crate::gc::Collector;
-use crate::growth::GrowthCounters;
 use crate::index::Growth;
 use crate::io::Io;
 use crate::lack::Lack;
@@ -34,7 +34,7 @@ pub struct Engine {
     collector: Collector,
     limits: Limits,
     /// The clock of the indexes' own work.
-    grown: Nanos,
+    growth_clock: Nanos,
     growth: GrowthCounters,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
@@ -62,7 +62,7 @@ impl Engine {
             namespaces,
             collector,
             limits,
-            grown: Nanos::ZERO,
+            growth_clock: Nanos::ZERO,
             growth: GrowthCounters::default(),
             in_vain: None,
             locks: EntryLocks::default(),
@@ -86,7 +86,7 @@ impl Engine {
             namespaces: self.namespaces.clone(),
             collector: self.collector.clone(),
             limits: self.limits,
-            grown: self.grown,
+            growth_clock: self.growth_clock,
             growth: self.growth,
             in_vain: self.in_vain,
             locks: self.locks.clone(),
@@ -250,14 +250,14 @@ impl Engine {
             Command::Batch { changes } => {
                 batch::check(&self.media.space.geometry, &self.limits, changes)?;
                 for change in *changes {
-                    self.knows(change.namespace, command)?;
+                    self.check_command(change.namespace, command)?;
                     self.touch(change.namespace, *at)?;
                     self.finish_growth(change.namespace, true, at)?;
                     *at = (*at).max(self.locks.until(change.namespace, change.key));
                 }
             }
             _ => {
-                self.knows(namespace, command)?;
+                self.check_command(namespace, command)?;
                 self.touch(namespace, *at)?;
                 self.finish_growth(namespace, is_change(command), at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
@@ -279,7 +279,7 @@ impl Engine {
     }
 
     /// Refuses a command that the namespace cannot execute.
-    fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
+    fn check_command(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
         let namespace = self.namespaces.living(namespace)?;
         let takes_blocks = self.media.space.packing.layout == RecordLayout::Blocks;
         if let Some(why) = namespace.index.refuses_changes().filter(|_| is_change(command)) {
@@ -316,15 +316,15 @@ impl Engine {
     fn work_until(&mut self, now: Nanos) -> Result<(), KvError> {
         loop {
             let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
-            let grows = self.grown < now && self.has_room_to_grow();
+            let grows = self.growth_clock < now && self.has_room_to_grow();
             let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
             let dying = if grows { self.namespaces.dying() } else { None };
-            let is_first = !collects || self.grown <= self.collector.clock;
+            let is_first = !collects || self.growth_clock <= self.collector.clock;
             if let Some(namespace) = growing.filter(|_| is_first) {
-                self.media.advance(self.grown);
+                self.media.advance(self.growth_clock);
                 self.grow(namespace)?;
             } else if let Some(namespace) = dying.filter(|_| is_first) {
-                self.media.advance(self.grown);
+                self.media.advance(self.growth_clock);
                 self.remove_some(namespace)?;
             } else if collects {
                 // The collector reserves with its own clock, which lies behind.
@@ -337,7 +337,7 @@ impl Engine {
             }
         }
         self.collector.clock = self.collector.clock.max(now);
-        self.grown = self.grown.max(now);
+        self.growth_clock = self.growth_clock.max(now);
         self.media.advance(now);
         self.locks.advance(now);
         Ok(())

@@ -42,12 +42,12 @@ pub struct Media {
     pub(crate) gathered: Gathered,
     pub(crate) ahead: ReadAhead,
     /// Memory for a record that is put together, which the next one takes again.
-    pub(crate) scratch: Rope,
+    pub(crate) scratch: Option<Box<Rope>>,
 }
 
 impl Media {
     pub(crate) fn new(
-        mut flash: Flash,
+        flash: Flash,
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
@@ -64,7 +64,7 @@ impl Media {
             held: Held::default(),
             gathered: Gathered::default(),
             ahead: ReadAhead::default(),
-            scratch: Rope::default(),
+            scratch: None,
         }
     }
 
@@ -80,13 +80,13 @@ impl Media {
             heads: self.heads.clone(),
             gathered: self.gathered.clone(),
             ahead: self.ahead.clone(),
-            scratch: Rope::default(),
+            scratch: None,
         })
     }
 
     /// Room for a record, which is given back as [`Media::scratch`].
-    pub(crate) fn take_scratch(&mut self) -> Rope {
-        let mut scratch = std::mem::take(&mut self.scratch);
+    pub(crate) fn take_scratch(&mut self) -> Box<Rope> {
+        let mut scratch = self.scratch.take().unwrap_or_default();
         scratch.clear();
         scratch
     }

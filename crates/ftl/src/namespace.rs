@@ -8,10 +8,12 @@
 //!
 //! An index knows nothing of this: whose work is done stands in its [`Io`].
 
+mod dram_shares;
+
+use self::dram_shares::{Usage, Want, shares};
 use crate::attributes::{NamespaceAttributes, SavedKind};
 use crate::design::{Design, IndexChoice};
 use crate::dram::DramUse;
-use crate::dram_shares::{Usage, Want, shares};
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;

@@ -50,33 +50,38 @@ impl Engine {
         // A quota of no bytes is none, as on the wire.
         let quota_bytes = attributes.quota_bytes.filter(|bytes| *bytes > 0);
         let attributes = NamespaceAttributes { quota_bytes, ..attributes };
-        let created = self.works().and_then(|()| match self.create(id, attributes.clone(), at) {
+        let created = self.administer_for(at, |engine| match engine.create(id, attributes.clone(), at) {
             // Deleted namespaces may still hold the number or the DRAM that is wanted.
-            Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {
-                self.finish_removals(at).and_then(|at| self.create(id, attributes, at))
+            Err(KvError::TooManyNamespaces { .. }) if engine.namespaces.holds_numbers() => {
+                engine.finish_removals(at).and_then(|at| engine.create(id, attributes, at))
             }
             created => created,
         });
-        self.note_failure(&created);
         self.share_anew();
-        match created {
-            Ok((done, id)) => (done, Ok(id)),
+        created
+    }
+
+    /// Does what an engine that has failed refuses; gives when it is done, and what comes of it.
+    pub(super) fn administer_for<T>(
+        &mut self,
+        at: Nanos,
+        work: impl FnOnce(&mut Engine) -> Result<(Nanos, T), KvError>,
+    ) -> (Nanos, Result<T, KvError>) {
+        let worked = self.works().and_then(|()| work(self));
+        self.note_failure(&worked);
+        match worked {
+            Ok((done, given)) => (done, Ok(given)),
             Err(error) => (at, Err(error)),
         }
     }
 
-    /// Does what an engine that has failed refuses; gives when it is done.
+    /// The same, where nothing comes of it.
     pub(super) fn administer(
         &mut self,
         at: Nanos,
         work: impl FnOnce(&mut Engine) -> Result<Nanos, KvError>,
     ) -> (Nanos, Result<(), KvError>) {
-        let worked = self.works().and_then(|()| work(self));
-        self.note_failure(&worked);
-        match worked {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer_for(at, |engine| work(engine).map(|done| (done, ())))
     }
 
     pub(super) fn share_anew(&mut self) {
@@ -291,14 +296,14 @@ impl Engine {
     /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are
     /// free when it returns. This takes as long as their pairs take to delete. Gives when it is done.
     fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
-        self.grown = self.grown.max(at);
+        self.growth_clock = self.growth_clock.max(at);
         while let Some(id) = self.namespaces.dying() {
             if !self.make_room_to_grow()? {
                 break;
             }
             self.remove_some(id)?;
         }
-        self.collector.clock = self.collector.clock.max(self.grown);
+        self.collector.clock = self.collector.clock.max(self.growth_clock);
         if self.media.durable.is_on() {
             while self.collector.is_busy() {
                 self.collect()?;
