@@ -294,6 +294,7 @@ impl<'a> Io<'a> {
     }
 
     /// So many bytes from `place` on, whose page was read; none when they run over its end.
+    #[inline]
     pub(crate) fn blob_at(&mut self, place: Grain, bytes: u32) -> Result<Option<Blob>, KvError> {
         let (page, start) = self.packing().start_of(place);
         Ok(self.data(page)?.whole_blob(start..start + bytes as usize))

@@ -85,6 +85,7 @@ impl Media {
     }
 
     /// Room for a record, which is given back as [`Media::scratch`].
+    #[inline]
     pub(crate) fn take_scratch(&mut self) -> Box<Rope> {
         let mut scratch = self.scratch.take().unwrap_or_default();
         scratch.clear();

@@ -22,6 +22,7 @@ impl Io<'_> {
     ///
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
+    #[inline]
     pub fn append_own(&mut self, number: u64, bytes: Blob) -> Result<Grain, KvError> {
         let mut record = Rope::default();
         record.push_blob(bytes);
