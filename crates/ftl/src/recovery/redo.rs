@@ -132,7 +132,7 @@ impl Redo<'_, '_> {
             }
             Change::Closed { superblock } => self.superblock(superblock)?.state = State::Closed,
             Change::Skipped { superblock } => {
-                self.superblock(superblock)?.appended_grains += u64::from(grains_per_page)
+                self.superblock(superblock)?.appended_grains += u64::from(grains_per_page);
             }
             Change::Erased { superblock } => {
                 self.forget(superblock)?;
