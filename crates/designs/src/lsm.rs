@@ -42,7 +42,7 @@ use kvssd_ftl::index::{
     Room, Sight, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
-use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
+use kvssd_types::{IteratorId, Key, KvError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -153,15 +153,6 @@ fn tag_of(key: &[u8]) -> u64 {
     xxh3_64(key) & u64::from(u32::MAX)
 }
 
-/// The key of the record at a place whose page is in the controller, and the bytes of its value.
-fn record_at(io: &mut Io<'_>, place: Grain) -> Result<(OwnedKey, u32), KvError> {
-    let packing = io.packing();
-    let start = packing.byte_in_page(place);
-    let data = io.data(packing.page_of(place))?;
-    let head = packing.head(data, start)?;
-    Ok((head.key(data, start, &mut [0; 255]).into(), head.value_bytes))
-}
-
 impl Index for Lsm {
     fn locate(&mut self, io: &mut Io<'_>, key: Key<'_>, _verify: &mut VerifyKey<'_>) -> Result<Position, KvError> {
         self.lookups.begin(self.tables.counters);
@@ -198,7 +189,7 @@ impl Index for Lsm {
             if self.memtable_is_full() {
                 self.flush(io)?;
             }
-            let (key, value_bytes) = record_at(io, from)?;
+            let (PairPlace { value_bytes, .. }, key) = io.key_at(from)?;
             io.note(Change::Key { key: key.clone(), value_bytes });
             io.note(Change::Moved { tag, from, to, grains });
             self.change(&key, Entry { place: to, value_bytes });
@@ -216,9 +207,9 @@ impl Index for Lsm {
     }
 
     fn are_bound(&mut self, io: &mut Io<'_>, pairs: &[(u64, Grain)]) -> Result<Vec<Option<bool>>, KvError> {
-        let records = pairs.iter().map(|&(_, place)| readable(record_at(io, place)));
+        let records = pairs.iter().map(|&(_, place)| readable(io.key_at(place)));
         let records = records.collect::<Result<Vec<_>, _>>()?;
-        let keys: Vec<&[u8]> = records.iter().map(|record| record.as_ref().map_or(&[][..], |(key, _)| key)).collect();
+        let keys: Vec<&[u8]> = records.iter().map(|record| record.as_ref().map_or(&[][..], |(_, key)| key)).collect();
         let found = self.look_up_all(io, &keys)?;
         let lives = |number: usize| {
             records[number].as_ref()?;
@@ -326,7 +317,7 @@ impl Index for Lsm {
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Option<()> {
-        self.take_saved(bytes)
+        self.restore_saved(bytes)
     }
 
     /// All changes are made again in their order, in [`Index::redo`].
@@ -335,12 +326,12 @@ impl Index for Lsm {
     }
 
     fn redo(&mut self, _io: &mut Io<'_>, change: &Change, _position: usize) -> Result<(), KvError> {
-        self.again(change).ok_or_else(|| {
+        self.redo_change(change).ok_or_else(|| {
             KvError::Unrecovered("the journal speaks of a table or a key that the index has not".to_owned())
         })
     }
 
     fn end_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
-        self.end_again(io)
+        self.finish_redo(io)
     }
 }

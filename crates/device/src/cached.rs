@@ -117,20 +117,20 @@ impl Caches {
     pub(crate) fn execute_as(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): Origin,
+        origin: Origin,
         command: Command<'_>,
         at: Nanos,
     ) -> Result<Reply, KvError> {
         self.overdue.clear();
-        if !self.concerns(namespace, &command) {
-            return records.execute_as(request, namespace, command);
+        if !self.concerns(origin.1, &command) {
+            return records.execute_as(origin, command);
         }
         if self.is_read_only {
             let asked = Asked::of(&command);
-            return asked.without_stamp(records.execute_as(request, namespace, command)?);
+            return asked.without_stamp(records.execute_as(origin, command)?);
         }
         self.clock.advance(at);
-        let reply = self.execute(records, (request, namespace), command);
+        let reply = self.execute(records, origin, command);
         records.keep_beside(self.dram_bytes());
         reply
     }
@@ -151,7 +151,7 @@ impl Caches {
                 self.store(records, (request, namespace), (key, &value, condition))
             }
             Command::Delete { key } => {
-                let deleted = records.execute_as(request, namespace, command);
+                let deleted = records.execute_as((request, namespace), command);
                 if matches!(deleted, Ok(_) | Err(KvError::KeyNotFound)) {
                     self.held(namespace).remove(key.bytes());
                 }
@@ -160,7 +160,7 @@ impl Caches {
             Command::Retrieve { key, .. } => {
                 let reply = match self.is_old(namespace, key) {
                     true => Err(KvError::KeyNotFound),
-                    false => records.execute_as(request, namespace, command),
+                    false => records.execute_as((request, namespace), command),
                 };
                 let now = self.clock.now();
                 match &reply {
@@ -176,7 +176,7 @@ impl Caches {
                 asked.without_stamp(reply?)
             }
             Command::Exist { key } if self.is_old(namespace, key) => Err(KvError::KeyNotFound),
-            command => asked.without_stamp(records.execute_as(request, namespace, command)?),
+            command => asked.without_stamp(records.execute_as((request, namespace), command)?),
         }
     }
 

@@ -92,7 +92,7 @@ impl Records for Clocked {
         Some(&mut self.device.engine)
     }
 
-    fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
         if let Some((done, reply)) = self.device.engine.pairs_at_hand(namespace, &command, self.clock) {
             self.clock = self.clock.max(done);
             return reply;
@@ -138,7 +138,7 @@ impl Records for Arrival<'_> {
         Some(&mut self.device.engine)
     }
 
-    fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
         let Completion { done, reply } = self.device.submit_as(request, namespace, command, self.at);
         self.side_by_side = self.side_by_side.max(done);
         reply

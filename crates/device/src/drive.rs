@@ -51,7 +51,8 @@ pub struct CreateDrive {
     pub sync: bool,
     /// As in [`OpenOptions`].
     pub cache_bytes: u64,
-    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX); none for what a record holds: 2 MiB, or a superblock where that is less.
+    /// The largest value, up to [`LARGE_VALUE_BYTES_MAX`](crate::LARGE_VALUE_BYTES_MAX); none for what a record holds: 2 MiB, or a superblock where
+    /// that is less.
     pub value_bytes_max: Option<u32>,
     /// What tells the drive from all others, on the wire too; none of a drive that nobody needs to know again.
     pub identity: Option<u64>,
@@ -201,10 +202,14 @@ impl Drive {
         if let Some(answer) = self.recognize(request, &command) {
             return answer;
         }
-        let Drive { clocked, large, caches, .. } = self;
-        let at = clocked.clock();
-        let mut whole = Whole { large: large.as_mut(), records: clocked };
+        let at = self.clocked.clock();
+        let (caches, mut whole) = self.parts();
         caches.execute_as(&mut whole, (request, namespace), command, at)
+    }
+
+    /// The caches, and what they are caches of.
+    fn parts(&mut self) -> (&mut Caches, Whole<'_>) {
+        (&mut self.caches, Whole { large: self.large.as_mut(), records: &mut self.clocked })
     }
 
     /// The answer to a retrieve or an exist, where it can be given without changing anything: several threads may look at a time, and no

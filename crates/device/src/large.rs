@@ -27,7 +27,7 @@ mod tests;
 
 pub(crate) use check::each_key;
 
-use crate::records::{Glances, Records};
+use crate::records::{Glances, Origin, Records};
 use kvssd_ftl::{Engine, Lack};
 use kvssd_types::{
     BatchChange, Command, IteratedPair, IteratorId, Key, KvError, NamespaceId, Reply, RequestId, StoreCondition, Value,
@@ -64,8 +64,7 @@ impl LargeValues {
     pub(crate) fn execute_as(
         &mut self,
         records: &mut dyn Records,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
+        (request, namespace): Origin,
         command: Command<'_>,
     ) -> Result<Reply, KvError> {
         if self.is_shadow(namespace) {
@@ -126,7 +125,7 @@ impl LargeValues {
     fn change(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         command: &Command<'_>,
     ) -> Result<Reply, KvError> {
         match *command {
@@ -134,7 +133,7 @@ impl LargeValues {
                 self.store(records, (request, namespace), (key, value, condition))
             }
             Command::Delete { key } => match self.manifest(records, namespace, key)? {
-                None => records.execute_as(request, namespace, Command::Delete { key }),
+                None => records.execute_as((request, namespace), Command::Delete { key }),
                 Some(old) => {
                     self.replace(records, (request, namespace, key), None, (Some(old), None)).map(|()| Reply::Deleted)
                 }
@@ -195,7 +194,7 @@ impl LargeValues {
     fn store(
         &mut self,
         records: &mut dyn Records,
-        (request, namespace): (Option<RequestId>, NamespaceId),
+        (request, namespace): Origin,
         (key, value, condition): (Key<'_>, &Value, StoreCondition),
     ) -> Result<Reply, KvError> {
         if value.len() > self.value_bytes_max as usize {
@@ -208,7 +207,7 @@ impl LargeValues {
             let growth = self.growth(records, namespace, key, value)?;
             self.check_quota(records, namespace, growth)?;
             let command = Command::Store { key, value: Tagged::inline(value), condition };
-            return records.execute_as(request, namespace, command);
+            return records.execute_as((request, namespace), command);
         }
         let exists = match records.execute(namespace, Command::Exist { key }) {
             Err(KvError::KeyNotFound) => false,
@@ -284,7 +283,7 @@ impl LargeValues {
         ledger.replace(old.as_ref(), new.as_ref());
         let noted = BatchChange { namespace: shadow.id, key: Ledger::key(), value: Some(ledger.encode()) };
         let changes = [BatchChange { namespace, key, value: bound }, noted];
-        let changed = records.execute_as(request, namespace, Command::Batch { changes: &changes });
+        let changed = records.execute_as((request, namespace), Command::Batch { changes: &changes });
         if changed.is_ok() {
             shadow.changed(ledger, youngest);
         }

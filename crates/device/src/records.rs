@@ -15,21 +15,11 @@ pub(crate) trait Records {
     fn engine_mut(&mut self) -> Option<&mut Engine>;
 
     /// Executes a command of a namespace: what makes the request so, where it is the one that does.
-    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError>;
-
-    /// As [`Records::perform`].
-    fn execute_as(
-        &mut self,
-        request: Option<RequestId>,
-        namespace: NamespaceId,
-        command: Command<'_>,
-    ) -> Result<Reply, KvError> {
-        self.perform((request, namespace), command)
-    }
+    fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError>;
 
     /// The same, of what does not come again.
     fn execute(&mut self, namespace: NamespaceId, command: Command<'_>) -> Result<Reply, KvError> {
-        self.perform((None, namespace), command)
+        self.execute_as((None, namespace), command)
     }
 
     /// The oldest iterator that lives; later ones have larger numbers.
@@ -89,7 +79,7 @@ impl Records for Glances<'_> {
         None
     }
 
-    fn perform(&mut self, (_, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, (_, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
         self.engine.glance(namespace, &command).unwrap_or_else(|| {
             self.sees_all = false;
             Err(KvError::InvalidCommand("it is not to be seen"))

@@ -1,7 +1,5 @@
 //! The flash as the firmware sees it: content and time of every operation, and a count of it.
 
-use crate::Blob;
-use crate::codec::PageIdentity;
 use crate::timing::{Clockwork, Recording, WriteBuffer};
 use crate::{
     Backing, BlockAddress, Cause, Counters, DieId, Geometry, MediaError, Nand, PageAddress, PageView, Profile, Span,
@@ -190,7 +188,7 @@ impl Flash {
         let runs = pages.chunk_by(is_next);
         runs.fold(at, |done, run| {
             let pages = run.len() as u32;
-            self.nand.fetch(run[0], pages);
+            self.nand.backing_mut().fetch(run[0], pages);
             let extent = Extent { page: run[0], pages, sector: 0, sectors: pages * sectors_per_page, is_run: true };
             done.max(self.read_extent(extent, cause, at))
         })
@@ -207,7 +205,7 @@ impl Flash {
         let ((page, bytes), pages, sectors) = (&parts[0], parts.len() as u32, sectors.sum());
         let is_without_gap = parts[parts.len() - 1].0.0 == page.0 + pages - 1;
         if is_without_gap {
-            self.nand.fetch(*page, pages);
+            self.nand.backing_mut().fetch(*page, pages);
         }
         let is_whole = sectors == pages * geometry.sectors_per_page();
         let is_run = pages == 1 || is_without_gap && is_whole;
@@ -375,42 +373,16 @@ impl Flash {
         self.nand.is_programmed(page)
     }
 
-    /// What keeps the pages, for its other services: staging and committing.
-    pub fn backing(&mut self) -> &mut dyn Backing {
+    /// What keeps the pages, for its other services: hints to memory.
+    #[must_use]
+    #[inline]
+    pub fn backing(&self) -> &dyn Backing {
         self.nand.backing()
     }
 
-    /// See [`Backing::staging_note`].
-    #[must_use]
-    pub fn staging_note(&self) -> Option<&str> {
-        self.nand.staging_note()
-    }
-
-    /// See [`Backing::origin`].
-    pub fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
-        self.nand.origin(page)
-    }
-
-    /// See [`Backing::warm`].
-    pub fn warm(&self, places: &[(PageAddress, usize)]) {
-        self.nand.warm(places);
-    }
-
-    /// See [`Backing::peek`].
-    #[must_use]
+    /// The same, to be changed: staging and committing.
     #[inline]
-    pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
-        self.nand.peek(page, start)
-    }
-
-    /// See [`Backing::take`].
-    #[inline]
-    pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
-        self.nand.take(page, start)
-    }
-
-    /// See [`Backing::let_go`].
-    pub fn let_go(&mut self, page: PageAddress) {
-        self.nand.let_go(page);
+    pub fn backing_mut(&mut self) -> &mut dyn Backing {
+        self.nand.backing_mut()
     }
 }

@@ -186,6 +186,18 @@ impl Geometry {
         PageAddress(superblock.0 * self.pages_per_superblock())
     }
 
+    /// The pages of a superblock, in their order.
+    pub fn superblock_pages(&self, superblock: SuperblockId) -> impl Iterator<Item = PageAddress> + Clone + use<> {
+        let first = self.first_page(superblock).0;
+        (first..first + self.pages_per_superblock()).map(PageAddress)
+    }
+
+    /// Whether a page is the last of its superblock.
+    #[must_use]
+    pub fn ends_superblock(&self, page: PageAddress) -> bool {
+        (page.0 + 1).is_multiple_of(self.pages_per_superblock())
+    }
+
     /// The unit that `page` is programmed with.
     #[must_use]
     pub fn unit_of(&self, page: PageAddress) -> UnitAddress {

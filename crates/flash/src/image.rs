@@ -108,7 +108,8 @@ pub struct OpenOptions {
     pub sync: bool,
     /// Nothing is written, and others may read at the same time.
     pub read_only: bool,
-    /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read, and none that are written.
+    /// Pages that are kept in memory, read or written, in bytes; a sixteenth of them for the heads of records. 0 keeps the last 64 that were read,
+    /// and none that are written.
     pub cache_bytes: u64,
 }
 

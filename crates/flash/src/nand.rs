@@ -3,8 +3,6 @@
 //!
 //! Breaking a rule is a bug of the firmware and stops the program; what the medium does is a [`MediaError`].
 
-use crate::Blob;
-use crate::codec::PageIdentity;
 use crate::{
     Backing, BlockAddress, BlockState, DieId, Geometry, MediaError, PageAddress, PageView, Span, SuperblockId,
     UnitAddress, UnitImage,
@@ -97,21 +95,6 @@ impl Nand {
         self.is_programmed(page) && self.backing.look(page, see)
     }
 
-    /// See [`Backing::fetch`].
-    pub fn fetch(&mut self, first: PageAddress, pages: u32) {
-        self.backing.fetch(first, pages);
-    }
-
-    /// See [`Backing::origin`].
-    pub fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {
-        self.backing.origin(page)
-    }
-
-    /// See [`Backing::warm`].
-    pub fn warm(&self, places: &[(PageAddress, usize)]) {
-        self.backing.warm(places);
-    }
-
     /// Erases a block; gives the number of pages that were programmed in it.
     ///
     /// # Errors
@@ -125,14 +108,16 @@ impl Nand {
     }
 
     /// What keeps the pages, for its other services.
-    pub fn backing(&mut self) -> &mut dyn Backing {
-        &mut *self.backing
+    #[must_use]
+    #[inline]
+    pub fn backing(&self) -> &dyn Backing {
+        &*self.backing
     }
 
-    /// See [`Backing::staging_note`].
-    #[must_use]
-    pub fn staging_note(&self) -> Option<&str> {
-        self.backing.staging_note()
+    /// The same, to be changed.
+    #[inline]
+    pub fn backing_mut(&mut self) -> &mut dyn Backing {
+        &mut *self.backing
     }
 
     /// Pages that are programmed and not erased.
@@ -140,23 +125,6 @@ impl Nand {
     pub fn pages_programmed(&self) -> u64 {
         let units: u64 = self.blocks.iter().map(|block: &BlockState| u64::from(block.units_programmed)).sum();
         units * u64::from(self.geometry.pages_per_program)
-    }
-
-    /// See [`Backing::peek`].
-    #[must_use]
-    #[inline]
-    pub fn peek(&self, page: PageAddress, start: usize) -> Option<&Blob> {
-        self.backing.peek(page, start)
-    }
-
-    /// See [`Backing::take`].
-    pub fn take(&mut self, page: PageAddress, start: usize) -> Option<Blob> {
-        self.backing.take(page, start)
-    }
-
-    /// See [`Backing::let_go`].
-    pub fn let_go(&mut self, page: PageAddress) {
-        self.backing.let_go(page);
     }
 
     /// How often a superblock was erased: all its blocks are at once.

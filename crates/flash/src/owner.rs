@@ -6,8 +6,8 @@
 //!   process 101          +---------------------- is_here: no, opened by process 100
 //! ```
 //!
-//! To look costs a load from memory (3 ns, where getpid takes 60 to 900): a handler of `pthread_atfork` counts in the child. What goes past the C library (a bare `clone`) it does
-//! not see; [`Owner::is_surely_here`] does, for the price of a system call.
+//! To look costs a load from memory (3 ns, where getpid takes 60 to 900): a handler of `pthread_atfork` counts in the child. What goes past the C
+//! library (a bare `clone`) it does not see; [`Owner::is_surely_here`] does, for the price of a system call.
 
 use forkguard::atfork::Guard;
 

@@ -33,7 +33,6 @@ use crate::limits::Limits;
 use crate::namespace::{Namespace, Namespaces};
 use crate::record::RecordHead;
 use kvssd_flash::Geometry;
-use kvssd_flash::rope::Rope;
 use kvssd_types::{BatchChange, Key, KvError, NamespaceId, Nanos, Reply, Value};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
@@ -72,11 +71,10 @@ pub(crate) fn execute(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
-    record: &mut Rope,
     changes: &[BatchChange<'_>],
 ) -> Result<Reply, KvError> {
-    let prepared = prepare(io, namespaces, limits, record, changes)?;
-    finish(io, namespaces, record, changes, &prepared)?;
+    let prepared = prepare(io, namespaces, limits, changes)?;
+    finish(io, namespaces, changes, &prepared)?;
     io.note_request();
     io.note(Change::Batch(BatchNote::Committed));
     Ok(Reply::Batched)
@@ -88,7 +86,6 @@ pub(crate) fn prepare(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
-    record: &mut Rope,
     changes: &[BatchChange<'_>],
 ) -> Result<Prepared, KvError> {
     let aside = io.begin_aside(changes.len());
@@ -104,7 +101,7 @@ pub(crate) fn prepare(
     let is_new = |planned: &&Planned| changes[planned.change].value.is_some() && planned.found.is_none();
     let new = planned.iter().take_while(is_new).count();
     let prepared = Prepared { planned, new, changes: changes.len() };
-    if make_new(io, namespaces, record, changes, &prepared).map_err(KvError::in_a_change)? {
+    if make_new(io, namespaces, changes, &prepared).map_err(KvError::in_a_change)? {
         return Ok(prepared);
     }
     io.note(Change::Batch(BatchNote::Committed));
@@ -115,12 +112,11 @@ pub(crate) fn prepare(
 pub(crate) fn finish(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
-    record: &mut Rope,
     changes: &[BatchChange<'_>],
     prepared: &Prepared,
 ) -> Result<(), KvError> {
     for planned in &prepared.planned[prepared.new..] {
-        make_known(io, namespaces, record, changes, planned).map_err(KvError::in_a_change)?;
+        make_known(io, namespaces, changes, planned).map_err(KvError::in_a_change)?;
     }
     Ok(())
 }
@@ -168,9 +164,8 @@ fn plan(io: &mut Io<'_>, namespaces: &mut Namespaces, changes: &[BatchChange<'_>
         if let Some(why) = namespace.index.refuses_changes() {
             return Err(KvError::Unrecovered(why));
         }
-        let Namespace { index, utilization, .. } = namespace;
-        compare(io, index.as_mut(), utilization, Uncompared::Of(change.key))?;
-        let (position, found) = find(io, index.as_mut(), change.key, 0)?;
+        compare(io, namespace, Uncompared::Of(change.key))?;
+        let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         if change.value.is_some() && position.tag == Position::FULL {
             // All that is lacking is told together.
             io.lacks.push(Lack::InNamespace(change.namespace));
@@ -220,16 +215,14 @@ fn lacks(
     let go: u64 = sums.values().map(|(_, go)| go).sum();
     let mut lacks = Vec::new();
     for (&id, &(comes, goes)) in sums.iter().filter(|(_, (comes, goes))| comes > goes) {
-        let taken_bytes = namespaces.taken_beside(id);
-        let Namespace { index, utilization, attributes, .. } = namespaces.living(id)?;
-        let mut limits = Limits { taken_bytes, quota_bytes: attributes.quota_bytes, ..*limits };
-        if !limits.is_within_quota(utilization, comes - goes) {
+        let limits = Limits { taken_bytes: namespaces.taken_beside(id), ..*limits };
+        let namespace = namespaces.living(id)?;
+        if !namespace.has_quota_for(comes - goes) {
             lacks.push(Lack::InNamespace(id));
         }
         // What another one frees is room for this one, and no quota.
-        limits.quota_bytes = None;
-        if come > go && !limits.have_room(io.media, index.as_ref(), utilization, come - go) {
-            lacks.push(limits.lack(io.media, index.as_ref(), utilization, (id, come - go)));
+        if come > go {
+            lacks.extend(limits.lack_of_flash(io.media, namespace, come - go));
         }
     }
     Ok(lacks)
@@ -239,7 +232,6 @@ fn lacks(
 fn make_new(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
-    record: &mut Rope,
     changes: &[BatchChange<'_>],
     prepared: &Prepared,
 ) -> Result<bool, KvError> {
@@ -247,11 +239,10 @@ fn make_new(
     for (number, &Planned { change, mut position, .. }) in prepared.planned[..prepared.new].iter().enumerate() {
         let change = &changes[change];
         let namespace = of(io, namespaces, change.namespace)?;
-        let Namespace { index, utilization, .. } = namespace;
-        let index = index.as_mut();
+        let index = namespace.index.as_mut();
         // Those that came before it may have taken its place.
         if came.contains(&change.namespace) {
-            (position, _) = find(io, index, change.key, 0)?;
+            (position, _) = find(io, index, change.key)?;
         }
         if position.tag == Position::FULL {
             take_back(io, namespaces, changes, &prepared.planned[..number])?;
@@ -269,8 +260,8 @@ fn make_new(
         }
         came.push(change.namespace);
         let (value, head) = change.value.as_ref().zip(head_of(change)).expect("a new key has a value");
-        let place = append_pair(io, record, (change.key, value, position.tag))?;
-        bind_pair(io, index, utilization, (change.key, position, head.at(place), None))?;
+        let place = append_pair(io, (change.key, value, position.tag))?;
+        bind_pair(io, namespace, (change.key, position, head.at(place), None))?;
     }
     Ok(true)
 }
@@ -279,19 +270,17 @@ fn make_new(
 fn make_known(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
-    record: &mut Rope,
     changes: &[BatchChange<'_>],
     &Planned { change, position, found }: &Planned,
 ) -> Result<(), KvError> {
     let change = &changes[change];
-    let Namespace { index, utilization, .. } = of(io, namespaces, change.namespace)?;
-    let index = index.as_mut();
+    let namespace = of(io, namespaces, change.namespace)?;
     let Some((value, head)) = change.value.as_ref().zip(head_of(change)) else {
         let found = found.expect("a key that goes is there");
-        return unbind_pair(io, index, utilization, (change.key, position, found));
+        return unbind_pair(io, namespace, (change.key, position, found));
     };
-    let place = append_pair(io, record, (change.key, value, position.tag))?;
-    bind_pair(io, index, utilization, (change.key, position, head.at(place), found))
+    let place = append_pair(io, (change.key, value, position.tag))?;
+    bind_pair(io, namespace, (change.key, position, head.at(place), found))
 }
 
 /// Removes keys that have just come.
@@ -303,18 +292,17 @@ fn take_back(
 ) -> Result<(), KvError> {
     for planned in came {
         let change = &changes[planned.change];
-        let Namespace { index, utilization, .. } = of(io, namespaces, change.namespace)?;
-        let (position, found) = find(io, index.as_mut(), change.key, 0)?;
+        let namespace = of(io, namespaces, change.namespace)?;
+        let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         let found = found.expect("a key that has just come is there");
-        unbind_pair(io, index.as_mut(), utilization, (change.key, position, found))?;
+        unbind_pair(io, namespace, (change.key, position, found))?;
     }
     Ok(())
 }
 
 /// The head of the record that comes with a change, if one does.
 pub(crate) fn head_of(change: &BatchChange<'_>) -> Option<RecordHead> {
-    let value_bytes = change.value.as_ref()?.len() as u32;
-    Some(RecordHead { key_bytes: change.key.bytes().len() as u32, value_bytes })
+    change.value.as_ref().map(|value| RecordHead::of(change.key, value))
 }
 
 /// The keys of batches that are not answered yet: a command on one of them waits for the answer, and sees all of the

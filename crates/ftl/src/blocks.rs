@@ -13,52 +13,57 @@
 //! the last one ended has the pages behind it read ahead. Blocks that are deallocated have no place any more.
 
 use crate::address::Grain;
+use crate::commands::{Found, bind_pair, unbind_pair};
 use crate::gathered::{GatheredBlock, PARTS_MAX, pieces_of};
 use crate::index::{Index, Position};
 use crate::io::{Io, readable};
-use crate::journal::Change;
 use crate::limits::Limits;
 use crate::log::NewRecord;
-use crate::read_ahead::{AHEAD_PAGES, AheadPage, ReadAhead};
+use crate::namespace::Namespace;
+use crate::packing::Packing;
+use crate::read_ahead::{AHEAD_PAGES, AheadPage};
 use crate::spent::SpentOn;
 use crate::staging::Item;
-use crate::utilization::Utilization;
-use crate::value::by_page;
+use crate::value::{ValuePart, by_page};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{BLOCK_BYTES, Key, KvError, Reply, Value, ValueBuilder};
+use kvssd_types::{BLOCK_BYTES, Key, KvError, Nanos, Reply, Value, ValueBuilder};
 use std::ops::Range;
 
 /// The host reads from `offset_bytes` on: if that is where its last read ended, the pages behind are read without
 /// waiting.
-fn follow(ahead: &mut ReadAhead, io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
+fn follow(io: &mut Io<'_>, index: &mut dyn Index, offset_bytes: u64) -> Result<(), KvError> {
+    let ahead = &mut io.media.ahead;
     if ahead.end_bytes != offset_bytes || offset_bytes == 0 {
         ahead.forget();
         return Ok(());
     }
-    let packing = io.packing();
+    let packing = io.media.space.packing;
     let first = offset_bytes / u64::from(packing.grain_bytes);
     ahead.pages.retain(|known| known.last_block >= first);
     ahead.next_block = ahead.next_block.max(first);
     let known = ahead.pages.len();
-    while ahead.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
-        if let Some(place) = locate(io, index, ahead.next_block)?.place {
-            let (page, last_block) = (packing.page_of(place), ahead.next_block);
-            match ahead.pages.iter().position(|known| known.page == page) {
-                Some(there) => ahead.pages[there].last_block = last_block,
-                None if ahead.pages.len() == AHEAD_PAGES as usize => break,
-                None => ahead.pages.push(AheadPage { page, ready: io.clock, last_block }),
+    while io.media.ahead.next_block < first + u64::from(AHEAD_PAGES * packing.grains_per_page) {
+        let last_block = io.media.ahead.next_block;
+        if let Some(place) = locate(io, index, last_block)?.place {
+            let (page, ready, pages) = (packing.page_of(place), io.clock, &mut io.media.ahead.pages);
+            match pages.iter().position(|known| known.page == page) {
+                Some(there) => pages[there].last_block = last_block,
+                None if pages.len() == AHEAD_PAGES as usize => break,
+                None => pages.push(AheadPage { page, ready, last_block }),
             }
         }
-        ahead.next_block += 1;
+        io.media.ahead.next_block += 1;
     }
     let geometry = io.media.space.geometry;
     let unit_of = |known: &AheadPage| geometry.unit_of(known.page);
-    for run in ahead.pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
-        let pages: Vec<PageAddress> = run.iter().map(|known| known.page).collect();
-        let ready = io.read_without_waiting(&pages, Cause::User);
+    let mut pages = std::mem::take(&mut io.media.ahead.pages);
+    for run in pages[known..].chunk_by_mut(|left, right| unit_of(left) == unit_of(right)) {
+        let wanted: Vec<PageAddress> = run.iter().map(|known| known.page).collect();
+        let ready = io.read_without_waiting(&wanted, Cause::User);
         run.iter_mut().for_each(|known| known.ready = ready);
     }
+    io.media.ahead.pages = pages;
     Ok(())
 }
 
@@ -102,43 +107,46 @@ fn key_of(number: &[u8; 8]) -> Key<'_> {
     Key::new(number).expect("a number is as long as a key may be")
 }
 
-/// Brings parts of written blocks into the controller, side by side.
-fn fetch(io: &mut Io<'_>, ahead: &ReadAhead, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
-    let packing = io.packing();
-    let pages = by_page(wanted.map(|(place, bytes)| {
-        let start = packing.byte_in_page(place);
-        (packing.page_of(place), start + bytes.start..start + bytes.end)
-    }));
+/// The parts of pages that hold these parts of written blocks.
+fn pages_of(packing: Packing, wanted: impl Iterator<Item = (Grain, Range<usize>)>) -> Vec<ValuePart> {
+    by_page(wanted.map(|(place, bytes)| {
+        let (page, start) = packing.start_of(place);
+        (page, start + bytes.start..start + bytes.end)
+    }))
+}
+
+/// Brings parts of written blocks into the controller, side by side, except for those that were read ahead.
+fn fetch(io: &mut Io<'_>, wanted: impl Iterator<Item = (Grain, Range<usize>)>) {
+    let pages = pages_of(io.packing(), wanted);
+    let ahead = &io.media.ahead;
     let (there, unread): (Vec<_>, Vec<_>) = pages.into_iter().partition(|(page, _)| ahead.ready(*page).is_some());
+    let ready: Vec<Nanos> = there.iter().filter_map(|(page, _)| ahead.ready(*page)).collect();
     io.read_parts(&unread, Cause::User);
-    for ready in there.iter().filter_map(|(page, _)| ahead.ready(*page)) {
-        io.wait_until(ready, SpentOn::Record);
-    }
+    ready.into_iter().for_each(|ready| io.wait_until(ready, SpentOn::Record));
 }
 
 pub(crate) fn read(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     limits: &Limits,
-    ahead: &mut ReadAhead,
     (offset_bytes, length_bytes): (u64, u32),
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let parts = parts_of(io, index, limits, (offset_bytes, length_bytes.into()))?;
-    follow(ahead, io, index, offset_bytes)?;
-    ahead.end_bytes = offset_bytes + u64::from(length_bytes);
+    follow(io, index, offset_bytes)?;
+    io.media.ahead.end_bytes = offset_bytes + u64::from(length_bytes);
     let is_gathered = |io: &Io<'_>, part: &&Part| {
         io.media.gathered.get(part.block).is_some_and(|block| block.covers(part.bytes.clone()))
     };
     let on_flash: Vec<&Part> = parts.iter().filter(|part| !is_gathered(io, part)).collect();
-    fetch(io, ahead, on_flash.into_iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
+    fetch(io, on_flash.into_iter().filter_map(|part| Some((part.position.place?, part.bytes.clone()))));
     let packing = io.packing();
     let mut value = ValueBuilder::default();
     let push_old = |io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, value: &mut ValueBuilder| {
         match place {
             Some(place) => {
-                let start = packing.byte_in_page(place);
-                io.data(packing.page_of(place))?.push_to(start + bytes.start..start + bytes.end, value);
+                let (page, start) = packing.start_of(place);
+                io.data(page)?.push_to(start + bytes.start..start + bytes.end, value);
             }
             None => value.push_bytes(&vec![0; bytes.len()]),
         }
@@ -168,28 +176,28 @@ fn bytes_of(piece: usize) -> Range<usize> {
 
 pub(crate) fn write(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &mut Utilization,
-    record: &mut Rope,
     (offset_bytes, value): (u64, &Value),
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let range = (offset_bytes, value.len() as u64);
-    let mut parts = parts_of(io, index, limits, range)?;
+    let mut parts = parts_of(io, namespace.index.as_mut(), limits, range)?;
     let mapped_bytes = io.packing().grain_bytes as usize;
     let gathers = io.media.gathered.is_on();
     if gathers {
         let is_new = |part: &&Part| part.bytes.len() < mapped_bytes && io.media.gathered.get(part.block).is_none();
         if parts.iter().filter(is_new).count() > io.media.gathered.free_places() {
             // A command that was cut has left none, or what is gathered cannot be written. Blocks of this one may move.
-            make_places(io, index, utilization, record, PARTS_MAX)?;
-            parts = parts_of(io, index, limits, range)?;
+            make_places(io, namespace, PARTS_MAX)?;
+            parts = parts_of(io, namespace.index.as_mut(), limits, range)?;
         }
     } else {
         let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
-        fetch(io, &ReadAhead::default(), in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes))));
+        let in_part = in_part.filter_map(|part| Some((part.position.place?, 0..mapped_bytes)));
+        io.read_parts(&pages_of(io.packing(), in_part), Cause::User);
     }
+    let mut record = io.media.take_scratch();
     let mut begin = 0;
     for Part { block, position, bytes } in parts {
         let end = begin + bytes.len();
@@ -200,18 +208,19 @@ pub(crate) fn write(
             let Some(whole) = gather(io, block, bytes.start, &come)? else { continue };
             whole.pieces.iter().flatten().for_each(|piece| record.push_value(piece));
         } else {
-            keep(io, position.place, 0..bytes.start, record)?;
+            keep(io, position.place, 0..bytes.start, &mut record)?;
             record.push_value(&come);
-            keep(io, position.place, bytes.end..mapped_bytes, record)?;
+            keep(io, position.place, bytes.end..mapped_bytes, &mut record)?;
         }
-        put(io, index, utilization, record, position).map_err(KvError::in_a_change)?;
+        put(io, namespace, &mut record, position).map_err(KvError::in_a_change)?;
         let now = io.settle();
         io.media.gathered.remove(block, now);
     }
+    io.media.scratch = Some(record);
     if gathers {
         // A block whose rest cannot be read keeps its place: whoever finds none is told.
         let wanted = io.media.gathered.wanted_places();
-        readable(make_places(io, index, utilization, record, wanted))?;
+        readable(make_places(io, namespace, wanted))?;
     }
     Ok(Reply::Written)
 }
@@ -220,23 +229,20 @@ pub(crate) fn write(
 /// gave away.
 pub(crate) fn deallocate(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &mut Utilization,
     (offset_bytes, length_bytes): (u64, u32),
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let (packing, mapped_bytes) = (io.packing(), io.packing().grain_bytes as usize);
-    for Part { block, position, bytes } in parts_of(io, index, limits, (offset_bytes, length_bytes.into()))? {
+    let range = (offset_bytes, length_bytes.into());
+    for Part { block, position, bytes } in parts_of(io, namespace.index.as_mut(), limits, range)? {
         let Some(place) = position.place else { continue };
         if bytes.len() < mapped_bytes || io.media.gathered.get(block).is_some() {
             continue;
         }
-        let (head, tag) = (packing.block(), position.tag);
-        io.note(Change::Unbound { tag, note: position.note, old: head.at(place) });
-        io.pair_died(tag, place, packing.grains_of_record(&head)).map_err(KvError::in_a_change)?;
-        index.unbind(io, key_of(&tag.to_be_bytes()), position)?;
-        utilization.remove(&head, &packing).expect("what is given away was counted");
+        let (key, found) = (position.tag.to_be_bytes(), Found { place, head: packing.block() });
+        unbind_pair(io, namespace, (key_of(&key), position, found)).map_err(KvError::in_a_change)?;
     }
     Ok(Reply::Deallocated)
 }
@@ -255,13 +261,7 @@ fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Opt
 
 /// Writes blocks until so many places are given up, the oldest first, which nobody waits for; one whose rest cannot be read
 /// stays.
-fn make_places(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-    places: usize,
-) -> Result<(), KvError> {
+fn make_places(io: &mut Io<'_>, namespace: &mut Namespace, places: usize) -> Result<(), KvError> {
     let mut unread = Ok(());
     let missing = places.saturating_sub(io.media.gathered.free_places());
     if missing == 0 {
@@ -272,7 +272,7 @@ fn make_places(
         if io.media.gathered.free_places() >= places {
             return Ok(());
         }
-        match io.unwaited(|io| write_out(io, index, utilization, record, block)) {
+        match io.unwaited(|io| write_out(io, namespace, block)) {
             (Err(why @ KvError::Unrecovered(_)), _) => unread = Err(why),
             (written, _) => written?,
         }
@@ -281,16 +281,11 @@ fn make_places(
 }
 
 /// Writes all that is gathered, and waits for it. What cannot be read stays, as safe as it was.
-pub(crate) fn write_all(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-) -> Result<(), KvError> {
+pub(crate) fn write_all(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let blocks: Vec<u64> = io.media.gathered.blocks().map(|block| block.number).collect();
     let mut last = io.clock;
     for block in blocks {
-        let (written, until) = io.unwaited(|io| write_out(io, index, utilization, record, block));
+        let (written, until) = io.unwaited(|io| write_out(io, namespace, block));
         last = last.max(until);
         readable(written)?;
     }
@@ -299,28 +294,24 @@ pub(crate) fn write_all(
 }
 
 /// Writes a block of which a part has come; what has not is read before.
-fn write_out(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-    block: u64,
-) -> Result<(), KvError> {
+fn write_out(io: &mut Io<'_>, namespace: &mut Namespace, block: u64) -> Result<(), KvError> {
     let gathered = io.media.gathered.get(block).expect("it is gathered").clone();
     io.wait_until(gathered.since, SpentOn::Buffer);
     let mapped_bytes = io.packing().grain_bytes as usize;
-    let position = locate(io, index, block)?;
-    fetch(io, &ReadAhead::default(), position.place.into_iter().map(|place| (place, 0..mapped_bytes)));
-    record.clear();
+    let position = locate(io, namespace.index.as_mut(), block)?;
+    let held = position.place.into_iter().map(|place| (place, 0..mapped_bytes));
+    io.read_parts(&pages_of(io.packing(), held), Cause::User);
+    let mut record = io.media.take_scratch();
     for (number, piece) in gathered.pieces.iter().enumerate() {
         match piece {
             Some(come) => record.push_value(come),
-            None => keep(io, position.place, bytes_of(number), record)?,
+            None => keep(io, position.place, bytes_of(number), &mut record)?,
         }
     }
     let handle = std::mem::replace(&mut io.handle, gathered.handle);
-    let written = put(io, index, utilization, record, position).map_err(KvError::in_a_change);
+    let written = put(io, namespace, &mut record, position).map_err(KvError::in_a_change);
     io.handle = handle;
+    io.media.scratch = Some(record);
     written?;
     let now = io.settle();
     io.media.gathered.remove(block, now);
@@ -329,36 +320,22 @@ fn write_out(
 
 /// Appends to `record` what a mapped block holds already.
 fn keep(io: &mut Io<'_>, place: Option<Grain>, bytes: Range<usize>, record: &mut Rope) -> Result<(), KvError> {
-    let packing = io.packing();
     match place {
         _ if bytes.is_empty() => {}
         Some(place) => {
-            let start = packing.byte_in_page(place);
-            record.push_slice(io.data(packing.page_of(place))?, start + bytes.start..start + bytes.end);
+            let (page, start) = io.packing().start_of(place);
+            record.push_slice(io.data(page)?, start + bytes.start..start + bytes.end);
         }
         None => record.push_zeros(bytes.len()),
     }
     Ok(())
 }
 
-fn put(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    record: &mut Rope,
-    position: Position,
-) -> Result<(), KvError> {
-    let (packing, tag) = (io.packing(), position.tag);
-    let block = packing.block();
+/// Appends a mapped block, in the stead of what is at its position.
+fn put(io: &mut Io<'_>, namespace: &mut Namespace, record: &mut Rope, position: Position) -> Result<(), KvError> {
+    let block = io.packing().block();
     let unbroken_bytes = record.len();
-    let place = io.append(NewRecord::pair(tag, record, unbroken_bytes))?;
-    let old = position.place.map(|old| block.at(old));
-    io.note(Change::Bound { tag, note: 0, pair: block.at(place), old });
-    if let Some(old) = old {
-        io.pair_died(tag, old.place, packing.grains_of_record(&block))?;
-        utilization.remove(&block, &packing).expect("what is overwritten was counted");
-    }
-    index.bind(io, key_of(&tag.to_be_bytes()), position, block.at(place))?;
-    utilization.add(&block, &packing);
-    Ok(())
+    let place = io.append(NewRecord::pair(position.tag, record, unbroken_bytes))?;
+    let (key, found) = (position.tag.to_be_bytes(), position.place.map(|place| Found { place, head: block }));
+    bind_pair(io, namespace, (key_of(&key), position, block.at(place), found))
 }

@@ -134,7 +134,6 @@ impl Design {
             value_bytes_max: (VALUE_BYTES_MAX as u64).min(packing.superblock_bytes()),
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
             taken_bytes: 0,
-            quota_bytes: None,
         };
         let collector = Collector::new(&media, low, (self.gc_victims_max, self.gc_pace));
         let engine = Engine::new(media, namespaces, collector, limits);

@@ -7,10 +7,10 @@ use crate::journal::{Change, PairPlace};
 use crate::lack::Lack;
 use crate::limits::Limits;
 use crate::log::NewRecord;
+use crate::namespace::Namespace;
 use crate::record::{RecordHead, write_record};
-use crate::utilization::Utilization;
+use crate::spent::SpentOn;
 use crate::value::{parts_of, value_of};
-use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Key, KvError, Nanos, OwnedKey, Reply, StoreCondition, Value};
 
@@ -21,18 +21,42 @@ pub(crate) struct Found {
     pub(crate) head: RecordHead,
 }
 
+/// How the records that a look-up meets are compared with its key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comparison {
+    /// So many bytes of the value are read with the head of a record, as far as they are in its page.
+    value_bytes: usize,
+    /// No record is read ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
+    is_trusting: bool,
+    /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
+    retry: Nanos,
+}
+
 /// Looks `key` up; gives its position and the pair that was found there. A record that cannot be read may be the key's:
-/// it is an error when the key is found nowhere else. With the head of a record `value_bytes` of its value are read, as
-/// far as they are in the page. An index that knows whole keys reads no record.
-pub(crate) fn find(
+/// it is an error when the key is found nowhere else. An index that knows whole keys reads no record.
+pub(crate) fn find(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<(Position, Option<Found>), KvError> {
+    look_up(io, index, key, Comparison::default())
+}
+
+/// As [`find`], for a command that a paper's emulator has trust a signature.
+fn find_by_signature(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     key: Key<'_>,
-    value_bytes: usize,
+) -> Result<(Position, Option<Found>), KvError> {
+    let is_trusting = io.media.controller.emulator.signatures_trusted;
+    look_up(io, index, key, Comparison { is_trusting, ..Comparison::default() })
+}
+
+fn look_up(
+    io: &mut Io<'_>,
+    index: &mut dyn Index,
+    key: Key<'_>,
+    comparison: Comparison,
 ) -> Result<(Position, Option<Found>), KvError> {
     let (mut found, mut unreadable) = (None, None);
     let position = index.locate(io, key, &mut |io, place| {
-        found = match head_at(io, place, key, value_bytes) {
+        found = match head_at(io, place, key, comparison) {
             Err(error @ KvError::Unrecovered(_)) => {
                 // The first: those that were not compared are looked at before all others.
                 unreadable.get_or_insert((error, place));
@@ -40,6 +64,9 @@ pub(crate) fn find(
             }
             head => head?.map(|head| Found { place, head }),
         };
+        if found.is_none() {
+            io.wait_until(io.clock + comparison.retry, SpentOn::Core);
+        }
         Ok(found.is_some())
     })?;
     if let (Some(place), Some(value_bytes)) = (position.place, position.value_bytes) {
@@ -52,25 +79,18 @@ pub(crate) fn find(
     }
 }
 
-/// As [`find`], for a command that a paper's emulator has trust a signature.
-fn find_by_signature(
+/// Reads the head of the record at `place`; none when it is another key's.
+fn head_at(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    place: Grain,
     key: Key<'_>,
-) -> Result<(Position, Option<Found>), KvError> {
-    io.trusts = io.media.controller.emulator.signatures_trusted;
-    let found = find(io, index, key, 0);
-    io.trusts = false;
-    found
-}
-
-/// Reads the head of the record at `place`, with the first bytes of its value; none when it is another key's.
-fn head_at(io: &mut Io<'_>, place: Grain, key: Key<'_>, value_bytes: usize) -> Result<Option<RecordHead>, KvError> {
+    Comparison { value_bytes, is_trusting, .. }: Comparison,
+) -> Result<Option<RecordHead>, KvError> {
     let packing = io.packing();
-    let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+    let (page, start) = packing.start_of(place);
     let page_bytes = packing.page_bytes() as usize;
     let wanted = RecordHead::bytes_for(key.bytes().len()) + value_bytes;
-    if !io.trusts {
+    if !is_trusting {
         io.read_parts(&[(page, start..page_bytes.min(start + wanted))], Cause::User);
     }
     io.cpu(io.costs().key_compare_ns);
@@ -91,25 +111,23 @@ fn note_key(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>, value_bytes: u
 
 pub(crate) fn store(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &mut Utilization,
-    record: &mut Rope,
     (key, value, condition): (Key<'_>, &Value, StoreCondition),
 ) -> Result<Reply, KvError> {
-    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
+    let head = RecordHead::of(key, value);
     let is_unconditional = condition == StoreCondition::Always;
-    let uncompared = if is_unconditional { uncompared(io, index, limits, utilization, (key, &head))? } else { None };
+    let uncompared = if is_unconditional { uncompared(io, namespace, limits, (key, &head))? } else { None };
     let (position, found) = match uncompared {
         Some(position) => (position, None),
         None => {
-            compare(io, index, utilization, Uncompared::Of(key))?;
-            look_up_aside(io, index, limits, utilization, (key, head, condition))?
+            compare(io, namespace, Uncompared::Of(key))?;
+            look_up_aside(io, namespace, limits, (key, head, condition))?
         }
     };
     io.begin_request();
-    let put = append_pair(io, record, (key, value, position.tag))
-        .and_then(|place| bind_pair(io, index, utilization, (key, position, head.at(place), found)));
+    let put = append_pair(io, (key, value, position.tag))
+        .and_then(|place| bind_pair(io, namespace, (key, position, head.at(place), found)));
     put.map_err(KvError::in_a_change)?;
     io.end_request();
     Ok(Reply::Stored)
@@ -119,42 +137,35 @@ pub(crate) fn store(
 /// for it beside the one that it may replace.
 fn uncompared(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &Utilization,
     (key, head): (Key<'_>, &RecordHead),
 ) -> Result<Option<Position>, KvError> {
     let bytes = io.packing().bytes_charged(head);
-    if !io.media.controller.compares_later || !limits.have_room(io.media, index, utilization, bytes) {
+    if !io.media.controller.compares_later || !limits.have_room(io.media, namespace, bytes) {
         return Ok(None);
     }
-    let position = index.position_uncompared(io, key);
-    position.map_or(Ok(()), |position| index.reserve(io, position))?;
+    let position = namespace.index.position_uncompared(io, key);
+    position.map_or(Ok(()), |position| namespace.index.reserve(io, position))?;
     Ok(position)
 }
 
 /// Finds out what was replaced by pairs that were not compared.
-pub(crate) fn compare(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    which: Uncompared<'_>,
-) -> Result<(), KvError> {
-    let compared = index.compare(io, which);
-    io.count_replaced(utilization);
+pub(crate) fn compare(io: &mut Io<'_>, namespace: &mut Namespace, which: Uncompared<'_>) -> Result<(), KvError> {
+    let compared = namespace.index.compare(io, which);
+    io.count_replaced(&mut namespace.utilization);
     compared.map_err(KvError::in_a_change)
 }
 
 /// Looks the key of a store up, aside if the store need not wait for that.
 fn look_up_aside(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &Utilization,
     (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
 ) -> Result<(Position, Option<Found>), KvError> {
     let aside = if condition == StoreCondition::Always { io.begin_aside(1) } else { None };
-    let looked_up = look_up_for(io, index, limits, utilization, (key, head, condition));
+    let looked_up = look_up_for(io, namespace, limits, (key, head, condition));
     io.end_aside(aside, looked_up.as_ref().map_or(true, |looked_up| looked_up.needs_freed));
     let LookedUp { position, found, .. } = looked_up?;
     Ok((position, found))
@@ -171,14 +182,14 @@ struct LookedUp {
 /// Looks the key of a store up, and makes room for it in the index.
 fn look_up_for(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
+    namespace: &mut Namespace,
     limits: &Limits,
-    utilization: &Utilization,
     (key, head, condition): (Key<'_>, RecordHead, StoreCondition),
 ) -> Result<LookedUp, KvError> {
+    let index = namespace.index.as_mut();
     let (position, found) = match condition {
         StoreCondition::Always => find_by_signature(io, index, key)?,
-        _ => find(io, index, key, 0)?,
+        _ => find(io, index, key)?,
     };
     match condition {
         StoreCondition::IfExists if found.is_none() => return Err(KvError::KeyNotFound),
@@ -192,29 +203,27 @@ fn look_up_for(
         return Err(io.refuse(Lack::InNamespace(io.namespace)));
     }
     // An overwrite that takes no more than it frees is never refused.
-    if bytes > freed && !limits.have_room(io.media, index, utilization, bytes - freed) {
-        let lack = limits.lack(io.media, index, utilization, (io.namespace, bytes - freed));
+    if bytes > freed
+        && let Some(lack) = limits.lack(io.media, namespace, bytes - freed)
+    {
         return Err(io.refuse(lack));
     }
     if found.is_none() {
-        index.reserve(io, position)?;
+        namespace.index.reserve(io, position)?;
     }
-    let needs_freed = freed > 0 && !limits.have_room(io.media, index, utilization, bytes);
+    let needs_freed = freed > 0 && !limits.have_room(io.media, namespace, bytes);
     Ok(LookedUp { position, found, needs_freed })
 }
 
-/// Appends the record of a pair; `record` is room for it.
-pub(crate) fn append_pair(
-    io: &mut Io<'_>,
-    record: &mut Rope,
-    (key, value, tag): (Key<'_>, &Value, u64),
-) -> Result<Grain, KvError> {
-    let packing = io.packing();
-    let head = RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 };
-    record.clear();
-    write_record(key, value, record);
-    packing.lay_out(&head, record);
-    let place = io.append(NewRecord::pair(tag, record, packing.unbroken_bytes(&head)))?;
+/// Appends the record of a pair.
+pub(crate) fn append_pair(io: &mut Io<'_>, (key, value, tag): (Key<'_>, &Value, u64)) -> Result<Grain, KvError> {
+    let (packing, head) = (io.packing(), RecordHead::of(key, value));
+    let mut record = io.media.take_scratch();
+    write_record(key, value, &mut record);
+    packing.lay_out(&head, &mut record);
+    let place = io.append(NewRecord::pair(tag, &mut record, packing.unbroken_bytes(&head)));
+    io.media.scratch = Some(record);
+    let place = place?;
     io.note_head(place, key, head.value_bytes);
     Ok(place)
 }
@@ -222,13 +231,12 @@ pub(crate) fn append_pair(
 /// Binds a key to a pair that was appended; the one before dies.
 pub(crate) fn bind_pair(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
+    Namespace { index, utilization, .. }: &mut Namespace,
     (key, position, pair, found): (Key<'_>, Position, PairPlace, Option<Found>),
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let Position { tag, note, .. } = position;
-    note_key(io, index, key, pair.value_bytes);
+    note_key(io, index.as_mut(), key, pair.value_bytes);
     io.note(Change::Bound { tag, note, pair, old: found.map(|old| old.head.at(old.place)) });
     if let Some(old) = found {
         let freed = packing.grains_of_record(&old.head);
@@ -237,21 +245,20 @@ pub(crate) fn bind_pair(
         utilization.remove(&old.head, &packing).expect("what is overwritten was counted");
     }
     io.behind_look_up(|io| index.bind(io, key, position, pair))?;
-    utilization.add(&RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes }, &packing);
+    utilization.add(&pair.head(), &packing);
     Ok(())
 }
 
 /// Removes a key that was found.
 pub(crate) fn unbind_pair(
     io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
+    Namespace { index, utilization, .. }: &mut Namespace,
     (key, position, found): (Key<'_>, Position, Found),
 ) -> Result<(), KvError> {
     let packing = io.packing();
     let grains = packing.grains_of_record(&found.head);
     io.media.heads.forget(found.place);
-    note_key(io, index, key, 0);
+    note_key(io, index.as_mut(), key, 0);
     io.note(Change::Unbound { tag: position.tag, note: position.note, old: found.head.at(found.place) });
     io.pair_died(position.tag, found.place, grains)?;
     io.behind_look_up(|io| index.unbind(io, key, position))?;
@@ -266,11 +273,14 @@ pub(crate) fn retrieve(
     offset_bytes: u32,
     length_bytes: u32,
 ) -> Result<Reply, KvError> {
-    let until = offset_bytes.saturating_add(length_bytes) as usize;
-    io.retry = Nanos(io.media.controller.emulator.retry_ns);
-    let (position, found) = find(io, index, key, until)?;
+    let comparison = Comparison {
+        value_bytes: offset_bytes.saturating_add(length_bytes) as usize,
+        is_trusting: false,
+        retry: Nanos(io.media.controller.emulator.retry_ns),
+    };
+    let (position, found) = look_up(io, index, key, comparison)?;
     let Found { place, head } = found.ok_or(KvError::KeyNotFound)?;
-    if position.value_bytes.is_some() && head_at(io, place, key, until)? != Some(head) {
+    if position.value_bytes.is_some() && head_at(io, place, key, comparison)? != Some(head) {
         return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));
     }
     read_value(io, place, head, (offset_bytes, length_bytes))
@@ -286,23 +296,18 @@ fn read_value(io: &mut Io<'_>, place: Grain, head: RecordHead, wanted: (u32, u32
     Ok(Reply::Retrieved { value: value_of(io, place, &parts)?, value_bytes: head.value_bytes })
 }
 
-pub(crate) fn delete(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    key: Key<'_>,
-) -> Result<Reply, KvError> {
-    compare(io, index, utilization, Uncompared::Of(key))?;
-    let (position, found) = find_by_signature(io, index, key)?;
+pub(crate) fn delete(io: &mut Io<'_>, namespace: &mut Namespace, key: Key<'_>) -> Result<Reply, KvError> {
+    compare(io, namespace, Uncompared::Of(key))?;
+    let (position, found) = find_by_signature(io, namespace.index.as_mut(), key)?;
     let found = found.ok_or(KvError::KeyNotFound)?;
     io.begin_request();
-    unbind_pair(io, index, utilization, (key, position, found)).map_err(KvError::in_a_change)?;
+    unbind_pair(io, namespace, (key, position, found)).map_err(KvError::in_a_change)?;
     io.end_request();
     Ok(Reply::Deleted)
 }
 
 pub(crate) fn exist(io: &mut Io<'_>, index: &mut dyn Index, key: Key<'_>) -> Result<Reply, KvError> {
-    let (_, found) = find(io, index, key, 0)?;
+    let (_, found) = find(io, index, key)?;
     found.map(|_| Reply::Exists).ok_or(KvError::KeyNotFound)
 }
 
@@ -325,19 +330,12 @@ pub(crate) fn listed(
     if let Some(ranges) = index.ranges() {
         return ranges.keys(io, from.map_or(&[], |key| key.bytes()), keys_max);
     }
-    let from = from.map(|key| find(io, index, key, 0).map(|(position, _)| position)).transpose()?;
+    let from = from.map(|key| find(io, index, key).map(|(position, _)| position)).transpose()?;
     let places = index.list(io, from, keys_max)?;
     let packing = io.packing();
     let mut pages: Vec<PageAddress> = places.iter().map(|&place| packing.page_of(place)).collect();
     pages.sort_unstable();
     pages.dedup();
     io.read_all(&pages, Cause::User);
-    let mut keys = Vec::with_capacity(places.len());
-    for place in places {
-        let data = io.data(packing.page_of(place))?;
-        let start = packing.byte_in_page(place);
-        let head = packing.head(data, start)?;
-        keys.push(head.key(data, start, &mut [0; 255]).into());
-    }
-    Ok(keys)
+    places.into_iter().map(|place| io.key_at(place).map(|(_, key)| key)).collect()
 }

@@ -137,7 +137,7 @@ impl Io<'_> {
         let follows = follows.unwrap_or(&nothing);
         let head = encode_before(item, follows.as_ref());
         self.media.durable.staged_bytes += (head.len() + follows.len()) as u64;
-        Ok(self.media.flash.backing().stage_record(&head, follows.as_ref(), self.clock)?)
+        Ok(self.media.flash.backing_mut().stage_record(&head, follows.as_ref(), self.clock)?)
     }
 
     /// How many of the first bytes of a record, which begins in a log's open page, need not be staged: those that fill units, with the padding
@@ -202,7 +202,7 @@ impl Io<'_> {
                 bytes.extend(encode(&item, part.as_ref()));
             }
             self.media.durable.staged_bytes = bytes.len() as u64;
-            self.media.flash.backing().restage(&bytes, self.clock)?;
+            self.media.flash.backing_mut().restage(&bytes, self.clock)?;
         }
         Ok(self.media.flash.buffer.drained())
     }
@@ -262,7 +262,7 @@ impl Io<'_> {
     pub(crate) fn pause(&mut self) -> Result<(), KvError> {
         self.write_journal(false)?;
         self.end_long_staging()?;
-        Ok(self.media.flash.backing().commit()?)
+        Ok(self.media.flash.backing_mut().commit()?)
     }
 
     /// The write buffer's memory is bounded: what is in flash need not stay in it.

@@ -11,10 +11,10 @@ mod room;
 
 use self::batches::{Phase, Share};
 use self::glance::Glances;
+pub use self::growth::GrowthCounters;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
 use crate::batch::EntryLocks;
 use crate::gc::Collector;
-use crate::growth::GrowthCounters;
 use crate::index::Growth;
 use crate::io::Io;
 use crate::lack::Lack;
@@ -22,10 +22,8 @@ use crate::limits::Limits;
 use crate::media::Media;
 use crate::namespace::{Namespace, Namespaces};
 use crate::packing::RecordLayout;
-use crate::read_ahead::ReadAhead;
 use crate::spent::{Spent, SpentOn};
 use crate::{batch, blocks, commands};
-use kvssd_flash::rope::Rope;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 
@@ -35,10 +33,8 @@ pub struct Engine {
     namespaces: Namespaces,
     collector: Collector,
     limits: Limits,
-    record: Rope,
-    ahead: ReadAhead,
     /// The clock of the indexes' own work.
-    grown: Nanos,
+    growth_clock: Nanos,
     growth: GrowthCounters,
     /// The living grains when collection had nothing to gain, and the programs after which it is tried again.
     in_vain: Option<(u64, u64)>,
@@ -66,9 +62,7 @@ impl Engine {
             namespaces,
             collector,
             limits,
-            record: Rope::default(),
-            ahead: ReadAhead::default(),
-            grown: Nanos::ZERO,
+            growth_clock: Nanos::ZERO,
             growth: GrowthCounters::default(),
             in_vain: None,
             locks: EntryLocks::default(),
@@ -92,9 +86,7 @@ impl Engine {
             namespaces: self.namespaces.clone(),
             collector: self.collector.clone(),
             limits: self.limits,
-            record: self.record.clone(),
-            ahead: self.ahead.clone(),
-            grown: self.grown,
+            growth_clock: self.growth_clock,
             growth: self.growth,
             in_vain: self.in_vain,
             locks: self.locks.clone(),
@@ -186,15 +178,15 @@ impl Engine {
         }
         let before = std::mem::take(&mut self.lacks);
         let ready = self.make_ready(namespace, command, &mut at);
-        let Engine { media, namespaces, limits, record, ahead, locks, share, .. } = self;
+        let Engine { media, namespaces, limits, locks, share, .. } = self;
         let mut io = Io::new(media, at, false).of(namespace);
         io.request = request;
         io.cpu(io.costs().command_ns);
         let mut reply = ready.and_then(|()| match *command {
             Command::Batch { changes } => {
                 let reply = match phase {
-                    Phase::All => batch::execute(&mut io, namespaces, limits, record, changes),
-                    Phase::First => batch::prepare(&mut io, namespaces, limits, record, changes).map(|prepared| {
+                    Phase::All => batch::execute(&mut io, namespaces, limits, changes),
+                    Phase::First => batch::prepare(&mut io, namespaces, limits, changes).map(|prepared| {
                         *share = Some(Share::Prepared(prepared));
                         Reply::Batched
                     }),
@@ -202,16 +194,13 @@ impl Engine {
                 locks.lock(changes, io.settle());
                 reply
             }
-            Command::Flush => write_gathered(&mut io, namespaces, record).and_then(|()| io.flush()).map(|drained| {
+            Command::Flush => write_gathered(&mut io, namespaces).and_then(|()| io.flush()).map(|drained| {
                 io.wait_until(drained.max(io.media.controller.behind.done_at()), SpentOn::Buffer);
                 Reply::Flushed
             }),
             _ => {
-                let taken_bytes = namespaces.taken_beside(namespace);
-                let namespace = namespaces.living(namespace)?;
-                let quota_bytes = namespace.attributes.quota_bytes;
-                let limits = &Limits { taken_bytes, quota_bytes, ..*limits };
-                perform(&mut io, namespace, limits, (record, ahead), command)
+                let limits = Limits { taken_bytes: namespaces.taken_beside(namespace), ..*limits };
+                perform(&mut io, namespaces.living(namespace)?, &limits, command)
             }
         });
         let ((done, spent), settled, lacks) = (io.answered(), io.settle(), std::mem::take(&mut io.lacks));
@@ -261,14 +250,14 @@ impl Engine {
             Command::Batch { changes } => {
                 batch::check(&self.media.space.geometry, &self.limits, changes)?;
                 for change in *changes {
-                    self.knows(change.namespace, command)?;
+                    self.check_command(change.namespace, command)?;
                     self.touch(change.namespace, *at)?;
                     self.finish_growth(change.namespace, true, at)?;
                     *at = (*at).max(self.locks.until(change.namespace, change.key));
                 }
             }
             _ => {
-                self.knows(namespace, command)?;
+                self.check_command(namespace, command)?;
                 self.touch(namespace, *at)?;
                 self.finish_growth(namespace, is_change(command), at)?;
                 *at = command.key().map_or(*at, |key| (*at).max(self.locks.until(namespace, key)));
@@ -290,7 +279,7 @@ impl Engine {
     }
 
     /// Refuses a command that the namespace cannot execute.
-    fn knows(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
+    fn check_command(&mut self, namespace: NamespaceId, command: &Command<'_>) -> Result<(), KvError> {
         let namespace = self.namespaces.living(namespace)?;
         let takes_blocks = self.media.space.packing.layout == RecordLayout::Blocks;
         if let Some(why) = namespace.index.refuses_changes().filter(|_| is_change(command)) {
@@ -327,15 +316,15 @@ impl Engine {
     fn work_until(&mut self, now: Nanos) -> Result<(), KvError> {
         loop {
             let collects = self.collector.clock < now && self.collector.is_wanted(&self.media);
-            let grows = self.grown < now && self.has_room_to_grow();
+            let grows = self.growth_clock < now && self.has_room_to_grow();
             let growing = if grows { self.namespaces.growing(Growth::Background) } else { None };
             let dying = if grows { self.namespaces.dying() } else { None };
-            let is_first = !collects || self.grown <= self.collector.clock;
+            let is_first = !collects || self.growth_clock <= self.collector.clock;
             if let Some(namespace) = growing.filter(|_| is_first) {
-                self.media.advance(self.grown);
+                self.media.advance(self.growth_clock);
                 self.grow(namespace)?;
             } else if let Some(namespace) = dying.filter(|_| is_first) {
-                self.media.advance(self.grown);
+                self.media.advance(self.growth_clock);
                 self.remove_some(namespace)?;
             } else if collects {
                 // The collector reserves with its own clock, which lies behind.
@@ -348,7 +337,7 @@ impl Engine {
             }
         }
         self.collector.clock = self.collector.clock.max(now);
-        self.grown = self.grown.max(now);
+        self.growth_clock = self.growth_clock.max(now);
         self.media.advance(now);
         self.locks.advance(now);
         Ok(())
@@ -364,7 +353,7 @@ impl Engine {
 
     /// One step of garbage collection; gives false when there is nothing to gain.
     fn collect(&mut self) -> Result<bool, KvError> {
-        self.ahead.forget();
+        self.media.ahead.forget();
         let begun = self.collector.clock;
         let caller = self.recording().work_for(Actor::Collector);
         let step = self.collector.step(&mut self.media, &mut self.namespaces);
@@ -399,48 +388,42 @@ fn perform(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (record, ahead): (&mut Rope, &mut ReadAhead),
     command: &Command<'_>,
 ) -> Result<Reply, KvError> {
-    let Namespace { index, iterators, utilization, .. } = namespace;
+    let Namespace { index, iterators, .. } = &mut *namespace;
     let index = index.as_mut();
     match *command {
-        Command::Store { key, ref value, condition } => {
-            commands::store(io, index, limits, utilization, record, (key, value, condition))
-        }
+        Command::Store { key, ref value, condition } => commands::store(io, namespace, limits, (key, value, condition)),
         Command::Retrieve { key, offset_bytes, length_bytes } => {
             commands::retrieve(io, index, key, offset_bytes, length_bytes)
         }
-        Command::Delete { key } => commands::delete(io, index, utilization, key),
+        Command::Delete { key } => commands::delete(io, namespace, key),
         Command::Exist { key } => commands::exist(io, index, key),
         Command::List { from, keys_max } => commands::list(io, index, from, keys_max),
         Command::CreateIterator { ref options } => iterators.create(io, index, options),
         Command::Seek { iterator, key, pairs_max } => iterators.seek(io, index, iterator, (key, pairs_max)),
         Command::Next { iterator, pairs_max } => iterators.next(io, index, iterator, pairs_max),
         Command::DestroyIterator { iterator } => iterators.destroy(io, index, iterator),
-        Command::Read { offset_bytes, length_bytes } => {
-            blocks::read(io, index, limits, ahead, (offset_bytes, length_bytes))
-        }
+        Command::Read { offset_bytes, length_bytes } => blocks::read(io, index, limits, (offset_bytes, length_bytes)),
         Command::Write { offset_bytes, ref value, handle } => {
-            ahead.forget();
+            io.media.ahead.forget();
             io.handle = handle;
-            blocks::write(io, index, limits, utilization, record, (offset_bytes, value))
+            blocks::write(io, namespace, limits, (offset_bytes, value))
         }
         Command::Deallocate { offset_bytes, length_bytes } => {
-            ahead.forget();
-            blocks::deallocate(io, index, limits, utilization, (offset_bytes, length_bytes))
+            io.media.ahead.forget();
+            blocks::deallocate(io, namespace, limits, (offset_bytes, length_bytes))
         }
         Command::Batch { .. } | Command::Flush => unreachable!("they are not of one namespace"),
     }
 }
 
 /// Writes the blocks of which a part was gathered, if the drive is one of blocks.
-fn write_gathered(io: &mut Io<'_>, namespaces: &mut Namespaces, record: &mut Rope) -> Result<(), KvError> {
+fn write_gathered(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<(), KvError> {
     if io.media.gathered.bytes() == 0 {
         return Ok(());
     }
-    let Namespace { index, utilization, .. } = namespaces.living(NamespaceId::FIRST)?;
-    blocks::write_all(io, index.as_mut(), utilization, record)
+    blocks::write_all(io, namespaces.living(NamespaceId::FIRST)?)
 }
 
 fn is_change(command: &Command<'_>) -> bool {

@@ -28,7 +28,7 @@ use crate::io::{Io, readable};
 use crate::journal::Change;
 use crate::log::NewRecord;
 use crate::media::Media;
-use crate::namespace::{Namespace, Namespaces};
+use crate::namespace::Namespaces;
 use crate::oob::{Entry, Kind, Oob, Stream};
 use crate::pace::CollectionPace;
 use crate::space::Space;
@@ -419,12 +419,12 @@ fn ask(
 
 /// Compares pairs that may be moved with what was stored since: what was replaced is not. Afterwards validity knows of that.
 fn compare(io: &mut Io<'_>, namespaces: &mut Namespaces, pairs: &[(NamespaceId, (u64, Grain))]) -> Result<(), KvError> {
-    for Namespace { id, index, utilization, .. } in namespaces.iter_mut() {
-        if !index.uncompared().is_empty() {
-            let own = pairs.iter().filter(|(of, _)| of == id);
+    for namespace in namespaces.iter_mut() {
+        if !namespace.index.uncompared().is_empty() {
+            let own = pairs.iter().filter(|(of, _)| *of == namespace.id);
             let tags: Vec<u64> = own.map(|&(_, (tag, _))| tag).collect();
-            io.namespace = *id;
-            commands::compare(io, index.as_mut(), utilization, Uncompared::Tagged(&tags))?;
+            io.namespace = namespace.id;
+            commands::compare(io, namespace, Uncompared::Tagged(&tags))?;
         }
     }
     Ok(())
@@ -437,9 +437,8 @@ fn compare_some(io: &mut Io<'_>, namespaces: &mut Namespaces) -> Result<bool, Kv
     };
     let before = namespace.index.uncompared().len();
     io.namespace = namespace.id;
-    let Namespace { index, utilization, .. } = namespace;
-    commands::compare(io, index.as_mut(), utilization, Uncompared::Some)?;
-    Ok(index.uncompared().len() < before)
+    commands::compare(io, namespace, Uncompared::Some)?;
+    Ok(namespace.index.uncompared().len() < before)
 }
 
 /// What is known of a record that runs into a superblock.

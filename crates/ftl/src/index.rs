@@ -219,7 +219,7 @@ pub struct CursorPlan {
 /// Maps keys to places.
 ///
 /// An index touches flash through `io` alone, so that every access takes time and is counted. It appends what it keeps
-/// on flash to the map log ([`Io::append`]); garbage collection asks about it again ([`Index::relocate_own`]).
+/// on flash to the map log ([`Io::append_own`]); garbage collection asks about it again ([`Index::relocate_own`]).
 pub trait Index: DynClone + Send + Sync {
     /// Finds `key`. `verify` reads the record at a candidate place and compares the whole key.
     ///

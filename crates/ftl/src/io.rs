@@ -12,13 +12,13 @@ use crate::lack::Lack;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::packing::Packing;
-use crate::record::RecordHead;
+use crate::record::{PairPlace, RecordHead};
 use crate::spent::{Spent, SpentOn};
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::timing::Work;
 use kvssd_flash::{Cause, CoreCosts, Flash, PageAddress, PageView};
-use kvssd_types::{KvError, NamespaceId, Nanos, PlacementHandle, RequestId, ValueBuilder};
+use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey, PlacementHandle, RequestId, ValueBuilder};
 use std::ops::Range;
 
 /// Flash, log and cores, with the clock of the command or task at work.
@@ -38,11 +38,6 @@ pub struct Io<'a> {
     pub(crate) handle: PlacementHandle,
     /// Names the change that is made, if it may come again.
     pub(crate) request: Option<RequestId>,
-    /// Whether keys are compared without reading their records
-    /// ([`Emulator::signatures_trusted`](kvssd_flash::Emulator::signatures_trusted)).
-    pub(crate) trusts: bool,
-    /// What a record of another key costs ([`Emulator::retry_ns`](kvssd_flash::Emulator::retry_ns)).
-    pub(crate) retry: Nanos,
     work: Nanos,
     /// Where the time went.
     spent: Spent,
@@ -68,8 +63,6 @@ impl<'a> Io<'a> {
             namespace,
             handle: PlacementHandle::DEFAULT,
             request: None,
-            trusts: false,
-            retry: Nanos::ZERO,
             work: Nanos::ZERO,
             spent: Spent::default(),
             answered: None,
@@ -258,8 +251,8 @@ impl<'a> Io<'a> {
     /// A hint: it costs the drive nothing.
     pub fn warm(&self, places: &[Grain]) {
         let packing = self.media.space.packing;
-        let pages: Vec<_> = places.iter().map(|&place| (packing.page_of(place), packing.byte_in_page(place))).collect();
-        self.media.flash.warm(&pages);
+        let pages: Vec<_> = places.iter().map(|&place| packing.start_of(place)).collect();
+        self.media.flash.backing().warm(&pages);
     }
 
     /// The records at these places will die soon: memory may begin to bring what is known of them closer.
@@ -272,8 +265,8 @@ impl<'a> Io<'a> {
     #[must_use]
     #[inline]
     pub fn peek(&self, place: Grain) -> Option<&Blob> {
-        let packing = self.media.space.packing;
-        self.media.flash.peek(packing.page_of(place), packing.byte_in_page(place))
+        let (page, start) = self.media.space.packing.start_of(place);
+        self.media.flash.backing().peek(page, start)
     }
 
     /// The data of a page that was read, or is still gathered.
@@ -286,6 +279,25 @@ impl<'a> Io<'a> {
             Some(data) => Ok(data),
             None => written(flash, page).map(|view| view.data),
         }
+    }
+
+    /// The pair and the key of the record at `place`, whose page was read.
+    ///
+    /// # Errors
+    /// As [`Io::data`], and when there is no record.
+    pub fn key_at(&mut self, place: Grain) -> Result<(PairPlace, OwnedKey), KvError> {
+        let packing = self.packing();
+        let (page, start) = packing.start_of(place);
+        let data = self.data(page)?;
+        let head = packing.head(data, start)?;
+        Ok((head.at(place), head.key(data, start, &mut [0; 255]).into()))
+    }
+
+    /// So many bytes from `place` on, whose page was read; none when they run over its end.
+    #[inline]
+    pub(crate) fn blob_at(&mut self, place: Grain, bytes: u32) -> Result<Option<Blob>, KvError> {
+        let (page, start) = self.packing().start_of(place);
+        Ok(self.data(page)?.whole_blob(start..start + bytes as usize))
     }
 
     /// The data of a page that was read, or is still gathered, on which the record at `place` goes on.
@@ -326,7 +338,7 @@ impl<'a> Io<'a> {
             return false;
         }
         let mut is_of_it = |oob: &[u8]| OobFormat::continued(oob) == Some(place);
-        let backing = flash.backing();
+        let backing = flash.backing_mut();
         value.push_filled(run.len() * page_bytes, |room| backing.read_through(first, room, &mut is_of_it))
     }
 

@@ -367,7 +367,7 @@ impl Live {
     fn record_parts(&self, io: &Io<'_>, ahead: &Ahead) -> Vec<ValuePart> {
         let (place, head) = self.record(io, ahead);
         let mut parts = parts_of(&io.media.space, place, &head, 0..head.value_bytes as usize);
-        let (page, start) = (io.packing().page_of(place), io.packing().byte_in_page(place));
+        let (page, start) = io.packing().start_of(place);
         match parts.first_mut().filter(|(first, _)| *first == page) {
             Some((_, bytes)) => bytes.start = start,
             None => parts.insert(0, (page, start..start + head.bytes())),
@@ -376,8 +376,7 @@ impl Live {
     }
 
     fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (Grain, RecordHead) {
-        let PairPlace { place, key_bytes, value_bytes } = ahead.pair;
-        (io.media.held.place_of(place, self.made), RecordHead { key_bytes, value_bytes })
+        (io.media.held.place_of(ahead.pair.place, self.made), ahead.pair.head())
     }
 
     /// A pair whose record is in the controller, in those parts.
@@ -385,7 +384,7 @@ impl Live {
         let (place, head) = self.record(io, ahead);
         io.cpu(io.costs().key_compare_ns);
         let packing = io.packing();
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        let (page, start) = packing.start_of(place);
         let found = RecordHead::matching(io.data(page)?, start, packing.page_bytes() as usize, Key::new(&ahead.key)?);
         if found != Some(head) {
             return Err(KvError::Unrecovered("a page holds another record than the index says".to_owned()));

@@ -324,7 +324,8 @@ pub(crate) enum Torn {
     Undecided,
 }
 
-/// Leaves out what batches have done that the power has cut, or that are shares of a batch behind the last that was `decided`. What became of superblocks stays: it is so, whoever wrote to them.
+/// Leaves out what batches have done that the power has cut, or that are shares of a batch behind the last that was `decided`. What became of
+/// superblocks stays: it is so, whoever wrote to them.
 ///
 /// # Errors
 /// When something was done behind a share that does not count: whoever did it knew that the batch was decided.

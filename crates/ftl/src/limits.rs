@@ -1,10 +1,8 @@
 //! How much a drive may hold, and when commands wait.
 
-use crate::index::Index;
 use crate::lack::Lack;
 use crate::media::Media;
-use crate::utilization::Utilization;
-use kvssd_types::NamespaceId;
+use crate::namespace::Namespace;
 
 /// The limits that the engine was built with.
 #[derive(Clone, Copy, Debug)]
@@ -19,40 +17,28 @@ pub(crate) struct Limits {
     pub(crate) dram_bytes: u64,
     /// Bytes of flash that the other namespaces take, beside that of the command.
     pub(crate) taken_bytes: u64,
-    /// The most bytes that the records of the command's namespace may take.
-    pub(crate) quota_bytes: Option<u64>,
 }
 
 impl Limits {
     /// Whether the records of a namespace may take `bytes` more.
-    pub(crate) fn have_room(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> bool {
-        self.is_within_quota(utilization, bytes) && self.lacking_bytes(media, index, utilization, bytes) == 0
+    pub(crate) fn have_room(&self, media: &Media, namespace: &Namespace, bytes: u64) -> bool {
+        self.lack(media, namespace, bytes).is_none()
     }
 
-    /// Bytes of flash that would have to go before the records of a namespace may take `bytes` more, whatever its quota.
-    fn lacking_bytes(&self, media: &Media, index: &dyn Index, utilization: &Utilization, bytes: u64) -> u64 {
-        let records = utilization.record_bytes + bytes;
-        let capacity = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
-        (self.taken_bytes + records + index.footprint_bytes()).saturating_sub(capacity)
-    }
-
-    /// Why the records of a namespace may not take `bytes` more.
-    pub(crate) fn lack(
-        &self,
-        media: &Media,
-        index: &dyn Index,
-        utilization: &Utilization,
-        (namespace, bytes): (NamespaceId, u64),
-    ) -> Lack {
-        match self.is_within_quota(utilization, bytes) {
-            false => Lack::InNamespace(namespace),
-            true => Lack::OnDrive { bytes: self.lacking_bytes(media, index, utilization, bytes) },
+    /// Why the records of a namespace may not take `bytes` more; none when they may.
+    pub(crate) fn lack(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
+        if namespace.has_quota_for(bytes) {
+            self.lack_of_flash(media, namespace, bytes)
+        } else {
+            Some(Lack::InNamespace(namespace.id))
         }
     }
 
-    /// Whether the records of a namespace would be within its quota with `bytes` more.
-    pub(crate) fn is_within_quota(&self, utilization: &Utilization, bytes: u64) -> bool {
-        self.quota_bytes.is_none_or(|quota| utilization.record_bytes + bytes <= quota)
+    /// The same, whatever the quota.
+    pub(crate) fn lack_of_flash(&self, media: &Media, namespace: &Namespace, bytes: u64) -> Option<Lack> {
+        let capacity_bytes = self.capacity_grains(media) * u64::from(media.space.packing.grain_bytes);
+        let taken_bytes = self.taken_bytes + namespace.taken_bytes() + bytes;
+        (taken_bytes > capacity_bytes).then(|| Lack::OnDrive { bytes: taken_bytes - capacity_bytes })
     }
 
     /// Grains that may live.

@@ -18,19 +18,19 @@ use kvssd_types::{NamespaceId, Nanos, PlacementHandle};
 
 /// What [`Io::append`](crate::Io::append) puts into the log.
 #[derive(Debug)]
-pub struct NewRecord<'a> {
+pub(crate) struct NewRecord<'a> {
     /// The log.
-    pub stream: Stream,
+    pub(crate) stream: Stream,
     /// What it is.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What its owner finds it by.
-    pub tag: u64,
+    pub(crate) tag: u64,
     /// Its bytes, which may be moved out.
-    pub bytes: &'a mut Rope,
+    pub(crate) bytes: &'a mut Rope,
     /// How many of them, from the first on, must lie in one page.
-    pub unbroken_bytes: usize,
+    pub(crate) unbroken_bytes: usize,
     /// What the pages that it fills are counted under.
-    pub cause: Cause,
+    pub(crate) cause: Cause,
 }
 
 impl<'a> NewRecord<'a> {

@@ -34,7 +34,7 @@ impl Seen {
         wanted: Option<(u32, u32)>,
     ) -> Option<Self> {
         let packing = space.packing;
-        let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+        let (page, start) = packing.start_of(place);
         let head = RecordHead::matching(data, start, packing.page_bytes() as usize, key)?;
         let wanted = wanted.map_or(0..0, |wanted| head.value_range(wanted));
         let mut value = ValueBuilder::with_length(wanted.len());

@@ -10,6 +10,7 @@
 //! | [`Held`] | what iterators keep |
 //! | [`Heads`] | whose records lie where, as far as the host's memory has room |
 //! | [`Gathered`] | blocks of which a part has come |
+//! | [`ReadAhead`] | pages that were read ahead of a host of blocks |
 
 use crate::controller::Controller;
 use crate::dram::DramUse;
@@ -25,6 +26,7 @@ use crate::read_ahead::ReadAhead;
 use crate::space::Space;
 use crate::superblock::Superblocks;
 use crate::validity::Validity;
+use kvssd_flash::rope::Rope;
 use kvssd_flash::{Flash, Profile};
 use kvssd_types::Nanos;
 
@@ -38,11 +40,14 @@ pub struct Media {
     pub(crate) held: Held,
     pub(crate) heads: Heads,
     pub(crate) gathered: Gathered,
+    pub(crate) ahead: ReadAhead,
+    /// Memory for a record that is put together, which the next one takes again.
+    pub(crate) scratch: Option<Box<Rope>>,
 }
 
 impl Media {
     pub(crate) fn new(
-        mut flash: Flash,
+        flash: Flash,
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
@@ -58,6 +63,8 @@ impl Media {
             controller: Controller::new(profile),
             held: Held::default(),
             gathered: Gathered::default(),
+            ahead: ReadAhead::default(),
+            scratch: None,
         }
     }
 
@@ -72,7 +79,17 @@ impl Media {
             held: self.held.clone(),
             heads: self.heads.clone(),
             gathered: self.gathered.clone(),
+            ahead: self.ahead.clone(),
+            scratch: None,
         })
+    }
+
+    /// Room for a record, which is given back as [`Media::scratch`].
+    #[inline]
+    pub(crate) fn take_scratch(&mut self) -> Box<Rope> {
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        scratch.clear();
+        scratch
     }
 
     /// No clock lies before `now` any more: calendars may forget what ended before.

@@ -8,10 +8,12 @@
 //!
 //! An index knows nothing of this: whose work is done stands in its [`Io`].
 
+mod dram_shares;
+
+use self::dram_shares::{Usage, Want, shares};
 use crate::attributes::{NamespaceAttributes, SavedKind};
 use crate::design::{Design, IndexChoice};
 use crate::dram::DramUse;
-use crate::dram_shares::{Usage, Want, shares};
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;
@@ -82,8 +84,13 @@ impl Namespace {
         self.kind.saved(self.tags).with_cache(self.attributes.cache.as_ref())
     }
 
+    /// Whether its records may take `bytes` more, as far as its quota says.
+    pub(crate) fn has_quota_for(&self, bytes: u64) -> bool {
+        self.attributes.quota_bytes.is_none_or(|quota| self.utilization.record_bytes + bytes <= quota)
+    }
+
     /// Bytes of flash that it takes.
-    fn taken_bytes(&self) -> u64 {
+    pub(crate) fn taken_bytes(&self) -> u64 {
         self.utilization.record_bytes + self.index.footprint_bytes()
     }
 }

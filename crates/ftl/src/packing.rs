@@ -167,6 +167,12 @@ impl Packing {
         self.index_in_page(grain) as usize * self.grain_bytes as usize
     }
 
+    /// The page that a grain lies in, and its first byte there.
+    #[must_use]
+    pub fn start_of(&self, grain: Grain) -> (PageAddress, usize) {
+        (self.page_of(grain), self.byte_in_page(grain))
+    }
+
     /// The grain with number `index` of a page.
     #[must_use]
     pub fn grain(&self, page: PageAddress, index: u32) -> Grain {

@@ -35,7 +35,20 @@ pub struct RecordHead {
 /// Bytes of a head without its key.
 const FIXED_BYTES: usize = 1 + 4;
 
+impl PairPlace {
+    /// The head of its record.
+    #[must_use]
+    pub fn head(&self) -> RecordHead {
+        RecordHead { key_bytes: self.key_bytes, value_bytes: self.value_bytes }
+    }
+}
+
 impl RecordHead {
+    /// The head of the record of a pair.
+    pub(crate) fn of(key: Key<'_>, value: &Value) -> Self {
+        RecordHead { key_bytes: key.bytes().len() as u32, value_bytes: value.len() as u32 }
+    }
+
     /// Bytes of the head of a record with a key of `key_bytes`.
     #[must_use]
     pub fn bytes_for(key_bytes: usize) -> usize {

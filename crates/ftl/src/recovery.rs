@@ -10,8 +10,10 @@
 //! pairs.
 
 mod redo;
+mod trust;
 
 use self::redo::Redo;
+use self::trust::stands_at_the_end;
 use crate::batch_sequence::BatchSequence;
 use crate::durability::{Image, image, image_bytes};
 use crate::io::Io;
@@ -23,7 +25,6 @@ use crate::planted::PlantedBug;
 use crate::space::Space;
 use crate::staging::{self, GatheredPart, Item};
 use crate::superblock::{State, Superblock};
-use crate::trust::stands_at_the_end;
 use kvssd_flash::{Cause, PageAddress, PowerLoss, SuperblockId};
 use kvssd_types::{BLOCK_BYTES, KvError, Nanos, PlacementHandle, Value};
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ pub(crate) fn mount(
     namespaces: &mut Namespaces,
     decided: BatchSequence,
 ) -> Result<MountReport, KvError> {
-    let staged = media.flash.backing().staged()?;
+    let staged = media.flash.backing_mut().staged()?;
     let Media { log, flash, space, durable, .. } = &mut *media;
     let restored = staging::restore(&staged, log, flash, &space.packing, &mut durable.journal)?;
     media.durable.staged_bytes = staged.len() as u64;
@@ -124,7 +125,7 @@ pub(crate) fn mount(
     if torn == Torn::Undecided || io.media.durable.decided != BatchSequence::default() {
         // What is staged is written anew. That a share was abandoned is safe before anybody can decide a batch with the number that it had, and
         // what a coordinator has decided before anybody builds on it: a sync that failed may have left it in the system's memory alone.
-        io.media.flash.backing().commit()?;
+        io.media.flash.backing_mut().commit()?;
     }
     let report = MountReport {
         took: io.settle(),
@@ -185,15 +186,14 @@ fn numbered_pages(io: &mut Io<'_>) -> (Numbered, u64) {
     let (mut pages, mut sequence) = (Numbered::new(), 0);
     let geometry = io.media.space.geometry;
     for superblock in (1..geometry.superblocks()).map(SuperblockId) {
-        let first = geometry.first_page(superblock);
         // The first page says whose it is; if that is damaged, one of its neighbours does.
-        let neighbours = first.0..first.0 + (4 * geometry.pages_per_program).min(geometry.pages_per_superblock());
-        let known = neighbours.map(PageAddress).find_map(|page| oob_of(io, page));
+        let mut neighbours = geometry.superblock_pages(superblock).take(4 * geometry.pages_per_program as usize);
+        let known = neighbours.find_map(|page| oob_of(io, page));
         sequence = sequence.max(known.as_ref().map_or(0, |oob| oob.sequence));
         if known.is_none_or(|oob| oob.stream != Stream::Journal) {
             continue;
         }
-        for page in (first.0..first.0 + geometry.pages_per_superblock()).map(PageAddress) {
+        for page in geometry.superblock_pages(superblock) {
             if let Some(oob) = oob_of(io, page)
                 && let Some(entry) = oob.entries.first()
             {

@@ -87,12 +87,10 @@ impl Space {
 
     /// The page behind `page` in the order of its stream.
     pub(crate) fn page_after(&self, page: PageAddress) -> PageAddress {
-        let next = PageAddress(page.0 + 1);
-        let superblock = self.geometry.superblock_of(page);
-        if next.0 < self.geometry.first_page(superblock).0 + self.geometry.pages_per_superblock() {
-            return next;
+        if !self.geometry.ends_superblock(page) {
+            return PageAddress(page.0 + 1);
         }
-        self.geometry.first_page(self.superblocks.get(superblock).next)
+        self.geometry.first_page(self.superblocks.get(self.geometry.superblock_of(page)).next)
     }
 }
 
@@ -154,8 +152,7 @@ impl Space {
     /// Whether validity and the table of superblocks, as a checkpoint has put them back, count the same.
     fn counts_agree(&self) -> bool {
         (0..).map(SuperblockId).zip(self.superblocks.all()).all(|(id, superblock)| {
-            let first = self.geometry.first_page(id).0;
-            let pages = (first..first + self.geometry.pages_per_superblock()).map(PageAddress);
+            let pages = self.geometry.superblock_pages(id);
             let counted: u64 = pages.map(|page| u64::from(self.validity.live_grains_of(page))).sum();
             counted == superblock.live_grains && superblock.live_grains <= superblock.appended_grains
         })

@@ -34,8 +34,8 @@ pub struct Options {
     /// superblock of the image (1/256 of its flash, at least 512 KiB) if that is less. Large values cost a byte a
     /// value, half of the namespaces, and a look-up before each change while there are any.
     pub value_bytes_max: Option<u32>,
-    /// Partitions of a new image, up to 64 ([`kvssd_device::PARTITIONS_MAX`]): as many threads change it side by side. Each has its part of the flash, of
-    /// the memory, of quotas and of budgets of caches, and the image is full when one of them is. Without
+    /// Partitions of a new image, up to 64 ([`kvssd_device::PARTITIONS_MAX`]): as many threads change it side by side. Each has its part of the
+    /// flash, of the memory, of quotas and of budgets of caches, and the image is full when one of them is. Without
     /// `value_bytes_max` the largest value is that of an image of the size of a partition. 0 is 1.
     pub partitions: u32,
     /// A new image allocates all its room at once, so that no store finds the disk full.

@@ -49,7 +49,8 @@ impl RangeCursor {
     }
 
     /// The pairs that come next, with no values where keys alone were asked for; none at the end. The namespace must be the same each
-    /// time. The first page has 16 pairs at the most, each other up to twice as many as the one before, 64 at the most; a page ends behind as many bytes as the largest value may have.
+    /// time. The first page has 16 pairs at the most, each other up to twice as many as the one before, 64 at the most; a page ends behind as many
+    /// bytes as the largest value may have.
     ///
     /// # Errors
     /// As [`Range`]'s items.

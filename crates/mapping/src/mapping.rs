@@ -41,7 +41,8 @@ impl Mapping {
 
     /// Writes `bytes` to the file from `at` on; gives whether it did. Left to the system is what is long, or reaches beyond the region, and the first
     /// that is short behind one that is long and has left what is held: who writes so will write on so, and would have made ready what a long one
-    /// passes by. `file` is that of the region. The bytes outlive the process from then on; a process that is killed meanwhile has written any of them.
+    /// passes by. `file` is that of the region. The bytes outlive the process from then on; a process that is killed meanwhile has written any of
+    /// them.
     ///
     /// # Errors
     /// When the part of the file that `at` lies in cannot be made ready. Nothing is written then, and the mapping is of no use any more.

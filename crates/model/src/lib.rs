@@ -254,8 +254,8 @@ mod tests {
         assert_eq!(estimate_of(513), estimate_of(1024));
     }
 
-    /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an overwrite and an operation for each pair are a millisecond; nothing is more than
-    /// three.
+    /// What bounds the time of an estimate: a step of the fluid or of a queue takes some 50 ns (docs/ESTIMATE.md). On the drive that comes along an
+    /// overwrite and an operation for each pair are a millisecond; nothing is more than three.
     #[test]
     fn an_estimate_takes_no_more_steps_at_a_larger_scale() {
         for name in kvssd_flash::PROFILE_NAMES {

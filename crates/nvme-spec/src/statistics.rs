@@ -3,7 +3,8 @@
 //! ```text
 //!   0 "kvssd-01" | 8 pairs | 16 pair bytes | 24 live | 32 capacity | 40 flash | 48 DRAM | 56 DRAM at most
 //!   64 page bytes | 72 pages read | 80 pages programmed | 88 pairs moved | 96 erases | 104 blocks | 112 erases of the most erased
-//!   120 bytes stored | 128 bytes retrieved | 136 stores and deletes | 144 retrieves, exists and lists | 152 design, 32 B | 184 processor ns | zeros to 512
+//!   120 bytes stored | 128 bytes retrieved | 136 stores and deletes | 144 retrieves, exists and lists | 152 design, 32 B | 184 processor ns | zeros
+//! to 512
 //! ```
 //!
 //! Capacities are those of the whole drive, whichever namespace is asked; counts begin when the service begins.

@@ -305,9 +305,14 @@ impl Connection {
     /// Ends the connection with a C2HTermReq that says why.
     fn terminate(&mut self, fault: Fault, pdu: &[u8]) {
         tracing::warn!(%fault, "a connection was ended for what its host sent");
-        self.subsystem.metrics.faults.inc();
         let header = &pdu[..pdu.len().min(24)];
         self.output.push(&Pdu::Terminate { sender: Sender::Controller, fault, header }, &self.framing);
+        self.stop_for_fault();
+    }
+
+    /// As [`Connection::stop`], for what the peer has done or left undone.
+    fn stop_for_fault(&mut self) {
+        self.subsystem.metrics.faults.inc();
         self.stop();
     }
 
@@ -409,19 +414,16 @@ impl Connection {
         let has_failed = self.subsystem.has_failed();
         if self.transfers.deadline(limits.transfer_ns).is_some_and(|expires| now > expires) {
             tracing::warn!("a host did not send in time what it was asked for");
-            self.subsystem.metrics.faults.inc();
-            return self.stop();
+            return self.stop_for_fault();
         }
         match &self.phase {
             Phase::AwaitingIcRequest | Phase::AwaitingConnect | Phase::Authenticating { .. } => {
                 if self.place.is_given_up() {
                     tracing::warn!("a peer that has not said who it is made room for another");
-                    self.subsystem.metrics.faults.inc();
-                    self.stop();
+                    self.stop_for_fault();
                 } else if now > self.began + limits.connect_ns {
                     tracing::warn!("a peer did not connect in time");
-                    self.subsystem.metrics.faults.inc();
-                    self.stop();
+                    self.stop_for_fault();
                 }
             }
             Phase::Admin { controller, id } => {
@@ -433,8 +435,7 @@ impl Connection {
                         "a host kept silent: its controller ends"
                     );
                     drop(controller);
-                    self.subsystem.metrics.faults.inc();
-                    return self.stop();
+                    return self.stop_for_fault();
                 }
                 self.subsystem.end_iterators(now);
                 controller.check_events(has_failed);

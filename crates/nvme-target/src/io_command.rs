@@ -1,5 +1,7 @@
 //! I/O commands that are ready to be executed.
 
+use crate::command_kind::CommandKind;
+use crate::completion::{Completion, Outcome};
 use crate::hosts::Member;
 use crate::memory::MemoryShare;
 use kvssd_device::{Scope, partition_of};
@@ -44,6 +46,11 @@ pub(crate) fn scope_of(namespace: u32, command: &KvCommand, partitions: usize) -
 }
 
 impl IoCommand {
+    /// Its completion.
+    pub(crate) fn completion(&self, outcome: Outcome) -> Completion {
+        Completion::new(self.command_id, CommandKind::of(&self.command), self.arrived, outcome)
+    }
+
     /// Whether it looks at one key.
     pub(crate) fn is_look(&self) -> bool {
         matches!(self.command, KvCommand::Retrieve { .. } | KvCommand::Exist { .. })

@@ -8,7 +8,6 @@
 
 use crate::attachments::Attachments;
 use crate::clients::OpenedClient;
-use crate::command_kind::CommandKind;
 use crate::completion::{Completion, Success};
 use crate::controller::{Controller, ControllerKind, Host, IoSettings};
 use crate::controllers::Controllers;
@@ -347,12 +346,7 @@ impl Subsystem {
             room.share.resize(room.used_bytes);
             let Some(outcome) = outcome else { break };
             let Some(ready) = burst.next(true) else { break };
-            completions.push(Completion::new(
-                ready.command_id,
-                CommandKind::of(&ready.command),
-                ready.arrived,
-                outcome,
-            ));
+            completions.push(ready.completion(outcome));
         }
     }
 
@@ -442,9 +436,7 @@ impl Subsystem {
 /// Fails the commands of a burst.
 fn fail(burst: &mut Burst<'_>, completions: &mut Vec<Completion>) {
     while let Some(ready) = burst.next(true) {
-        let failure = Err(Status::InternalError.into());
-        let kind = CommandKind::of(&ready.command);
-        completions.push(Completion::new(ready.command_id, kind, ready.arrived, failure));
+        completions.push(ready.completion(Err(Status::InternalError.into())));
     }
 }
 

@@ -19,7 +19,8 @@
 //! | `pipe` | what the library reads from and writes to. All unsafe code is here |
 //!
 //! The protocol is s2n-tls's, its ciphers AWS-LC's. Of libraries with Rust bindings it is the one that takes external keys
-//! of both hashes by safe calls: rustls takes none, and `openssl` only what SHA-256 hashes. Randomness and the age of what is sent are the library's own.
+//! of both hashes by safe calls: rustls takes none, and `openssl` only what SHA-256 hashes. Randomness and the age of what is sent are the library's
+//! own.
 //!
 //! What it does not do: sockets, timeouts, and knowing what an identity means.
 

@@ -1,4 +1,5 @@
-//! Linearizability of one key: whether what hosts have seen of it can be explained by each call taking effect at one moment between its begin and its end.
+//! Linearizability of one key: whether what hosts have seen of it can be explained by each call taking effect at one moment between its begin and its
+//! end.
 //!
 //! ```text
 //!   host 1    |-- store 1 --|          |-- get: 2 --|
@@ -6,7 +7,8 @@
 //!   host 3    |-- store 3 ...                                                in doubt: it takes effect once at any later moment, or never
 //! ```
 //!
-//! A pure function over a history, without threads, sockets or clocks. A pass over the begins and ends keeps all **configurations** that explain what has
+//! A pure function over a history, without threads, sockets or clocks. A pass over the begins and ends keeps all **configurations** that explain what
+//! has
 //! ended: the state of the key, and which of the calls under way have taken effect. When a call ends that has not, those under way take effect before
 //! it in every order that there is (Lowe, "Testing for linearizability", 2017: just in time). Calls in doubt stay under way; of those that cannot be
 //! told apart one is tried, and only where something is different afterwards, so that hundreds of them are no more work than a few.

@@ -39,10 +39,10 @@ impl Lsm {
         postcard::to_allocvec(&saved).expect("a tree is plain data")
     }
 
-    pub(super) fn take_saved(&mut self, bytes: &[u8]) -> Option<()> {
+    pub(super) fn restore_saved(&mut self, bytes: &[u8]) -> Option<()> {
         let Saved { tables, memtable, age } = postcard::from_bytes(bytes).ok()?;
         for table in tables {
-            self.come(table)?;
+            self.add_table(table)?;
         }
         for (key, entry) in memtable {
             Key::new(&key).ok()?;
@@ -52,8 +52,8 @@ impl Lsm {
         (age <= AGE_MAX).then_some(())
     }
 
-    /// A table comes into the Summary. None when there can be no such table.
-    fn come(&mut self, mut table: Table) -> Option<()> {
+    /// Adds a table to the pool and the Summary. None when there can be no such table.
+    fn add_table(&mut self, mut table: Table) -> Option<()> {
         let TablePlace { table: number, level, age, pages } = &table.place;
         // There are no more tables than pages.
         let id = TableId::try_from(*number)
@@ -72,7 +72,7 @@ impl Lsm {
     }
 
     /// Makes a change again. None when it cannot have been.
-    pub(super) fn again(&mut self, change: &Change) -> Option<()> {
+    pub(super) fn redo_change(&mut self, change: &Change) -> Option<()> {
         match change {
             Change::Key { key, value_bytes } => self.redo.key = Some((key.clone(), *value_bytes)),
             Change::Bound { pair: PairPlace { place, .. }, .. } | Change::Moved { to: place, .. } => {
@@ -86,20 +86,20 @@ impl Lsm {
             Change::Range { table, firsts, last } => {
                 self.redo.ranges.insert(*table, KeyRange { firsts: firsts.clone(), last: last.clone() });
             }
-            Change::Own { number, place, old: (old, _), .. } => self.page_moved(*number, *old, *place)?,
-            Change::Merged { taken, made } => self.merged(taken, made)?,
+            Change::Own { number, place, old: (old, _), .. } => self.redo_page_move(*number, *old, *place)?,
+            Change::Merged { taken, made } => self.redo_merge(taken, made)?,
             _ => {}
         }
         Some(())
     }
 
-    fn page_moved(&mut self, number: u64, from: Grain, to: Grain) -> Option<()> {
+    fn redo_page_move(&mut self, number: u64, from: Grain, to: Grain) -> Option<()> {
         let (id, page) = (number / u64::from(TABLE_PAGES_MAX), (number % u64::from(TABLE_PAGES_MAX)) as usize);
         let is_there = self.tables.find(id)?.place.pages.get(page) == Some(&from);
         is_there.then(|| self.tables.change(id as TableId, |table| table.place.pages[page] = to))
     }
 
-    fn merged(&mut self, taken: &[TablePlace], made: &[TablePlace]) -> Option<()> {
+    fn redo_merge(&mut self, taken: &[TablePlace], made: &[TablePlace]) -> Option<()> {
         let mut before = BTreeMap::new();
         for place in taken {
             let known = self.tables.find(place.table).filter(|known| known.place == *place)?;
@@ -114,18 +114,18 @@ impl Lsm {
             self.age = self.age.max(place.age.saturating_add(1));
             // One that only sank is what it was.
             if let Some(table) = before.remove(&place.table).filter(|known| known.place.pages == place.pages) {
-                self.come(Table { place: place.clone(), ..table })?;
+                self.add_table(Table { place: place.clone(), ..table })?;
                 continue;
             }
             let range = self.redo.ranges.remove(&place.table)?;
             self.redo.made.insert(place.table as TableId);
-            self.come(Table::new(place.clone(), range, None))?;
+            self.add_table(Table::new(place.clone(), range, None))?;
         }
         Some(())
     }
 
     /// All changes were made again: filters are made anew from the tables, except for those that cannot be read.
-    pub(super) fn end_again(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
+    pub(super) fn finish_redo(&mut self, io: &mut Io<'_>) -> Result<(), KvError> {
         for id in std::mem::take(&mut self.redo).made {
             if self.tables.form.filter_bits == 0 || self.tables.find(id.into()).is_none() {
                 continue;

@@ -9,10 +9,10 @@
 
 use super::page::{Entry, PageWriter, TablePage, prefix};
 use crate::bloom::Bloom;
-use kvssd_flash::rope::{Rope, RopeRef};
+use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_ftl::index::{SectionCounters, Sight};
-use kvssd_ftl::{Grain, Io, Kind, NewRecord, Stream, TablePlace, readable};
+use kvssd_ftl::{Grain, Io, TablePlace, readable};
 use kvssd_types::{KvError, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -293,18 +293,8 @@ impl Tables {
     }
 
     fn append(&mut self, io: &mut Io<'_>, number: u64, page: Blob) -> Result<Grain, KvError> {
-        let length = page.len();
-        let mut bytes = Rope::default();
-        bytes.push_blob(page);
-        self.counters.bytes_written[usize::from(io.background)] += length as u64;
-        io.append(NewRecord {
-            stream: Stream::Map,
-            kind: Kind::Section,
-            tag: number,
-            bytes: &mut bytes,
-            unbroken_bytes: length,
-            cause: io.index_cause(),
-        })
+        self.counters.bytes_written[usize::from(io.background)] += page.len() as u64;
+        io.append_own(number, page)
     }
 
     /// Garbage collection found a page at `from`; if it is still wanted, it is appended anew. Gives where it is then.

@@ -134,7 +134,10 @@ impl Multilevel {
     fn key_at(&self, io: &mut Io<'_>, place: Grain) -> Result<Option<(PairPlace, OwnedKey)>, KvError> {
         match self.local.key_at(place) {
             Some(kept) => Ok(Some(kept.clone())),
-            None => readable(io.key_at(place)),
+            None => {
+                io.cpu(io.costs().key_compare_ns);
+                readable(io.key_at(place))
+            }
         }
     }
 

@@ -45,7 +45,7 @@ impl Caches {
         let value = self.stamped(value);
         let mut store = |records: &mut dyn Records| {
             let (value, condition) = (value.clone(), StoreCondition::Always);
-            records.execute_as(request, namespace, Command::Store { key, value, condition })
+            records.execute_as((request, namespace), Command::Store { key, value, condition })
         };
         match self.with_room(records, &mut pending, &mut store) {
             Ok(reply) => self.came(records, pending).map(|()| reply),
@@ -64,7 +64,7 @@ impl Caches {
             let changes = [BatchChange { namespace, key, value: None }];
             let mut delete = |records: &mut dyn Records| match request {
                 None => records.execute(namespace, Command::Delete { key }),
-                Some(_) => records.execute_as(request, namespace, Command::Batch { changes: &changes }),
+                Some(_) => records.execute_as((request, namespace), Command::Batch { changes: &changes }),
             };
             let keys = [(namespace, key)];
             let mut pending = PendingChange::new(self, &keys);
@@ -115,7 +115,7 @@ impl Caches {
         }
         let stamped: Vec<BatchChange<'_>> = changes.iter().map(|change| self.stamped_change(change)).collect();
         let mut put = |records: &mut dyn Records| {
-            records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &stamped })
+            records.execute_as((request, NamespaceId::FIRST), Command::Batch { changes: &stamped })
         };
         match self.with_room(records, &mut pending, &mut put) {
             Ok(reply) => {

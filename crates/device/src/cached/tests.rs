@@ -26,14 +26,14 @@ impl Records for Stuck {
         self.drive.engine_mut()
     }
 
-    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         if let Command::Delete { key } = command
             && self.keys.contains(&key.bytes()[0])
         {
             self.tried += 1;
             return Err(KvError::Unrecovered("a page is damaged".to_owned()));
         }
-        self.drive.perform(origin, command)
+        self.drive.execute_as(origin, command)
     }
 }
 

@@ -20,10 +20,10 @@ impl Records for Whole<'_> {
         self.records.engine_mut()
     }
 
-    fn perform(&mut self, (request, namespace): Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         match &mut self.large {
-            Some(large) => large.execute_as(self.records, request, namespace, command),
-            None => self.records.perform((request, namespace), command),
+            Some(large) => large.execute_as(self.records, origin, command),
+            None => self.records.execute_as(origin, command),
         }
     }
 

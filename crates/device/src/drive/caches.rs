@@ -1,9 +1,10 @@
 //! The namespaces of a drive in a file that are caches: made, changed, looked at, and told the time.
 
 use super::Drive;
-use crate::cached::{CacheInfo, Caches, Whole};
+use crate::cached::{CacheInfo, Caches};
 use crate::clocked::Clocked;
 use crate::large::LargeValues;
+use crate::records::Records;
 use kvssd_cache::CacheAttributes;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos};
 
@@ -17,10 +18,10 @@ impl Drive {
     pub(super) fn set_held(&mut self, id: NamespaceId, cache: Option<CacheAttributes>) -> Result<(), KvError> {
         let of_engine = self.engine().namespaces().into_iter().find(|info| info.id == id);
         let quota_bytes = of_engine.and_then(|info| info.attributes.quota_bytes);
-        let Drive { clocked, large, caches, .. } = self;
+        let (caches, mut whole) = self.parts();
         caches.set(id, cache, quota_bytes);
-        let shared = caches.share_dram(&mut Whole { large: large.as_mut(), records: clocked });
-        clocked.device.engine.keep_beside(caches.dram_bytes());
+        let shared = caches.share_dram(&mut whole);
+        whole.keep_beside(caches.dram_bytes());
         shared
     }
 
@@ -57,8 +58,8 @@ impl Drive {
     /// # Errors
     /// What the firmware answers to deletes.
     pub fn let_go(&mut self, id: NamespaceId) -> Result<bool, KvError> {
-        let Drive { clocked, large, caches, .. } = self;
-        caches.let_go(&mut Whole { large: large.as_mut(), records: clocked }, id)
+        let (caches, mut whole) = self.parts();
+        caches.let_go(&mut whole, id)
     }
 
     /// Bytes of the value of a key; none where it has none. Nobody asked for it: no cache counts that.
@@ -66,9 +67,9 @@ impl Drive {
     /// # Errors
     /// What the firmware answers.
     pub fn value_bytes_of(&mut self, namespace: NamespaceId, key: Key<'_>) -> Result<Option<u32>, KvError> {
-        let Drive { clocked, large, caches, .. } = self;
-        let at = clocked.clock();
-        caches.value_bytes_of(&mut Whole { large: large.as_mut(), records: clocked }, (namespace, key), at)
+        let at = self.clocked.clock();
+        let (caches, mut whole) = self.parts();
+        caches.value_bytes_of(&mut whole, (namespace, key), at)
     }
 
     /// The time since 1970, by which caches let go what is too old, from here on; a drive that is told none takes its own, virtual one. Who keeps a

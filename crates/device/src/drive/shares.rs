@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 impl Drive {
     /// Whether the drive takes a batch of that size, and each key is there once.
     pub(crate) fn check_batch(&mut self, changes: &[BatchChange<'_>]) -> Result<(), KvError> {
-        let Drive { clocked, large, caches, .. } = self;
-        caches.check_size(&Whole { large: large.as_mut(), records: clocked }, changes)
+        let (caches, whole) = self.parts();
+        caches.check_size(&whole, changes)
     }
 
     /// The number of the next batch over several partitions, of the first of them.
@@ -38,11 +38,11 @@ impl Drive {
     /// Takes a share back that was prepared, since another was refused with that error.
     pub(crate) fn abandon_batch(&mut self, share: &[BatchChange<'_>], why: &KvError) -> Result<(), KvError> {
         self.on_share(|engine, changes, at| engine.abandon_batch(changes, at))?;
-        let Drive { clocked, large, caches, .. } = self;
-        if let Some(large) = large {
-            large.reload(clocked)?;
+        if let Some(large) = &mut self.large {
+            large.reload(&mut self.clocked)?;
         }
-        caches.taken_back(&mut Whole { large: large.as_mut(), records: clocked }, share, why)
+        let (caches, mut whole) = self.parts();
+        caches.taken_back(&mut whole, share, why)
     }
 
     /// Makes the rest of a share that was prepared. It is committed, and counts when the first partition has decided.
@@ -62,8 +62,8 @@ impl Drive {
 
     /// The batch counts, and each partition is done with its share: those leave caches for it that could not before.
     pub(crate) fn leave_behind_batch(&mut self) -> Result<(), KvError> {
-        let Drive { clocked, large, caches, .. } = self;
-        caches.leave_overdue(&mut Whole { large: large.as_mut(), records: clocked })
+        let (caches, mut whole) = self.parts();
+        caches.leave_overdue(&mut whole)
     }
 
     /// Does something with the share that was prepared, that must not wait for other commits: who waits for those of one partition knows nothing
@@ -130,7 +130,7 @@ impl Records for Preparing<'_> {
         self.clocked.engine_mut()
     }
 
-    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         match command {
             _ if self.prepared.is_some() => Err(KvError::InvalidCommand("a batch is not decided yet")),
             Command::Batch { changes } if origin.0 == Some(SHARE) => {
@@ -138,7 +138,7 @@ impl Records for Preparing<'_> {
                 self.prepared = Some(changes.iter().map(PreparedChange::of).collect());
                 Ok(Reply::Batched)
             }
-            other => self.clocked.perform(origin, other),
+            other => self.clocked.execute_as(origin, other),
         }
     }
 

@@ -63,7 +63,7 @@ impl LargeValues {
             let shadow = self.shadow_mut(*namespace)?.id;
             tagged.push(BatchChange { namespace: shadow, key: Ledger::key(), value: Some(ledger.encode()) });
         }
-        let reply = records.execute_as(request, NamespaceId::FIRST, Command::Batch { changes: &tagged })?;
+        let reply = records.execute_as((request, NamespaceId::FIRST), Command::Batch { changes: &tagged })?;
         for (namespace, ledger) in ledgers {
             let youngest = self.youngest;
             self.shadow_mut(namespace)?.changed(ledger, youngest);

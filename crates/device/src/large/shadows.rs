@@ -26,6 +26,11 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
+    /// One in which nothing is kept.
+    fn new(owner: NamespaceId, id: NamespaceId, quota_bytes: Option<u64>) -> Self {
+        Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() }
+    }
+
     /// Writes a ledger down.
     pub(super) fn save(&mut self, records: &mut dyn Records, ledger: Ledger) -> Result<(), KvError> {
         let command = Command::Store { key: Ledger::key(), value: ledger.encode(), condition: StoreCondition::Always };
@@ -119,22 +124,13 @@ impl LargeValues {
                 Some(owner) if is_there(owner) => {
                     let of_owner = namespaces.iter().find(|info| info.id == owner);
                     let quota_bytes = of_owner.and_then(|info| info.attributes.quota_bytes);
-                    let mut shadow =
-                        Shadow { owner, id: info.id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() };
+                    let mut shadow = Shadow::new(owner, info.id, quota_bytes);
                     shadow.load(drive)?;
                     large.shadows.push(shadow);
                 }
                 // Its owner was deleted, and the process ended then.
                 Some(_) if !is_read_only => drive.delete_namespace(info.id)?,
-                Some(owner) => {
-                    large.shadows.push(Shadow {
-                        owner,
-                        id: info.id,
-                        quota_bytes: None,
-                        ledger: Ledger::default(),
-                        shown: BTreeMap::new(),
-                    });
-                }
+                Some(owner) => large.shadows.push(Shadow::new(owner, info.id, None)),
                 None => {}
             }
         }
@@ -193,7 +189,7 @@ impl LargeValues {
         // The quota is that of both together, which the engine does not know.
         let name = Some(format!("{NAME_PREFIX}{owner}"));
         let id = drive.create_namespace(number, NamespaceAttributes { name, logs, ..NamespaceAttributes::PLAIN })?;
-        self.shadows.push(Shadow { owner, id, quota_bytes, ledger: Ledger::default(), shown: BTreeMap::new() });
+        self.shadows.push(Shadow::new(owner, id, quota_bytes));
         Ok(())
     }
 

@@ -62,7 +62,7 @@ impl LargeValues {
         namespace: NamespaceId,
         command: Command<'_>,
     ) -> Result<Reply, KvError> {
-        self.execute_as(records, None, namespace, command)
+        self.execute_as(records, (None, namespace), command)
     }
 }
 
@@ -81,9 +81,9 @@ impl<F: FnMut(NamespaceId, &Command<'_>) -> Result<(), KvError>> Records for Med
         self.drive.engine_mut()
     }
 
-    fn perform(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
+    fn execute_as(&mut self, origin: Origin, command: Command<'_>) -> Result<Reply, KvError> {
         (self.fail)(origin.1, &command)?;
-        self.drive.perform(origin, command)
+        self.drive.execute_as(origin, command)
     }
 }
 
@@ -141,7 +141,7 @@ fn whatever_step_is_the_last_a_key_has_one_of_its_values() {
             };
             let mut ending = Meddled { drive: &mut drive, fail };
             let command = next.as_ref().map_or(Command::Delete { key: key(b"key") }, |next| store(b"key", next));
-            let ended = large.execute_as(&mut ending, Some(request), FIRST, command.clone());
+            let ended = large.execute_as(&mut ending, (Some(request), FIRST), command.clone());
             large = open(&mut drive);
             let found = read(&mut large, &mut drive, b"key");
             // It is known as made from the moment on in which the key has what it was to get.

@@ -38,7 +38,7 @@ impl Walk<'_> {
     /// The key of the record at a place, for people.
     fn key_at(&mut self, at: Grain) -> Option<Vec<u8>> {
         let packing = self.media.space.packing;
-        let (page, start) = (packing.page_of(at), packing.byte_in_page(at));
+        let (page, start) = packing.start_of(at);
         let (_, data) = look(self.media, page).ok()??;
         let head = packing.head(data, start).ok()?;
         Some(head.key(data, start, &mut [0; 255]).to_vec())

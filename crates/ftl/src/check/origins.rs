@@ -13,7 +13,7 @@ pub(super) fn name_origin(flash: &mut Flash, geometry: &Geometry, page: PageAddr
     if report.pages_unreadable > ORIGINS_MAX {
         return;
     }
-    let Some(PageIdentity { page: origin, .. }) = flash.origin(page) else { return };
+    let Some(PageIdentity { page: origin, .. }) = flash.backing_mut().origin(page) else { return };
     let what = match origin == page {
         true => "it is of an earlier life of its block: what was written since is lost".to_owned(),
         false => format!("what lies there was written to page {}", origin.0),

@@ -81,8 +81,7 @@ impl<'a> Walk<'a> {
         }
         for number in 1..self.media.space.geometry.superblocks() {
             let superblock = SuperblockId(number);
-            let first = self.media.space.geometry.first_page(superblock).0;
-            let pages = (first..first + self.media.space.geometry.pages_per_superblock()).map(PageAddress);
+            let pages = self.media.space.geometry.superblock_pages(superblock);
             if self.media.space.superblocks.get(superblock).state == State::Free {
                 pages.for_each(|page| self.miss(page, "lies in a superblock that is free"));
                 continue;

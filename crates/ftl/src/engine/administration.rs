@@ -11,7 +11,7 @@ use super::growth::grow;
 use crate::address::Grain;
 use crate::attributes::NamespaceAttributes;
 use crate::commands;
-use crate::index::{Growth, Index, OwnRecord, Uncompared};
+use crate::index::{Growth, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
 use crate::journal::{BatchNote, Change};
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
@@ -50,33 +50,38 @@ impl Engine {
         // A quota of no bytes is none, as on the wire.
         let quota_bytes = attributes.quota_bytes.filter(|bytes| *bytes > 0);
         let attributes = NamespaceAttributes { quota_bytes, ..attributes };
-        let created = self.works().and_then(|()| match self.create(id, attributes.clone(), at) {
+        let created = self.administer_for(at, |engine| match engine.create(id, attributes.clone(), at) {
             // Deleted namespaces may still hold the number or the DRAM that is wanted.
-            Err(KvError::TooManyNamespaces { .. }) if self.namespaces.holds_numbers() => {
-                self.finish_removals(at).and_then(|at| self.create(id, attributes, at))
+            Err(KvError::TooManyNamespaces { .. }) if engine.namespaces.holds_numbers() => {
+                engine.finish_removals(at).and_then(|at| engine.create(id, attributes, at))
             }
             created => created,
         });
-        self.note_failure(&created);
         self.share_anew();
-        match created {
-            Ok((done, id)) => (done, Ok(id)),
+        created
+    }
+
+    /// Does what an engine that has failed refuses; gives when it is done, and what comes of it.
+    pub(super) fn administer_for<T>(
+        &mut self,
+        at: Nanos,
+        work: impl FnOnce(&mut Engine) -> Result<(Nanos, T), KvError>,
+    ) -> (Nanos, Result<T, KvError>) {
+        let worked = self.works().and_then(|()| work(self));
+        self.note_failure(&worked);
+        match worked {
+            Ok((done, given)) => (done, Ok(given)),
             Err(error) => (at, Err(error)),
         }
     }
 
-    /// Does what an engine that has failed refuses; gives when it is done.
+    /// The same, where nothing comes of it.
     pub(super) fn administer(
         &mut self,
         at: Nanos,
         work: impl FnOnce(&mut Engine) -> Result<Nanos, KvError>,
     ) -> (Nanos, Result<(), KvError>) {
-        let worked = self.works().and_then(|()| work(self));
-        self.note_failure(&worked);
-        match worked {
-            Ok(done) => (done, Ok(())),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer_for(at, |engine| work(engine).map(|done| (done, ())))
     }
 
     pub(super) fn share_anew(&mut self) {
@@ -272,7 +277,7 @@ impl Engine {
             // It may know of pairs that it does not list yet.
             Growth::Background | Growth::Changes | Growth::Foreground => grow(io, namespace),
             Growth::None if !namespace.index.uncompared().is_empty() => {
-                commands::compare(io, namespace.index.as_mut(), &mut namespace.utilization, Uncompared::Some)
+                commands::compare(io, namespace, Uncompared::Some)
             }
             Growth::None => remove_pairs(io, namespace),
         })?;
@@ -291,14 +296,14 @@ impl Engine {
     /// Removes what is left of the namespaces that were deleted, and has the journal forget them: their numbers are
     /// free when it returns. This takes as long as their pairs take to delete. Gives when it is done.
     fn finish_removals(&mut self, at: Nanos) -> Result<Nanos, KvError> {
-        self.grown = self.grown.max(at);
+        self.growth_clock = self.growth_clock.max(at);
         while let Some(id) = self.namespaces.dying() {
             if !self.make_room_to_grow()? {
                 break;
             }
             self.remove_some(id)?;
         }
-        self.collector.clock = self.collector.clock.max(self.grown);
+        self.collector.clock = self.collector.clock.max(self.growth_clock);
         if self.media.durable.is_on() {
             while self.collector.is_busy() {
                 self.collect()?;
@@ -356,11 +361,10 @@ fn runs(records: &[(Grain, u32)], superblock_grains: u64) -> Vec<(Grain, u32)> {
 /// Removes the next pairs of a namespace, or begins again. When pairs are left that cannot be listed, they stay until
 /// the next mount.
 fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
-    let Namespace { fate, index, utilization, .. } = namespace;
-    let NamespaceFate::Dies(from) = fate else { return Ok(()) };
-    let removed = remove_from(io, index.as_mut(), utilization, from.as_deref());
-    *fate = match readable(removed)? {
-        Some(None) if from.is_none() && utilization.pairs > 0 => NamespaceFate::Stays,
+    let NamespaceFate::Dies(from) = namespace.fate.clone() else { return Ok(()) };
+    let removed = remove_from(io, namespace, from.as_deref());
+    namespace.fate = match readable(removed)? {
+        Some(None) if from.is_none() && namespace.utilization.pairs > 0 => NamespaceFate::Stays,
         Some(last) => NamespaceFate::Dies(last),
         None => NamespaceFate::Stays,
     };
@@ -368,15 +372,10 @@ fn remove_pairs(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvErro
 }
 
 /// Removes some pairs from a key on; gives the last of them.
-fn remove_from(
-    io: &mut Io<'_>,
-    index: &mut dyn Index,
-    utilization: &mut Utilization,
-    from: Option<&[u8]>,
-) -> Result<Option<OwnedKey>, KvError> {
-    let keys = commands::listed(io, index, from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
+fn remove_from(io: &mut Io<'_>, namespace: &mut Namespace, from: Option<&[u8]>) -> Result<Option<OwnedKey>, KvError> {
+    let keys = commands::listed(io, namespace.index.as_mut(), from.map(Key::new).transpose()?, REMOVED_PER_STEP)?;
     for key in &keys {
-        commands::delete(io, index, utilization, Key::new(key)?)?;
+        commands::delete(io, namespace, Key::new(key)?)?;
     }
     Ok(keys.last().cloned())
 }

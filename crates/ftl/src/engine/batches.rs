@@ -7,8 +7,8 @@
 //!   end_batch         each but the coordinator       -> it goes on
 //! ```
 //!
-//! Whoever calls has all these engines, and that of the coordinator, for itself from the first call to the last; so one number, of the last batch that
-//! was decided, is all that a mount must know. In between an engine refuses everything else, and writes no checkpoint. When a call fails other
+//! Whoever calls has all these engines, and that of the coordinator, for itself from the first call to the last; so one number, of the last batch
+//! that was decided, is all that a mount must know. In between an engine refuses everything else, and writes no checkpoint. When a call fails other
 //! than by a refusal of `prepare_batch`, nobody knows whether the batch will count: all engines are to be dropped, and mounted anew.
 //!
 //! What it does not do: requests that may come again, and drives whose write buffer is volatile: of those each mount goes to a moment of its
@@ -95,7 +95,7 @@ impl Engine {
         let (done, settled, made) = self.make_share(changes, BatchNote::CommittedIf(sequence), at);
         let committed = made.and_then(|()| {
             self.share = Some(Share::Finished);
-            Ok(self.media.flash.backing().commit()?)
+            Ok(self.media.flash.backing_mut().commit()?)
         });
         self.note_failure(&committed);
         (done.max(settled), committed)
@@ -152,9 +152,9 @@ impl Engine {
             Ok(prepared) => prepared,
             Err(error) => return (at, at, Err(error)),
         };
-        let Engine { media, namespaces, record, locks, .. } = self;
+        let Engine { media, namespaces, locks, .. } = self;
         let mut io = Io::new(media, at, false);
-        let made = prepared.map_or(Ok(()), |prepared| batch::finish(&mut io, namespaces, record, changes, &prepared));
+        let made = prepared.map_or(Ok(()), |prepared| batch::finish(&mut io, namespaces, changes, &prepared));
         // What is half made must not be built upon.
         let made = made.map_err(|error| if error.is_fatal() { error } else { KvError::Failed(error.to_string()) });
         if made.is_ok() {

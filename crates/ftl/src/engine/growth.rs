@@ -8,6 +8,24 @@ use crate::namespace::Namespace;
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{KvError, NamespaceId, Nanos};
 
+/// Work that let no change in, or no command ([`Growth`](crate::index::Growth)): tables that are all split at once, a
+/// MemTable or a local index that is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrowthCounters {
+    /// How often it was done to its end.
+    pub closures: u64,
+    /// How long it took, in nanoseconds, all together, with the garbage collection that made room for it.
+    pub closed_ns: u64,
+}
+
+impl GrowthCounters {
+    /// It took so long, and is done or waits for room.
+    pub(crate) fn add(&mut self, took: Nanos, is_done: bool) {
+        self.closed_ns += took.0;
+        self.closures += u64::from(is_done);
+    }
+}
+
 /// One step of an index's own work.
 pub(super) fn grow(io: &mut Io<'_>, namespace: &mut Namespace) -> Result<(), KvError> {
     let grown = namespace.index.grow(io);
@@ -41,10 +59,10 @@ impl Engine {
         if self.has_room_to_grow() {
             return Ok(true);
         }
-        self.collector.clock = self.collector.clock.max(self.grown);
+        self.collector.clock = self.collector.clock.max(self.growth_clock);
         let has_room = self.reclaim_until(|engine| engine.has_room_to_grow())?;
         if has_room {
-            self.grown = self.collector.clock;
+            self.growth_clock = self.collector.clock;
         }
         Ok(has_room)
     }
@@ -62,15 +80,12 @@ impl Engine {
         let mut before = usize::MAX;
         while (1..before).contains(&left(self)) {
             before = left(self);
-            self.grown = self.grown.max(done);
+            self.growth_clock = self.growth_clock.max(done);
             if !self.make_room_to_grow()? {
                 break;
             }
-            self.work_on(id, |io, namespace| {
-                let Namespace { index, utilization, .. } = namespace;
-                commands::compare(io, index.as_mut(), utilization, Uncompared::Some)
-            })?;
-            done = self.grown;
+            self.work_on(id, |io, namespace| commands::compare(io, namespace, Uncompared::Some))?;
+            done = self.growth_clock;
         }
         Ok(done)
     }
@@ -81,20 +96,20 @@ impl Engine {
         namespace: NamespaceId,
         work: impl FnOnce(&mut Io<'_>, &mut Namespace) -> Result<(), KvError>,
     ) -> Result<(), KvError> {
-        let begun = self.grown.max(self.media.controller.now);
+        let begun = self.growth_clock.max(self.media.controller.now);
         // Collection may have made the room with a clock that is ahead.
-        self.grown = self.media.space.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
+        self.growth_clock = self.media.space.superblocks.free_from(self.free_to_grow(), begun).unwrap_or(begun);
         let caller = self.recording().work_for(Actor::Growth);
-        let Engine { media, namespaces, grown, .. } = self;
-        let mut io = Io::new(media, *grown, false).of(namespace);
+        let Engine { media, namespaces, growth_clock, .. } = self;
+        let mut io = Io::new(media, *growth_clock, false).of(namespace);
         if let Some(namespace) = namespaces.get_mut(namespace) {
             work(&mut io, namespace)?;
         }
-        let (begun, until) = (*grown, io.settle());
-        self.grown = until;
+        let (begun, until) = (*growth_clock, io.settle());
+        self.growth_clock = until;
         self.recording().task(Lane::Growth, begun, until);
         self.recording().work_for(caller);
-        self.pause(self.grown)?;
+        self.pause(self.growth_clock)?;
         self.share_dram();
         Ok(())
     }
@@ -110,15 +125,15 @@ impl Engine {
         is_change: bool,
         at: &mut Nanos,
     ) -> Result<(), KvError> {
-        let begun = self.grown.max(*at);
+        let begun = self.growth_clock.max(*at);
         while self.keeps_out(namespace, is_change) {
             let growth = self.namespaces.living(namespace)?.index.growth();
-            self.grown = self.grown.max(*at);
+            self.growth_clock = self.growth_clock.max(*at);
             if !self.make_room_to_grow()? {
                 break;
             }
             self.grow(namespace)?;
-            self.namespaces.living(namespace)?.closed = (growth, self.grown);
+            self.namespaces.living(namespace)?.closed = (growth, self.growth_clock);
         }
         let (growth, closed_until) = self.namespaces.living(namespace)?.closed;
         if closed_until > begun {

@@ -1,10 +1,9 @@
 //! What a drive says of itself.
 
-use super::Engine;
+use super::{Engine, GrowthCounters};
 use crate::batch;
 use crate::dram::DramUse;
 use crate::gc::GcCounters;
-use crate::growth::GrowthCounters;
 use crate::index::IndexCounters;
 use crate::iterators::IteratorPlan;
 use crate::lack::Lack;
@@ -57,7 +56,7 @@ impl Engine {
     /// See [`Backing::staging_note`](kvssd_flash::Backing::staging_note).
     #[must_use]
     pub fn staging_note(&self) -> Option<&str> {
-        self.media.flash.staging_note()
+        self.media.flash.backing().staging_note()
     }
 
     /// Where the time of the last command went, from its beginning in the firmware to its answer.

@@ -14,12 +14,7 @@ impl Engine {
     /// # Errors
     /// What the flash operations answer.
     pub fn open_client(&mut self, client: ClientId, at: Nanos) -> (Nanos, Result<u64, KvError>) {
-        let opened = self.works().and_then(|()| self.open(client, at));
-        self.note_failure(&opened);
-        match opened {
-            Ok((done, since)) => (done, Ok(since)),
-            Err(error) => (at, Err(error)),
-        }
+        self.administer_for(at, |engine| engine.open(client, at))
     }
 
     fn open(&mut self, client: ClientId, at: Nanos) -> Result<(Nanos, u64), KvError> {

@@ -150,7 +150,7 @@ impl Engine {
                 break;
             }
             self.remove_some(namespace)?;
-            *at = (*at).max(self.grown);
+            *at = (*at).max(self.growth_clock);
         }
         Ok(())
     }

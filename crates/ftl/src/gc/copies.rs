@@ -94,7 +94,7 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
 /// read side by side.
 fn copy_pair(io: &mut Io<'_>, tag: u64, from: Grain, read: &[PageAddress], copy: &mut Rope) -> Result<Move, KvError> {
     let packing = io.media.space.packing;
-    let (first, start) = (packing.page_of(from), packing.byte_in_page(from));
+    let (first, start) = packing.start_of(from);
     let head = packing.head(io.data(first)?, start)?;
     let length = packing.record_bytes(&head);
     let grains = packing.grains_of(length);

@@ -3,7 +3,6 @@
 use crate::address::Grain;
 use crate::index::sections::{SectionForm, Sections, Ticket};
 use crate::index::{VerifyKey, View};
-use crate::spent::SpentOn;
 use kvssd_flash::Blob;
 use kvssd_flash::rope::RopeRef;
 use kvssd_types::KvError;
@@ -89,7 +88,6 @@ impl<F: SectionForm> Search<F> for Visit<'_, '_, '_, '_, F> {
         let is_it = (self.verify)(io, place)?;
         if !is_it {
             lookups.collide();
-            io.wait_until(io.clock + io.retry, SpentOn::Core);
         }
         Ok(is_it)
     }

@@ -27,7 +27,8 @@
 //!   keys come and go: a batch looks all of its keys up before it makes its changes.
 //! - The answer for a new key: no place, and the tag that it will have, or [`Position::FULL`]. Whether a new key is
 //!   refused depends on what the index holds and not on the key: until something goes, a drive that refuses one key
-//!   refuses the next. So the limit is a number of pairs, low enough that no bucket overflows before, except for keys that somebody chose by their hashes.
+//!   refuses the next. So the limit is a number of pairs, low enough that no bucket overflows before, except for keys that somebody chose by their
+//!   hashes.
 //!
 //! **Changing.** [`SectionIndex::change`] runs when a command or garbage collection makes a change, and again when a
 //! mount redoes it.

@@ -18,10 +18,7 @@ use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::io::{Io, readable};
 use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::oob::{Kind, Stream};
 use crate::spent::SpentOn;
-use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, PageAddress};
 use kvssd_types::KvError;
 use std::collections::BTreeMap;
@@ -211,18 +208,13 @@ impl<F: SectionForm> Sections<F> {
     /// The bytes of a section in a page that was read.
     fn content(&mut self, io: &mut Io<'_>, number: u64) -> Result<Blob, KvError> {
         let DirectoryEntry { place, bytes, .. } = self.directory[number as usize];
-        let packing = io.packing();
-        let start = packing.byte_in_page(place);
         self.counters.bytes_read[usize::from(io.background)] += u64::from(bytes);
         if let Some(unwritten) = self.unwritten.get(&number) {
             return Ok(unwritten.clone());
         }
-        let content = io.data(packing.page_of(place))?.whole_blob(start..start + bytes as usize);
-        content.filter(|content| self.form.has_form(content)).ok_or_else(|| {
-            KvError::Unrecovered(format!(
-                "page {} holds no section where the directory says so",
-                packing.page_of(place).0
-            ))
+        io.blob_at(place, bytes)?.filter(|content| self.form.has_form(content)).ok_or_else(|| {
+            let page = io.packing().page_of(place).0;
+            KvError::Unrecovered(format!("page {page} holds no section where the directory says so"))
         })
     }
 
@@ -319,17 +311,8 @@ impl<F: SectionForm> Sections<F> {
 
     /// Appends a section to the map log; the directory says where it lies.
     fn append(&mut self, io: &mut Io<'_>, number: u64, bytes: Blob) -> Result<Grain, KvError> {
-        let mut rope = Rope::default();
         let length = bytes.len();
-        rope.push_blob(bytes);
-        let place = io.append(NewRecord {
-            stream: Stream::Map,
-            kind: Kind::Section,
-            tag: self.first_number + number,
-            bytes: &mut rope,
-            unbroken_bytes: length,
-            cause: io.index_cause(),
-        })?;
+        let place = io.append_own(self.first_number + number, bytes)?;
         self.counters.bytes_written[usize::from(io.background)] += length as u64;
         let directory = &mut self.directory[number as usize];
         directory.place = place;

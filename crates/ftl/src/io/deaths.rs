@@ -21,7 +21,7 @@ impl Io<'_> {
     pub fn discard(&mut self, place: Grain, grains: u32) {
         self.vacate(place, grains);
         if self.forget(place) && grains == self.media.space.packing.grains_per_page {
-            self.media.flash.let_go(self.media.space.packing.page_of(place));
+            self.media.flash.backing_mut().let_go(self.media.space.packing.page_of(place));
         }
     }
 
@@ -44,8 +44,8 @@ impl Io<'_> {
         if let Some(bytes) = taken.filter(|bytes| bytes.len() == length) {
             return Ok(bytes);
         }
-        let start = self.media.space.packing.byte_in_page(place);
-        Ok(self.data(self.media.space.packing.page_of(place))?.blob(start..start + length))
+        let (page, start) = self.media.space.packing.start_of(place);
+        Ok(self.data(page)?.blob(start..start + length))
     }
 
     fn is_flashed(&self, place: Grain) -> bool {
@@ -53,8 +53,8 @@ impl Io<'_> {
     }
 
     fn take(&mut self, place: Grain) -> Option<Blob> {
-        let (page, start) = (self.media.space.packing.page_of(place), self.media.space.packing.byte_in_page(place));
-        self.media.flash.take(page, start)
+        let (page, start) = self.media.space.packing.start_of(place);
+        self.media.flash.backing_mut().take(page, start)
     }
 
     /// The pair with `tag` at `place`, of `grains` grains, is not its key's pair any more. Validity learns that now.

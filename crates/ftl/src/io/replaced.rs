@@ -11,7 +11,7 @@ use crate::journal::{Change, PairPlace};
 use crate::record::RecordHead;
 use crate::utilization::Utilization;
 use kvssd_flash::{Cause, PageAddress};
-use kvssd_types::{KEY_BYTES_MAX, KvError, OwnedKey};
+use kvssd_types::{KEY_BYTES_MAX, KvError};
 
 impl Io<'_> {
     /// Reads the heads of the records at these places side by side. [`Io::key_at`] looks at them.
@@ -25,7 +25,7 @@ impl Io<'_> {
         let mut sorted = places.to_vec();
         sorted.sort_unstable();
         for place in sorted {
-            let (page, start) = (packing.page_of(place), packing.byte_in_page(place));
+            let (page, start) = packing.start_of(place);
             let end = page_bytes.min(start + RecordHead::bytes_for(KEY_BYTES_MAX));
             match parts.last_mut() {
                 Some((last, range)) if *last == page => range.end = end,
@@ -35,26 +35,13 @@ impl Io<'_> {
         self.read_parts(&parts, if self.background { Cause::Gc } else { Cause::User });
     }
 
-    /// The pair and the key of the record at `place`, whose head was read.
-    ///
-    /// # Errors
-    /// [`KvError::Unrecovered`] when it cannot be read.
-    pub fn key_at(&mut self, place: Grain) -> Result<(PairPlace, OwnedKey), KvError> {
-        let packing = self.packing();
-        let start = packing.byte_in_page(place);
-        self.cpu(self.costs().key_compare_ns);
-        let data = self.data(packing.page_of(place))?;
-        let head = packing.head(data, start)?;
-        Ok((head.at(place), head.key(data, start, &mut [0; 255]).into()))
-    }
-
     /// The pair with `tag` was replaced by a later one of its key, as the index has found just now: it dies. The index removes it
     /// right behind this, with nothing written in between; `note` is what it gets when a mount removes it again.
     ///
     /// # Errors
     /// As [`Io::pair_died`].
     pub fn pair_replaced(&mut self, tag: u64, note: u32, old: PairPlace) -> Result<(), KvError> {
-        let head = RecordHead { key_bytes: old.key_bytes, value_bytes: old.value_bytes };
+        let head = old.head();
         self.note(Change::Unbound { tag, note, old });
         self.pair_died(tag, old.place, self.packing().grains_of_record(&head))?;
         self.replaced.push(head);

@@ -13,15 +13,34 @@ use crate::staging::Item;
 use crate::validity::Spill;
 use crate::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Cause, Emulator, PageAddress, SuperblockId};
+use kvssd_flash::{Blob, Cause, Emulator, PageAddress, SuperblockId};
 use kvssd_types::KvError;
 
 impl Io<'_> {
-    /// Puts a record into the log; gives its first grain. Its grains live.
+    /// Puts a record of the index itself into the map log, where it lies in one page; `number` is what garbage collection asks about it by. Gives
+    /// its first grain. Its grains live.
     ///
     /// # Errors
     /// [`KvError::Failed`] when the flash fails to take a unit.
-    pub fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
+    #[inline]
+    pub fn append_own(&mut self, number: u64, bytes: Blob) -> Result<Grain, KvError> {
+        let mut record = Rope::default();
+        record.push_blob(bytes);
+        self.append(NewRecord {
+            stream: Stream::Map,
+            kind: Kind::Section,
+            tag: number,
+            unbroken_bytes: record.len(),
+            bytes: &mut record,
+            cause: self.index_cause(),
+        })
+    }
+
+    /// Puts a record into the log; gives its first grain. Its grains live.
+    ///
+    /// # Errors
+    /// As [`Io::append_own`].
+    pub(crate) fn append(&mut self, record: NewRecord<'_>) -> Result<Grain, KvError> {
         let NewRecord { stream, kind, tag, bytes, unbroken_bytes, cause } = record;
         self.cpu(self.media.controller.costs.append_ns);
         let page_bytes = self.media.space.packing.page_bytes() as usize;
@@ -193,13 +212,12 @@ impl Io<'_> {
         let geometry = space.geometry;
         let unit_is_full = logs.turn_page(log, &geometry);
         let page = logs.get(log).page;
-        let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
         if unit_is_full {
             self.program(log, page)?;
         }
         let Media { log: logs, space, .. } = &mut *self.media;
         let open = logs.get_mut(log);
-        if page.0 < last {
+        if !geometry.ends_superblock(page) {
             open.page.0 += 1;
         } else if let Some(superblock) = open.superblock.take() {
             space.superblocks.close(superblock);

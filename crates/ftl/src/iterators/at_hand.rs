@@ -81,7 +81,7 @@ fn fetch_rest(io: &mut Io<'_>, place: Grain, head: &RecordHead) -> Option<()> {
     }
     if rest_bytes > 0 && io.media.flash.is_programmed(page) {
         let pages_left = geometry.pages_per_program - page.0 % geometry.pages_per_program;
-        io.media.flash.backing().fetch(page, pages_left.min(1 + REST_PAGES_MAX as u32));
+        io.media.flash.backing_mut().fetch(page, pages_left.min(1 + REST_PAGES_MAX as u32));
     }
     Some(())
 }

@@ -8,7 +8,6 @@ use crate::io::Io;
 use crate::journal::{BatchNote, Change, PairPlace, TablePlace};
 use crate::media::Media;
 use crate::namespace::{Namespace, NamespaceFate, Namespaces};
-use crate::record::RecordHead;
 use crate::recovery::damaged;
 use crate::space::OF_ANOTHER;
 use crate::superblock::{State, Superblock};
@@ -98,170 +97,125 @@ impl Redo<'_, '_> {
     }
 
     fn one(&mut self, change: &Change) -> Result<(), KvError> {
+        let grains_per_page = self.io.packing().grains_per_page;
         match *change {
-            Change::Batch(BatchNote::Decided(sequence)) => {
-                self.io.media.durable.decided = sequence;
-                Ok(())
-            }
-            Change::End | Change::Batch(_) | Change::Created { .. } | Change::Key { .. } | Change::Range { .. } => {
-                Ok(())
-            }
-            Change::In { namespace } => {
-                // It may be one that is no more, of whose records something was noted that is nobody's.
-                self.io.namespace = NamespaceId(namespace);
-                Ok(())
-            }
-            Change::Deleted { namespace } => {
-                self.named(namespace)?.fate = NamespaceFate::Dies(None);
-                Ok(())
-            }
-            Change::Assigned { namespace, logs } => {
-                self.named(namespace)?.attributes.logs = logs;
-                Ok(())
-            }
+            Change::Batch(BatchNote::Decided(sequence)) => self.io.media.durable.decided = sequence,
+            Change::End | Change::Batch(_) | Change::Created { .. } | Change::Key { .. } | Change::Range { .. } => {}
+            // It may be one that is no more, of whose records something was noted that is nobody's.
+            Change::In { namespace } => self.io.namespace = NamespaceId(namespace),
+            Change::Deleted { namespace } => self.named(namespace)?.fate = NamespaceFate::Dies(None),
+            Change::Assigned { namespace, logs } => self.named(namespace)?.attributes.logs = logs,
             Change::Cached { namespace, ref cache } => {
                 let cache = cache.as_deref().map(read_cache).transpose();
                 self.named(namespace)?.attributes.cache =
                     cache.map_err(|why| damaged(&format!("its journal makes a cache: {why}")))?;
-                Ok(())
             }
             Change::Client { slot, client } => {
                 let opened = self.io.media.durable.clients.open(slot, ClientId(client));
-                opened.ok_or_else(|| damaged("its journal gives a client a slot that there is not"))
+                opened.ok_or_else(|| damaged("its journal gives a client a slot that there is not"))?;
             }
             Change::Request { slot, serial } => {
                 let recorded = self.io.media.durable.clients.record_in(slot, serial);
-                recorded.ok_or_else(|| damaged("its journal speaks of a client that it has not"))
+                recorded.ok_or_else(|| damaged("its journal speaks of a client that it has not"))?;
             }
-            Change::Gone { place, grains } => self.disappear(place, grains),
+            Change::Gone { place, grains } => self.disappear(place, grains)?,
             Change::Removed { namespace } => {
                 self.named(namespace)?;
                 self.namespaces.remove(NamespaceId(namespace));
-                Ok(())
             }
-            Change::Opened { .. }
-            | Change::Closed { .. }
-            | Change::Skipped { .. }
-            | Change::Erased { .. }
-            | Change::Retired { .. } => self.of_superblock(change),
-            Change::Bound { .. } | Change::Unbound { .. } | Change::Moved { .. } => self.of_pair(change),
-            Change::Own { .. }
-            | Change::Split { .. }
-            | Change::Spilled { .. }
-            | Change::SpillMoved { .. }
-            | Change::Merged { .. } => self.of_own_record(change),
-        }
-    }
-
-    fn of_superblock(&mut self, change: &Change) -> Result<(), KvError> {
-        match *change {
             Change::Opened { stream, superblock, within, generation } => {
-                let opened = self.superblock(superblock)?;
-                if opened.live_grains > 0 {
-                    return Err(damaged("a superblock was opened with living records in it"));
-                }
-                *opened = Superblock { has_strays: true, generation, ..Superblock::new(State::Open, stream) };
+                let opened = Superblock { has_strays: true, generation, ..Superblock::new(State::Open, stream) };
+                *self.lifeless(superblock, "a superblock was opened with living records in it")? = opened;
                 if let Some(before) = within {
                     self.superblock(before)?.next = superblock;
                 }
             }
             Change::Closed { superblock } => self.superblock(superblock)?.state = State::Closed,
             Change::Skipped { superblock } => {
-                self.superblock(superblock)?.appended_grains += u64::from(self.io.packing().grains_per_page);
+                self.superblock(superblock)?.appended_grains += u64::from(grains_per_page);
             }
             Change::Erased { superblock } => {
                 self.forget(superblock)?;
-                let erased = self.superblock(superblock)?;
-                if erased.live_grains > 0 {
-                    return Err(damaged("a superblock was erased with living records in it"));
-                }
+                let erased = self.lifeless(superblock, "a superblock was erased with living records in it")?;
                 *erased = Superblock { must_erase: true, ..Superblock::new(State::Free, erased.stream) };
             }
-            Change::Retired { superblock } => {
-                let retired = self.superblock(superblock)?;
-                if retired.state != State::Closed {
-                    return Err(damaged("its journal retires a superblock that is not full"));
-                }
-                // What only iterators kept lives no more: it can be collected.
-                if retired.live_grains > 0 {
-                    self.io.media.space.superblocks.retire(superblock);
-                }
-                self.forget(superblock)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn of_pair(&mut self, change: &Change) -> Result<(), KvError> {
-        match *change {
+            Change::Retired { superblock } => self.retire(superblock)?,
             Change::Bound { tag, pair, old, .. } => {
                 self.appear(pair.place, self.grains_of(&pair))?;
                 self.count(&pair, true)?;
-                if let Some(old) = old {
-                    self.died(tag, old.place, self.grains_of(&old))?;
-                    self.count(&old, false)?;
-                }
+                old.map_or(Ok(()), |old| self.end_pair(tag, &old))?;
             }
-            Change::Unbound { tag, old, .. } => {
-                self.died(tag, old.place, self.grains_of(&old))?;
-                self.count(&old, false)?;
-            }
+            Change::Unbound { tag, old, .. } => self.end_pair(tag, &old)?,
             Change::Moved { tag, from, to, grains } => {
                 self.appear(to, grains)?;
                 // The victim may not have been erased, and be collected again.
                 self.died(tag, from, grains)?;
             }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// A record of the index's or of validity's own.
-    fn of_own_record(&mut self, change: &Change) -> Result<(), KvError> {
-        let grains_per_page = self.io.packing().grains_per_page;
-        match *change {
-            Change::Own { place, bytes, old: (old, old_bytes), .. } => {
-                self.appear(place, self.io.packing().grains_of(bytes as usize))?;
-                if old != Grain(0) {
-                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
-                }
-            }
-            Change::Split { places, bytes, old: (old, old_bytes), .. } => {
-                for place in places {
-                    self.appear(place, self.io.packing().grains_of(bytes as usize))?;
-                }
-                if old != Grain(0) {
-                    self.disappear(old, self.io.packing().grains_of(old_bytes as usize))?;
-                }
-            }
-            Change::Spilled { superblock, place } => {
-                self.superblock(superblock)?;
-                let full = self.spills.iter().position(|spill| spill.superblock == superblock);
-                self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
-                self.appear(place, grains_per_page)?;
-                self.io.media.space.validity.spilled(superblock, place);
-            }
-            Change::Merged { ref taken, ref made } => {
-                // A table may change its level and stay where it is.
-                let pages = |tables: &[TablePlace]| tables.iter().flat_map(|table| table.pages.clone()).collect();
-                let (before, after): (BTreeSet<Grain>, BTreeSet<Grain>) = (pages(taken), pages(made));
-                for &page in after.difference(&before) {
-                    self.appear(page, grains_per_page)?;
-                }
-                for &page in before.difference(&after) {
-                    self.disappear(page, grains_per_page)?;
-                }
-            }
+            Change::Own { place, bytes, old, .. } => self.replace_own(&[place], bytes, old)?,
+            Change::Split { places, bytes, old, .. } => self.replace_own(&places, bytes, old)?,
+            Change::Spilled { superblock, place } => self.write_spill(superblock, place)?,
             Change::SpillMoved { superblock, from, to } => {
                 self.superblock(superblock)?;
                 self.appear(to, grains_per_page)?;
                 self.io.media.space.validity.spill_moved(superblock, from, to);
                 self.disappear(from, grains_per_page)?;
             }
-            _ => {}
+            Change::Merged { ref taken, ref made } => self.merge(taken, made)?,
         }
         Ok(())
+    }
+
+    fn retire(&mut self, superblock: SuperblockId) -> Result<(), KvError> {
+        let retired = self.superblock(superblock)?;
+        if retired.state != State::Closed {
+            return Err(damaged("its journal retires a superblock that is not full"));
+        }
+        // What only iterators kept lives no more: it can be collected.
+        if retired.live_grains > 0 {
+            self.io.media.space.superblocks.retire(superblock);
+        }
+        self.forget(superblock)
+    }
+
+    fn write_spill(&mut self, superblock: SuperblockId, place: Grain) -> Result<(), KvError> {
+        self.superblock(superblock)?;
+        let full = self.spills.iter().position(|spill| spill.superblock == superblock);
+        self.spills.remove(full.ok_or_else(|| damaged("a page of invalid mappings comes from nowhere"))?);
+        self.appear(place, self.io.packing().grains_per_page)?;
+        self.io.media.space.validity.spilled(superblock, place);
+        Ok(())
+    }
+
+    /// Records of the index's own, of so many bytes each, come in the place of one; grain 0 is none's.
+    fn replace_own(&mut self, places: &[Grain], bytes: u32, old: (Grain, u32)) -> Result<(), KvError> {
+        let packing = self.io.packing();
+        for &place in places {
+            self.appear(place, packing.grains_of(bytes as usize))?;
+        }
+        match old {
+            (Grain(0), _) => Ok(()),
+            (old, old_bytes) => self.disappear(old, packing.grains_of(old_bytes as usize)),
+        }
+    }
+
+    fn merge(&mut self, taken: &[TablePlace], made: &[TablePlace]) -> Result<(), KvError> {
+        let grains_per_page = self.io.packing().grains_per_page;
+        // A table may change its level and stay where it is.
+        let pages = |tables: &[TablePlace]| tables.iter().flat_map(|table| table.pages.clone()).collect();
+        let (before, after): (BTreeSet<Grain>, BTreeSet<Grain>) = (pages(taken), pages(made));
+        for &page in after.difference(&before) {
+            self.appear(page, grains_per_page)?;
+        }
+        for &page in before.difference(&after) {
+            self.disappear(page, grains_per_page)?;
+        }
+        Ok(())
+    }
+
+    /// A superblock in which nothing lives.
+    fn lifeless(&mut self, superblock: SuperblockId, else_why: &str) -> Result<&mut Superblock, KvError> {
+        let found = self.superblock(superblock)?;
+        if found.live_grains > 0 { Err(damaged(else_why)) } else { Ok(found) }
     }
 
     /// Nobody will ask what is dead in a superblock.
@@ -280,20 +234,23 @@ impl Redo<'_, '_> {
     }
 
     fn grains_of(&self, pair: &PairPlace) -> u32 {
-        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
-        self.io.packing().grains_of_record(&head)
+        self.io.packing().grains_of_record(&pair.head())
     }
 
     fn count(&mut self, pair: &PairPlace, comes: bool) -> Result<(), KvError> {
-        let head = RecordHead { key_bytes: pair.key_bytes, value_bytes: pair.value_bytes };
         let packing = self.io.packing();
         let utilization = &mut self.named(self.io.namespace.0)?.utilization;
         if comes {
-            utilization.add(&head, &packing);
+            utilization.add(&pair.head(), &packing);
             return Ok(());
         }
-        let removed = utilization.remove(&head, &packing);
+        let removed = utilization.remove(&pair.head(), &packing);
         removed.ok_or_else(|| damaged("its journal ends more pairs than there were"))
+    }
+
+    fn end_pair(&mut self, tag: u64, pair: &PairPlace) -> Result<(), KvError> {
+        self.died(tag, pair.place, self.grains_of(pair))?;
+        self.count(pair, false)
     }
 
     fn appear(&mut self, place: Grain, grains: u32) -> Result<(), KvError> {

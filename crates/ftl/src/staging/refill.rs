@@ -192,17 +192,16 @@ impl<'a> Refill<'a> {
     pub(super) fn finish_page(&mut self) -> Option<(UnitAddress, UnitImage)> {
         let geometry = self.geometry;
         let page = self.stream.page;
-        let last = geometry.first_page(geometry.superblock_of(page)).0 + geometry.pages_per_superblock() - 1;
         let is_full = self.stream.turn_page(&geometry, self.format, &mut Vec::new());
         let unit = is_full.then(|| {
             self.stream.causes.clear();
             self.stream.unit_since.clear();
             (geometry.unit_of(page), self.stream.unit.finish())
         });
-        if page.0 < last {
-            self.stream.page.0 += 1;
-        } else {
+        if geometry.ends_superblock(page) {
             self.stream.superblock = None;
+        } else {
+            self.stream.page.0 += 1;
         }
         unit
     }

@@ -38,8 +38,7 @@ impl Connection {
             Progress::UnderWay => {}
             Progress::Failed(why) => {
                 tracing::warn!(host, %why, "a host that did not prove who it is was refused");
-                self.subsystem.metrics.faults.inc();
-                self.stop();
+                self.stop_for_fault();
             }
             Progress::Authenticated => {
                 tracing::info!(host, "a host has proved who it is");

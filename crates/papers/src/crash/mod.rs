@@ -10,7 +10,8 @@
 //!
 //! The tables are read through an engine whose cache is empty. What must hold is what the workload says ([`Workload::check`]):
 //! invariants of the benchmarks, which a part of a transaction would break, and every commit that was answered. So must the drive
-//! itself, which is looked at as a whole now and then ([`Design::check`]). A transaction that was under way is there or not; what was found once stays.
+//! itself, which is looked at as a whole now and then ([`Design::check`]). A transaction that was under way is there or not; what was found once
+//! stays.
 //!
 //! [`Workload::check`]: crate::transactions::Workload::check
 //!

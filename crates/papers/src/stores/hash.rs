@@ -8,8 +8,8 @@
 //!
 //! A server on the same machine answers, so that a request takes the way through the network's stack. A put is answered when the record is in
 //! memory (`commit-to-device` false). An update first reads the record that it replaces, whose other bins it keeps: the client's default, and
-//! KVbench's (`couch_aerospike.cc`). Where no write block is free, requests wait; Aerospike would refuse them. What is written is read from memory until
-//! the drive has it, and from the drive from then on: there is no `post-write-queue`.
+//! KVbench's (`couch_aerospike.cc`). Where no write block is free, requests wait; Aerospike would refuse them. What is written is read from memory
+//! until the drive has it, and from the drive from then on: there is no `post-write-queue`.
 
 use super::blocks::{Blocks, full};
 use super::{HostStore, StoreUsage, costs};

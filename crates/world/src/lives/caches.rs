@@ -1,5 +1,5 @@
-//! Threads of one program, as in [`threads`](super::threads), on a store whose namespaces are caches except for the first: what is asked for is the newest value or
-//! nothing, none holds more than its budget, and the plain one loses nothing.
+//! Threads of one program, as in [`threads`](super::threads), on a store whose namespaces are caches except for the first: what is asked for is the
+//! newest value or nothing, none holds more than its budget, and the plain one loses nothing.
 //!
 //! ```text
 //!   the book: with each store into a cache begins a delete in doubt, which is made once, at any later moment, or never: the pair leaves

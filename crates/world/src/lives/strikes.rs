@@ -23,8 +23,8 @@ pub struct Planned {
 }
 
 impl Strikes {
-    /// Has something happen to one of the next `horizon` calls, or to the first of a kind behind that: to a sync, before which most is at stake, or to
-    /// a write. What was to happen before does not.
+    /// Has something happen to one of the next `horizon` calls, or to the first of a kind behind that: to a sync, before which most is at stake, or
+    /// to a write. What was to happen before does not.
     pub fn plan(self, disk: &SimulatedDisk, random: &mut Random, horizon: u64) -> Planned {
         let call = disk.calls() + random.below(horizon);
         let strike = match random.below(10) {

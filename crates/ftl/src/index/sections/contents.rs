@@ -60,10 +60,7 @@ impl<F: SectionForm> Sections<F> {
         if let Some(unwritten) = self.unwritten.get(&number) {
             return Ok(Some(unwritten.clone()));
         }
-        let packing = io.packing();
-        let start = packing.byte_in_page(directory.place);
-        let data = io.data(packing.page_of(directory.place)).map_err(|error| error.to_string())?;
-        let bytes = data.whole_blob(start..start + directory.bytes as usize);
+        let bytes = io.blob_at(directory.place, directory.bytes).map_err(|error| error.to_string())?;
         bytes.map(Some).ok_or_else(|| "it runs over the end of its page".to_owned())
     }
 }

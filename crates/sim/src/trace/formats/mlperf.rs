@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `Tier-2` are the drives; what memory of an accelerator (`Tier-0`) and of the host (`Tier-1`) is asked for comes to none of them, and is passed
-//! over. A `Read` is an [`Action::Get`]: what is read was written before, and what a cache let go is computed anew, by a `Write` of its own. What leaves
-//! the drives is not in the trace: a cache on the drive says so.
+//! over. A `Read` is an [`Action::Get`]: what is read was written before, and what a cache let go is computed anew, by a `Write` of its own. What
+//! leaves the drives is not in the trace: a cache on the drive says so.
 
 use super::super::fields::{BadRecord, Row, number, time_ns};
 use super::super::{Action, Request, Requests, TraceFormat};
