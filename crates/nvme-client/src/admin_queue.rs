@@ -154,13 +154,14 @@ impl AdminQueue {
 
     /// Identify of all key-value namespaces, in the order of their numbers.
     pub(crate) fn namespaces(&self, deadline: Instant) -> Result<Vec<(NamespaceId, IdentifyKvNamespace)>, Failure> {
-        let mut found = Vec::new();
+        let (mut found, mut after) = (Vec::new(), 0);
         loop {
-            let after = found.last().map_or(0, |(NamespaceId(number), _)| *number);
             let list = self.identify(cns::COMMAND_SET_NAMESPACE_LIST, after, COMMAND_SET_KEY_VALUE, deadline)?;
             let numbers: Vec<u32> = read_namespace_list(&list).filter(|&number| number > after).collect();
             for &number in numbers.iter().take(NAMESPACES_MAX - found.len()) {
                 let id = NamespaceId(number);
+                // Of one that is gone too: a drive that lists it again is not asked for ever.
+                after = number;
                 match self.identify_namespace(id, deadline) {
                     Ok(identify) => found.push((id, identify)),
                     // It was deleted since it was listed.
