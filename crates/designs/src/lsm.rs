@@ -29,6 +29,7 @@ mod search;
 mod shape;
 mod summary;
 mod table;
+mod table_reader;
 
 use self::cursor::Cursor;
 use self::memtable::MemTable;
@@ -38,11 +39,11 @@ use self::shape::Shape;
 use self::summary::{Progress, Summary};
 use self::table::{TABLE_PAGES_MAX, TableForm, TableId, Tables, number_of};
 use kvssd_ftl::index::{
-    Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position, RangeIndex,
-    Room, Sight, VerifyKey,
+    CursorPlan, Fate, Growth, Index, IndexContents, IndexCounters, IndexEntry, Lookups, Move, OwnRecord, Position,
+    RangeIndex, Room, Shared, Sight, VerifyKey,
 };
 use kvssd_ftl::{Change, DramUse, Grain, Io, PairPlace, readable};
-use kvssd_types::{IteratorId, Key, KvError};
+use kvssd_types::{IteratorId, Key, KvError, OwnedKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -80,7 +81,7 @@ pub struct Lsm {
     unreadable: Option<TableId>,
     /// Pairs that were found to be bound, in the current step of garbage collection.
     bound: BTreeSet<Grain>,
-    cursors: BTreeMap<IteratorId, Cursor>,
+    cursors: Shared<BTreeMap<IteratorId, Cursor>>,
     lookups: Lookups,
     redo: Redo,
 }
@@ -103,7 +104,7 @@ impl Lsm {
             budget_bytes: u64::MAX,
             unreadable: None,
             bound: BTreeSet::new(),
-            cursors: BTreeMap::new(),
+            cursors: Shared::default(),
             lookups: Lookups::default(),
             redo: Redo::default(),
         }
@@ -163,6 +164,24 @@ impl Index for Lsm {
 
     fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         Some(self.position(key, self.glance_at(sight, key.bytes())?))
+    }
+
+    fn glance_range(
+        &self,
+        cursor: IteratorId,
+        from: Option<&[u8]>,
+        sight: &dyn Sight,
+        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+    ) -> Option<()> {
+        self.glance_along(cursor, from, sight, see)
+    }
+
+    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()> {
+        self.open_with_room(cursor, plan)
+    }
+
+    fn close_beside(&self, cursor: IteratorId) -> Option<()> {
+        self.close_present(cursor)
     }
 
     fn bind(&mut self, _io: &mut Io<'_>, key: Key<'_>, _position: Position, pair: PairPlace) -> Result<(), KvError> {
@@ -297,7 +316,7 @@ impl Index for Lsm {
         dram.add("index_tables", self.tables.dram_bytes());
         dram.add("index_summary", self.summary.bytes());
         dram.add("index_pinned", self.tables.pinned_bytes());
-        if !self.cursors.is_empty() {
+        if !self.cursors.look().is_empty() {
             dram.add("index_cursors", self.cursor_bytes());
         }
     }

@@ -117,6 +117,11 @@ impl LargeValues {
             Command::Retrieve { key, offset_bytes, length_bytes } => {
                 self.retrieve(&mut records, namespace, key, (offset_bytes, length_bytes))
             }
+            // Values of pairs have to be put together, and are kept for them.
+            Command::CreateIterator { .. }
+            | Command::Seek { .. }
+            | Command::Next { .. }
+            | Command::DestroyIterator { .. } => return None,
             _ => return engine.glance(namespace, command),
         };
         records.sees_all.then_some(reply)

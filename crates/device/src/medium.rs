@@ -135,6 +135,12 @@ impl<B: Backing> Backing for Medium<B> {
         self.unwritten.is_none() && self.image.read_through(first, out, is_wanted)
     }
 
+    fn bring(&self, first: PageAddress, pages: u32) {
+        if self.unwritten.as_ref().is_none_or(|unwritten| unwritten.unit(first).is_none()) {
+            self.image.bring(first, pages);
+        }
+    }
+
     fn fetch(&mut self, first: PageAddress, pages: u32) {
         self.image.fetch(first, pages);
     }

@@ -293,6 +293,15 @@ impl Flash {
         u64::from(page.0) < self.nand.geometry().pages() && self.nand.look(page, see)
     }
 
+    /// A page will be looked at now, and those behind it in its unit, so many in all ([`Backing::bring`]).
+    pub fn bring(&self, first: PageAddress, pages: u32) {
+        let geometry = self.nand.geometry();
+        let pages_left = geometry.pages_per_program - first.0 % geometry.pages_per_program;
+        if u64::from(first.0) < geometry.pages() && self.nand.is_programmed(first) {
+            self.nand.backing().bring(first, pages.min(pages_left));
+        }
+    }
+
     /// Programs a unit, whose slot of the write buffer it gives back; gives the moment when it is in flash.
     ///
     /// # Errors

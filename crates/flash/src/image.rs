@@ -290,6 +290,12 @@ impl Backing for ImageBacking {
         row < units_programmed && self.opened.look(PageIdentity { page, erases }, read, see)
     }
 
+    fn bring(&self, first: PageAddress, pages: u32) {
+        let read =
+            |places: &mut [IoSliceMut<'_>]| self.disk.read_each(self.layout.page_at(first), places, "pages").is_ok();
+        self.opened.bring(PageIdentity { page: first, erases: self.erases_of(first) }, pages, read);
+    }
+
     fn warm(&self, places: &[(PageAddress, usize)]) {
         self.opened.warm(places);
     }

@@ -93,6 +93,11 @@ pub trait Backing: Send + Sync {
         false
     }
 
+    /// So many pages of one unit, from `first` on, will be looked at now ([`Backing::look`]): a medium may get all of them at once. A hint.
+    fn bring(&self, first: PageAddress, pages: u32) {
+        let _ = (first, pages);
+    }
+
     /// Which page the bytes are of that lie where this one should, if they are whole and that can be told: a page that went astray, or one
     /// of an earlier life of its block. For people, who want to know what happened.
     fn origin(&mut self, page: PageAddress) -> Option<PageIdentity> {

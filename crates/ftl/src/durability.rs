@@ -322,7 +322,7 @@ impl Io<'_> {
     /// The runs of grains that live for iterators alone, each in one superblock: there will be no iterators after a
     /// mount.
     fn kept_for_iterators(&mut self, namespaces: &mut Namespaces) -> Vec<Run> {
-        let mut kept: Vec<(Grain, u32)> = self.media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
+        let mut kept: Vec<(Grain, u32)> = self.media.held.look().dead().map(|dead| (dead.place, dead.grains)).collect();
         let ranges = namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());
         kept.extend(ranges.flat_map(|ranges| ranges.kept_for_cursors()));
         kept.into_iter().filter_map(|(place, grains)| self.media.space.runs_of(place, grains)).flatten().collect()

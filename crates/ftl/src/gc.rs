@@ -345,7 +345,8 @@ fn move_pages(
                         Some(index) => readable(index.is_bound(io, tag, head))?,
                         None => Some(false),
                     };
-                    copies.add(io, (tag, head), or_held(io, head, is_bound), &[first])?;
+                    let lives = or_held(io, head, is_bound);
+                    copies.add(io, (tag, head), lives, &[first])?;
                 }
                 Head::Gone | Head::Unreadable => {}
             }
@@ -358,7 +359,8 @@ fn move_pages(
                     let lives = fate(io, entry.tag, from, has_strays);
                     let is_bound = if lives.is_none() { answers.next().flatten() } else { lives };
                     io.namespace = entry.namespace;
-                    copies.add(io, (entry.tag, from), or_held(io, from, is_bound), pages)?;
+                    let lives = or_held(io, from, is_bound);
+                    copies.add(io, (entry.tag, from), lives, pages)?;
                 }
                 Kind::Section => {
                     if let Some(index) = namespaces.index_of(io, (entry.namespace, entry.tag)) {
@@ -374,8 +376,8 @@ fn move_pages(
 }
 
 /// Whether the record at `place` is to be moved: if it lives, or an iterator may want it.
-fn or_held(io: &Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
-    lives.map(|lives| lives || io.media.held.has(place))
+fn or_held(io: &mut Io<'_>, place: Grain, lives: Option<bool>) -> Option<bool> {
+    lives.map(|lives| lives || io.media.held.get_mut().has(place))
 }
 
 /// Whether the pair with `tag` at `from` lives, if validity knows. With `has_strays` the superblock may hold records

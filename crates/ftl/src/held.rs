@@ -55,6 +55,11 @@ impl Held {
         self.dead_grains > 0
     }
 
+    /// Whether no record is kept and none was moved.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dead.is_empty() && self.moves.is_empty()
+    }
+
     /// The least number that nothing has had.
     pub(crate) fn number_next(&self) -> u64 {
         self.number + 1

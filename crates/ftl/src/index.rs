@@ -13,6 +13,7 @@ mod sections;
 mod view;
 
 pub use crate::parameters::{Parameter, Parameters};
+pub use crate::shared::Shared;
 pub(crate) use contents::audit_tags;
 pub use contents::{Audit, IndexContents, IndexEntry, IndexFault, OwnRecord};
 pub use forecast::{AtTimes, Changes, Forecast, Outlook, Visit};
@@ -231,6 +232,33 @@ pub trait Index: DynClone + Send + Sync {
     /// tell, because it is not all to be seen. An index that keeps whole keys does not verify them.
     fn glance(&self, key: Key<'_>, sight: &mut dyn Sight) -> Option<Position> {
         let _ = (key, sight);
+        None
+    }
+
+    /// Shows to `see` what a cursor comes to from `from` on, as [`RangeIndex::seek`] and [`RangeIndex::next`] give it, until `see` wants no
+    /// more or there is none. The cursor stays where it is, and nothing changes: others may look at the same time. None where not all is to be
+    /// seen.
+    fn glance_range(
+        &self,
+        cursor: IteratorId,
+        from: Option<&[u8]>,
+        sight: &dyn Sight,
+        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+    ) -> Option<()> {
+        let _ = (cursor, from, sight, see);
+        None
+    }
+
+    /// Opens a cursor as [`RangeIndex::open`] does, beside others who look. None where that takes more than to remember it.
+    fn open_beside(&self, cursor: IteratorId, plan: CursorPlan) -> Option<()> {
+        let _ = (cursor, plan);
+        None
+    }
+
+    /// Ends a cursor as [`RangeIndex::close`] does, beside others who look. None where something is to be given up with it: then it is open
+    /// still.
+    fn close_beside(&self, cursor: IteratorId) -> Option<()> {
+        let _ = cursor;
         None
     }
 

@@ -250,9 +250,7 @@ impl<'a> Io<'a> {
     /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer.
     /// A hint: it costs the drive nothing.
     pub fn warm(&self, places: &[Grain]) {
-        let packing = self.media.space.packing;
-        let pages: Vec<_> = places.iter().map(|&place| packing.start_of(place)).collect();
-        self.media.flash.backing().warm(&pages);
+        self.media.warm(places);
     }
 
     /// The records at these places will die soon: memory may begin to bring what is known of them closer.

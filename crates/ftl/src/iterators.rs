@@ -7,26 +7,31 @@
 //!   Destroy                    degree of them
 //! ```
 
-mod at_hand;
 mod degree;
+mod glance;
 mod habit;
 mod prefetch;
 
 pub use self::degree::{IteratorPlan, PrefetchDegree};
 
 use self::degree::Pace;
+use self::glance::OwnSpot;
 use self::habit::Habit;
 use self::prefetch::{Ahead, Prefetch, PrefetchPool, Sharers};
 use crate::address::Grain;
 use crate::index::{CursorPlan, Index, RangeIndex};
 use crate::io::{Io, readable};
 use crate::journal::PairPlace;
+use crate::media::Media;
+use crate::oob::Stream;
 use crate::record::RecordHead;
+use crate::shared::Shared;
 use crate::spent::SpentOn;
 use crate::value::{ValuePart, by_page, parts_of, value_of};
-use kvssd_flash::Cause;
+use kvssd_flash::{Cause, SuperblockId};
 use kvssd_types::{IteratedPair, IteratorId, IteratorOptions, Key, KvError, Nanos, OwnedKey, Reply, VALUE_BYTES_MAX};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Pairs that room is made for before they are found. An estimate: what most hosts ask for at a time.
 const CHOSEN_ROOM: u32 = 64;
@@ -35,7 +40,7 @@ const CHOSEN_ROOM: u32 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Iterators {
     plan: IteratorPlan,
-    live: BTreeMap<IteratorId, Live>,
+    live: Shared<BTreeMap<IteratorId, Arc<Live>>>,
     /// Those that were ended before the host ended them.
     expired: BTreeSet<IteratorId>,
     pool: PrefetchPool,
@@ -52,6 +57,8 @@ struct Live {
     pace: Pace,
     /// Nothing has come behind its last Seek.
     has_sought: bool,
+    /// Where it stands.
+    spot: OwnSpot,
 }
 
 /// The keys that an iterator goes along.
@@ -104,7 +111,7 @@ impl Iterators {
     pub(crate) fn new(plan: IteratorPlan, prefetch_bytes: u64, sector_bytes: u32) -> Self {
         let bytes_max = if plan.prefetch_degree.is_none() { 0 } else { prefetch_bytes };
         let pool = PrefetchPool::new(bytes_max, sector_bytes);
-        Iterators { plan, live: BTreeMap::new(), expired: BTreeSet::new(), pool, habit: Habit::default() }
+        Iterators { plan, live: Shared::default(), expired: BTreeSet::new(), pool, habit: Habit::default() }
     }
 
     /// See [`Engine::set_iterator_plan`](crate::Engine::set_iterator_plan).
@@ -121,16 +128,16 @@ impl Iterators {
 
     /// The number of the oldest among deaths and moves.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        self.live.first_key_value().map(|(_, live)| live.made)
+        self.live.look().first_key_value().map(|(_, live)| live.made)
     }
 
     pub(crate) fn oldest_id(&self) -> Option<IteratorId> {
-        self.live.first_key_value().map(|(&id, _)| id)
+        self.live.look().first_key_value().map(|(&id, _)| id)
     }
 
     /// Those that live.
     pub(crate) fn count(&self) -> usize {
-        self.live.len()
+        self.live.look().len()
     }
 
     /// DRAM of the values that are read ahead, and of the keys that are known ahead with them.
@@ -145,14 +152,12 @@ impl Iterators {
         options: &IteratorOptions<'_>,
     ) -> Result<Reply, KvError> {
         // Of the whole drive: a namespace may be given the number of one that is gone.
-        let id = IteratorId(io.media.held.number_next());
+        let id = IteratorId(io.media.held.get_mut().number_next());
         let plan = CursorPlan { descending: options.descending, reads_ahead: self.plan.index_prefetch };
         ranges(index)?.open(io, id, plan)?;
-        let frontier = io.user_frontier();
-        let made = io.media.held.make(frontier);
-        let pace = self.pool.pace;
-        let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
-        self.live.insert(id, Live { made, range, keys_only, prefetch, pace, has_sought: false });
+        let frontier = user_frontier(io.media);
+        let made = io.media.held.get_mut().make(frontier);
+        self.live.get_mut().insert(id, Arc::new(Live::new(options, made, self.pool.pace)));
         Ok(Reply::IteratorCreated(id))
     }
 
@@ -165,13 +170,14 @@ impl Iterators {
         (key, pairs_max): (Option<Key<'_>>, u32),
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
-        let live = find(&mut self.live, &self.expired, id)?;
+        let live = find(self.live.get_mut(), &self.expired, id)?;
         live.prefetch.clear(&mut self.pool);
         live.pace.stop();
         live.ends_seek(&mut self.habit, false);
         live.has_sought = true;
         let begin = live.range.begin(key.map(|key| key.bytes()));
         ranges.seek(io, id, begin.as_deref())?;
+        live.spot.sought(begin);
         let goes_on = !self.plan.prefetch_degree.heeds_habit() || self.habit.is_to_go_on();
         self.give(io, index, id, pairs_max, goes_on)
     }
@@ -184,8 +190,8 @@ impl Iterators {
         id: IteratorId,
         pairs_max: u32,
     ) -> Result<Reply, KvError> {
-        if let Some(live) = self.live.get_mut(&id) {
-            live.ends_seek(&mut self.habit, true);
+        if let Some(live) = self.live.get_mut().get_mut(&id) {
+            Arc::make_mut(live).ends_seek(&mut self.habit, true);
         }
         self.give(io, index, id, pairs_max, true)
     }
@@ -201,10 +207,12 @@ impl Iterators {
     ) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
         let now = io.clock;
-        let flying = self.live.values().filter(|live| live.prefetch.is_flying(now)).count() as u32;
-        let holding = self.live.values().filter(|live| live.prefetch.len() > 0).count() as u32;
-        let live = find(&mut self.live, &self.expired, id)?;
+        let all = self.live.get_mut();
+        let flying = all.values().filter(|live| live.prefetch.is_flying(now)).count() as u32;
+        let holding = all.values().filter(|live| live.prefetch.len() > 0).count() as u32;
+        let live = find(all, &self.expired, id)?;
         let arrived = io.clock;
+        live.catch_up(io, ranges, id, &mut self.pool)?;
         let chosen = live.choose(io, ranges, id, pairs_max)?;
         let found = io.settle();
         let pairs = match live.bring(io, &chosen) {
@@ -228,24 +236,28 @@ impl Iterators {
             live.prefetch.let_go(ahead, &mut self.pool);
         }
         self.pool.pace = live.pace;
+        if let Some(last) = chosen.last() {
+            live.spot.gave(&last.key);
+        }
         Ok(Reply::Pairs(pairs))
     }
 
     pub(crate) fn destroy(&mut self, io: &mut Io<'_>, index: &mut dyn Index, id: IteratorId) -> Result<Reply, KvError> {
         let ranges = ranges(index)?;
         if !self.expired.remove(&id) {
-            let mut live = self.live.remove(&id).ok_or(KvError::NoSuchIterator(id))?;
+            let mut live = self.live.get_mut().remove(&id).ok_or(KvError::NoSuchIterator(id))?;
+            let live = Arc::make_mut(&mut live);
             live.prefetch.clear(&mut self.pool);
             live.ends_seek(&mut self.habit, false);
-            end(io, ranges, id, &live)?;
+            end(io, ranges, id, live)?;
         }
         Ok(Reply::IteratorDestroyed)
     }
 
     /// Ends the oldest iterator; its next command is refused with that. Gives whether there was one.
     pub(crate) fn expire(&mut self, io: &mut Io<'_>, index: &mut dyn Index) -> Result<bool, KvError> {
-        let Some((id, mut live)) = self.live.pop_first() else { return Ok(false) };
-        live.prefetch.clear(&mut self.pool);
+        let Some((id, mut live)) = self.live.get_mut().pop_first() else { return Ok(false) };
+        Arc::make_mut(&mut live).prefetch.clear(&mut self.pool);
         end(io, ranges(index)?, id, &live)?;
         self.expired.insert(id);
         Ok(true)
@@ -255,7 +267,7 @@ impl Iterators {
 /// What only this iterator kept is given up.
 fn end(io: &mut Io<'_>, ranges: &mut dyn RangeIndex, id: IteratorId, live: &Live) -> Result<(), KvError> {
     ranges.close(io, id);
-    let free = io.media.held.end(live.made);
+    let free = io.media.held.get_mut().end(live.made);
     io.cpu(free.len() as u64 * io.costs().gc_record_ns);
     for dead in free {
         io.vacate(dead.place, dead.grains);
@@ -268,17 +280,34 @@ fn ranges(index: &mut dyn Index) -> Result<&mut dyn RangeIndex, KvError> {
 }
 
 fn find<'l>(
-    live: &'l mut BTreeMap<IteratorId, Live>,
+    live: &'l mut BTreeMap<IteratorId, Arc<Live>>,
     expired: &BTreeSet<IteratorId>,
     id: IteratorId,
 ) -> Result<&'l mut Live, KvError> {
     if expired.contains(&id) {
         return Err(KvError::IteratorExpired(id));
     }
-    live.get_mut(&id).ok_or(KvError::NoSuchIterator(id))
+    live.get_mut(&id).map(Arc::make_mut).ok_or(KvError::NoSuchIterator(id))
+}
+
+/// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
+fn user_frontier(media: &Media) -> Vec<(SuperblockId, Grain)> {
+    let packing = &media.space.packing;
+    let frontier = |log| {
+        let open = media.log.get(log);
+        let index = open.data.len() / packing.grain_bytes as usize;
+        Some((open.superblock?, Grain(packing.grain(open.page, 0).0 + index as u64)))
+    };
+    media.log.of(Stream::User).filter_map(frontier).collect()
 }
 
 impl Live {
+    /// An iterator with that number among deaths and moves, which was sent nowhere yet.
+    fn new(options: &IteratorOptions<'_>, made: u64, pace: Pace) -> Self {
+        let (range, keys_only, prefetch) = (Range::of(options), options.keys_only, Prefetch::default());
+        Live { made, range, keys_only, prefetch, pace, has_sought: false, spot: OwnSpot::default() }
+    }
+
     /// Something comes behind its last Seek: a Next, with `is_followed`. The first to come tells.
     fn ends_seek(&mut self, habit: &mut Habit, is_followed: bool) {
         if std::mem::take(&mut self.has_sought) {
@@ -376,7 +405,7 @@ impl Live {
     }
 
     fn record(&self, io: &Io<'_>, ahead: &Ahead) -> (Grain, RecordHead) {
-        (io.media.held.place_of(ahead.pair.place, self.made), ahead.pair.head())
+        (io.media.held.look().place_of(ahead.pair.place, self.made), ahead.pair.head())
     }
 
     /// A pair whose record is in the controller, in those parts.

@@ -56,6 +56,7 @@ mod planted;
 mod read_ahead;
 mod record;
 mod recovery;
+mod shared;
 mod space;
 mod spent;
 mod staging;

@@ -4,7 +4,7 @@
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
 use crate::address::Grain;
-use crate::io::{Io, written};
+use crate::index::Sight;
 use crate::media::Media;
 use crate::oob::OobFormat;
 use crate::record::RecordHead;
@@ -57,15 +57,25 @@ impl Media {
         self.look(page, None, &mut |data| seen = Seen::on(&self.space, data, (place, key), wanted)).then_some(seen)
     }
 
-    /// As [`Media::record_at`], for who has the drive alone; with the whole value.
-    pub(crate) fn record(&mut self, place: Grain, key: Key<'_>) -> Option<Option<Seen>> {
-        let Media { flash, log, space, .. } = self;
-        let page = space.packing.page_of(place);
-        let data = match log.open_page(flash.geometry(), page) {
-            Some(data) => data,
-            None => written(flash, page).ok()?.data,
-        };
-        Some(Seen::on(space, data, (place, key), Some((0, u32::MAX))))
+    /// Has the medium read a record's two pages together, where it has so many and they are to be read; none of a record of more, which a
+    /// command reads side by side.
+    pub(crate) fn bring(&self, place: Grain, head: &RecordHead) -> Option<()> {
+        let packing = self.space.packing;
+        let (page, page_bytes) = (packing.page_of(place), packing.page_bytes() as usize);
+        let rest_bytes = (packing.byte_in_page(place) + head.record_bytes()).saturating_sub(page_bytes);
+        if rest_bytes > REST_PAGES_MAX * page_bytes {
+            return None;
+        }
+        if rest_bytes > 0 {
+            self.flash.bring(page, 1 + REST_PAGES_MAX as u32);
+        }
+        Some(())
+    }
+
+    /// The records at these places will be looked at soon, one after the other: memory may begin to bring them closer. A hint.
+    pub(crate) fn warm(&self, places: &[Grain]) {
+        let places: Vec<_> = places.iter().map(|&place| self.space.packing.start_of(place)).collect();
+        self.flash.backing().warm(&places);
     }
 
     /// The value of a record whose first page was seen.
@@ -95,13 +105,13 @@ impl Media {
     }
 }
 
-impl Io<'_> {
-    /// The value of a record whose first page was seen ([`Media::record`]).
-    pub(crate) fn value_of(&mut self, seen: Seen) -> Option<Value> {
-        let Seen { place, mut value, rest, .. } = seen;
-        for (page, range) in rest {
-            self.continued(page, place).ok()?.push_to(range, &mut value);
-        }
-        Some(value.build())
+/// No key is looked for.
+impl Sight for Media {
+    fn verify(&mut self, _place: Grain) -> Option<bool> {
+        None
+    }
+
+    fn look(&self, place: Grain, see: &mut dyn FnMut(RopeRef<'_>)) -> bool {
+        Media::look(self, self.space.packing.page_of(place), None, see)
     }
 }

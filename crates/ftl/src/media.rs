@@ -23,6 +23,7 @@ use crate::oob::OobFormat;
 use crate::packing::Packing;
 use crate::placement::{LogId, LogRoom};
 use crate::read_ahead::ReadAhead;
+use crate::shared::Shared;
 use crate::space::Space;
 use crate::superblock::Superblocks;
 use crate::validity::Validity;
@@ -37,7 +38,7 @@ pub struct Media {
     pub(crate) log: Log,
     pub(crate) durable: Durable,
     pub(crate) controller: Controller,
-    pub(crate) held: Held,
+    pub(crate) held: Shared<Held>,
     pub(crate) heads: Heads,
     pub(crate) gathered: Gathered,
     pub(crate) ahead: ReadAhead,
@@ -61,7 +62,7 @@ impl Media {
             log: Log::new(&geometry, format, placement_handles),
             durable: Durable::new(profile),
             controller: Controller::new(profile),
-            held: Held::default(),
+            held: Shared::default(),
             gathered: Gathered::default(),
             ahead: ReadAhead::default(),
             scratch: None,
@@ -105,8 +106,8 @@ impl Media {
         dram.add("write_buffer", self.durable.write_buffer_bytes);
         ReadAhead::charge(&self.space.packing, dram);
         self.space.validity.dram(dram);
-        if self.held.is_on() {
-            dram.add("held_records", self.held.bytes());
+        if self.held.look().is_on() {
+            dram.add("held_records", self.held.look().bytes());
         }
         self.durable.clients.dram(dram);
         self.controller.behind.dram(dram);
@@ -120,7 +121,7 @@ impl Media {
             + self.log.dram_bytes()
             + self.durable.write_buffer_bytes
             + self.space.validity.dram_bytes()
-            + self.held.bytes()
+            + self.held.look().bytes()
             + self.durable.clients.dram_bytes()
             + self.controller.behind.dram_bytes()
             + self.gathered.dram_bytes()

@@ -12,9 +12,10 @@
 use super::memtable::MemTable;
 use super::page::{Entry, TablePage, order};
 use super::summary::Summary;
-use super::table::{TableId, Tables, damaged};
+use super::table::{TableId, damaged};
+use super::table_reader::{TableReader, Timed};
 use kvssd_flash::Blob;
-use kvssd_ftl::{Io, SpentOn};
+use kvssd_ftl::PairPlace;
 use kvssd_types::{KvError, Nanos, OwnedKey};
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -84,20 +85,20 @@ impl Loaded {
     }
 
     /// Goes to the first entry of a page, or the last.
-    fn turn_page(&mut self, io: &mut Io<'_>, tables: &Tables, page: usize, is_last: bool) -> Result<(), KvError> {
-        self.bytes = tables.content(io, self.id, page)?;
+    fn turn_page(&mut self, reader: &mut impl TableReader, page: usize, is_last: bool) -> Result<(), KvError> {
+        self.bytes = reader.content(self.id, page)?;
         self.page = page;
         self.slot = if is_last { self.page().count().saturating_sub(1) } else { 0 };
         Ok(())
     }
 
     /// Goes to the next entry, if the table has one.
-    fn advance(&mut self, io: &mut Io<'_>, tables: &Tables, direction: Direction) -> Result<bool, KvError> {
+    fn advance(&mut self, reader: &mut impl TableReader, direction: Direction) -> Result<bool, KvError> {
         match direction {
             Direction::Up if self.slot + 1 < self.page().count() => self.slot += 1,
-            Direction::Up if self.page + 1 < self.pages => self.turn_page(io, tables, self.page + 1, false)?,
+            Direction::Up if self.page + 1 < self.pages => self.turn_page(reader, self.page + 1, false)?,
             Direction::Down if self.slot > 0 => self.slot -= 1,
-            Direction::Down if self.page > 0 => self.turn_page(io, tables, self.page - 1, true)?,
+            Direction::Down if self.page > 0 => self.turn_page(reader, self.page - 1, true)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -127,6 +128,11 @@ impl Cursor {
         Cursor { memtable, direction, reads_ahead, in_memory: None, runs, order: Vec::new(), is_lost: false, summary }
     }
 
+    /// Another one along the same version.
+    pub(super) fn anew(&self) -> Cursor {
+        Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), self.direction, false)
+    }
+
     /// The version that it goes along.
     pub(super) fn summary(&self) -> &Arc<Summary> {
         &self.summary
@@ -144,41 +150,39 @@ impl Cursor {
 
     /// Goes to the first key that is not below `key`, or the last that is not above. The tables of all levels are read
     /// side by side.
-    pub(super) fn seek(&mut self, io: &mut Io<'_>, tables: &mut Tables, key: &[u8]) -> Result<(), KvError> {
+    pub(super) fn seek(&mut self, reader: &mut impl TableReader, key: &[u8]) -> Result<(), KvError> {
         let is_up = self.direction == Direction::Up;
         self.is_lost = true;
         self.in_memory = owned(self.memtable.from(Bound::Included(key), is_up));
-        let mut wanted = Vec::new();
-        for run in &mut self.runs {
+        let (mut found, mut wanted) = (Vec::with_capacity(self.runs.len()), Vec::new());
+        for (number, run) in self.runs.iter_mut().enumerate() {
             (run.loaded, run.ahead) = (None, None);
+            let tables = reader.tables();
             let ids = &self.summary.level(run.level)[run.tables.clone()];
             let range = |table: usize| &tables.get(ids[table]).range;
             let behind = self.summary.behind_in(tables, run.level, run.tables.clone(), key);
             // The last that begins at or before the key; upwards the next one, if that has no key from there on.
-            let found = match behind.checked_sub(1) {
+            let table = match behind.checked_sub(1) {
                 Some(last) if !is_up || *range(last).last >= *key => last,
                 _ if is_up => behind,
                 _ => continue,
             };
-            let Some(&id) = ids.get(found) else { continue };
+            let Some(&id) = ids.get(table) else { continue };
             wanted.extend(tables.pages_of(id));
-            run.ahead = Some((run.tables.start + found, io.clock));
+            found.push((number, run.tables.start + table));
         }
-        tables.fetch(io, &wanted);
+        reader.fetch(&wanted);
         self.order.clear();
-        for number in 0..self.runs.len() {
-            let run = &mut self.runs[number];
-            if let Some((table, _)) = run.ahead.take() {
-                run.go_to(io, tables, &self.summary, (table, key), self.direction)?;
-                self.line_up(number)?;
-            }
+        for (number, table) in found {
+            self.runs[number].go_to(reader, &self.summary, (table, key), self.direction)?;
+            self.line_up(number)?;
         }
         self.is_lost = false;
         Ok(())
     }
 
     /// Has the next table of each run read when the cursor comes near the end of the one before (section 4.4).
-    pub(super) fn read_ahead(&mut self, io: &mut Io<'_>, tables: &mut Tables) {
+    pub(super) fn read_ahead(&mut self, Timed { io, tables }: Timed<'_, '_>) {
         for run in &mut self.runs {
             let is_due =
                 run.ahead.is_none() && run.loaded.as_ref().is_some_and(|loaded| loaded.is_near_end(self.direction));
@@ -214,8 +218,8 @@ impl Cursor {
     }
 
     /// The entry that it stands at, of the newest run that has the key; deleted keys too. Goes on to the next key.
-    fn step(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
-        io.cpu(self.runs.len() as u64 * io.costs().comparison_ns);
+    fn step(&mut self, reader: &mut impl TableReader) -> Result<Option<(OwnedKey, Entry)>, KvError> {
+        reader.compare(self.runs.len());
         let in_tables = self.first_of_tables()?;
         // Of equal keys that in memory is the newest.
         let is_of_tables = match (&self.in_memory, in_tables) {
@@ -233,25 +237,28 @@ impl Cursor {
         };
         while self.first_of_tables()?.is_some_and(|(first, _)| order(first, &key).is_eq()) {
             let Some(number) = self.order.pop() else { break };
-            self.runs[number].advance(io, tables, &self.summary, self.direction)?;
+            self.runs[number].advance(reader, &self.summary, self.direction)?;
             self.line_up(number)?;
         }
         Ok(Some((key, entry)))
     }
 
     /// The next key that was not deleted, and what is known of it.
-    pub(super) fn next(&mut self, io: &mut Io<'_>, tables: &mut Tables) -> Result<Option<(OwnedKey, Entry)>, KvError> {
+    pub(super) fn next(&mut self, reader: &mut impl TableReader) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
         if std::mem::replace(&mut self.is_lost, true) {
             return Err(KvError::Unrecovered(
                 "the range has come to what cannot be read: seek to another key".to_owned(),
             ));
         }
         loop {
-            match self.step(io, tables)? {
+            match self.step(reader)? {
                 Some((_, entry)) if entry.is_deleted() => {}
-                other => {
+                found => {
                     self.is_lost = false;
-                    return Ok(other);
+                    return Ok(found.map(|(key, Entry { place, value_bytes })| {
+                        let key_bytes = key.len() as u32;
+                        (key, PairPlace { place, key_bytes, value_bytes })
+                    }));
                 }
             }
         }
@@ -262,35 +269,33 @@ impl Run {
     /// Takes a table that is in the controller, and stands at the first entry of a page, or the last.
     fn take(
         &mut self,
-        io: &mut Io<'_>,
-        tables: &Tables,
+        reader: &mut impl TableReader,
         summary: &Summary,
         (table, page, is_last): (usize, usize, bool),
     ) -> Result<&mut Loaded, KvError> {
         let id = summary.level(self.level)[table];
-        let pages = tables.pages_of(id).len();
+        let pages = reader.tables().pages_of(id).len();
         let mut loaded = Loaded { table, id, pages, page, bytes: Blob::default(), slot: 0 };
-        loaded.turn_page(io, tables, page, is_last)?;
+        loaded.turn_page(reader, page, is_last)?;
         Ok(self.loaded.insert(loaded))
     }
 
     /// Goes to a key, or behind it, within a table that is in the controller.
     fn go_to(
         &mut self,
-        io: &mut Io<'_>,
-        tables: &Tables,
+        reader: &mut impl TableReader,
         summary: &Summary,
         (table, key): (usize, &[u8]),
         direction: Direction,
     ) -> Result<(), KvError> {
-        let range = &tables.get(summary.level(self.level)[table]).range;
+        let range = &reader.tables().get(summary.level(self.level)[table]).range;
         let page = range.firsts.partition_point(|first| **first <= *key).saturating_sub(1);
-        let loaded = self.take(io, tables, summary, (table, page, false))?;
+        let loaded = self.take(reader, summary, (table, page, false))?;
         loaded.slot = loaded.page().lower_bound(key).ok_or_else(|| damaged(loaded.id))?;
         match direction {
             // It is between two pages.
             Direction::Up if loaded.slot == loaded.page().count() => match page + 1 < loaded.pages {
-                true => loaded.turn_page(io, tables, page + 1, false)?,
+                true => loaded.turn_page(reader, page + 1, false)?,
                 false => self.loaded = None,
             },
             Direction::Down if loaded.page().get(loaded.slot).is_none_or(|(found, _)| found > key) => {
@@ -304,26 +309,25 @@ impl Run {
     /// Goes on to the next entry, in the next table if this one has no more.
     fn advance(
         &mut self,
-        io: &mut Io<'_>,
-        tables: &mut Tables,
+        reader: &mut impl TableReader,
         summary: &Summary,
         direction: Direction,
     ) -> Result<(), KvError> {
         let Some(loaded) = &mut self.loaded else { return Ok(()) };
-        if loaded.advance(io, tables, direction)? {
+        if loaded.advance(reader, direction)? {
             return Ok(());
         }
         let next = self.next_table(direction);
         self.loaded = None;
         let Some(next) = next else { return Ok(()) };
-        let pages = tables.pages_of(summary.level(self.level)[next]);
+        let pages = reader.tables().pages_of(summary.level(self.level)[next]);
         match self.ahead.take() {
-            Some((table, ready)) if table == next => io.wait_for_flash(ready, SpentOn::Map),
-            _ => tables.fetch(io, &pages.clone().collect::<Vec<_>>()),
+            Some((table, ready)) if table == next => reader.wait(ready),
+            _ => reader.fetch(&pages.clone().collect::<Vec<_>>()),
         }
         let is_last = direction == Direction::Down;
         let page = if is_last { pages.len().saturating_sub(1) } else { 0 };
-        self.take(io, tables, summary, (next, page, is_last)).map(|_| ())
+        self.take(reader, summary, (next, page, is_last)).map(|_| ())
     }
 
     fn next_table(&self, direction: Direction) -> Option<usize> {

@@ -2,10 +2,10 @@
 
 use super::Lsm;
 use super::cursor::{Cursor, Direction};
-use super::page::Entry;
 use super::summary::Summary;
 use super::table::Table;
-use kvssd_ftl::index::{CursorPlan, RangeIndex};
+use super::table_reader::{Glancing, Timed};
+use kvssd_ftl::index::{CursorPlan, RangeIndex, Sight};
 use kvssd_ftl::{Grain, Io, PairPlace};
 use kvssd_types::{IteratorId, KEY_BYTES_MAX, KvError, OwnedKey};
 use std::collections::BTreeMap;
@@ -13,15 +13,18 @@ use std::sync::Arc;
 
 /// Bytes that a core copies in a nanosecond. An estimate.
 const COPIED_BYTES_PER_NS: u64 = 1;
+/// Nothing is greater than this, and so long.
+const BEHIND_ALL: &[u8] = &[u8::MAX; KEY_BYTES_MAX + 1];
 
 impl Lsm {
     /// DRAM of cursors: a table for each run that they go along, or two, and the MemTable and the Summary of each
     /// version that is not the present one.
     pub(super) fn cursor_bytes(&self) -> u64 {
-        let buffers: usize = self.cursors.values().map(Cursor::buffers).sum();
+        let cursors = self.cursors.look();
+        let buffers: usize = cursors.values().map(Cursor::buffers).sum();
         let mut memtables = BTreeMap::from([(Arc::as_ptr(&self.memtable), 0)]);
         let mut summaries = BTreeMap::from([(Arc::as_ptr(&self.summary), 0)]);
-        for cursor in self.cursors.values() {
+        for cursor in cursors.values() {
             memtables.entry(Arc::as_ptr(cursor.memtable())).or_insert(cursor.memtable().bytes());
             summaries.entry(Arc::as_ptr(cursor.summary())).or_insert(cursor.summary().bytes());
         }
@@ -29,19 +32,67 @@ impl Lsm {
         buffers as u64 * self.tables.form.table_bytes() + copies
     }
 
+    /// A cursor along the present version.
+    fn cursor(&self, plan: CursorPlan) -> Cursor {
+        let direction = if plan.descending { Direction::Down } else { Direction::Up };
+        Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), direction, plan.reads_ahead)
+    }
+
+    /// DRAM that a cursor along the present version may come to take: either part of it is copied when it changes.
+    fn wanted_by(&self, cursor: &Cursor) -> u64 {
+        let buffers = cursor.buffers() as u64;
+        buffers * self.tables.form.table_bytes() + self.memtable_bytes() + self.summary.bytes()
+    }
+
+    /// See [`Index::open_beside`](kvssd_ftl::index::Index::open_beside).
+    pub(super) fn open_with_room(&self, id: IteratorId, plan: CursorPlan) -> Option<()> {
+        let opened = self.cursor(plan);
+        let taken = self.dram_bytes() + self.tables.pinned_bytes() + self.wanted_by(&opened);
+        if taken > self.budget_bytes {
+            return None;
+        }
+        self.cursors.change().insert(id, opened);
+        Some(())
+    }
+
+    /// See [`Index::close_beside`](kvssd_ftl::index::Index::close_beside).
+    pub(super) fn close_present(&self, id: IteratorId) -> Option<()> {
+        let mut cursors = self.cursors.change();
+        let is_present = Arc::ptr_eq(cursors.get(&id)?.summary(), &self.summary);
+        is_present.then(|| cursors.remove(&id)).flatten().map(drop)
+    }
+
+    /// See [`Index::glance_range`](kvssd_ftl::index::Index::glance_range).
+    pub(super) fn glance_along(
+        &self,
+        cursor: IteratorId,
+        from: Option<&[u8]>,
+        sight: &dyn Sight,
+        see: &mut dyn FnMut(OwnedKey, PairPlace) -> bool,
+    ) -> Option<()> {
+        let mut cursor = self.cursors.look().get(&cursor)?.anew();
+        let mut reader = Glancing { sight, tables: &self.tables };
+        cursor.seek(&mut reader, from.unwrap_or(BEHIND_ALL)).ok()?;
+        while let Some((key, pair)) = cursor.next(&mut reader).ok()?
+            && see(key, pair)
+        {}
+        Some(())
+    }
+
     /// Whether an iterator goes along that version. The count of its owners does not tell: snapshots of the drive are among them.
     pub(super) fn is_iterated(&self, summary: &Arc<Summary>) -> bool {
-        self.cursors.values().any(|cursor| Arc::ptr_eq(cursor.summary(), summary))
+        self.cursors.look().values().any(|cursor| Arc::ptr_eq(cursor.summary(), summary))
     }
 }
 
 impl RangeIndex for Lsm {
     fn keys(&mut self, io: &mut Io<'_>, first: &[u8], count: usize) -> Result<Vec<OwnedKey>, KvError> {
         let mut cursor = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), Direction::Up, false);
-        cursor.seek(io, &mut self.tables, first)?;
+        let mut reader = Timed { io, tables: &mut self.tables };
+        cursor.seek(&mut reader, first)?;
         let mut keys = Vec::new();
         while keys.len() < count
-            && let Some((key, _)) = cursor.next(io, &mut self.tables)?
+            && let Some((key, _)) = cursor.next(&mut reader)?
         {
             keys.push(key);
         }
@@ -49,46 +100,39 @@ impl RangeIndex for Lsm {
     }
 
     fn open(&mut self, io: &mut Io<'_>, cursor: IteratorId, plan: CursorPlan) -> Result<(), KvError> {
-        let direction = if plan.descending { Direction::Down } else { Direction::Up };
-        let opened = Cursor::new(Arc::clone(&self.summary), Arc::clone(&self.memtable), direction, plan.reads_ahead);
-        // Either of the two is copied when it changes.
-        let wanted =
-            opened.buffers() as u64 * self.tables.form.table_bytes() + self.memtable_bytes() + self.summary.bytes();
-        if self.dram_bytes() + wanted > self.budget_bytes {
-            return Err(KvError::TooManyIterators { iterators: self.cursors.len() as u32 });
+        let opened = self.cursor(plan);
+        if self.dram_bytes() + self.wanted_by(&opened) > self.budget_bytes {
+            return Err(KvError::TooManyIterators { iterators: self.cursors.look().len() as u32 });
         }
         io.cpu(self.memtable.bytes() / COPIED_BYTES_PER_NS);
-        self.cursors.insert(cursor, opened);
+        self.cursors.get_mut().insert(cursor, opened);
         self.keep_to_budget();
         Ok(())
     }
 
     fn seek(&mut self, io: &mut Io<'_>, cursor: IteratorId, key: Option<&[u8]>) -> Result<(), KvError> {
         let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        // Nothing is greater than this, and so long.
-        cursor.seek(io, tables, key.unwrap_or(&[u8::MAX; KEY_BYTES_MAX + 1]))
+        let cursor = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        cursor.seek(&mut Timed { io, tables }, key.unwrap_or(BEHIND_ALL))
     }
 
     fn next(&mut self, io: &mut Io<'_>, cursor: IteratorId) -> Result<Option<(OwnedKey, PairPlace)>, KvError> {
         let Lsm { cursors, tables, .. } = self;
-        let cursor = cursors.get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
-        let found = cursor.next(io, tables)?;
-        Ok(found.map(|(key, Entry { place, value_bytes })| {
-            let key_bytes = key.len() as u32;
-            (key, PairPlace { place, key_bytes, value_bytes })
-        }))
+        let cursor = cursors.get_mut().get_mut(&cursor).ok_or(KvError::NoSuchIterator(cursor))?;
+        cursor.next(&mut Timed { io, tables })
     }
 
     fn read_ahead(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
         let Lsm { cursors, tables, .. } = self;
-        if let Some(cursor) = cursors.get_mut(&cursor) {
-            cursor.read_ahead(io, tables);
+        if let Some(cursor) = cursors.get_mut().get_mut(&cursor) {
+            cursor.read_ahead(Timed { io, tables });
         }
     }
 
     fn close(&mut self, io: &mut Io<'_>, cursor: IteratorId) {
-        let Some(summary) = self.cursors.remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else { return };
+        let Some(summary) = self.cursors.get_mut().remove(&cursor).map(|cursor| Arc::clone(cursor.summary())) else {
+            return;
+        };
         if !Arc::ptr_eq(&summary, &self.summary) && !self.is_iterated(&summary) {
             for id in summary.tables() {
                 io.cpu(io.costs().comparison_ns);

@@ -364,6 +364,19 @@ impl Tables {
         io.data(address)?.whole_blob(0..self.form.page_bytes as usize).ok_or_else(damaged)
     }
 
+    /// As [`Tables::content`], of a page that is to be seen without changing anything.
+    pub(super) fn seen_content(&self, sight: &dyn Sight, id: TableId, page: usize) -> Option<Blob> {
+        let table = self.get(id);
+        if let Some(pinned) = table.pinned.get(page) {
+            return Some(pinned.clone());
+        }
+        let mut bytes = None;
+        sight.look(*table.place.pages.get(page)?, &mut |data| {
+            bytes = data.whole_blob(0..self.form.page_bytes as usize);
+        });
+        bytes
+    }
+
     /// What a page says of a key.
     pub(super) fn search(
         &self,

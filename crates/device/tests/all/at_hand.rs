@@ -1,4 +1,5 @@
-//! Iterators of a drive in a file, which nobody times: pairs that are given from where they lie are those that a command reads.
+//! Iterators of a drive in a file, which nobody times: pairs that are given beside others, from where they lie, are those that a command
+//! reads.
 
 use kvssd_designs::PLUS;
 use kvssd_device::{CreateDrive, Drive, image_design, image_profile};
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 
 const IMAGE_BYTES: u64 = 64 << 20;
@@ -96,6 +99,138 @@ fn pairs_at_hand_are_those_that_a_command_reads_whatever_was_changed_and_moved_s
         }
         assert!(drive.engine().pages_glanced() > 1000, "{} pages at hand", drive.engine().pages_glanced());
     }
+}
+
+/// How an iterator is asked: beside others, where that can be, or alone, or in the drive's time.
+fn ask(
+    drive: &mut Drive,
+    namespace: NamespaceId,
+    command: &Command<'_>,
+    random: &mut Random,
+) -> Result<Reply, KvError> {
+    let glance = if random.below(4) > 0 { drive.glance(namespace, command) } else { None };
+    glance.unwrap_or_else(|| match random.below(3) {
+        0 => drive.submit_in(namespace, command.clone(), Nanos::ZERO).reply,
+        _ => drive.execute_in(namespace, command.clone()),
+    })
+}
+
+/// An iterator under way, and what it has yet to give.
+struct UnderWay {
+    iterator: IteratorId,
+    shown: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Where it stands in that; none before it was sent anywhere.
+    at: Option<usize>,
+}
+
+impl UnderWay {
+    fn begin(drive: &mut Drive, namespace: NamespaceId, model: &Pairs, random: &mut Random) -> Self {
+        let mut ends = [random.below(7 * KEYS), random.below(7 * KEYS)];
+        ends.sort_unstable();
+        let [first, end] = ends.map(u64::to_be_bytes);
+        let descending = random.below(2) == 0;
+        let options = IteratorOptions { first: &first, end: Some(&end), descending, ..IteratorOptions::default() };
+        let created = ask(drive, namespace, &Command::CreateIterator { options }, random).unwrap();
+        let Reply::IteratorCreated(iterator) = created else { panic!("{created:?}") };
+        let mut shown: Vec<_> =
+            model.range(first.to_vec()..end.to_vec()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        if descending {
+            shown.reverse();
+        }
+        UnderWay { iterator, shown, at: None }
+    }
+
+    /// A seek or a next, and what it gave.
+    fn go_on(&mut self, drive: &mut Drive, namespace: NamespaceId, random: &mut Random) {
+        let (iterator, pairs_max) = (self.iterator, random.below(12) as u32);
+        let (command, at) = match self.at {
+            Some(at) if random.below(8) > 0 => (Command::Next { iterator, pairs_max }, at),
+            _ => (Command::Seek { iterator, key: None, pairs_max }, 0),
+        };
+        let given = pairs_of(ask(drive, namespace, &command, random).unwrap());
+        let until = self.shown.len().min(at + pairs_max as usize);
+        assert!(given == self.shown[at..until], "{command:?} from pair {at} of {} on", self.shown.len());
+        self.at = Some(until);
+    }
+}
+
+#[test]
+fn iterators_go_on_where_they_stand_whoever_asks_and_whatever_is_changed() {
+    let folder = TempDir::new().unwrap();
+    let (mut drive, namespace) = create(&folder.path().join("drive.kv"), 1 << 20);
+    let (mut model, mut random) = (Pairs::new(), Random::new(5));
+    change(&mut drive, namespace, &mut model, &mut random, 6000);
+    let (mut all, moved): (Vec<UnderWay>, u64) = (Vec::new(), drive.engine().gc_counters().superblocks);
+    for step in 0..6000 {
+        match random.below(40) {
+            0 if all.len() < 6 => all.push(UnderWay::begin(&mut drive, namespace, &model, &mut random)),
+            1 if !all.is_empty() => {
+                let ended = all.swap_remove(random.below(all.len() as u64) as usize);
+                let command = Command::DestroyIterator { iterator: ended.iterator };
+                assert_eq!(ask(&mut drive, namespace, &command, &mut random).unwrap(), Reply::IteratorDestroyed);
+            }
+            // Some iterators live while nothing is changed, and some while much is.
+            2..20 if step / 500 % 2 == 0 => change(&mut drive, namespace, &mut model, &mut random, 16),
+            _ if all.is_empty() => {}
+            _ => {
+                let number = random.below(all.len() as u64) as usize;
+                all[number].go_on(&mut drive, namespace, &mut random);
+            }
+        }
+        assert_eq!(drive.engine().iterators(), all.len());
+    }
+    assert!(drive.engine().gc_counters().superblocks > moved, "records were moved");
+    for ended in all {
+        drive.execute_in(namespace, Command::DestroyIterator { iterator: ended.iterator }).unwrap();
+    }
+    let kept = ["held_records", "index_cursors"];
+    assert!(kept.iter().all(|part| !drive.engine().dram().parts().contains_key(part)), "nothing is kept for them");
+}
+
+/// Threads that create, follow and end iterators beside each other, while one thread changes the drive now and then.
+#[test]
+fn threads_go_along_iterators_side_by_side() {
+    let folder = TempDir::new().unwrap();
+    let (mut drive, namespace) = create(&folder.path().join("drive.kv"), 1 << 20);
+    let (mut model, mut random) = (Pairs::new(), Random::new(6));
+    change(&mut drive, namespace, &mut model, &mut random, 4000);
+    let shared = RwLock::new((drive, model));
+    let glanced = AtomicU64::new(0);
+    let ask = |command: &Command<'_>| {
+        if let Some(reply) = shared.read().unwrap().0.glance(namespace, command) {
+            glanced.fetch_add(1, Ordering::Relaxed);
+            return reply;
+        }
+        shared.write().unwrap().0.execute_in(namespace, command.clone())
+    };
+    let scan = |seed: u64| {
+        let mut random = Random::new(seed);
+        for _ in 0..60 {
+            let from = random.below(7 * KEYS).to_be_bytes();
+            let options = IteratorOptions { first: &from, ..IteratorOptions::default() };
+            // What it shows is what there was at that moment.
+            let (created, shown) = {
+                let both = shared.read().unwrap();
+                (both.0.glance(namespace, &Command::CreateIterator { options }), shown(&both.1, &from, false, 40))
+            };
+            let Some(Ok(Reply::IteratorCreated(iterator))) = created else { continue };
+            let mut given = pairs_of(ask(&Command::Seek { iterator, key: None, pairs_max: 10 }).unwrap());
+            (0..3).for_each(|_| given.extend(pairs_of(ask(&Command::Next { iterator, pairs_max: 10 }).unwrap())));
+            assert!(given == shown, "{} pairs of {}", given.len(), shown.len());
+            assert_eq!(ask(&Command::DestroyIterator { iterator }), Ok(Reply::IteratorDestroyed));
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..=4).for_each(|seed| drop(scope.spawn(move || scan(seed))));
+        scope.spawn(|| {
+            for _ in 0..40 {
+                let (drive, model) = &mut *shared.write().unwrap();
+                change(drive, namespace, model, &mut random, 20);
+            }
+        });
+    });
+    assert!(glanced.into_inner() > 200, "most went side by side");
+    assert_eq!(shared.into_inner().unwrap().0.engine().iterators(), 0);
 }
 
 /// The command tells, as it does of what it reads itself.

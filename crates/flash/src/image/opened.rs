@@ -14,6 +14,7 @@ use crate::codec::PageIdentity;
 use crate::rope::{LiteralHead, RopeRef};
 use crate::{Geometry, PageAddress, PageView, codec};
 use std::hint;
+use std::io::IoSliceMut;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slots of a set.
@@ -126,6 +127,27 @@ impl OpenedPages {
             *set.place_for(page) = slot;
         }
         true
+    }
+
+    /// Pages from the first on will be looked at now: if it is not here, so many are `read` together. What is wrong with one is found when it is
+    /// looked at.
+    pub(super) fn bring(&self, first: PageIdentity, pages: u32, read: impl FnOnce(&mut [IoSliceMut<'_>]) -> bool) {
+        let set = |page: PageAddress| soon(&self.sets[self.number_of(page)]);
+        if set(first.page).is_none_or(|set| set.whole(first.page).is_some()) {
+            return;
+        }
+        let mut slots: Vec<Slot> = (0..pages).map(|_| Slot::default()).collect();
+        let mut places: Vec<IoSliceMut<'_>> =
+            slots.iter_mut().map(|slot| IoSliceMut::new(self.form.place(slot))).collect();
+        if !read(&mut places) {
+            return;
+        }
+        for (page, mut slot) in (first.page.0..).map(PageAddress).zip(slots) {
+            let is_whole = self.form.open(&mut slot, PageIdentity { page, ..first }).is_ok();
+            if is_whole && let Some(mut set) = set(page) {
+                *set.place_for(page) = slot;
+            }
+        }
     }
 
     /// See [`Backing::warm`](crate::Backing::warm). The reads of each pass wait for none of each other, and to lock a set waits for all before

@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         }
         living.sort_unstable_by_key(|living| (living.place, living.tag));
         // What iterators keep is nobody's pair, and is there.
-        let kept: Vec<(Grain, u32)> = media.held.dead().map(|dead| (dead.place, dead.grains)).collect();
+        let kept: Vec<(Grain, u32)> = media.held.look().dead().map(|dead| (dead.place, dead.grains)).collect();
         for (place, grains) in kept {
             let runs = media.space.runs_of(place, grains).unwrap_or_default();
             ledger.runs.extend(runs.into_iter().map(|(_, first, grains)| (first, grains, place)));
@@ -277,8 +277,8 @@ impl<'a> Walk<'a> {
         for entry in &oob.entries {
             let place = self.media.space.packing.grain(page, entry.grain);
             // What only iterators want is nobody's, and garbage collection knows.
-            let lives =
-                self.media.held.has(place) || self.living.binary_search_by_key(&place, |living| living.place).is_ok();
+            let lives = self.media.held.look().has(place)
+                || self.living.binary_search_by_key(&place, |living| living.place).is_ok();
             if !lives && dead.binary_search(&place).is_err() {
                 self.report.orphans += 1;
                 if !has_strays {

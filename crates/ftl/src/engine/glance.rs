@@ -1,4 +1,4 @@
-//! Retrieves that change nothing, so that several go on at a time.
+//! Retrieves and iterators that change nothing of the pairs, so that several go on at a time.
 //!
 //! ```text
 //!   key -> sections in DRAM -> a page that is gathered, or on a medium that shows it ([`Backing::look`]) -> value
@@ -6,7 +6,7 @@
 //!                       +----------- not to be seen -------------+--> none: the command must be executed
 //! ```
 //!
-//! A glance takes no virtual time: it is for drives that nobody times. One in [`LOOKS_MAX`] is left to the command, so that a drive that is
+//! A glance takes no virtual time: it is for drives that nobody times. Some ([`LOOKS_MAX`]) are left to the command, so that a drive that is
 //! only read goes on with its own work, and knows what is used.
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
@@ -14,17 +14,16 @@
 use super::Engine;
 use crate::address::Grain;
 use crate::index::Sight;
-use crate::io::Io;
 use crate::look::{REST_PAGES_MAX, Seen};
 use crate::media::Media;
 use crate::namespace::Namespace;
 use crate::packing::RecordLayout;
 use kvssd_flash::rope::RopeRef;
-use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply};
+use kvssd_types::{Command, Key, KvError, NamespaceId, Reply};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One look in so many is no glance. An estimate: every few milliseconds one.
-const LOOKS_MAX: u64 = 4096;
+/// Two looks in so many are no glances: one beside others, and one of who has the drive alone then. An estimate: every few milliseconds.
+const LOOKS_MAX: u64 = 8192;
 
 /// What is counted of glances.
 #[derive(Debug, Default)]
@@ -36,7 +35,7 @@ pub(super) struct Glances {
 impl Glances {
     /// Another look; gives whether it may be a glance.
     fn look(&self) -> bool {
-        self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX != LOOKS_MAX - 1
+        self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_MAX < LOOKS_MAX - 2
     }
 
     fn see(&self, pages: usize) {
@@ -45,25 +44,16 @@ impl Glances {
 }
 
 impl Engine {
-    /// The answer to a retrieve or an exist, if it can be given without changing anything. Else, and of every other command, none:
-    /// [`Engine::execute_in`] gives it.
+    /// The answer to a retrieve, an exist, or a command on an iterator that reads nothing ahead, if it can be given without changing anything
+    /// but iterators. Else, and of every other command, none: [`Engine::execute_in`] gives it.
     #[must_use]
     pub fn glance(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Result<Reply, KvError>> {
         let (key, wanted) = match *command {
             Command::Retrieve { key, offset_bytes, length_bytes } => (key, Some((offset_bytes, length_bytes))),
             Command::Exist { key } => (key, None),
-            _ => return None,
+            _ => return self.go_along(namespace, command).map(Ok),
         };
-        let namespace = self.namespaces.get(namespace).filter(|namespace| namespace.lives())?;
-        // What is half made is nobody's to see.
-        if self.failure.is_some()
-            || self.share.is_some()
-            || self.media.space.packing.layout == RecordLayout::Blocks
-            || namespace.index.growth().keeps_out(false)
-            || !self.glances.look()
-        {
-            return None;
-        }
+        let namespace = self.looked_at(namespace)?;
         let media = &self.media;
         let mut looker = Looker { media, key, wanted, seen: None };
         let position = namespace.index.glance(key, &mut looker)?;
@@ -82,34 +72,37 @@ impl Engine {
         Some(Ok(Reply::Retrieved { value: media.value_of(seen)?, value_bytes }))
     }
 
-    /// The answer to a seek or a next of an iterator, and when it is done, if its pairs are to be had without a flash operation for each:
-    /// virtual time passes for what is read of the index alone. Else, and of every other command, none: [`Engine::execute_in`] gives it.
-    #[must_use]
-    pub fn pairs_at_hand(
-        &mut self,
-        namespace: NamespaceId,
-        command: &Command<'_>,
-        at: Nanos,
-    ) -> Option<(Nanos, Result<Reply, KvError>)> {
-        let (iterator, asked) = match *command {
-            Command::Seek { iterator, key, pairs_max } => (iterator, (Some(key), pairs_max)),
-            Command::Next { iterator, pairs_max } => (iterator, (None, pairs_max)),
+    /// The answer to a command on an iterator that reads nothing ahead.
+    fn go_along(&self, namespace: NamespaceId, command: &Command<'_>) -> Option<Reply> {
+        let asked = match *command {
+            Command::Seek { iterator, key, pairs_max } => (iterator, Some(key), pairs_max),
+            Command::Next { iterator, pairs_max } => (iterator, None, pairs_max),
+            Command::CreateIterator { ref options } => {
+                let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
+                return iterators.create_beside(&self.media, index.as_ref(), options);
+            }
+            Command::DestroyIterator { iterator } => {
+                let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
+                return iterators.destroy_beside(&self.media, index.as_ref(), iterator);
+            }
             _ => return None,
         };
-        if self.failure.is_some() || self.share.is_some() || !self.glances.look() {
-            return None;
-        }
-        let Namespace { index, iterators, .. } =
-            self.namespaces.living(namespace).ok().filter(|namespace| !namespace.index.growth().keeps_out(false))?;
-        let mut io = Io::new(&mut self.media, at, false).of(namespace);
-        let reply = iterators.at_hand(&mut io, index.as_mut(), iterator, asked)?;
-        let done = io.clock;
-        let reply = reply.map(|(reply, pages)| {
-            self.glances.see(pages);
-            reply
-        });
-        self.note_failure(&reply);
-        Some((done, reply))
+        let Namespace { index, iterators, .. } = self.looked_at(namespace)?;
+        let (reply, pages) = iterators.glance(&self.media, index.as_ref(), asked)?;
+        self.glances.see(pages);
+        Some(reply)
+    }
+
+    /// A namespace that may be looked at now.
+    fn looked_at(&self, namespace: NamespaceId) -> Option<&Namespace> {
+        let namespace = self.namespaces.get(namespace).filter(|namespace| namespace.lives())?;
+        // What is half made is nobody's to see.
+        let is_shown = self.failure.is_none()
+            && self.share.is_none()
+            && self.media.space.packing.layout != RecordLayout::Blocks
+            && !namespace.index.growth().keeps_out(false)
+            && self.glances.look();
+        is_shown.then_some(namespace)
     }
 
     /// Pages that were looked at without a flash operation ([`Engine::glance`]).

@@ -56,7 +56,7 @@ impl Engine {
 
     /// Ends the oldest iterators while what is kept for iterators takes more than its part of the DRAM.
     pub(super) fn bound_held(&mut self) -> Result<(), KvError> {
-        while self.media.held.bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
+        while self.media.held.get_mut().bytes() > self.limits.dram_bytes / HELD_SHARE && self.expire()? {}
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Engine {
     /// Whether iterators keep flash.
     fn keeps_for_iterators(&mut self) -> bool {
         let mut ranges = self.namespaces.iter_mut().filter_map(|namespace| namespace.index.ranges());
-        self.media.held.keeps_flash() || ranges.any(|ranges| !ranges.kept_for_cursors().is_empty())
+        self.media.held.get_mut().keeps_flash() || ranges.any(|ranges| !ranges.kept_for_cursors().is_empty())
     }
 
     /// Whether enough superblocks are free for a step of an index's own work, beside what commands and collection may

@@ -45,10 +45,10 @@ impl Copies {
     ) -> Result<(), KvError> {
         let packing = io.media.space.packing;
         // A record that only iterators want is unknown to the index, and to the next mount.
-        let (kept, mut moves): (Vec<_>, Vec<_>) =
-            self.moves.into_iter().partition(|(_, pair)| io.media.held.has(pair.from));
+        let held = io.media.held.get_mut();
+        let (kept, mut moves): (Vec<_>, Vec<_>) = self.moves.into_iter().partition(|(_, pair)| held.has(pair.from));
         for (_, pair) in kept {
-            io.media.held.dead_moved(pair.from, pair.to);
+            io.media.held.get_mut().dead_moved(pair.from, pair.to);
             io.vacate(pair.from, pair.grains);
             io.media.space.superblocks.suspect(packing.superblock_of(pair.to));
         }
@@ -84,7 +84,7 @@ fn settle(io: &mut Io<'_>, moves: &[Move], victim: SuperblockId, counters: &mut 
                 continue;
             }
         }
-        io.media.held.moved(pair.from, pair.to);
+        io.media.held.get_mut().moved(pair.from, pair.to);
         counters.pairs_moved += 1;
     }
     Ok(())

@@ -73,7 +73,7 @@ impl Victim {
         let at = io.make_durable()?;
         let erased = io.media.flash.erase(superblock, at)?;
         io.media.space.superblocks.release(superblock, at, erased);
-        io.media.held.erased(superblock);
+        io.media.held.get_mut().erased(superblock);
         io.note(Change::Erased { superblock });
         counters.superblocks += 1;
         Ok(())

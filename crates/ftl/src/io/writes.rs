@@ -13,7 +13,7 @@ use crate::staging::Item;
 use crate::validity::Spill;
 use crate::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
-use kvssd_flash::{Blob, Cause, Emulator, PageAddress, SuperblockId};
+use kvssd_flash::{Blob, Cause, Emulator, PageAddress};
 use kvssd_types::KvError;
 
 impl Io<'_> {
@@ -85,17 +85,6 @@ impl Io<'_> {
         }
         self.occupy(place, packing.grains_of(length));
         Ok(place)
-    }
-
-    /// The superblocks that are open for hosts' records, and where in each the next will lie at the earliest.
-    pub(crate) fn user_frontier(&self) -> Vec<(SuperblockId, Grain)> {
-        let packing = &self.media.space.packing;
-        let frontier = |log| {
-            let open = self.media.log.get(log);
-            let index = open.data.len() / packing.grain_bytes as usize;
-            Some((open.superblock?, Grain(packing.grain(open.page, 0).0 + index as u64)))
-        };
-        self.media.log.of(Stream::User).filter_map(frontier).collect()
     }
 
     /// The log that takes a record of so many bytes.
@@ -195,7 +184,7 @@ impl Io<'_> {
         let generation = self.media.flash.generation(superblock);
         self.media.space.superblocks.set_generation(superblock, generation);
         if stream == Stream::User {
-            self.media.held.opened(superblock);
+            self.media.held.get_mut().opened(superblock);
         }
         self.note_of(stream, Change::Opened { stream, superblock, within: before, generation });
         let by_default = LogId { stream, number: target };

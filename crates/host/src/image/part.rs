@@ -41,9 +41,7 @@ impl Part {
                 state.note(|loose| loose.note(ticket, namespace, &command));
                 state.execute(namespace, command)
             })
-        } else if matches!(command, Command::Retrieve { .. } | Command::Exist { .. })
-            && let Some(found) = self.glance(namespace, &command)
-        {
+        } else if let Some(found) = self.glance(namespace, &command) {
             found
         } else {
             self.look(|state| (state.seen_by(namespace, &command), state.execute(namespace, command)))

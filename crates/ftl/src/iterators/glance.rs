@@ -1,0 +1,188 @@
+//! Pairs that are given from where they lie, without changing the drive, so that threads go along iterators side by side: for drives that
+//! nobody times.
+//!
+//! ```text
+//!   spot -> keys, places -> pages that are gathered, or on a medium that shows them -> pairs -> spot behind the last
+//!                             one that is not to be seen: nothing was given, and the command reads them
+//! ```
+
+use super::prefetch::PrefetchPool;
+use super::{IteratorPlan, Iterators, Live, user_frontier};
+use crate::address::Grain;
+use crate::index::{CursorPlan, Index, RangeIndex};
+use crate::io::Io;
+use crate::journal::PairPlace;
+use crate::media::Media;
+use kvssd_types::{IteratorId, IteratorOptions, Key, KvError, OwnedKey, Reply, VALUE_BYTES_MAX, Value};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where an iterator stands that reads nothing ahead.
+#[derive(Clone, Debug, Default)]
+struct Spot {
+    /// Whether it was sent somewhere.
+    has_sought: bool,
+    /// Where to: none is behind all keys.
+    from: Option<Vec<u8>>,
+    /// The last key that it has given since.
+    given: Option<OwnedKey>,
+    /// Pairs were given that the cursor of the index has not come to.
+    is_ahead: bool,
+}
+
+/// The spot of an iterator, for the one thread at a time that goes along it; another one executes its command.
+#[derive(Debug, Default)]
+pub(super) struct OwnSpot(Mutex<Spot>);
+
+impl Clone for OwnSpot {
+    fn clone(&self) -> Self {
+        OwnSpot(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+    }
+}
+
+impl OwnSpot {
+    fn get_mut(&mut self) -> &mut Spot {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cursor was sent somewhere.
+    pub(super) fn sought(&mut self, from: Option<Vec<u8>>) {
+        *self.get_mut() = Spot { has_sought: true, from, given: None, is_ahead: false };
+    }
+
+    /// That key was given, behind which the cursor stands.
+    pub(super) fn gave(&mut self, key: &OwnedKey) {
+        self.get_mut().given = Some(key.clone());
+    }
+}
+
+impl Iterators {
+    /// Begins an iterator, where that only has to be remembered; else the command does.
+    pub(crate) fn create_beside(
+        &self,
+        media: &Media,
+        index: &dyn Index,
+        options: &IteratorOptions<'_>,
+    ) -> Option<Reply> {
+        if self.plan != IteratorPlan::NONE {
+            return None;
+        }
+        let mut held = media.held.change();
+        let id = IteratorId(held.number_next());
+        index.open_beside(id, CursorPlan { descending: options.descending, reads_ahead: false })?;
+        let made = held.make(user_frontier(media));
+        drop(held);
+        self.live.change().insert(id, Arc::new(Live::new(options, made, self.pool.pace)));
+        Some(Reply::IteratorCreated(id))
+    }
+
+    /// Ends an iterator, where nothing is given up with it; else the command does.
+    pub(crate) fn destroy_beside(&self, media: &Media, index: &dyn Index, id: IteratorId) -> Option<Reply> {
+        let made = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE)?.made;
+        if !media.held.look().is_empty() {
+            return None;
+        }
+        index.close_beside(id)?;
+        media.held.change().end(made);
+        self.live.change().remove(&id);
+        Some(Reply::IteratorDestroyed)
+    }
+
+    /// The pairs of a seek, where `sought` says to which key, or of a next, and how many pages were looked at; none where not all is to be
+    /// seen. Then the command gives them.
+    pub(crate) fn glance(
+        &self,
+        media: &Media,
+        index: &dyn Index,
+        (id, sought, pairs_max): (IteratorId, Option<Option<Key<'_>>>, u32),
+    ) -> Option<(Reply, usize)> {
+        let live = self.live.look().get(&id).filter(|_| self.plan == IteratorPlan::NONE).map(Arc::clone)?;
+        let mut spot = live.spot.0.try_lock().ok()?;
+        let sought = sought.map(|key| live.range.begin(key.map(|key| key.bytes())));
+        let (from, given) = match &sought {
+            Some(from) => (from, &None),
+            None if spot.has_sought => (&spot.from, &spot.given),
+            None => return None,
+        };
+        let chosen = live.glance_along(media, index, id, (from.as_deref(), given.as_deref(), pairs_max))?;
+        let (values, pages) = live.see(media, &chosen)?;
+        if let Some(from) = sought {
+            *spot = Spot { has_sought: true, from, given: None, is_ahead: true };
+        }
+        if let Some((last, _)) = chosen.last() {
+            (spot.given, spot.is_ahead) = (Some(last.clone()), true);
+        }
+        let pairs = chosen.into_iter().map(|(key, _)| key).zip(values);
+        Some((Reply::Pairs(pairs.collect()), pages))
+    }
+}
+
+impl Live {
+    /// Sends the cursor of the index after the pairs that were given meanwhile.
+    pub(super) fn catch_up(
+        &mut self,
+        io: &mut Io<'_>,
+        ranges: &mut dyn RangeIndex,
+        id: IteratorId,
+        pool: &mut PrefetchPool,
+    ) -> Result<(), KvError> {
+        let Spot { from, given, is_ahead, .. } = self.spot.get_mut();
+        if *is_ahead {
+            ranges.seek(io, id, given.as_deref().or(from.as_deref()))?;
+            if given.is_some() {
+                ranges.next(io, id)?;
+            }
+            *is_ahead = false;
+            self.prefetch.clear(pool);
+        }
+        Ok(())
+    }
+
+    /// Up to so many keys of the range behind the last that was given, or from a key on, as [`Live::choose`] finds them.
+    fn glance_along(
+        &self,
+        media: &Media,
+        index: &dyn Index,
+        id: IteratorId,
+        (from, given, pairs_max): (Option<&[u8]>, Option<&[u8]>, u32),
+    ) -> Option<Vec<(OwnedKey, PairPlace)>> {
+        let (mut chosen, mut bytes) = (Vec::with_capacity(pairs_max.min(super::CHOSEN_ROOM) as usize), 0);
+        if pairs_max == 0 {
+            return Some(chosen);
+        }
+        index.glance_range(id, given.or(from), media, &mut |key, pair| {
+            if given == Some(&*key) || self.range.is_before(&key) {
+                return true;
+            }
+            if !self.range.has(&key) {
+                return false;
+            }
+            bytes += key.len() + pair.value_bytes as usize;
+            chosen.push((key, pair));
+            chosen.len() < pairs_max as usize && bytes < VALUE_BYTES_MAX
+        })?;
+        Some(chosen)
+    }
+
+    /// The values of pairs, none where keys alone are asked for, if all are to be seen, and how many pages were looked at.
+    fn see(&self, media: &Media, chosen: &[(OwnedKey, PairPlace)]) -> Option<(Vec<Option<Value>>, usize)> {
+        if self.keys_only {
+            return Some((vec![None; chosen.len()], 0));
+        }
+        let held = media.held.look();
+        let places: Vec<Grain> = chosen.iter().map(|(_, pair)| held.place_of(pair.place, self.made)).collect();
+        drop(held);
+        media.warm(&places);
+        let (mut values, mut pages) = (Vec::with_capacity(chosen.len()), 0);
+        for ((key, pair), place) in chosen.iter().zip(places) {
+            let head = pair.head();
+            media.bring(place, &head)?;
+            let seen = media.record_at(place, Key::new(key).ok()?, Some((0, u32::MAX)))??;
+            if seen.head != head {
+                return None;
+            }
+            pages += 1 + seen.rest.len();
+            values.push(Some(media.value_of(seen)?));
+        }
+        Some((values, pages))
+    }
+}
