@@ -73,7 +73,8 @@ impl RawTransaction {
     /// Ends it: all that it wrote is there for good, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         check_owner(&self.owner)?;
-        py.detach(|| self.take().ok_or_else(ended)?.commit().map_err(of_transaction))
+        let committed = py.detach(|| self.take().ok_or_else(ended)?.commit().map_err(of_transaction));
+        unless_raised(py, committed)
     }
 
     /// Ends it without a trace. Ending it twice is no error, nor is it one in a child, which has none of it.
@@ -102,7 +103,13 @@ impl RawTransaction {
                 return Err(PyValueError::new_err(line));
             }
         };
-        let open = py.detach(|| Open::try_new(manager, |manager| manager.begin(isolation).map(Some)));
+        let open = py.detach(|| {
+            Open::try_new(manager, |manager| {
+                let mut transaction = manager.begin(isolation)?;
+                transaction.abort_when(is_interrupted);
+                Ok(Some(transaction))
+            })
+        });
         Ok(RawTransaction { owner: Owner::here(), open: Mutex::new(Some(open.map_err(of_transaction)?)) })
     }
 
@@ -118,12 +125,23 @@ impl RawTransaction {
         work: impl FnOnce(&mut Dependent<'_>) -> Result<T, TransactionError> + Send,
     ) -> PyResult<T> {
         check_owner(&self.owner)?;
-        py.detach(|| {
+        let done = py.detach(|| {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let open = open.as_mut().ok_or_else(ended)?;
             open.with_dependent_mut(|_, held| work(held.as_mut().ok_or_else(ended)?).map_err(of_transaction))
-        })
+        });
+        unless_raised(py, done)
     }
+}
+
+/// Whether a handler of Python's signals has raised something, which is left for [`unless_raised`].
+fn is_interrupted() -> bool {
+    Python::attach(|py| py.check_signals().map_err(|raised| raised.restore(py)).is_err())
+}
+
+/// What a call has done, unless [`is_interrupted`] ended it.
+fn unless_raised<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<T> {
+    PyErr::take(py).map_or(done, Err)
 }
 
 fn ended() -> PyErr {

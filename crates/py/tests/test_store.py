@@ -353,6 +353,32 @@ def test_a_transaction_that_is_ended_while_a_thread_waits_in_it_holds_nobody_up(
     assert (ended.stdout, ended.stderr) == ("[b'first']\n", "")
 
 
+WAITS_FOR_ITSELF = """
+import kvssd, os, signal, sys, threading
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+with kvssd.open(sys.argv[1]) as store:
+    try:
+        with store.transaction() as outer, store.transaction(sys.argv[2]) as inner:
+            outer[b"key"] = b"outer"
+            inner[b"key"] = b"inner"
+    except KeyboardInterrupt:
+        print("interrupted")
+    with store.transaction() as tx:
+        tx[b"other"] = b"later"
+    print(dict(store))
+"""
+
+
+@pytest.mark.parametrize("isolation", ["locking", "optimistic"])
+def test_a_transaction_that_waits_is_ended_by_a_signal(store: kvssd.Store, image: Path, isolation: str) -> None:
+    store.close()
+    command = [sys.executable, "-c", WAITS_FOR_ITSELF, str(image), isolation]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("interrupted\n{b'other': b'later'}\n", "")
+
+
 def test_threads_share_a_store(store: kvssd.Store) -> None:
     store[b"count"] = b"0"
     failures: list[BaseException] = []

@@ -48,6 +48,12 @@ use kvssd_transactions::{
 };
 use kvssd_types::{Key, NamespaceId, Value};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often a transaction that waits asks whether it is still wanted.
+const ASKS_EVERY: Duration = Duration::from_millis(50);
+
+const PANICKED: &str = "a thread has panicked within the transaction manager";
 
 /// Transactions over one drive. It can be shared: every call takes `&self`, from any thread, of the process that made it.
 pub struct Transactions<P: Port> {
@@ -70,6 +76,8 @@ pub struct Transaction<'a, P: Port> {
     bell: Arc<Condvar>,
     view: Option<P::View>,
     is_putting: bool,
+    /// Whether its waits are to end.
+    is_unwanted: Option<fn() -> bool>,
 }
 
 impl<P: Port> Transactions<P> {
@@ -87,8 +95,14 @@ impl<P: Port> Transactions<P> {
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction<'_, P>, TransactionError> {
         self.check_owner()?;
         let id = self.lock().manager.begin(isolation);
-        let mut transaction =
-            Transaction { transactions: self, id, bell: Arc::default(), view: None, is_putting: false };
+        let mut transaction = Transaction {
+            transactions: self,
+            id,
+            bell: Arc::default(),
+            view: None,
+            is_putting: false,
+            is_unwanted: None,
+        };
         if isolation == Isolation::Snapshot {
             transaction.make_view()?;
         }
@@ -117,7 +131,7 @@ impl<P: Port> Transactions<P> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("a thread has panicked within the transaction manager")
+        self.state.lock().expect(PANICKED)
     }
 }
 
@@ -133,6 +147,12 @@ impl State {
 }
 
 impl<P: Port> Transaction<'_, P> {
+    /// Has it ask now and then, while it waits for others, whether it is to be aborted: a signal may have come. Nothing of it is held
+    /// meanwhile but its locks.
+    pub fn abort_when(&mut self, is_unwanted: fn() -> bool) {
+        self.is_unwanted = Some(is_unwanted);
+    }
+
     /// The value of a record, if it is there.
     ///
     /// # Errors
@@ -271,11 +291,27 @@ impl<P: Port> Transaction<'_, P> {
         outcome
     }
 
-    /// Waits until it is woken. Nobody can have woken it since it was told to wait: the lock was held all the time.
-    fn wait<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    /// Waits until it is woken, or is to be aborted. Nobody can have woken it since it was told to wait: the lock was held all the time.
+    fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.waiting.insert(self.id, self.bell.clone());
         while state.waiting.contains_key(&self.id) {
-            state = self.bell.wait(state).expect("a thread has panicked within the transaction manager");
+            let Some(is_unwanted) = self.is_unwanted else {
+                state = self.bell.wait(state).expect(PANICKED);
+                continue;
+            };
+            let (held, waited) = self.bell.wait_timeout(state, ASKS_EVERY).expect(PANICKED);
+            state = held;
+            if !waited.timed_out() {
+                continue;
+            }
+            // Others go on meanwhile: who answers may need what one of them has.
+            drop(state);
+            let is_to_end = is_unwanted();
+            state = self.transactions.lock();
+            if is_to_end && state.waiting.remove(&self.id).is_some() {
+                state.manager.abort(self.id);
+                state.wake();
+            }
         }
         state
     }

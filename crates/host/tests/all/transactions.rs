@@ -323,6 +323,23 @@ fn a_transaction_over_two_namespaces_is_whole_after_kill_9() {
 }
 
 #[test]
+fn a_transaction_that_waits_is_aborted_when_it_is_not_wanted_any_more() {
+    for isolation in [Isolation::TwoPhaseLocking, Isolation::Optimistic] {
+        within_a_minute(move || {
+            let bank = Transactions::new(Memory::default(), &TransactionOptions::default());
+            let mut holder = bank.begin(Isolation::TwoPhaseLocking).unwrap();
+            holder.write(BANK, b"account", b"1").unwrap();
+            let mut waits = bank.begin(isolation).unwrap();
+            waits.abort_when(|| true);
+            let ended = waits.write(BANK, b"account", b"2").and_then(|()| waits.commit());
+            assert_eq!(ended, Err(TransactionError::Aborted(AbortReason::Asked)));
+            holder.commit().unwrap();
+            assert_eq!(bank.begin(isolation).unwrap().read(BANK, b"account").unwrap().as_deref(), Some(&b"1"[..]));
+        });
+    }
+}
+
+#[test]
 fn a_transaction_reads_its_writes_and_nobody_else_does_before_it_commits() {
     let bank = Transactions::new(Memory::default(), &TransactionOptions::default());
     let mut one = bank.begin(Isolation::TwoPhaseLocking).unwrap();
