@@ -7,6 +7,9 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::rc::Rc;
 
+/// A line of CSV behind the last one: where it is not read as a line, a quote before it has no end.
+const CSV_END: &[u8] = b"\n\0end of the pairs";
+
 /// The longest line of a drive that takes such values: a pair of the largest size with each byte as an escape of six letters.
 fn line_bytes_max(value_bytes_max: u64) -> u64 {
     6 * (KEY_BYTES_MAX as u64 + value_bytes_max) + 64
@@ -19,14 +22,18 @@ struct JsonPair {
     value: String,
 }
 
-/// Counts the bytes that go by.
+/// Counts the bytes that go by, and lets no more by than it may.
 struct Counted<R> {
     inner: R,
     bytes: Rc<Cell<u64>>,
+    bytes_max: Rc<Cell<u64>>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.bytes >= self.bytes_max {
+            return Err(io::Error::other(TOO_LONG));
+        }
         let count = self.inner.read(buffer)?;
         self.bytes.set(self.bytes.get() + count as u64);
         Ok(count)
@@ -37,16 +44,21 @@ impl<R: Read> Read for Counted<R> {
 pub type MaybePair = Option<(Vec<u8>, Vec<u8>)>;
 
 type Input = Counted<Box<dyn Read>>;
+type CsvInput = io::Chain<Input, &'static [u8]>;
+
+const TOO_LONG: &str = "it is longer than any pair";
 
 /// Reads pairs.
 pub struct PairReader {
     lines: Lines,
     bytes: Rc<Cell<u64>>,
+    /// How far the input may be read for the line that is next.
+    bytes_max: Rc<Cell<u64>>,
     value_bytes_max: u64,
 }
 
 enum Lines {
-    Csv { reader: Box<csv::Reader<Input>>, record: csv::ByteRecord },
+    Csv { reader: Box<csv::Reader<CsvInput>>, record: csv::ByteRecord },
     Json { reader: BufReader<Input>, number: u64, line: Vec<u8> },
 }
 
@@ -55,7 +67,7 @@ impl PairReader {
     #[must_use]
     pub fn csv(input: Box<dyn Read>, value_bytes_max: u64) -> Self {
         Self::new(input, value_bytes_max, |input| {
-            let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+            let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input.chain(CSV_END));
             Lines::Csv { reader: Box::new(reader), record: csv::ByteRecord::new() }
         })
     }
@@ -71,9 +83,9 @@ impl PairReader {
     }
 
     fn new(input: Box<dyn Read>, value_bytes_max: u64, lines: impl FnOnce(Input) -> Lines) -> Self {
-        let bytes = Rc::new(Cell::new(0));
-        let input = Counted { inner: input, bytes: Rc::clone(&bytes) };
-        PairReader { lines: lines(input), bytes, value_bytes_max }
+        let (bytes, bytes_max) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let input = Counted { inner: input, bytes: Rc::clone(&bytes), bytes_max: Rc::clone(&bytes_max) };
+        PairReader { lines: lines(input), bytes, bytes_max, value_bytes_max }
     }
 
     /// Bytes that were read so far.
@@ -87,13 +99,15 @@ impl PairReader {
     /// # Errors
     /// What is wrong, with the number of the line.
     pub fn next_pair(&mut self) -> Result<MaybePair, String> {
+        let line_bytes_max = line_bytes_max(self.value_bytes_max);
+        self.bytes_max.set(self.bytes.get() + line_bytes_max + 1);
         let (number, read) = match &mut self.lines {
             Lines::Csv { reader, record } => {
                 let read = next_csv(reader, record);
                 (record.position().map_or(0, csv::Position::line), read)
             }
             Lines::Json { reader, number, line } => {
-                let read = next_json(reader, number, line, line_bytes_max(self.value_bytes_max));
+                let read = next_json(reader, number, line, line_bytes_max);
                 (*number, read)
             }
         };
@@ -111,11 +125,15 @@ impl PairReader {
     }
 }
 
-fn next_csv(reader: &mut csv::Reader<Input>, record: &mut csv::ByteRecord) -> Result<MaybePair, String> {
+fn next_csv(reader: &mut csv::Reader<CsvInput>, record: &mut csv::ByteRecord) -> Result<MaybePair, String> {
     if !reader.read_byte_record(record).map_err(|error| error.to_string())? {
         return Ok(None);
     }
     match (record.len(), record.get(0), record.get(1)) {
+        (1, Some(line), _) if *line == CSV_END[1..] => Ok(None),
+        (fields, ..) if record.get(fields - 1).is_some_and(|last| last.ends_with(CSV_END)) => {
+            Err("a quote has no end: the file was cut".to_owned())
+        }
         (2, Some(key), Some(value)) => Ok(Some((decode(key)?, decode(value)?))),
         (fields, ..) => Err(format!("it has {fields} fields, and a pair is key,value")),
     }
@@ -135,7 +153,7 @@ fn next_json(
             return Ok(None);
         }
         if line.len() as u64 > line_bytes_max {
-            return Err("it is longer than any pair".to_owned());
+            return Err(TOO_LONG.to_owned());
         }
         if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
             let JsonPair { key, value } = serde_json::from_slice(line)
@@ -246,6 +264,23 @@ mod tests {
     }
 
     #[test]
+    fn of_a_quote_that_has_no_end_no_more_is_read_than_a_pair_has() {
+        let text: &[u8] = b"a,\"";
+        let mut reader = PairReader::csv(Box::new(text.chain(io::repeat(b'x'))), 8);
+        assert_eq!(reader.next_pair(), Err(format!("line 1: {TOO_LONG}")));
+        assert!(reader.bytes() < 1 << 16);
+    }
+
+    #[test]
+    fn a_line_that_ends_with_the_file_is_a_pair() {
+        for text in ["a,1", "a,1\n", "a,1\r\n", "a,\"1\"", "\"a\",\"1\"\n\n"] {
+            let mut reader = PairReader::csv(Box::new(text.as_bytes()), 8);
+            let pairs = [reader.next_pair(), reader.next_pair(), reader.next_pair()];
+            assert_eq!(pairs, [Ok(Some((b"a".to_vec(), b"1".to_vec()))), Ok(None), Ok(None)], "{text:?}");
+        }
+    }
+
+    #[test]
     fn a_wrong_line_is_named_with_its_number() {
         let (csv, json): (Reading, Reading) = (PairReader::csv, PairReader::json);
         for (read, text, named) in [
@@ -253,6 +288,8 @@ mod tests {
             (csv, "a,1\nb,2,3\n", ["line 2", "3 fields"]),
             (csv, "a,1\n\"b\nb\",2\n,3\n", ["line 4", "1 to 255"]),
             (csv, "hex:0,1\n", ["line 1", "hex:"]),
+            (csv, "a,1\nb,\"2", ["line 2", "a quote has no end"]),
+            (csv, "a,1\n\"b\n,2\nc,3\n", ["line 2", "a quote has no end"]),
             (csv, "a,12345678\nb,123456789\n", ["line 2", "takes 8"]),
             (json, "{\"key\": \"a\", \"value\": \"1\"}\n\n{\"key\": \"b\"}\n", ["line 3", "value"]),
             (json, "{\"key\": \"a\", \"value\": \"1\", \"more\": 1}\n", ["line 1", "more"]),
