@@ -19,8 +19,7 @@ use clap::ValueEnum;
 use kvssd_papers::claims::{Cell, Conditions, KamlCell, Paper as Known, Reproduction, SweepCell};
 use kvssd_sim::SimError;
 use serde_json::json;
-use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where `all` is kept if nothing else is asked for.
 const FOLDER: &str = "reproduction";
@@ -30,7 +29,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     let json_file = JsonFile::open(options.json.as_deref())?;
     let html_file = JsonFile::open(options.html.as_deref())?;
     let wanted = wanted(options)?;
-    let csv_file = options.csv.as_deref().map(|path| writable(path).map(|()| path)).transpose()?;
+    let csv_file = JsonFile::open(options.csv.as_deref())?;
     let folder = options.folder.clone().or((options.paper == Paper::All).then(|| PathBuf::from(FOLDER)));
     let kept = folder.as_deref().map(Kept::open).transpose()?;
     let mut reproduction = Reproduction::default();
@@ -44,7 +43,7 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
     if let Some(claim) = &options.explain {
         reproduction.retain(claim);
     }
-    if !json_file.takes_stdout() && !html_file.takes_stdout() {
+    if ![&json_file, &html_file, &csv_file].into_iter().any(JsonFile::takes_stdout) {
         print(&document::text(&reproduction.claims))?;
     }
     if let Some(folder) = folder.filter(|_| options.explain.is_none()) {
@@ -52,19 +51,10 @@ pub fn run(options: &ReproduceOptions) -> Outcome {
         std::fs::write(&path, document).map_err(Failure::of_output(&path))?;
         note(&format!("all of it is in {}", path.display()));
     }
-    if let Some(path) = csv_file {
-        let text = csv_of(&reproduction.sweep);
-        std::fs::write(path, text).map_err(Failure::of_output(path))?;
-    }
+    csv_file.write_bytes(csv_of(&reproduction.sweep).as_bytes())?;
     let document = json!(reproduction);
     page::write(&html_file, "What of the papers comes out", &document)?;
     json_file.write(&document)
-}
-
-/// Refuses a file that cannot be written, before the work begins.
-fn writable(path: &Path) -> Outcome {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map(|_| ()).map_err(Failure::of_output(path))
 }
 
 /// What is to be run. That every drive of it can be is checked here.

@@ -94,3 +94,11 @@ fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
     };
     assert_eq!(run("first.json", "first.csv"), run("second.json", "second.csv"));
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_no_empty_file() {
+    let desk = Desk::new();
+    crate::interrupted(&desk, "reproduce iter --csv cells.csv --json claims.json --html claims.html");
+    assert_eq!(desk.files(), [""; 0]);
+}
