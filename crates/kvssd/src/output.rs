@@ -164,7 +164,15 @@ pub fn note(text: &str) {
 
 /// Tells the user on the standard error. That it cannot be told is no reason to stop.
 pub fn say(text: &str) {
-    let _ = writeln!(stderr(), "kvssd: {text}");
+    let _ = writeln!(stderr(), "kvssd: {}", line(text));
+}
+
+/// A text as one line, whatever the names in it have: what a terminal would obey is written as in a program.
+fn line(text: &str) -> String {
+    text.chars().fold(String::new(), |line, letter| match letter.is_control() {
+        true => line + &letter.escape_default().to_string(),
+        false => line + letter.encode_utf8(&mut [0; 4]),
+    })
 }
 
 /// The permissions that a file made in the ordinary way has.

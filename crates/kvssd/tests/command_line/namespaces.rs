@@ -95,3 +95,11 @@ fn an_image_of_an_older_format_is_refused_and_left_as_it_was() {
     }
     assert!(older == std::fs::read(desk.path("older.kv")).unwrap());
 }
+
+#[test]
+fn a_name_of_two_lines_is_told_in_one() {
+    let desk = desk_with_image("plus");
+    let output = desk.command("namespace delete drive.kv").arg("a\nb\u{1b}[31m").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told, "kvssd: image drive.kv: there is no namespace a\\nb\\u{1b}[31m\n");
+}
