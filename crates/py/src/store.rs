@@ -216,6 +216,12 @@ impl RawStore {
         self.on_pairs(py, namespace, |pairs| pairs.exist(&key))
     }
 
+    /// The key that iteration meets first.
+    fn first_key<'py>(&self, py: Python<'py>, namespace: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let keys = self.on_pairs(py, namespace, |pairs| pairs.list(None, 1))?;
+        Ok(keys.first().map(|key| PyBytes::new(py, key)))
+    }
+
     /// A cursor before the first key from `start` on.
     fn keys(slf: Py<Self>, namespace: u32, start: Option<Bytes>) -> RawCursor {
         let cursor = Mutex::new(KeyCursor::new(start.as_deref()));

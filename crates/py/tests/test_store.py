@@ -8,6 +8,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kvssd
@@ -60,6 +61,32 @@ def test_pairs_that_are_deleted_meanwhile_are_no_error(store: kvssd.Store) -> No
         assert pairs[next(items)[0]] and next(values)
         namespace.clear()
         assert len(namespace) == 0 and list(items) == [] and list(values) == []
+
+
+def test_of_threads_that_pop_a_pair_one_has_it(store: kvssd.Store) -> None:
+    pairs = {b"%d" % number: b"v%d" % number for number in range(2000)}
+    popped: list[tuple[bytes, bytes]] = []
+
+    def pop_by_key() -> None:
+        for key in pairs:
+            value = store.pop(key, None)
+            if value is not None:
+                popped.append((key, value))
+
+    def pop_any() -> None:
+        while store:
+            try:
+                popped.append(store.popitem())
+            except KeyError:
+                assert not store
+
+    for pop in (pop_by_key, pop_any):
+        store.update(pairs)
+        with ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(pop) for _ in range(4)]:
+                done.result()
+        assert sorted(popped) == sorted(pairs.items()) and not store
+        popped.clear()
 
 
 def test_to_clear_a_store_is_no_more_work_than_to_delete_its_pairs(store: kvssd.Store) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 Default = TypeVar("Default")
+_NO_DEFAULT = object()
 Isolation = Literal["locking", "optimistic", "snapshot"]
 
 
@@ -126,6 +127,27 @@ class Namespace(MutableMapping[bytes, bytes]):
     def __delitem__(self, key: Buffer) -> None:
         if not self._raw.delete(self._id, key):
             raise KeyError(key)
+
+    @overload
+    def pop(self, key: Buffer, /) -> bytes: ...
+    @overload
+    def pop(self, key: Buffer, /, default: bytes | Default) -> bytes | Default: ...
+    def pop(self, key: Buffer, /, default: object = _NO_DEFAULT) -> object:
+        """Remove a key and give its value, else the default. Of several threads that pop a key one has it."""
+        value = self._raw.retrieve(self._id, key)
+        if value is not None and self._raw.delete(self._id, key):
+            return value
+        if default is _NO_DEFAULT:
+            raise KeyError(key)
+        return default
+
+    def popitem(self) -> tuple[bytes, bytes]:
+        """Remove the pair that iteration meets first; ``KeyError`` when there is none. Of several threads one has it."""
+        while (key := self._raw.first_key(self._id)) is not None:
+            value = self.pop(key, None)
+            if value is not None:
+                return key, value
+        raise KeyError("there is no pair")
 
     def __contains__(self, key: object) -> bool:
         return self._raw.exist(self._id, cast("Buffer", key))
