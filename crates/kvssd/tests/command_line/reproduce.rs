@@ -99,6 +99,8 @@ fn a_sweep_comes_from_the_folder_as_it_came_from_the_drive() {
 #[test]
 fn an_interrupt_leaves_no_empty_file() {
     let desk = Desk::new();
-    crate::interrupted(&desk, "reproduce iter --csv cells.csv --json claims.json --html claims.html");
+    let mut child = crate::begun(desk.command("reproduce iter --csv cells.csv --json claims.json --html claims.html"));
+    crate::send("INT", &child);
+    assert!(!child.wait().unwrap().success(), "it ends by the signal");
     assert_eq!(desk.files(), [""; 0]);
 }
