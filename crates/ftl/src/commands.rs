@@ -1,16 +1,23 @@
 //! The commands on pairs, over an index and the log.
+//!
+//! Below: commands on [`blocks`], changes of which all are made or none ([`batch`]), and how much a drive may hold ([`limits`]). They import
+//! `namespace` and what is below it, and decide nothing about when they run: the engine does.
 
-use crate::address::Grain;
+pub(crate) mod batch;
+pub(crate) mod blocks;
+pub(crate) mod limits;
+
+use crate::commands::limits::Limits;
 use crate::index::{Index, Position, Uncompared};
 use crate::io::Io;
+use crate::io::lack::Lack;
+use crate::io::spent::SpentOn;
+use crate::io::value::{parts_of, value_of};
 use crate::journal::{Change, PairPlace};
-use crate::lack::Lack;
-use crate::limits::Limits;
-use crate::log::NewRecord;
+use crate::layout::address::Grain;
+use crate::layout::record::{RecordHead, write_record};
 use crate::namespace::Namespace;
-use crate::record::{RecordHead, write_record};
-use crate::spent::SpentOn;
-use crate::value::{parts_of, value_of};
+use crate::space::log::NewRecord;
 use kvssd_flash::{Cause, PageAddress};
 use kvssd_types::{Key, KvError, Nanos, OwnedKey, Reply, StoreCondition, Value};
 

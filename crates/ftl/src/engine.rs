@@ -1,7 +1,8 @@
-//! The engine: commands on pairs, over indexes, a log and garbage collection.
+//! The engine: commands on pairs, over indexes, a log and garbage collection. [`build`] puts it together from a design.
 
 mod administration;
 mod batches;
+pub(crate) mod build;
 mod glance;
 mod growth;
 mod lifetime;
@@ -13,17 +14,17 @@ use self::batches::{Phase, Share};
 use self::glance::Glances;
 pub use self::growth::GrowthCounters;
 pub(crate) use self::room::GROWTH_SUPERBLOCKS;
-use crate::batch::EntryLocks;
+use crate::commands::batch::EntryLocks;
+use crate::commands::limits::Limits;
+use crate::commands::{self, batch, blocks};
 use crate::gc::Collector;
 use crate::index::Growth;
 use crate::io::Io;
-use crate::lack::Lack;
-use crate::limits::Limits;
-use crate::media::Media;
+use crate::io::lack::Lack;
+use crate::io::media::Media;
+use crate::io::spent::{Spent, SpentOn};
+use crate::layout::packing::RecordLayout;
 use crate::namespace::{Namespace, Namespaces};
-use crate::packing::RecordLayout;
-use crate::spent::{Spent, SpentOn};
-use crate::{batch, blocks, commands};
 use kvssd_flash::timing::{Actor, Lane};
 use kvssd_types::{Command, Key, KvError, NamespaceId, Nanos, Reply, RequestId};
 

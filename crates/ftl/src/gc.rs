@@ -15,26 +15,26 @@
 
 mod copies;
 mod counters;
+pub(crate) mod tags;
 mod victim;
 
 pub use self::counters::GcCounters;
 
 use self::copies::Copies;
 use self::victim::Victim;
-use crate::address::Grain;
 use crate::commands;
+use crate::design::pace::CollectionPace;
 use crate::index::Uncompared;
+use crate::io::media::Media;
 use crate::io::{Io, readable};
 use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::media::Media;
+use crate::layout::address::Grain;
+use crate::layout::oob::{Entry, Kind, Oob, Stream};
 use crate::namespace::Namespaces;
-use crate::oob::{Entry, Kind, Oob, Stream};
-use crate::pace::CollectionPace;
 use crate::space::Space;
-use crate::superblock::{State, Superblock};
-use crate::tags;
-use crate::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
+use crate::space::log::NewRecord;
+use crate::space::superblock::{State, Superblock};
+use crate::space::victims::{MAP_KEPT_WEIGHT, VictimPolicy, can_be_collected, gives_grains, greedy};
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId, Nanos};

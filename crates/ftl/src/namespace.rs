@@ -11,15 +11,15 @@
 mod dram_shares;
 
 use self::dram_shares::{Usage, Want, shares};
-use crate::attributes::{NamespaceAttributes, SavedKind};
 use crate::design::{Design, IndexChoice};
 use crate::dram::DramUse;
 use crate::index::{Growth, Index, IndexCounters, Room};
 use crate::io::Io;
 use crate::iterators::Iterators;
-use crate::oob::{Kind, OobFormat};
-use crate::packing::RecordLayout;
-use crate::utilization::Utilization;
+use crate::journal::attributes::{NamespaceAttributes, SavedKind};
+use crate::layout::oob::{Kind, OobFormat};
+use crate::layout::packing::RecordLayout;
+use crate::space::utilization::Utilization;
 use kvssd_types::{KvError, NamespaceId, Nanos, OwnedKey};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -8,15 +8,15 @@
 
 use super::Engine;
 use super::growth::grow;
-use crate::address::Grain;
-use crate::attributes::NamespaceAttributes;
 use crate::commands;
 use crate::index::{Growth, OwnRecord, Uncompared};
 use crate::io::{Io, readable};
+use crate::journal::attributes::NamespaceAttributes;
 use crate::journal::{BatchNote, Change};
+use crate::layout::address::Grain;
+use crate::layout::packing::RecordLayout;
 use crate::namespace::{Namespace, NamespaceFate, NamespaceInfo, Namespaces};
-use crate::packing::RecordLayout;
-use crate::utilization::Utilization;
+use crate::space::utilization::Utilization;
 use kvssd_cache::CacheAttributes;
 use kvssd_types::{Key, KvError, NamespaceId, Nanos, OwnedKey};
 

@@ -15,9 +15,9 @@
 //! own.
 
 use super::Engine;
-use crate::batch::{self, Prepared};
-use crate::batch_sequence::BatchSequence;
+use crate::commands::batch::{self, Prepared};
 use crate::io::Io;
+use crate::journal::batch_sequence::BatchSequence;
 use crate::journal::{BatchNote, Change};
 use kvssd_flash::PowerLoss;
 use kvssd_types::{BatchChange, Command, KvError, NamespaceId, Nanos};

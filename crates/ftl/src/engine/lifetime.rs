@@ -1,8 +1,8 @@
 //! How an engine begins, rests between commands, and ends.
 
 use super::Engine;
-use crate::batch_sequence::BatchSequence;
 use crate::io::Io;
+use crate::journal::batch_sequence::BatchSequence;
 use crate::recovery::{self, MountReport};
 use kvssd_types::{Command, KvError, Nanos};
 

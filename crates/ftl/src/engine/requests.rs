@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::batches::Phase;
-use crate::clients::Fate;
 use crate::journal::Change;
+use crate::journal::clients::Fate;
 use kvssd_types::{ClientId, Command, KvError, NamespaceId, Nanos, Reply, RequestId};
 
 impl Engine {

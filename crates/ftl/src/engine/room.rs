@@ -1,11 +1,11 @@
 //! How an engine makes room: by garbage collection, by removing deleted namespaces, and by ending iterators.
 
 use super::{Engine, is_change};
-use crate::batch;
+use crate::commands::batch;
 use crate::gc::STEP_SUPERBLOCKS;
 use crate::io::Io;
-use crate::lack::Lack;
-use crate::record::RecordHead;
+use crate::io::lack::Lack;
+use crate::layout::record::RecordHead;
 use crate::space::Space;
 use kvssd_types::{Command, KvError, NamespaceId, Nanos};
 

@@ -1,12 +1,12 @@
 //! The pairs that a step of garbage collection moves.
 
-use crate::address::Grain;
 use crate::gc::GcCounters;
 use crate::index::{Fate, Move};
 use crate::io::{Io, readable};
-use crate::log::NewRecord;
+use crate::layout::address::Grain;
+use crate::layout::oob::Stream;
 use crate::namespace::Namespaces;
-use crate::oob::Stream;
+use crate::space::log::NewRecord;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Cause, PageAddress, SuperblockId};
 use kvssd_types::{KvError, NamespaceId};

@@ -1,6 +1,5 @@
 //! An index of sections, from what is particular to it: see [`SectionIndex`].
 
-use crate::address::Grain;
 use crate::dram::DramUse;
 use crate::index::PairChange;
 use crate::index::lookups::Lookups;
@@ -13,6 +12,7 @@ use crate::index::{
 };
 use crate::io::{Io, readable};
 use crate::journal::{Change, PairPlace};
+use crate::layout::address::Grain;
 use kvssd_types::{Key, KvError, OwnedKey};
 
 /// The index.

@@ -1,17 +1,17 @@
 //! Records are appended to logs; pages and units that are full are programmed.
 
 use super::Io;
-use crate::address::Grain;
+use crate::io::media::Media;
+use crate::io::spent::SpentOn;
 use crate::journal::Change;
-use crate::log::NewRecord;
-use crate::media::Media;
-use crate::oob::{Kind, Stream};
-use crate::placement::LogId;
+use crate::journal::staging::Item;
+use crate::layout::address::Grain;
+use crate::layout::oob::{Kind, Stream};
 use crate::space::Space;
-use crate::spent::SpentOn;
-use crate::staging::Item;
-use crate::validity::Spill;
-use crate::victims::VictimPolicy;
+use crate::space::log::NewRecord;
+use crate::space::placement::LogId;
+use crate::space::validity::Spill;
+use crate::space::victims::VictimPolicy;
 use kvssd_flash::rope::Rope;
 use kvssd_flash::{Blob, Cause, Emulator, PageAddress};
 use kvssd_types::KvError;
