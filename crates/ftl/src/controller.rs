@@ -41,7 +41,7 @@ impl Controller {
     }
 
     /// Has a core work for `length`, from `at` on at the earliest; gives when it ends.
-    pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recorded: (&mut Recording, Work)) -> Nanos {
-        self.cores.take_for(at, length, self.now, recorded)
+    pub(crate) fn take(&mut self, at: Nanos, length: Nanos, recording: &mut Recording, work: Work) -> Nanos {
+        self.cores.take_for(at, length, self.now, recording, work)
     }
 }

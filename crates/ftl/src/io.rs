@@ -171,7 +171,7 @@ impl<'a> Io<'a> {
 
     fn take_core(&mut self, at: Nanos, length: Nanos, work: Work) -> Nanos {
         let Media { flash, controller, .. } = &mut *self.media;
-        controller.take(at, length, (flash.recording(), work))
+        controller.take(at, length, flash.recording(), work)
     }
 
     /// Lets the cores do the work that was gathered; gives the clock after it.

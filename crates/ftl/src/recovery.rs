@@ -158,7 +158,7 @@ fn gather_again(media: &mut Media, parts: &[GatheredPart]) -> Result<(), KvError
         if !fits || !is_there || !has_place {
             return Err(damaged("what the write buffer's memory gathered cannot be of this drive"));
         }
-        gathered.put(*block, *start as usize, &Value::from(&bytes[..]), (handle, Nanos::ZERO));
+        gathered.put(*block, *start as usize, &Value::from(&bytes[..]), handle, Nanos::ZERO);
     }
     Ok(())
 }

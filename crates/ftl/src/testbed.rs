@@ -27,7 +27,8 @@ impl Testbed {
                 packing,
                 design.oob_format(&geometry),
                 validity,
-                (profile, design.placement_handles),
+                profile,
+                design.placement_handles,
             ),
         }
     }

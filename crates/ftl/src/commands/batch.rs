@@ -90,9 +90,9 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, KvError> {
     let aside = io.begin_aside(changes.len());
     let planned = plan(io, namespaces, changes)
-        .and_then(|planned| have_room(io, namespaces, limits, (changes, &planned)).map(|()| planned));
+        .and_then(|planned| have_room(io, namespaces, limits, changes, &planned).map(|()| planned));
     let needs_freed = |planned: &Vec<Planned>| {
-        lacks(io, namespaces, limits, (changes, planned), false).map_or(true, |lacks| !lacks.is_empty())
+        lacks(io, namespaces, limits, changes, planned, false).map_or(true, |lacks| !lacks.is_empty())
     };
     let waits = aside.is_none() || planned.as_ref().map_or(true, needs_freed);
     io.end_aside(aside, waits);
@@ -188,9 +188,10 @@ fn have_room(
     io: &mut Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
-    (changes, planned): (&[BatchChange<'_>], &[Planned]),
+    changes: &[BatchChange<'_>],
+    planned: &[Planned],
 ) -> Result<(), KvError> {
-    let lacks = lacks(io, namespaces, limits, (changes, planned), true)?;
+    let lacks = lacks(io, namespaces, limits, changes, planned, true)?;
     io.lacks.extend(lacks);
     if io.lacks.is_empty() { Ok(()) } else { Err(KvError::CapacityExceeded) }
 }
@@ -200,7 +201,8 @@ fn lacks(
     io: &Io<'_>,
     namespaces: &mut Namespaces,
     limits: &Limits,
-    (changes, planned): (&[BatchChange<'_>], &[Planned]),
+    changes: &[BatchChange<'_>],
+    planned: &[Planned],
     known: bool,
 ) -> Result<Vec<Lack>, KvError> {
     let packing = io.packing();
@@ -260,8 +262,8 @@ fn make_new(
         }
         came.push(change.namespace);
         let (value, head) = change.value.as_ref().zip(head_of(change)).expect("a new key has a value");
-        let place = append_pair(io, (change.key, value, position.tag))?;
-        bind_pair(io, namespace, (change.key, position, head.at(place), None))?;
+        let place = append_pair(io, change.key, value, position.tag)?;
+        bind_pair(io, namespace, change.key, position, head.at(place), None)?;
     }
     Ok(true)
 }
@@ -277,10 +279,10 @@ fn make_known(
     let namespace = of(io, namespaces, change.namespace)?;
     let Some((value, head)) = change.value.as_ref().zip(head_of(change)) else {
         let found = found.expect("a key that goes is there");
-        return unbind_pair(io, namespace, (change.key, position, found));
+        return unbind_pair(io, namespace, change.key, position, found);
     };
-    let place = append_pair(io, (change.key, value, position.tag))?;
-    bind_pair(io, namespace, (change.key, position, head.at(place), found))
+    let place = append_pair(io, change.key, value, position.tag)?;
+    bind_pair(io, namespace, change.key, position, head.at(place), found)
 }
 
 /// Removes keys that have just come.
@@ -295,7 +297,7 @@ fn take_back(
         let namespace = of(io, namespaces, change.namespace)?;
         let (position, found) = find(io, namespace.index.as_mut(), change.key)?;
         let found = found.expect("a key that has just come is there");
-        unbind_pair(io, namespace, (change.key, position, found))?;
+        unbind_pair(io, namespace, change.key, position, found)?;
     }
     Ok(())
 }

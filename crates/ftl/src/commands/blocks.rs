@@ -79,7 +79,8 @@ fn parts_of(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     limits: &Limits,
-    (offset_bytes, length_bytes): (u64, u64),
+    offset_bytes: u64,
+    length_bytes: u64,
 ) -> Result<Vec<Part>, KvError> {
     let mapped_bytes = u64::from(io.packing().grain_bytes);
     let capacity_bytes = limits.capacity_grains * mapped_bytes;
@@ -129,10 +130,11 @@ pub(crate) fn read(
     io: &mut Io<'_>,
     index: &mut dyn Index,
     limits: &Limits,
-    (offset_bytes, length_bytes): (u64, u32),
+    offset_bytes: u64,
+    length_bytes: u32,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
-    let parts = parts_of(io, index, limits, (offset_bytes, length_bytes.into()))?;
+    let parts = parts_of(io, index, limits, offset_bytes, length_bytes.into())?;
     follow(io, index, offset_bytes)?;
     io.media.ahead.end_bytes = offset_bytes + u64::from(length_bytes);
     let is_gathered = |io: &Io<'_>, part: &&Part| {
@@ -178,11 +180,12 @@ pub(crate) fn write(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (offset_bytes, value): (u64, &Value),
+    offset_bytes: u64,
+    value: &Value,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
-    let range = (offset_bytes, value.len() as u64);
-    let mut parts = parts_of(io, namespace.index.as_mut(), limits, range)?;
+    let length_bytes = value.len() as u64;
+    let mut parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes)?;
     let mapped_bytes = io.packing().grain_bytes as usize;
     let gathers = io.media.gathered.is_on();
     if gathers {
@@ -190,7 +193,7 @@ pub(crate) fn write(
         if parts.iter().filter(is_new).count() > io.media.gathered.free_places() {
             // A command that was cut has left none, or what is gathered cannot be written. Blocks of this one may move.
             make_places(io, namespace, PARTS_MAX)?;
-            parts = parts_of(io, namespace.index.as_mut(), limits, range)?;
+            parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes)?;
         }
     } else {
         let in_part = parts.iter().filter(|part| part.bytes.len() < mapped_bytes);
@@ -231,18 +234,19 @@ pub(crate) fn deallocate(
     io: &mut Io<'_>,
     namespace: &mut Namespace,
     limits: &Limits,
-    (offset_bytes, length_bytes): (u64, u32),
+    offset_bytes: u64,
+    length_bytes: u32,
 ) -> Result<Reply, KvError> {
     io.cpu(io.costs().range_lock_ns);
     let (packing, mapped_bytes) = (io.packing(), io.packing().grain_bytes as usize);
-    let range = (offset_bytes, length_bytes.into());
-    for Part { block, position, bytes } in parts_of(io, namespace.index.as_mut(), limits, range)? {
+    let parts = parts_of(io, namespace.index.as_mut(), limits, offset_bytes, length_bytes.into())?;
+    for Part { block, position, bytes } in parts {
         let Some(place) = position.place else { continue };
         if bytes.len() < mapped_bytes || io.media.gathered.get(block).is_some() {
             continue;
         }
         let (key, found) = (position.tag.to_be_bytes(), Found { place, head: packing.block() });
-        unbind_pair(io, namespace, (key_of(&key), position, found)).map_err(KvError::in_a_change)?;
+        unbind_pair(io, namespace, key_of(&key), position, found).map_err(KvError::in_a_change)?;
     }
     Ok(Reply::Deallocated)
 }
@@ -255,7 +259,7 @@ fn gather(io: &mut Io<'_>, block: u64, start: usize, come: &Value) -> Result<Opt
     let mut part = Rope::default();
     part.push_value(come);
     io.stage(&Item::Gathered(block, start as u32, handle.0), Some(&part))?;
-    io.media.gathered.put(block, start, come, (handle, at));
+    io.media.gathered.put(block, start, come, handle, at);
     Ok(io.media.gathered.get(block).filter(|block| block.is_whole()).cloned())
 }
 
@@ -337,5 +341,5 @@ fn put(io: &mut Io<'_>, namespace: &mut Namespace, record: &mut Rope, position: 
     let unbroken_bytes = record.len();
     let place = io.append(NewRecord::pair(position.tag, record, unbroken_bytes))?;
     let (key, found) = (position.tag.to_be_bytes(), position.place.map(|place| Found { place, head: block }));
-    bind_pair(io, namespace, (key_of(&key), position, block.at(place), found))
+    bind_pair(io, namespace, key_of(&key), position, block.at(place), found)
 }

@@ -137,7 +137,7 @@ impl Gathered {
     ///
     /// # Panics
     /// When no place is free, or the part is none of the block's.
-    pub(crate) fn put(&mut self, number: u64, start: usize, part: &Value, (handle, at): (PlacementHandle, Nanos)) {
+    pub(crate) fn put(&mut self, number: u64, start: usize, part: &Value, handle: PlacementHandle, at: Nanos) {
         if self.get(number).is_none() {
             let first = (0..self.free.len()).min_by_key(|&place| self.free[place]).expect("places were made");
             self.free.swap_remove(first);
@@ -178,12 +178,11 @@ mod tests {
     #[test]
     fn a_block_is_whole_when_all_of_it_has_come_and_the_last_that_came_counts() {
         let mut gathered = gathered(&[]);
-        let by = (PlacementHandle::DEFAULT, Nanos(5));
-        gathered.put(7, 512, &bytes(1, 2), by);
+        gathered.put(7, 512, &bytes(1, 2), PlacementHandle::DEFAULT, Nanos(5));
         let block = gathered.get(7).unwrap();
         assert!(block.covers(512..1536) && !block.covers(0..1024) && !block.is_whole());
-        gathered.put(7, 0, &bytes(2, 2), (PlacementHandle(1), Nanos(9)));
-        gathered.put(7, 1536, &bytes(3, 5), by);
+        gathered.put(7, 0, &bytes(2, 2), PlacementHandle(1), Nanos(9));
+        gathered.put(7, 1536, &bytes(3, 5), PlacementHandle::DEFAULT, Nanos(5));
         let block = gathered.get(7).unwrap();
         assert!(block.is_whole() && block.since == Nanos(9));
         let firsts: Vec<u8> = block.pieces.iter().map(|piece| piece.as_ref().unwrap().to_vec()[0]).collect();
@@ -194,7 +193,7 @@ mod tests {
     fn who_finds_no_place_waits_for_the_first_that_becomes_free() {
         let mut gathered = gathered(&[]);
         let put = |gathered: &mut Gathered, number| {
-            gathered.put(number, 0, &bytes(1, 1), (PlacementHandle::DEFAULT, Nanos(1)));
+            gathered.put(number, 0, &bytes(1, 1), PlacementHandle::DEFAULT, Nanos(1));
         };
         (0..4).for_each(|number| put(&mut gathered, number));
         assert_eq!((gathered.free_places(), gathered.place_since(2)), (0, Nanos::ZERO), "it has one");

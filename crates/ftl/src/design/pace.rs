@@ -18,13 +18,7 @@ named_enum! {
 impl CollectionPace {
     /// The pages that a step reads, up to `pages_max`, when `gone` of `low` superblocks of room are: few while there is time, which
     /// disturbs commands the least. The curves between are estimates. `is_calm` while nobody takes room.
-    pub(crate) fn pages(
-        self,
-        geometry: &Geometry,
-        pages_max: usize,
-        (gone, low): (usize, usize),
-        is_calm: bool,
-    ) -> usize {
+    pub(crate) fn pages(self, geometry: &Geometry, pages_max: usize, gone: usize, low: usize, is_calm: bool) -> usize {
         let of_programs = |programs: u32| pages_max.min((programs * geometry.pages_per_program) as usize);
         let of_channels = of_programs(2 * geometry.channels) * gone / low;
         let of_dies = of_programs(geometry.dies()) * gone * gone / (low * low);

@@ -67,7 +67,7 @@ impl Engine {
         at: Nanos,
         work: impl FnOnce(&mut Engine) -> Result<(Nanos, T), KvError>,
     ) -> (Nanos, Result<T, KvError>) {
-        let worked = self.works().and_then(|()| work(self));
+        let worked = self.check_available().and_then(|()| work(self));
         self.note_failure(&worked);
         match worked {
             Ok((done, given)) => (done, Ok(given)),
@@ -320,7 +320,7 @@ impl Engine {
         io.cpu(io.costs().command_ns);
         io.note(change);
         let done = io.make_durable()?;
-        self.pause(done)?;
+        self.commit_journal(done)?;
         Ok(done)
     }
 }

@@ -116,7 +116,7 @@ impl Design {
         let namespaces = Namespaces::new(self.maker(profile)).map_err(fail)?;
         let validity = self.validity(packing, &geometry);
         let flash = Flash::new(profile, backing);
-        let mut media = Media::new(flash, packing, format, validity, (profile, self.placement_handles));
+        let mut media = Media::new(flash, packing, format, validity, profile, self.placement_handles);
         media.durable.planted = self.planted;
         media.space.victims = self.victims;
         media.controller.behind = Behind::new(self.stores_behind_max);
@@ -135,7 +135,7 @@ impl Design {
             dram_bytes: profile.memory.dram_bytes + profile.memory.write_buffer_bytes,
             taken_bytes: 0,
         };
-        let collector = Collector::new(&media, low, (self.gc_victims_max, self.gc_pace));
+        let collector = Collector::new(&media, low, self.gc_victims_max, self.gc_pace);
         let engine = Engine::new(media, namespaces, collector, limits);
         let needed = engine.dram().total_bytes() + 4 * u64::from(geometry.page_bytes);
         if needed > limits.dram_bytes {

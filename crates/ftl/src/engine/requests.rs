@@ -57,7 +57,7 @@ impl Engine {
     ) -> (Nanos, Result<Reply, KvError>) {
         match self.recognize(request, &command) {
             Some(answer) => (self.take_part(at), answer),
-            None => self.run((Some(request), Phase::All), namespace, &command, at),
+            None => self.run(Some(request), Phase::All, namespace, &command, at),
         }
     }
 }

@@ -386,7 +386,7 @@ impl<I: SectionIndex> Index for Sectioned<I> {
             Change::Split { places, bytes, .. } => {
                 let halves = self.index.redo_split(number)?;
                 self.sections.grow(self.index.sections());
-                self.sections.redo_split(number, halves, (places, bytes), position)
+                self.sections.redo_split(number, halves, places, bytes, position)
             }
             _ => Some(()),
         }

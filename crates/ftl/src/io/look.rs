@@ -3,13 +3,13 @@
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
-use crate::layout::address::Grain;
 use crate::index::Sight;
 use crate::io::media::Media;
+use crate::io::value::{ValuePart, each_part};
+use crate::layout::address::Grain;
 use crate::layout::oob::OobFormat;
 use crate::layout::record::RecordHead;
 use crate::space::Space;
-use crate::io::value::{ValuePart, each_part};
 use kvssd_flash::rope::RopeRef;
 use kvssd_flash::{PageAddress, PageView};
 use kvssd_types::{Key, Value, ValueBuilder};
@@ -27,12 +27,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// The record at a place on its first page, if it is the key's, and what is wanted of its value, if anything.
-    fn on(
-        space: &Space,
-        data: RopeRef<'_>,
-        (place, key): (Grain, Key<'_>),
-        wanted: Option<(u32, u32)>,
-    ) -> Option<Self> {
+    fn on(space: &Space, data: RopeRef<'_>, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Self> {
         let packing = space.packing;
         let (page, start) = packing.start_of(place);
         let head = RecordHead::matching(data, start, packing.page_bytes() as usize, key)?;
@@ -54,7 +49,7 @@ impl Media {
     pub(crate) fn record_at(&self, place: Grain, key: Key<'_>, wanted: Option<(u32, u32)>) -> Option<Option<Seen>> {
         let packing = self.space.packing;
         let (page, mut seen) = (packing.page_of(place), None);
-        self.look(page, None, &mut |data| seen = Seen::on(&self.space, data, (place, key), wanted)).then_some(seen)
+        self.look(page, None, &mut |data| seen = Seen::on(&self.space, data, place, key, wanted)).then_some(seen)
     }
 
     /// Has the medium read a record's two pages together, where it has so many and they are to be read; none of a record of more, which a

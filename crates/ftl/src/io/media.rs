@@ -13,18 +13,18 @@
 //! | [`ReadAhead`] | pages that were read ahead of a host of blocks |
 
 use crate::controller::Controller;
-use crate::dram::DramUse;
-use crate::journal::durable::Durable;
 use crate::controller::gathered::Gathered;
 use crate::controller::heads::Heads;
 use crate::controller::held::Held;
-use crate::space::log::Log;
+use crate::controller::read_ahead::ReadAhead;
+use crate::dram::DramUse;
+use crate::journal::durable::Durable;
 use crate::layout::oob::OobFormat;
 use crate::layout::packing::Packing;
-use crate::space::placement::{LogId, LogRoom};
-use crate::controller::read_ahead::ReadAhead;
 use crate::shared::Shared;
 use crate::space::Space;
+use crate::space::log::Log;
+use crate::space::placement::{LogId, LogRoom};
 use crate::space::superblock::Superblocks;
 use crate::space::validity::Validity;
 use kvssd_flash::rope::Rope;
@@ -52,7 +52,8 @@ impl Media {
         packing: Packing,
         format: OobFormat,
         validity: Box<dyn Validity>,
-        (profile, placement_handles): (&Profile, u32),
+        profile: &Profile,
+        placement_handles: u32,
     ) -> Self {
         let geometry = *flash.geometry();
         Media {

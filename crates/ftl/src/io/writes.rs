@@ -54,7 +54,7 @@ impl Io<'_> {
         let packing = self.media.space.packing;
         let place = self.media.log.get_mut(log).begin(&packing, kind, (self.namespace, tag), cause);
         let length = bytes.len();
-        let straight = self.stage_begin(log, (kind, tag, place), bytes)?;
+        let straight = self.stage_begin(log, kind, tag, place, bytes)?;
         let copies = self.media.flash.backing().copies();
         let mut done = 0;
         while done < length {
@@ -90,9 +90,8 @@ impl Io<'_> {
     /// The log that takes a record of so many bytes.
     pub(crate) fn choose_log(&self, stream: Stream, bytes: usize) -> LogId {
         let Media { log, space, .. } = &*self.media;
-        log.placement.choose(stream, (self.namespace, self.handle), space.superblocks.free(), |log| {
-            self.media.room_of(log, bytes)
-        })
+        log.placement
+            .choose(stream, self.namespace, self.handle, space.superblocks.free(), |log| self.media.room_of(log, bytes))
     }
 
     /// Writes a page of invalid mappings.

@@ -181,7 +181,7 @@ pub(crate) fn restore(
                 let next = |opened: &mut Opened| opened.next(&items, number, &logs);
                 let record = Record { kind, tag: (NamespaceId(namespace), tag), place };
                 let end = End::of(&items, number, place);
-                let units = refill.pass_over(record, (bytes, end), &mut opened, next)?;
+                let units = refill.pass_over(record, bytes, end, &mut opened, next)?;
                 restored.torn_units = (end == End::Unknown).then_some(units);
             }
             Item::Ended(_) | Item::Torn(_) => {}

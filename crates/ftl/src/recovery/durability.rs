@@ -164,7 +164,9 @@ impl Io<'_> {
     pub(crate) fn stage_begin(
         &mut self,
         log: LogId,
-        (kind, tag, place): (Kind, u64, Grain),
+        kind: Kind,
+        tag: u64,
+        place: Grain,
         bytes: &Rope,
     ) -> Result<usize, KvError> {
         let tag = (self.namespace.0, tag);
@@ -259,7 +261,7 @@ impl Io<'_> {
 
     /// Between commands and steps: writes what the journal has, ends an overlong write buffer, and tells the medium
     /// that what was done must be safe.
-    pub(crate) fn pause(&mut self) -> Result<(), KvError> {
+    pub(crate) fn commit_journal(&mut self) -> Result<(), KvError> {
         self.write_journal(false)?;
         self.end_long_staging()?;
         Ok(self.media.flash.backing_mut().commit()?)

@@ -50,10 +50,10 @@ impl Redo<'_, '_> {
         for (position, change) in all.iter().enumerate() {
             self.one(change)?;
             // What the index of one had that is no more may have been erased.
-            if let Some(index) = self.namespaces.index(self.io, self.io.namespace)
-                && !removed.contains(&self.io.namespace)
+            if let Some(namespace) = self.namespaces.get_mut(self.io.namespace)
+                && !removed.contains(&namespace.id)
             {
-                index.redo(self.io, change, position)?;
+                namespace.index.redo(self.io, change, position)?;
             }
         }
         let grains_max = self.io.packing().grains_per_superblock;

@@ -86,7 +86,8 @@ impl Placement {
     pub(crate) fn choose(
         &self,
         stream: Stream,
-        (namespace, handle): (NamespaceId, PlacementHandle),
+        namespace: NamespaceId,
+        handle: PlacementHandle,
         free_superblocks: usize,
         room: impl Fn(LogId) -> LogRoom,
     ) -> LogId {
@@ -126,7 +127,7 @@ mod tests {
             let taken: Vec<u32> = (0..6)
                 .map(|_| {
                     placement.turn(Stream::User);
-                    placement.choose(Stream::User, (namespace, PlacementHandle::DEFAULT), 9, |_| LogRoom::Free).number
+                    placement.choose(Stream::User, namespace, PlacementHandle::DEFAULT, 9, |_| LogRoom::Free).number
                 })
                 .collect();
             taken
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(taken(b), [0, 3, 0, 3, 0, 3]);
         assert_eq!(taken(all).iter().max(), Some(&3));
         let is_full = |log: LogId| if log.number < 3 { LogRoom::None } else { LogRoom::Free };
-        assert_eq!(placement.choose(Stream::User, (a, PlacementHandle::DEFAULT), 9, is_full), log(3));
+        assert_eq!(placement.choose(Stream::User, a, PlacementHandle::DEFAULT, 9, is_full), log(3));
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         let mut placement = Placement::new(4);
         placement.scarce_superblocks = 5;
         let room = |log: LogId| if log.number == 2 { LogRoom::Open } else { LogRoom::Free };
-        assert_eq!(placement.choose(Stream::User, (NamespaceId(1), PlacementHandle::DEFAULT), 5, room), log(0));
-        assert_eq!(placement.choose(Stream::User, (NamespaceId(1), PlacementHandle::DEFAULT), 4, room), log(2));
+        assert_eq!(placement.choose(Stream::User, NamespaceId(1), PlacementHandle::DEFAULT, 5, room), log(0));
+        assert_eq!(placement.choose(Stream::User, NamespaceId(1), PlacementHandle::DEFAULT, 4, room), log(2));
     }
 }

@@ -76,7 +76,8 @@ impl<F: SectionForm> Sections<F> {
         &mut self,
         number: u64,
         halves: [u64; 2],
-        (places, bytes): ([Grain; 2], u32),
+        places: [Grain; 2],
+        bytes: u32,
         position: usize,
     ) -> Option<()> {
         for (half, place) in halves.into_iter().zip(places) {

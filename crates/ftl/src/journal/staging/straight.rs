@@ -45,7 +45,8 @@ impl Refill<'_> {
     pub(super) fn pass_over(
         &mut self,
         record: Record,
-        (bytes, end): (usize, End<'_>),
+        bytes: usize,
+        end: End<'_>,
         opened: &mut Opened,
         mut next: impl FnMut(&mut Opened) -> Option<(SuperblockId, usize)>,
     ) -> Result<u32, MediaError> {
