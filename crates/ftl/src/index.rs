@@ -2,6 +2,7 @@
 
 mod contents;
 mod forecast;
+pub(crate) mod look;
 mod lookups;
 mod pair_change;
 mod plan;

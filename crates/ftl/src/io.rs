@@ -1,13 +1,12 @@
 //! The I/O context: how firmware touches flash, with the clock of the request or task it runs for.
 //!
-//! What all share is [`media`]; who is above changes it through an [`Io`], or looks at records where they lie ([`look`]). Below, too: pieces of
+//! What all share is [`media`]; who is above changes it through an [`Io`]. Below, too: pieces of
 //! [`value`]s, where a command's time is [`spent`], and for [`lack`] of what it is refused. It knows no index.
 
 mod aside;
 mod deaths;
 mod heads;
 pub(crate) mod lack;
-pub(crate) mod look;
 pub(crate) mod media;
 mod replaced;
 pub(crate) mod spent;

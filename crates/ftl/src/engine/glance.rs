@@ -13,7 +13,7 @@
 
 use super::Engine;
 use crate::index::Sight;
-use crate::io::look::{REST_PAGES_MAX, Seen};
+use crate::index::look::{REST_PAGES_MAX, Seen};
 use crate::io::media::Media;
 use crate::layout::address::Grain;
 use crate::layout::packing::RecordLayout;

@@ -3,7 +3,7 @@
 //!
 //! [`Backing::look`]: kvssd_flash::Backing::look
 
-use crate::index::Sight;
+use crate::index::search::Sight;
 use crate::io::media::Media;
 use crate::io::value::{ValuePart, each_part};
 use crate::layout::address::Grain;
